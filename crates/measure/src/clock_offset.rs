@@ -1,0 +1,160 @@
+//! The offset between two machines' clocks, from round trips of a message with four time stamps.
+
+use crate::run::ClockOffset;
+
+/// One round trip's time stamps, each in nanoseconds on the clock of the end that took it (T1 to
+/// T4 of RFC 5905, section 8). The server's two are remote input: any value is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// T1: the client sends, on the client's clock.
+    pub client_sent_ns: i64,
+    /// T2: the server receives, on the server's clock.
+    pub server_received_ns: i64,
+    /// T3: the server sends, on the server's clock.
+    pub server_sent_ns: i64,
+    /// T4: the client receives, on the client's clock.
+    pub client_received_ns: i64,
+}
+
+/// Estimates the server's clock less the client's from several round trips.
+///
+/// The offset of one round trip is `((T2 - T1) + (T3 - T4)) / 2`, its delay is
+/// `(T4 - T1) - (T3 - T2)`, and the truth lies within half the delay of the offset (RFC 5905,
+/// section 8). So the round trip with the least delay has the tightest bound, and is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffsetEstimator {
+    best: Option<Estimate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Estimate {
+    offset_ns: i64,
+    delay_ns: u64,
+}
+
+impl OffsetEstimator {
+    /// An estimator that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one round trip into account. Stamps that can't be true are left out: time running
+    /// backwards at one end, a server that held the message longer than the whole round trip
+    /// took, or an offset beyond the range of 64 bits.
+    pub fn record(&mut self, trip: RoundTrip) {
+        let Some(estimate) = estimate_of(trip) else {
+            return;
+        };
+        if self.best.is_none_or(|best| estimate.delay_ns < best.delay_ns) {
+            self.best = Some(estimate);
+        }
+    }
+
+    /// The server's clock less the client's, with its bound; `None` before the first credible
+    /// round trip.
+    pub fn estimate(&self) -> Option<ClockOffset> {
+        self.best.map(|best| ClockOffset {
+            offset_ns: best.offset_ns,
+            bound_ns: best.delay_ns.div_ceil(2),
+        })
+    }
+
+    /// The least round-trip delay in nanoseconds, the server's own time not counted; `None`
+    /// before the first credible round trip.
+    pub fn rtt_ns(&self) -> Option<u64> {
+        self.best.map(|best| best.delay_ns)
+    }
+}
+
+fn estimate_of(trip: RoundTrip) -> Option<Estimate> {
+    // 128 bits hold every sum and difference of four 64-bit stamps.
+    let [t1, t2, t3, t4] = [
+        trip.client_sent_ns,
+        trip.server_received_ns,
+        trip.server_sent_ns,
+        trip.client_received_ns,
+    ]
+    .map(i128::from);
+    if t4 < t1 || t3 < t2 {
+        return None;
+    }
+    let delay_ns = u64::try_from((t4 - t1) - (t3 - t2)).ok()?;
+    let offset_ns = i64::try_from(((t2 - t1) + (t3 - t4)).div_euclid(2)).ok()?;
+    Some(Estimate { offset_ns, delay_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn trip(t1: i64, t2: i64, t3: i64, t4: i64) -> RoundTrip {
+        RoundTrip {
+            client_sent_ns: t1,
+            server_received_ns: t2,
+            server_sent_ns: t3,
+            client_received_ns: t4,
+        }
+    }
+
+    #[test]
+    fn symmetric_path_gives_the_true_offset() {
+        let mut estimator = OffsetEstimator::new();
+        // The server is 1000 ahead, 50 each way, 7 in the server.
+        estimator.record(trip(0, 1050, 1057, 107));
+        let expected = ClockOffset { offset_ns: 1000, bound_ns: 50 };
+        assert_eq!(estimator.estimate(), Some(expected));
+        assert_eq!(estimator.rtt_ns(), Some(100));
+    }
+
+    #[test]
+    fn the_least_round_trip_is_kept() {
+        let mut estimator = OffsetEstimator::new();
+        estimator.record(trip(0, 100, 100, 1000));
+        estimator.record(trip(0, 12, 12, 20));
+        estimator.record(trip(0, 400, 400, 600));
+        assert_eq!(estimator.rtt_ns(), Some(20));
+        assert_eq!(estimator.estimate().map(|e| e.offset_ns), Some(2));
+    }
+
+    #[test]
+    fn nothing_credible_gives_nothing() {
+        let mut estimator = OffsetEstimator::new();
+        estimator.record(trip(10, 0, 0, 5));
+        estimator.record(trip(0, 5, 4, 10));
+        estimator.record(trip(0, 0, 11, 10));
+        estimator.record(trip(i64::MIN, i64::MAX, i64::MAX, i64::MIN));
+        assert_eq!(estimator.estimate(), None);
+        assert_eq!(estimator.rtt_ns(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_truth_is_within_the_bound(
+            start in -1_000_000_000_000_i64..1_000_000_000_000,
+            offset in -1_000_000_000_000_i64..1_000_000_000_000,
+            trips in proptest::collection::vec((0..1_000_000_i64, 0..1_000_000_i64, 0..1_000_000_i64), 1..20),
+        ) {
+            let mut estimator = OffsetEstimator::new();
+            for (there, held, back) in trips {
+                let arrived = start + there;
+                estimator.record(trip(
+                    start,
+                    arrived + offset,
+                    arrived + held + offset,
+                    arrived + held + back,
+                ));
+            }
+            let estimate = estimator.estimate().unwrap();
+            prop_assert!(estimate.offset_ns.abs_diff(offset) <= estimate.bound_ns);
+        }
+
+        #[test]
+        fn no_stamps_panic(t1: i64, t2: i64, t3: i64, t4: i64) {
+            let mut estimator = OffsetEstimator::new();
+            estimator.record(trip(t1, t2, t3, t4));
+            let _ = estimator.estimate();
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What became of the datagrams of one flow, from their sequence numbers and times.
+
+use crate::sample::DatagramCounts;
+
+/// Sequence numbers behind the newest for which a second arrival is told from a first one.
+pub const WINDOW_DATAGRAMS: u64 = 65_536;
+
+const WORDS: usize = (WINDOW_DATAGRAMS / 64) as usize;
+
+/// What is newest and what arrived, for one flow's receiver.
+///
+/// The sender numbers its datagrams 0, 1, 2, ... without a gap, warm-up included. Each arrival
+/// falls under the first rule that fits:
+///
+/// 1. Its number isn't below the next expected one: it is received, in order, and the next
+///    expected number is one more than its own (RFC 4737, section 3.3).
+/// 2. It is more than [`WINDOW_DATAGRAMS`] behind: it is *late*. Whether it is a first or a
+///    second arrival can't be told, so it isn't received, and counts as lost.
+/// 3. It has arrived before: it is duplicated.
+/// 4. Else it is received and reordered (RFC 4737, section 3.3, Type-P-Reordered).
+///
+/// The number `u64::MAX` has no successor and no sender reaches it: it is late whenever it comes.
+///
+/// Warm-up datagrams are tracked like the others and left out of every count and of the jitter.
+///
+/// Memory is fixed: 8 KiB for the window. No arrival costs more than clearing the window.
+#[derive(Clone, Debug)]
+pub struct SequenceTracker {
+    next_expected: u64,
+    received: u64,
+    duplicated: u64,
+    reordered: u64,
+    late: u64,
+    jitter: Jitter,
+    warm_up_seen: bool,
+    /// Least measured number, `u64::MAX` before the first.
+    lowest_measured: u64,
+    /// One more than the greatest measured number.
+    after_measured: u64,
+    /// One bit for each number of the window, at its value modulo the window.
+    seen: Box<[u64; WORDS]>,
+}
+
+impl Default for SequenceTracker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SequenceTracker {
+    /// A tracker that has seen nothing.
+    pub fn new() -> Self {
+        Self {
+            next_expected: 0,
+            received: 0,
+            duplicated: 0,
+            reordered: 0,
+            late: 0,
+            jitter: Jitter::default(),
+            warm_up_seen: false,
+            lowest_measured: u64::MAX,
+            after_measured: 0,
+            seen: Box::new([0; WORDS]),
+        }
+    }
+
+    /// Records the arrival of datagram `seq`, sent at `sent_ns` on the sender's clock and received
+    /// at `received_ns` on this end's; `warm_up` is the sender's flag in the datagram.
+    #[inline]
+    pub fn record(&mut self, seq: u64, sent_ns: u64, received_ns: u64, warm_up: bool) {
+        if seq < self.next_expected || seq == u64::MAX {
+            return self.record_behind(seq, sent_ns, received_ns, warm_up);
+        }
+        if seq > self.next_expected {
+            self.forget(self.next_expected, seq);
+        }
+        self.seen[word_of(seq)] |= bit_of(seq);
+        self.next_expected = seq + 1;
+        if warm_up {
+            self.warm_up_seen = true;
+            return;
+        }
+        self.lowest_measured = self.lowest_measured.min(seq);
+        self.after_measured = seq + 1;
+        self.received += 1;
+        self.jitter.record(sent_ns, received_ns);
+    }
+
+    /// Records `count` datagrams with the numbers `first_seq`, `first_seq + 1`, ... that were sent
+    /// at one time and received at one time: a batch as GRO hands it over. The same as as many
+    /// calls of [`SequenceTracker::record`], and cheaper where the batch is in order.
+    #[inline]
+    pub fn record_run(
+        &mut self,
+        first_seq: u64,
+        count: u32,
+        sent_ns: u64,
+        received_ns: u64,
+        warm_up: bool,
+    ) {
+        let after = match first_seq.checked_add(u64::from(count)) {
+            Some(after) if first_seq >= self.next_expected && count > 0 => after,
+            _ => return self.record_each(first_seq, count, sent_ns, received_ns, warm_up),
+        };
+        if first_seq > self.next_expected {
+            self.forget(self.next_expected, first_seq);
+        }
+        self.remember(first_seq, after);
+        self.next_expected = after;
+        if warm_up {
+            self.warm_up_seen = true;
+            return;
+        }
+        self.lowest_measured = self.lowest_measured.min(first_seq);
+        self.after_measured = after;
+        self.received += u64::from(count);
+        self.jitter.record(sent_ns, received_ns);
+        self.jitter.repeat(count - 1);
+    }
+
+    /// The counts so far. `sent` is what the sender says it sent after the warm-up; without it
+    /// everything up to the newest number seen is taken as sent, so losses at the end don't show.
+    /// `dropped_by_socket` is passed on.
+    pub fn counts(&self, sent: Option<u64>, dropped_by_socket: Option<u64>) -> DatagramCounts {
+        // Without any sign of a warm-up, the measured numbers began at 0.
+        let first = if self.warm_up_seen { self.lowest_measured } else { 0 };
+        let expected = sent.unwrap_or(self.after_measured.saturating_sub(first));
+        DatagramCounts {
+            sent,
+            refused: None,
+            received: Some(self.received),
+            lost: Some(expected.saturating_sub(self.received)),
+            duplicated: Some(self.duplicated),
+            reordered: Some(self.reordered),
+            late: Some(self.late),
+            dropped_by_socket,
+        }
+    }
+
+    /// One more than the greatest number seen, warm-up included: so many datagrams have been sent
+    /// at least.
+    #[inline]
+    pub fn next_expected(&self) -> u64 {
+        self.next_expected
+    }
+
+    /// Interarrival jitter in nanoseconds (RFC 3550, section 6.4.1 and appendix A.8), over first
+    /// arrivals in the order they came; `None` before the second.
+    pub fn jitter_ns(&self) -> Option<f64> {
+        (self.received >= 2).then(|| self.jitter.in_ns())
+    }
+
+    fn record_each(
+        &mut self,
+        first: u64,
+        count: u32,
+        sent_ns: u64,
+        received_ns: u64,
+        warm_up: bool,
+    ) {
+        for place in 0..u64::from(count) {
+            self.record(first.saturating_add(place), sent_ns, received_ns, warm_up);
+        }
+    }
+
+    #[cold]
+    fn record_behind(&mut self, seq: u64, sent_ns: u64, received_ns: u64, warm_up: bool) {
+        let measured = u64::from(!warm_up);
+        self.warm_up_seen |= warm_up;
+        if seq == u64::MAX || self.next_expected - seq > WINDOW_DATAGRAMS {
+            self.late += measured;
+            return;
+        }
+        let word = &mut self.seen[word_of(seq)];
+        if *word & bit_of(seq) != 0 {
+            self.duplicated += measured;
+            return;
+        }
+        *word |= bit_of(seq);
+        if warm_up {
+            return;
+        }
+        self.lowest_measured = self.lowest_measured.min(seq);
+        self.after_measured = self.after_measured.max(seq + 1);
+        self.received += 1;
+        self.reordered += 1;
+        self.jitter.record(sent_ns, received_ns);
+    }
+
+    /// Marks the numbers from `from` up to `to`, not included, as not seen.
+    #[cold]
+    fn forget(&mut self, from: u64, to: u64) {
+        if to - from >= WINDOW_DATAGRAMS {
+            self.seen.fill(0);
+            return;
+        }
+        for_each_word(from, to, |word, mask| self.seen[word] &= !mask);
+    }
+
+    /// Marks them as seen.
+    #[inline]
+    fn remember(&mut self, from: u64, to: u64) {
+        if to - from >= WINDOW_DATAGRAMS {
+            self.seen.fill(u64::MAX);
+            return;
+        }
+        for_each_word(from, to, |word, mask| self.seen[word] |= mask);
+    }
+}
+
+/// Calls `visit` with the place of each word that holds numbers from `from` up to `to`, not
+/// included, and the mask of their bits in it.
+#[inline]
+fn for_each_word(from: u64, to: u64, mut visit: impl FnMut(usize, u64)) {
+    let mut seq = from;
+    while seq < to {
+        let start = seq % 64;
+        let length = (64 - start).min(to - seq);
+        visit(word_of(seq), (u64::MAX >> (64 - length)) << start);
+        seq += length;
+    }
+}
+
+#[inline]
+fn word_of(seq: u64) -> usize {
+    (seq / 64) as usize % WORDS
+}
+
+#[inline]
+fn bit_of(seq: u64) -> u64 {
+    1 << (seq % 64)
+}
+
+/// RFC 3550, appendix A.8: `J += (|D| - J) / 16`, `D` the change in transit time from one arrival
+/// to the next. The two clocks may differ by any constant.
+///
+/// `J` is kept in integers, as the RFC's own code does: each arrival waits for the `J` of the one
+/// before, and a shift takes a fraction of the time of a multiplication of floats.
+#[derive(Clone, Copy, Debug, Default)]
+struct Jitter {
+    /// In nanoseconds, with [`Jitter::FRACTION_BITS`] behind the point.
+    smoothed: u64,
+    last_transit_ns: u64,
+    started: bool,
+}
+
+impl Jitter {
+    const FRACTION_BITS: u32 = 8;
+    /// A change of transit time above this, 13 days, counts as this: `smoothed` can't overflow.
+    const MAX_CHANGE_NS: u64 = 1 << 50;
+
+    #[inline]
+    fn record(&mut self, sent_ns: u64, received_ns: u64) {
+        // Modulo 2^64, so that a clock behind the sender's and hostile stamps are all the same.
+        let transit_ns = received_ns.wrapping_sub(sent_ns);
+        let change_ns = transit_ns.wrapping_sub(self.last_transit_ns) as i64;
+        self.last_transit_ns = transit_ns;
+        if !self.started {
+            self.started = true;
+            return;
+        }
+        let change_ns = change_ns.unsigned_abs().min(Self::MAX_CHANGE_NS);
+        self.smoothed -= (self.smoothed + 8) / 16;
+        self.smoothed += change_ns << (Self::FRACTION_BITS - 4);
+    }
+
+    /// `times` more arrivals with the last one's transit time.
+    #[inline]
+    fn repeat(&mut self, times: u32) {
+        if times == 0 {
+            return;
+        }
+        let times = i32::try_from(times).unwrap_or(i32::MAX);
+        let kept = (15.0_f64 / 16.0).powi(times);
+        self.smoothed = (self.smoothed as f64 * kept).round() as u64;
+    }
+
+    fn in_ns(&self) -> f64 {
+        self.smoothed as f64 / f64::from(1_u32 << Self::FRACTION_BITS)
+    }
+}
+
+#[cfg(test)]
+mod tests;

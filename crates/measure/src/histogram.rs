@@ -1,0 +1,164 @@
+//! The distribution of a latency, recorded in constant memory and merged without loss.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+
+use crate::summary::Latency;
+
+mod check;
+
+/// The least latency told from zero, in nanoseconds.
+pub const LOWEST_NS: u64 = 1;
+/// The greatest latency recorded as such, in nanoseconds: one hour. Greater ones count as this.
+pub const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// Significant decimal digits kept of every value: it is known to 0.1 %.
+pub const SIGNIFICANT_DIGITS: u8 = 3;
+/// The longest text that [`Histogram::from_base64`] looks at; the longest that a histogram of
+/// this range can have is shorter.
+pub const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+/// Latencies in nanoseconds: an HDR histogram from 1 ns to 1 h that keeps three significant
+/// digits. All its memory (about 270 kB) is allocated when it is made.
+///
+/// Its text is the HdrHistogram project's V2 format, not compressed, in base64. That project's
+/// programs in other languages read it.
+#[derive(Clone, PartialEq)]
+pub struct Histogram {
+    counts: hdrhistogram::Histogram<u64>,
+}
+
+/// Why a text isn't a histogram.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the latency histogram can't be read: {0}")]
+pub struct HistogramError(String);
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the tens of thousands of counts.
+        f.debug_struct("Histogram").field("latency", &self.latency()).finish_non_exhaustive()
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram with its memory allocated.
+    #[expect(clippy::expect_used, reason = "the arguments are constants that the library takes")]
+    pub fn new() -> Self {
+        let counts =
+            hdrhistogram::Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS);
+        Self { counts: counts.expect("1 ns to 1 h with 3 digits is a valid range") }
+    }
+
+    /// Records one latency; one above [`HIGHEST_NS`] counts as that.
+    #[inline]
+    pub fn record_ns(&mut self, latency_ns: u64) {
+        self.counts.saturating_record(latency_ns);
+    }
+
+    /// Adds all that `other` recorded; nothing is lost by it.
+    pub fn merge(&mut self, other: &Self) {
+        // Fails only where a value is out of range, and both have the same range.
+        let _same_range = self.counts.add(&other.counts);
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn reset(&mut self) {
+        self.counts.reset();
+    }
+
+    /// Number of latencies recorded.
+    pub fn len(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The histogram as text: HdrHistogram's V2 format in base64.
+    pub fn to_base64(&self) -> String {
+        let mut bytes = Vec::new();
+        // Writing to memory doesn't fail, and the counts of one process fit the format's 63 bits.
+        match V2Serializer::new().serialize(&self.counts, &mut bytes) {
+            Ok(_) => BASE64.encode(bytes),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Reads what [`Histogram::to_base64`] wrote; safe on any text, however hostile.
+    ///
+    /// # Errors
+    ///
+    /// [`HistogramError`] where the text is longer than [`MAX_TEXT_BYTES`], isn't base64 or of the
+    /// V2 format, has another range than this type's, more values than the range has or more
+    /// observations than 2^53.
+    pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
+        if text.len() > MAX_TEXT_BYTES {
+            let length = text.len();
+            return Err(HistogramError(format!(
+                "{length} bytes of text, more than {MAX_TEXT_BYTES}"
+            )));
+        }
+        let bytes =
+            BASE64.decode(text).map_err(|error| HistogramError(format!("not base64: {error}")))?;
+        let empty = Self::new();
+        check::check_v2(&bytes, empty.counts.distinct_values()).map_err(HistogramError)?;
+        let counts = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| HistogramError(error.to_string()))?;
+        Ok(Self { counts })
+    }
+
+    /// The distribution with the quantiles that the sample supports (see [`supports_quantile`]);
+    /// `None` where nothing was recorded. Every value is the top of its bucket, the least value
+    /// the bottom: at most 0.1 % from the truth.
+    pub fn latency(&self) -> Option<Latency> {
+        if self.is_empty() {
+            return None;
+        }
+        let max = self.counts.max();
+        let quantile = |q: f64| {
+            supports_quantile(self.len(), q).then(|| self.counts.value_at_quantile(q).min(max))
+        };
+        Some(Latency {
+            count: self.len(),
+            min: self.counts.min(),
+            mean: self.counts.mean(),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p99_9: quantile(0.999),
+            p99_99: quantile(0.9999),
+            p99_999: quantile(0.99999),
+            max,
+        })
+    }
+}
+
+/// Whether `count` independent observations say anything about quantile `q` (0 to 1).
+///
+/// The distribution-free confidence interval of a quantile runs from one order statistic to
+/// another. The chance that all `n` observations lie below the true quantile is `q^n`, that all
+/// lie above is `(1 - q)^n`. Where either is more than 2.5 %, the 95 % interval has no observation
+/// as its upper or lower end, and the sample doesn't support the quantile. So p50 needs 6
+/// observations, p90 36, p99 368, p99.9 3,688 and so on.
+///
+/// Source: H. A. David, H. N. Nagaraja, "Order Statistics", third edition, section 7.1.
+pub fn supports_quantile(count: u64, q: f64) -> bool {
+    const TAIL: f64 = 0.025;
+
+    let n = count as f64;
+    q.powf(n) <= TAIL && (1.0 - q).powf(n) <= TAIL
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! The vocabulary and arithmetic of network measurement.
+//!
+//! Everything that linerate asks, counts and concludes has its one name and its one type here: a
+//! [`Plan`] is what was asked, a [`Sample`] is what one end counted in one interval, an
+//! [`EndReport`] is what one end counted in all, and a [`Run`] is the document that comes out.
+//! Text, JSON, terminal and web page all read these; nothing else is ever printed.
+//!
+//! The crate is pure. It has no I/O, no clock and no thread: time comes in as an argument, in
+//! nanoseconds, and a result depends on the arguments alone. So it builds for a target without
+//! sockets, and every formula in it is tested against its definition.
+//!
+//! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
+//! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
+//! [`fairness`] compares flows, [`summary`] draws the conclusions and judges them, and [`schema`]
+//! publishes the formats.
+//!
+//! It may not know: files, sockets, clocks, threads, terminals, or who prints a result.
+//!
+//! Units: `_ns` nanoseconds, `_bytes` bytes, `_bps` bits per second, `_s` seconds. Rates are
+//! computed from measured time, never from requested time. A value that was not measured is
+//! absent (`None`), never zero.
+
+pub mod clock_offset;
+pub mod datagram;
+pub mod fairness;
+pub mod histogram;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod sample;
+pub mod schema;
+pub mod summary;
+pub mod units;
+
+pub use plan::{Direction, End, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Workload};
+pub use report::{EndReport, FlowReport};
+pub use run::{Environment, Outcome, Run, Status};
+pub use sample::{Role, Sample};
+pub use summary::Summary;

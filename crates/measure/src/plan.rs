@@ -1,0 +1,218 @@
+//! What was asked: a plan names a server and a workload.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod check;
+pub mod limits;
+mod workload;
+
+pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
+
+/// The port a server listens on unless told otherwise, TCP and UDP alike.
+pub const DEFAULT_PORT: u16 = 5250;
+
+/// One measurement as it was asked: where, what, and under which name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// The version of this document's format: `linerate.plan/1`.
+    pub schema: String,
+    /// The server's host name or address.
+    pub host: String,
+    /// The server's port, TCP and UDP.
+    pub port: u16,
+    /// The address family to use; absent: whichever the name resolves to first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// What is to be done.
+    pub workload: Workload,
+    /// What this end's sockets and threads are bound to.
+    #[serde(default)]
+    pub local: Local,
+    /// Wait until no other client measures against this server.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// Start the load at this time (UTC, nanoseconds since 1970); absent: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at_utc_ns: Option<i64>,
+    /// A title for reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Free `key=value` marks, kept with the result.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Plan {
+    /// The name and version of the plan's JSON format.
+    pub const SCHEMA: &'static str = "linerate.plan/1";
+}
+
+/// IPv4 or IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// IPv4 only.
+    Ipv4,
+    /// IPv6 only.
+    Ipv6,
+}
+
+/// What the sockets and threads of one end are bound to. It never crosses the wire.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Local {
+    /// Processors that the load's threads are pinned to, in turn; empty: wherever the kernel likes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// The local address of every connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind: Option<std::net::IpAddr>,
+    /// The network device of every connection (SO_BINDTODEVICE).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind_device: Option<String>,
+}
+
+/// The load itself; both ends derive their steps from this value alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workload {
+    /// Bulk transfer or request and response.
+    pub kind: Kind,
+    /// What carries it.
+    pub transport: Transport,
+    /// When it ends.
+    pub end: End,
+    /// Length of the warm-up that comes before the measured part and is left out of every sum.
+    #[serde(default)]
+    pub omit_ns: u64,
+    /// Number of flows (in each direction, where there are two).
+    pub flows: u32,
+    /// Threads that carry the flows at each end; absent: one per flow, at most one per processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The rate to keep to; absent: as fast as it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Length of a sample.
+    pub interval_ns: u64,
+    /// Send a pattern that depends on the position in the stream and check every received byte.
+    #[serde(default)]
+    pub verify: bool,
+    /// Poll without sleeping, at both ends.
+    #[serde(default)]
+    pub busy_poll: bool,
+    /// Options for the sockets of both ends.
+    #[serde(default)]
+    pub socket: SocketOptions,
+}
+
+/// Bulk transfer or request and response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "name")]
+pub enum Kind {
+    /// Bulk transfer.
+    Stream {
+        /// Which way the bytes go.
+        direction: Direction,
+        /// Bytes of one send call, or of one datagram's payload.
+        send_bytes: u32,
+    },
+    /// One request out, one response back, then the next (closed loop).
+    Rr {
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+        /// How long a datagram's response is waited for before the transaction counts as lost.
+        timeout_ns: u64,
+    },
+}
+
+/// Which way the bytes of a stream go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+    /// Both at once, each on flows of its own.
+    Both,
+}
+
+/// What carries the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP (RFC 9293).
+    Tcp,
+    /// TLS 1.3 over TCP (RFC 8446).
+    Tls,
+    /// UDP (RFC 768).
+    Udp,
+}
+
+/// When a load ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "by")]
+pub enum End {
+    /// After so much time, warm-up not counted.
+    Time {
+        /// The time.
+        duration_ns: u64,
+    },
+    /// After so many bytes in each direction, over all its flows.
+    Bytes {
+        /// The bytes.
+        bytes: u64,
+    },
+    /// After so many sends in each direction (stream) or transactions (rr), over all its flows.
+    Count {
+        /// The sends or transactions.
+        count: u64,
+    },
+}
+
+/// A rate to keep to, in bits of payload per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "over")]
+pub enum Rate {
+    /// All flows of a direction together.
+    AllFlows {
+        /// Bits of payload per second.
+        bps: u64,
+    },
+    /// Each flow.
+    EachFlow {
+        /// Bits of payload per second.
+        bps: u64,
+    },
+}
+
+/// Options for the sockets of both ends; absent: as the kernel has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SocketOptions {
+    /// TCP_NODELAY: small sends leave at once. Always on for request and response.
+    pub no_delay: bool,
+    /// TCP_CONGESTION.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// SO_SNDBUF and SO_RCVBUF, as asked (the kernel doubles it).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<u32>,
+    /// TCP_MAXSEG.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mss_bytes: Option<u32>,
+    /// The differentiated-services code point (RFC 2474), 0 to 63.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
+    /// UDP: one system call a datagram instead of segmentation offload (GSO, GRO).
+    pub no_offload: bool,
+}
+
+/// Why a plan makes no sense. The text names the value and the way out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanError(pub String);

@@ -1,0 +1,283 @@
+//! Whether a plan makes sense: every number against its limit, every pair against contradiction.
+
+use std::ops::RangeInclusive;
+
+use super::{End, Family, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Workload, limits};
+use crate::units::{quoted, render_duration_ns, render_rate};
+
+/// Bytes of the header that every datagram of a stream starts with: the least payload.
+pub const DATAGRAM_HEADER_BYTES: u32 = 24;
+
+/// Bytes of the header that every datagram of a request or response starts with: the least size.
+pub const RR_HEADER_BYTES: u32 = 16;
+
+type Checked = Result<(), PlanError>;
+
+impl Workload {
+    /// Checks every number against its limit (see [`limits`]) and every choice against the others.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that makes no sense, with its value and the way out.
+    pub fn check(&self) -> Checked {
+        self.check_flows()?;
+        self.check_sizes()?;
+        self.check_times()?;
+        self.check_end()?;
+        self.check_rate()?;
+        self.check_socket()?;
+        self.check_contradictions()
+    }
+
+    fn check_flows(&self) -> Checked {
+        within("number of flows", self.flows, &limits::FLOWS, in_digits)?;
+        let Some(threads) = self.threads else {
+            return Ok(());
+        };
+        within("number of threads", threads, &limits::THREADS, in_digits)?;
+        let flows = self.total_flows();
+        refuse_if(threads > flows, || {
+            format!("{threads} threads for {flows} flows: ask for at most as many threads as flows")
+        })
+    }
+
+    fn check_sizes(&self) -> Checked {
+        let udp = self.transport == Transport::Udp;
+        let (sizes, header_bytes) = match self.kind {
+            Kind::Stream { send_bytes, .. } => {
+                let name = if udp { "datagram size" } else { "size of a send" };
+                (vec![(name, send_bytes)], DATAGRAM_HEADER_BYTES)
+            }
+            Kind::Rr { request_bytes, response_bytes, .. } => {
+                let sizes =
+                    vec![("request size", request_bytes), ("response size", response_bytes)];
+                (sizes, RR_HEADER_BYTES)
+            }
+        };
+        let range = if udp {
+            u64::from(header_bytes)..=limits::DATAGRAM_MAX_BYTES
+        } else {
+            limits::MESSAGE_BYTES
+        };
+        sizes.into_iter().try_for_each(|(name, bytes)| within(name, bytes, &range, in_bytes))
+    }
+
+    fn check_times(&self) -> Checked {
+        if let End::Time { duration_ns } = self.end {
+            within("measured time", duration_ns, &limits::DURATION_NS, render_duration_ns)?;
+        }
+        within("warm-up", self.omit_ns, &limits::OMIT_NS, render_duration_ns)?;
+        within("interval", self.interval_ns, &limits::INTERVAL_NS, render_duration_ns)?;
+        if let Kind::Rr { timeout_ns, .. } = self.kind {
+            within("time-out", timeout_ns, &limits::TIMEOUT_NS, render_duration_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Each flow must have something to do, or its silence would look like a failure.
+    fn check_end(&self) -> Checked {
+        let is_rr = matches!(self.kind, Kind::Rr { .. });
+        let (amount, what) = match self.end {
+            End::Time { .. } => return Ok(()),
+            End::Bytes { bytes } => {
+                refuse_if(is_rr, || {
+                    format!(
+                        "{bytes} bytes can't end request and response: ask for a time or a \
+                         number of transactions"
+                    )
+                })?;
+                (bytes, "bytes")
+            }
+            End::Count { count } if is_rr => (count, "transactions"),
+            End::Count { count } => (count, "sends"),
+        };
+        refuse_if(self.omit_ns > 0, || {
+            format!(
+                "a warm-up of {} goes with a time, not with {amount} {what}: leave one of them out",
+                render_duration_ns(self.omit_ns)
+            )
+        })?;
+        let flows = self.flows;
+        refuse_if(amount < u64::from(flows), || {
+            format!(
+                "{amount} {what} for {flows} flows in a direction: ask for at least one for each \
+                 flow, or for fewer flows"
+            )
+        })
+    }
+
+    fn check_rate(&self) -> Checked {
+        let Some(rate) = self.rate else {
+            return Ok(());
+        };
+        let (Rate::AllFlows { bps } | Rate::EachFlow { bps }) = rate;
+        let in_bits = |bps: u64| render_rate(bps as f64);
+        within("rate", bps, &limits::RATE_BPS, in_bits)?;
+        let flows = self.flows;
+        let starved = matches!(rate, Rate::AllFlows { .. }) && bps < u64::from(flows);
+        refuse_if(starved, || {
+            format!("{bps} bit/s for {flows} flows is less than 1 bit/s each: ask for fewer flows")
+        })
+    }
+
+    fn check_socket(&self) -> Checked {
+        let SocketOptions { congestion, window_bytes, mss_bytes, dscp, .. } = &self.socket;
+        if let Some(dscp) = *dscp {
+            within("DSCP", dscp, &limits::DSCP, in_digits)?;
+        }
+        if let Some(mss_bytes) = *mss_bytes {
+            within("MSS", mss_bytes, &limits::MSS_BYTES, in_bytes)?;
+        }
+        if let Some(window_bytes) = *window_bytes {
+            within("window", window_bytes, &limits::WINDOW_BYTES, in_bytes)?;
+        }
+        let Some(name) = congestion else {
+            return Ok(());
+        };
+        let known_letters = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        let plausible =
+            limits::CONGESTION_LETTERS.contains(&name.len()) && name.bytes().all(known_letters);
+        refuse_if(!plausible, || {
+            format!(
+                "{} is no name of a congestion control: write one such as cubic, reno or bbr \
+                 (1 to 15 of a-z, 0-9 and _)",
+                quoted(name)
+            )
+        })
+    }
+
+    fn carries_only_headers(&self) -> bool {
+        matches!(self.kind, Kind::Stream { send_bytes, .. } if send_bytes <= DATAGRAM_HEADER_BYTES)
+    }
+
+    fn check_contradictions(&self) -> Checked {
+        let is_rr = matches!(self.kind, Kind::Rr { .. });
+        let udp = self.transport == Transport::Udp;
+        let socket = &self.socket;
+        let contradictions = [
+            (
+                is_rr && self.rate.is_some(),
+                "a rate with request and response: each request waits for the last response, so \
+                 leave the rate out, or measure a stream",
+            ),
+            (
+                is_rr && self.verify,
+                "verification with request and response: leave it out, or verify a stream",
+            ),
+            (
+                udp && self.verify && self.carries_only_headers(),
+                "verification of datagrams that hold only their header: make them larger, or \
+                 leave it out",
+            ),
+            (
+                !udp && socket.no_offload,
+                "no offload with a transport other than UDP: leave it out, or ask for UDP",
+            ),
+            (
+                udp && socket.congestion.is_some(),
+                "a congestion control with UDP, which has none: leave it out, or ask for TCP or TLS",
+            ),
+            (
+                udp && socket.mss_bytes.is_some(),
+                "an MSS with UDP, which has none: set the size of a datagram instead, or ask for \
+                 TCP or TLS",
+            ),
+            (
+                udp && socket.no_delay,
+                "no delay with UDP, which never delays: leave it out, or ask for TCP or TLS",
+            ),
+        ];
+        contradictions
+            .into_iter()
+            .try_for_each(|(wrong, sentence)| refuse_if(wrong, || sentence.to_owned()))
+    }
+}
+
+impl Plan {
+    /// Checks the plan itself, then its workload.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that makes no sense, with its value and the way out.
+    pub fn check(&self) -> Checked {
+        refuse_if(self.schema != Self::SCHEMA, || {
+            format!("a plan of format {}: write {:?}", quoted(&self.schema), Self::SCHEMA)
+        })?;
+        let host_fits = limits::HOST_BYTES.contains(&self.host.len())
+            && !self.host.contains(|letter: char| letter.is_whitespace() || letter.is_control());
+        refuse_if(!host_fits, || {
+            format!("{} is no host: write a name or an address", quoted(&self.host))
+        })?;
+        within("port", self.port, &limits::PORT, in_digits)?;
+        self.check_local()?;
+        self.check_remarks()?;
+        self.workload.check()
+    }
+
+    fn check_local(&self) -> Checked {
+        let cpus = self.local.cpus.len();
+        refuse_if(cpus > limits::CPUS, || {
+            format!("a list of {cpus} processors: name at most {}", limits::CPUS)
+        })?;
+        if let Some(device) = &self.local.bind_device {
+            let plausible = limits::DEVICE_BYTES.contains(&device.len())
+                && !device.contains(|letter: char| letter == '/' || letter.is_whitespace());
+            refuse_if(!plausible, || {
+                format!("{} is no network device: write one such as eth0", quoted(device))
+            })?;
+        }
+        let (Some(address), Some(family)) = (self.local.bind, self.family) else {
+            return Ok(());
+        };
+        refuse_if(address.is_ipv4() != (family == Family::Ipv4), || {
+            format!(
+                "{address} as local address and {family:?} as family: bind to an address of that \
+                 family, or leave the family out"
+            )
+        })
+    }
+
+    fn check_remarks(&self) -> Checked {
+        let most = limits::REMARK_BYTES;
+        let title_bytes = self.title.as_ref().map_or(0, String::len);
+        refuse_if(title_bytes > most, || {
+            format!("a title of {title_bytes} bytes: write at most {most}")
+        })?;
+        let tags = self.tags.len();
+        refuse_if(tags > limits::TAGS, || format!("{tags} tags: write at most {}", limits::TAGS))?;
+        self.tags.iter().try_for_each(|(key, value)| {
+            refuse_if(key.is_empty(), || "a tag without a key: write key=value".to_owned())?;
+            refuse_if(key.len().max(value.len()) > most, || {
+                format!("the tag {} is too long: write at most {most} bytes", quoted(key))
+            })
+        })
+    }
+}
+
+fn within(
+    name: &str,
+    value: impl Into<u64>,
+    range: &RangeInclusive<u64>,
+    show: impl Fn(u64) -> String,
+) -> Checked {
+    let value = value.into();
+    refuse_if(!range.contains(&value), || {
+        let [value, least, most] = [value, *range.start(), *range.end()].map(show);
+        format!("{name} {value} is out of range: ask for {least} to {most}")
+    })
+}
+
+fn refuse_if(wrong: bool, sentence: impl FnOnce() -> String) -> Checked {
+    if wrong { Err(PlanError(sentence())) } else { Ok(()) }
+}
+
+fn in_digits(number: u64) -> String {
+    number.to_string()
+}
+
+fn in_bytes(bytes: u64) -> String {
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests;

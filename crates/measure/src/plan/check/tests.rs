@@ -1,0 +1,211 @@
+use proptest::prelude::*;
+
+use super::super::{Direction, Local};
+use super::*;
+
+fn stream(transport: Transport) -> Workload {
+    Workload::stream(Direction::Up, transport)
+}
+
+fn plan() -> Plan {
+    Plan {
+        schema: Plan::SCHEMA.into(),
+        host: "example.net".into(),
+        port: 5250,
+        family: None,
+        workload: stream(Transport::Tcp),
+        local: Local::default(),
+        exclusive: false,
+        start_at_utc_ns: None,
+        title: None,
+        tags: Default::default(),
+    }
+}
+
+/// The error of `start` after `change`, which must name all of `words`.
+fn assert_refused(mut start: Workload, change: impl FnOnce(&mut Workload), words: &[&str]) {
+    assert_eq!(start.check(), Ok(()));
+    change(&mut start);
+    let error = start.check().expect_err("the change makes no sense").to_string();
+    for word in words {
+        assert!(error.contains(word), "{word:?} isn't in {error:?}");
+    }
+}
+
+#[test]
+fn the_defaults_make_sense() {
+    for transport in [Transport::Tcp, Transport::Tls, Transport::Udp] {
+        for direction in [Direction::Up, Direction::Down, Direction::Both] {
+            assert_eq!(Workload::stream(direction, transport).check(), Ok(()));
+        }
+        assert_eq!(Workload::rr(transport).check(), Ok(()));
+    }
+    assert_eq!(plan().check(), Ok(()));
+}
+
+#[test]
+fn numbers_out_of_range() {
+    let tcp = || stream(Transport::Tcp);
+    assert_refused(tcp(), |w| w.flows = 0, &["flows 0 is", "1 to 1000000"]);
+    assert_refused(tcp(), |w| w.flows = 1_000_001, &["1000001"]);
+    assert_refused(tcp(), |w| w.threads = Some(0), &["threads 0 is", "1 to 1024"]);
+    assert_refused(tcp(), |w| w.threads = Some(2), &["2 threads for 1 flows"]);
+    assert_refused(tcp(), |w| w.omit_ns = 86_400_000_000_000, &["warm-up 86400 s"]);
+    assert_refused(tcp(), |w| w.interval_ns = 9_999_999, &["interval", "10.0 ms to 3600 s"]);
+    assert_refused(tcp(), |w| w.end = End::Time { duration_ns: 0 }, &["measured time 0 ns"]);
+    assert_refused(tcp(), |w| w.end = End::Bytes { bytes: 0 }, &["0 bytes for 1 flows"]);
+    assert_refused(tcp(), |w| w.end = End::Count { count: 0 }, &["0 sends for 1 flows"]);
+    let slow = Rate::AllFlows { bps: 999 };
+    assert_refused(tcp(), |w| w.rate = Some(slow), &["999 bit/s", "1.00 kbit/s to 10.0 Tbit/s"]);
+    assert_refused(
+        Workload { flows: 5000, ..tcp() },
+        |w| w.rate = Some(Rate::AllFlows { bps: 4000 }),
+        &["4000 bit/s for 5000 flows"],
+    );
+}
+
+#[test]
+fn sizes_out_of_range() {
+    let sized = |w: &mut Workload, size: u32| {
+        w.kind = match w.kind {
+            Kind::Stream { direction, .. } => Kind::Stream { direction, send_bytes: size },
+            Kind::Rr { timeout_ns, .. } => {
+                Kind::Rr { request_bytes: size, response_bytes: size, timeout_ns }
+            }
+        }
+    };
+    let most = 16 * 1024 * 1024;
+    for (workload, least, most) in [
+        (stream(Transport::Tcp), 1, most),
+        (stream(Transport::Tls), 1, most),
+        (stream(Transport::Udp), DATAGRAM_HEADER_BYTES, 65_507),
+        (Workload::rr(Transport::Tcp), 1, most),
+        (Workload::rr(Transport::Udp), RR_HEADER_BYTES, 65_507),
+    ] {
+        let mut fitting = workload.clone();
+        for size in [least, most] {
+            sized(&mut fitting, size);
+            assert_eq!(fitting.check(), Ok(()));
+        }
+        assert_refused(workload.clone(), |w| sized(w, least - 1), &["size", "out of range"]);
+        assert_refused(workload, |w| sized(w, most + 1), &["size", "out of range"]);
+    }
+    let no_time = Kind::Rr { request_bytes: 1, response_bytes: 1, timeout_ns: 0 };
+    assert_refused(Workload::rr(Transport::Tcp), |w| w.kind = no_time, &["time-out 0 ns"]);
+}
+
+#[test]
+fn socket_options_out_of_range() {
+    let tcp = || stream(Transport::Tcp);
+    assert_refused(tcp(), |w| w.socket.dscp = Some(64), &["DSCP 64", "0 to 63"]);
+    assert_refused(tcp(), |w| w.socket.mss_bytes = Some(87), &["MSS 87 bytes", "88"]);
+    assert_refused(tcp(), |w| w.socket.window_bytes = Some(0), &["window 0 bytes"]);
+    assert_refused(tcp(), |w| w.socket.window_bytes = Some(1 << 31), &["2147483648", "2147483647"]);
+    for name in ["", "Cubic", "a/b", "abcdefghijklmnop", "bbr\n"] {
+        let set = |w: &mut Workload| w.socket.congestion = Some(name.into());
+        assert_refused(tcp(), set, &["congestion control", "cubic"]);
+    }
+}
+
+#[test]
+fn contradictions() {
+    let rr = || Workload::rr(Transport::Tcp);
+    let (tcp, udp) = (|| stream(Transport::Tcp), || stream(Transport::Udp));
+    let rate = Rate::EachFlow { bps: 1_000_000 };
+    assert_refused(rr(), |w| w.rate = Some(rate), &["rate", "leave the rate out"]);
+    assert_refused(rr(), |w| w.verify = true, &["verification", "verify a stream"]);
+    assert_refused(rr(), |w| w.end = End::Bytes { bytes: 9 }, &["9 bytes", "transactions"]);
+    assert_refused(tcp(), |w| w.socket.no_offload = true, &["offload", "UDP"]);
+    assert_refused(udp(), |w| w.socket.congestion = Some("bbr".into()), &["congestion", "UDP"]);
+    assert_refused(udp(), |w| w.socket.mss_bytes = Some(1400), &["MSS", "UDP"]);
+    assert_refused(udp(), |w| w.socket.no_delay = true, &["no delay", "UDP"]);
+    let bare = Kind::Stream { direction: Direction::Up, send_bytes: DATAGRAM_HEADER_BYTES };
+    assert_refused(Workload { kind: bare, ..udp() }, |w| w.verify = true, &["header"]);
+}
+
+#[test]
+fn plans_that_make_no_sense() {
+    let refused = |change: fn(&mut Plan), words: &str| {
+        let mut plan = plan();
+        change(&mut plan);
+        let error = plan.check().expect_err("the change makes no sense").to_string();
+        assert!(error.contains(words), "{words:?} isn't in {error:?}");
+    };
+    refused(|p| p.schema = "linerate.plan/2".into(), "linerate.plan/2");
+    refused(|p| p.host = String::new(), "no host");
+    refused(|p| p.host = "a b".into(), "no host");
+    refused(|p| p.host = "x".repeat(254), "no host");
+    refused(|p| p.port = 0, "port 0");
+    refused(|p| p.local.bind_device = Some("a/b".into()), "network device");
+    refused(|p| p.local.cpus = vec![0; 5000], "5000 processors");
+    refused(|p| p.title = Some("x".repeat(2000)), "2000 bytes");
+    refused(|p| p.tags = [(String::new(), "v".into())].into(), "without a key");
+    refused(|p| p.workload.flows = 0, "flows 0");
+    refused(
+        |p| {
+            p.family = Some(Family::Ipv6);
+            p.local.bind = Some([127, 0, 0, 1].into());
+        },
+        "127.0.0.1",
+    );
+}
+
+#[test]
+fn directions_of_flows() {
+    let both = Workload { flows: 3, ..Workload::stream(Direction::Both, Transport::Tcp) };
+    assert_eq!(both.total_flows(), 6);
+    assert_eq!(both.flow_direction(2), Direction::Up);
+    assert_eq!(both.flow_direction(3), Direction::Down);
+    let down = Workload { flows: 3, ..Workload::stream(Direction::Down, Transport::Tcp) };
+    assert_eq!((down.total_flows(), down.flow_direction(0)), (3, Direction::Down));
+    assert_eq!(Workload::rr(Transport::Udp).flow_direction(0), Direction::Up);
+}
+
+#[test]
+fn rates_of_flows() {
+    let mut workload = Workload { flows: 3, ..stream(Transport::Tcp) };
+    assert_eq!(workload.rate_per_flow_bps(), None);
+    workload.rate = Some(Rate::AllFlows { bps: 10_000 });
+    assert_eq!(workload.rate_per_flow_bps(), Some(3_333));
+    workload.rate = Some(Rate::EachFlow { bps: 10_000 });
+    assert_eq!(workload.rate_per_flow_bps(), Some(10_000));
+}
+
+proptest! {
+    #[test]
+    fn shares_are_even_and_add_up(total: u64, flows in 1..500_u32, both: bool) {
+        let direction = if both { Direction::Both } else { Direction::Up };
+        let workload = Workload { flows, ..Workload::stream(direction, Transport::Tcp) };
+        let shares: Vec<u64> = (0..flows).map(|flow| workload.shares(total, flow)).collect();
+        prop_assert_eq!(shares.iter().sum::<u64>(), total);
+        prop_assert!(shares.is_sorted_by(|a, b| a >= b && a - b <= 1));
+        prop_assert!(shares[0] - shares[shares.len() - 1] <= 1);
+        if both {
+            prop_assert_eq!(workload.shares(total, flows), shares[0]);
+        }
+    }
+
+    #[test]
+    fn no_numbers_panic(
+        numbers: [u64; 5],
+        small: [u32; 6],
+        name: String,
+        udp: bool,
+    ) {
+        let transport = if udp { Transport::Udp } else { Transport::Tls };
+        let mut workload = stream(transport);
+        workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: small[0] };
+        workload.flows = small[1];
+        workload.threads = Some(small[2]);
+        workload.end = End::Bytes { bytes: numbers[0] };
+        workload.rate = Some(Rate::AllFlows { bps: numbers[1] });
+        workload.omit_ns = numbers[2];
+        workload.interval_ns = numbers[3];
+        workload.socket.mss_bytes = Some(small[3]);
+        workload.socket.window_bytes = Some(small[4]);
+        workload.socket.congestion = Some(name);
+        let _ = workload.check();
+        let _ = (workload.total_flows(), workload.rate_per_flow_bps());
+        let _ = (workload.shares(numbers[4], small[5]), workload.flow_direction(small[5]));
+    }
+}

@@ -1,0 +1,43 @@
+//! The limits that [`Workload::check`](super::Workload::check) and
+//! [`Plan::check`](super::Plan::check) hold numbers against. Each range includes both its ends.
+
+use std::ops::RangeInclusive;
+
+/// Flows in each direction.
+pub const FLOWS: RangeInclusive<u64> = 1..=1_000_000;
+/// Threads at each end.
+pub const THREADS: RangeInclusive<u64> = 1..=1024;
+/// Bytes of one send call, request or response on TCP and TLS.
+pub const MESSAGE_BYTES: RangeInclusive<u64> = 1..=16 * 1024 * 1024;
+/// The most payload of one UDP datagram over IPv4: 65,535 less 20 (RFC 791) and 8 (RFC 768).
+pub const DATAGRAM_MAX_BYTES: u64 = 65_507;
+/// Measured time: 1 ms to 30 days.
+pub const DURATION_NS: RangeInclusive<u64> = 1_000_000..=30 * 86_400 * 1_000_000_000;
+/// Warm-up: less than a day.
+pub const OMIT_NS: RangeInclusive<u64> = 0..=86_400 * 1_000_000_000 - 1;
+/// Length of a sample: 10 ms to 1 h.
+pub const INTERVAL_NS: RangeInclusive<u64> = 10_000_000..=3_600 * 1_000_000_000;
+/// Rate: 1 kbit/s to 10 Tbit/s.
+pub const RATE_BPS: RangeInclusive<u64> = 1_000..=10_000_000_000_000;
+/// Time-out of a transaction: 1 ms to 60 s.
+pub const TIMEOUT_NS: RangeInclusive<u64> = 1_000_000..=60 * 1_000_000_000;
+/// Differentiated-services code point: six bits (RFC 2474).
+pub const DSCP: RangeInclusive<u64> = 0..=63;
+/// TCP_MAXSEG: what Linux takes (tcp(7)), up to 65,535 less 40 bytes of headers.
+pub const MSS_BYTES: RangeInclusive<u64> = 88..=65_495;
+/// Socket buffers: what fits the int of SO_SNDBUF and SO_RCVBUF.
+pub const WINDOW_BYTES: RangeInclusive<u64> = 1..=0x7fff_ffff;
+/// Letters of a congestion control's name (TCP_CA_NAME_MAX, 16 with the closing zero).
+pub const CONGESTION_LETTERS: RangeInclusive<usize> = 1..=15;
+/// Ports: 0 names none.
+pub const PORT: RangeInclusive<u64> = 1..=65_535;
+/// Bytes of a host's name (RFC 1035, section 2.3.4, less the length byte and the root) or address.
+pub const HOST_BYTES: RangeInclusive<usize> = 1..=253;
+/// Bytes of a network device's name (IFNAMSIZ, 16 with the closing zero).
+pub const DEVICE_BYTES: RangeInclusive<usize> = 1..=15;
+/// Processors that a plan names.
+pub const CPUS: usize = 4096;
+/// Tags of a plan.
+pub const TAGS: usize = 64;
+/// Bytes of a title, a tag's key or a tag's value.
+pub const REMARK_BYTES: usize = 1024;

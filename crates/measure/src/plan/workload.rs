@@ -1,0 +1,103 @@
+//! Workloads with their defaults, and what each flow's part of a workload is.
+
+use super::{Direction, End, Kind, Rate, SocketOptions, Transport, Workload};
+
+const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
+const DEFAULT_INTERVAL_NS: u64 = 1_000_000_000;
+const DEFAULT_RR_TIMEOUT_NS: u64 = 200_000_000;
+
+/// Large writes: 16 KiB ones cost about half the throughput.
+const DEFAULT_STREAM_SEND_BYTES: u32 = 128 * 1024;
+
+/// Fits a 1500-byte MTU over IPv6 (40 bytes) and UDP (8 bytes), with 4 bytes to spare, so that
+/// the same load works on IPv4 and IPv6 without fragments.
+const DEFAULT_DATAGRAM_BYTES: u32 = 1448;
+
+impl Workload {
+    /// Bulk transfer: one flow for 10 s at full speed, samples of 1 s, in calls of 128 KiB (TCP,
+    /// TLS) or datagrams of 1448 bytes (UDP).
+    pub fn stream(direction: Direction, transport: Transport) -> Self {
+        let send_bytes = match transport {
+            Transport::Tcp | Transport::Tls => DEFAULT_STREAM_SEND_BYTES,
+            Transport::Udp => DEFAULT_DATAGRAM_BYTES,
+        };
+        Self::with_kind(Kind::Stream { direction, send_bytes }, transport)
+    }
+
+    /// Request and response: one flow for 10 s, samples of 1 s, one byte each way (UDP: 16, its
+    /// header), responses to datagrams awaited for 200 ms.
+    pub fn rr(transport: Transport) -> Self {
+        let size_bytes = match transport {
+            Transport::Tcp | Transport::Tls => 1,
+            Transport::Udp => super::RR_HEADER_BYTES,
+        };
+        Self::with_kind(
+            Kind::Rr {
+                request_bytes: size_bytes,
+                response_bytes: size_bytes,
+                timeout_ns: DEFAULT_RR_TIMEOUT_NS,
+            },
+            transport,
+        )
+    }
+
+    fn with_kind(kind: Kind, transport: Transport) -> Self {
+        Self {
+            kind,
+            transport,
+            end: End::Time { duration_ns: DEFAULT_DURATION_NS },
+            omit_ns: 0,
+            flows: 1,
+            threads: None,
+            rate: None,
+            interval_ns: DEFAULT_INTERVAL_NS,
+            verify: false,
+            busy_poll: false,
+            socket: SocketOptions::default(),
+        }
+    }
+
+    /// The direction of a stream; `None` for request and response.
+    pub fn direction(&self) -> Option<Direction> {
+        match self.kind {
+            Kind::Stream { direction, .. } => Some(direction),
+            Kind::Rr { .. } => None,
+        }
+    }
+
+    /// Number of flows, both directions together.
+    pub fn total_flows(&self) -> u32 {
+        match self.direction() {
+            Some(Direction::Both) => self.flows.saturating_mul(2),
+            _ => self.flows,
+        }
+    }
+
+    /// Which way the bytes of flow number `flow` go: [`Direction::Up`] or [`Direction::Down`],
+    /// never [`Direction::Both`]. Where both directions run, the first [`Workload::flows`] flows
+    /// go up and the others down. Requests go up, so a flow of request and response is `Up`.
+    pub fn flow_direction(&self, flow: u32) -> Direction {
+        match self.direction() {
+            Some(Direction::Down) => Direction::Down,
+            Some(Direction::Both) if flow >= self.flows => Direction::Down,
+            _ => Direction::Up,
+        }
+    }
+
+    /// Flow number `flow`'s even share of `total`, an amount for one direction; the remainder
+    /// goes to the first flows of the direction, one each.
+    pub fn shares(&self, total: u64, flow: u32) -> u64 {
+        let flows = u64::from(self.flows.max(1));
+        let place = u64::from(flow) % flows;
+        total / flows + u64::from(place < total % flows)
+    }
+
+    /// The pace of each flow in bits of payload per second, rounded down to a whole bit but never
+    /// to zero; `None`: as fast as it goes.
+    pub fn rate_per_flow_bps(&self) -> Option<u64> {
+        match self.rate? {
+            Rate::AllFlows { bps } => Some((bps / u64::from(self.flows.max(1))).max(1)),
+            Rate::EachFlow { bps } => Some(bps),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What one end counted in all, warm-up left out.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, Role, TcpStatus, Traffic};
+
+/// What one end counted from the end of the warm-up to the end of its load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndReport {
+    /// The end that counted.
+    pub role: Role,
+    /// The machine it ran on.
+    pub host: HostFacts,
+    /// The flows, in the order of their numbers.
+    pub flows: Vec<FlowReport>,
+    /// Measured time of this end, all flows together.
+    pub elapsed_ns: u64,
+    /// CPU of the threads that carried the flows.
+    pub cpu: CpuSeconds,
+    /// CPU of the whole machine in that time, processor by processor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_cpu: Vec<MachineCpu>,
+    /// The latency of every transaction: an HDR histogram in nanoseconds (V2 format, base64).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_hdr: Option<String>,
+    /// Failures under load, counted by kind: `reset`, `refused`, `timed_out`, ...
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// What the reader of the result must know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What one flow did at one end, warm-up left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowReport {
+    /// The flow's number, the same at both ends.
+    pub flow: u32,
+    /// Sent by this end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Traffic>,
+    /// Received by this end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Traffic>,
+    /// Start of the flow's measured time on this end's monotonic clock, since this end's load
+    /// began: first byte received or first send, or the end of the warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_ns: Option<u64>,
+    /// Its end: last byte received or last send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_ns: Option<u64>,
+    /// Transactions completed (rr, client).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
+    /// Transactions given up because no response came in time (UDP rr, client).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions_lost: Option<u64>,
+    /// Datagrams (UDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramCounts>,
+    /// Interarrival jitter (RFC 3550, section 6.4.1 and appendix A.8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<f64>,
+    /// What the kernel said of the connection at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpStatus>,
+    /// What checking every byte found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
+    /// The socket as the kernel granted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<SocketFacts>,
+    /// How the flow ended, where not as planned: `reset`, `closed_early`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What checking every byte of a flow found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Verification {
+    /// Bytes checked and found right.
+    pub verified_bytes: u64,
+    /// Bytes found wrong.
+    pub wrong_bytes: u64,
+    /// Offset in the flow of the first wrong byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_wrong_offset: Option<u64>,
+    /// Length of the run of wrong bytes that starts there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_wrong_extent_bytes: Option<u64>,
+}
+
+/// A socket as the kernel granted it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketFacts {
+    /// This end's address.
+    pub local: String,
+    /// The other end's.
+    pub peer: String,
+    /// The congestion control in use (TCP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// SO_SNDBUF as granted.
+    pub send_buffer_bytes: u32,
+    /// SO_RCVBUF as granted.
+    pub receive_buffer_bytes: u32,
+    /// TCP_MAXSEG as agreed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss_bytes: Option<u32>,
+    /// Segmentation offload in use when sending (UDP GSO).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gso: Option<bool>,
+    /// Receive offload in use (UDP GRO).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gro: Option<bool>,
+}
+
+/// The machine and program of one end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostFacts {
+    /// linerate's version.
+    pub version: String,
+    /// The host's name.
+    pub hostname: String,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Processor architecture.
+    pub architecture: String,
+    /// Processor model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
+    /// Processors in use by the kernel.
+    pub cpus_online: u32,
+    /// The processors that the load's threads were found on when they ended, in the order of the
+    /// threads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ran_on_cpus: Vec<u32>,
+    /// One-minute load average before the load began: what else the machine was doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_average_1m: Option<f64>,
+}

@@ -1,0 +1,114 @@
+//! What came out: one document, the same whether the measurement succeeded, failed or was cut off.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+use crate::report::{EndReport, HostFacts};
+use crate::sample::Sample;
+use crate::summary::Summary;
+
+/// What came out of one plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// The version of this document's format: `linerate.run/1`.
+    pub schema: String,
+    /// Names this run in the records of both ends (32 hexadecimal digits).
+    pub run_id: String,
+    /// What was asked.
+    pub plan: Plan,
+    /// Where it was done.
+    pub environment: Environment,
+    /// What both ends counted, interval by interval.
+    pub samples: Vec<Sample>,
+    /// What it comes to.
+    pub summary: Summary,
+    /// What each end counted in all, flow by flow.
+    pub reports: Vec<EndReport>,
+    /// Whether it can be trusted.
+    pub status: Status,
+}
+
+impl Run {
+    /// The name and version of the run's JSON format.
+    pub const SCHEMA: &'static str = "linerate.run/1";
+}
+
+/// Where a run took place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// The client's machine.
+    pub client: HostFacts,
+    /// The server's machine; absent where none was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<HostFacts>,
+    /// When the load began (UTC, nanoseconds since 1970, the client's clock).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_utc_ns: Option<i64>,
+    /// The server's clock less the client's, measured on the control connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_offset: Option<ClockOffset>,
+    /// Round-trip time of the control connection, least of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_rtt_ns: Option<u64>,
+}
+
+/// The server's clock less the client's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockOffset {
+    /// The estimate.
+    pub offset_ns: i64,
+    /// The truth is at most this far away (half the least round trip; RFC 5905, section 8).
+    pub bound_ns: u64,
+}
+
+/// Whether the measurement can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The exit code that the native commands return for it.
+    pub exit_code: u8,
+    /// What went wrong, and the way out; absent where nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What the reader of the result must know: nothing here changes the figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// How a measurement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As planned.
+    Complete,
+    /// Cut off by the user; the figures hold for the part that was done.
+    Interrupted,
+    /// Measured, but not to be trusted; the message says why.
+    Untrustworthy,
+    /// Not measured; the message says why.
+    Failed,
+}
+
+/// The exit codes of the native commands.
+pub mod exit {
+    /// Measured and valid.
+    pub const VALID: u8 = 0;
+    /// The measurement failed.
+    pub const FAILED: u8 = 1;
+    /// The request makes no sense.
+    pub const USAGE: u8 = 2;
+    /// The server can't be reached.
+    pub const UNREACHABLE: u8 = 3;
+    /// The server or the client refused the other's key.
+    pub const REFUSED: u8 = 4;
+    /// The server has no room for this test.
+    pub const BUSY: u8 = 5;
+    /// Measured, but not to be trusted.
+    pub const UNTRUSTWORTHY: u8 = 6;
+    /// A threshold was missed or a regression found.
+    pub const THRESHOLD: u8 = 7;
+    /// Interrupted; the partial result was printed.
+    pub const INTERRUPTED: u8 = 130;
+}

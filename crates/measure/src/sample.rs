@@ -1,0 +1,197 @@
+//! What one end counted in one interval.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The end that a figure comes from.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The end that asked for the measurement.
+    Client,
+    /// The end that serves it.
+    Server,
+}
+
+/// Bytes and the calls that moved them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Traffic {
+    /// Bytes of payload.
+    pub bytes: u64,
+    /// System calls that moved at least one byte.
+    pub calls: u64,
+}
+
+/// What one end counted in one interval, over all its flows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// The version of this document's format: `linerate.sample/1`.
+    pub schema: String,
+    /// The end that counted.
+    pub role: Role,
+    /// 0 for the first interval.
+    pub index: u32,
+    /// The interval's start, on this end's monotonic clock, since this end's load began.
+    pub from_ns: u64,
+    /// The interval's end, likewise.
+    pub to_ns: u64,
+    /// The interval's end (UTC, nanoseconds since 1970, this end's clock).
+    pub utc_ns: i64,
+    /// Whether the interval belongs to the warm-up and is left out of every sum.
+    #[serde(default)]
+    pub warm_up: bool,
+    /// Sent by this end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Traffic>,
+    /// Received by this end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Traffic>,
+    /// Transactions completed (rr, client).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
+    /// Mean latency of those transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_mean_ns: Option<f64>,
+    /// Datagrams (UDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramCounts>,
+    /// The flows one by one; the first [`Sample::MAX_FLOWS`] where there are more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowSample>,
+    /// What it cost this end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuSample>,
+}
+
+impl Sample {
+    /// The name and version of the sample's JSON format.
+    pub const SCHEMA: &'static str = "linerate.sample/1";
+    /// The most flows that a sample lists one by one.
+    pub const MAX_FLOWS: usize = 64;
+}
+
+/// One flow in one interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSample {
+    /// The flow's number, the same at both ends.
+    pub flow: u32,
+    /// Bytes that this end sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
+    /// Bytes that this end received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// What the kernel says of the connection at the interval's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpStatus>,
+}
+
+/// The kernel's TCP_INFO (tcp(7), linux/tcp.h), as far as this kernel has it. Counters run from
+/// the connection's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpStatus {
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Its variation.
+    pub rtt_var_us: u32,
+    /// Least round-trip time seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt_us: Option<u32>,
+    /// Congestion window.
+    pub cwnd_segments: u32,
+    /// Largest segment sent.
+    pub mss_bytes: u32,
+    /// The path's MTU.
+    pub pmtu_bytes: u32,
+    /// Segments sent again.
+    pub retransmitted_segments: u32,
+    /// The kernel's estimate of the delivery rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_rate_bps: Option<u64>,
+    /// Time with unacknowledged data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy_us: Option<u64>,
+    /// Part of it held up by the peer's receive window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rwnd_limited_us: Option<u64>,
+    /// Part of it held up by the local send buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sndbuf_limited_us: Option<u64>,
+}
+
+/// Counts of datagrams. A sender knows `sent` and `refused`, a receiver the others; a document of
+/// both ends has all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DatagramCounts {
+    /// Accepted by the sender's stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Refused by the sender's own stack (ENOBUFS and the like): never on the path, so not lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<u64>,
+    /// Different datagrams received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// Sent and never received, local socket drops included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Received again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicated: Option<u64>,
+    /// Received after one that was sent later (RFC 4737, section 3.3, Type-P-Reordered).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
+    /// Received so far behind the newest that a first arrival can't be told from a second one;
+    /// counted as lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
+    /// Arrived at the receiving host and dropped by its socket because the buffer was full
+    /// (the counter of SO_RXQ_OVFL): part of `lost` that the path is not to blame for. With
+    /// receive offload the kernel counts trains of datagrams; each dropped one is taken to have
+    /// had as many as the mean of those received. 0 is exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_by_socket: Option<u64>,
+}
+
+/// CPU time of one end in one interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuSample {
+    /// Of the threads that carry the flows.
+    pub load: CpuSeconds,
+    /// Of the machine, processor by processor, everything that ran on it included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine: Vec<MachineCpu>,
+    /// Interrupts the machine served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<u64>,
+}
+
+/// CPU seconds of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuSeconds {
+    /// In user mode.
+    pub user_s: f64,
+    /// In the kernel on behalf of the threads.
+    pub system_s: f64,
+}
+
+/// CPU seconds of one processor (/proc/stat, proc(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineCpu {
+    /// The processor's number.
+    pub cpu: u32,
+    /// In user mode, nice included.
+    pub user_s: f64,
+    /// In the kernel.
+    pub system_s: f64,
+    /// Serving hardware interrupts.
+    pub irq_s: f64,
+    /// Serving software interrupts, the network stack's receive side among them.
+    pub softirq_s: f64,
+    /// Taken by the hypervisor.
+    pub steal_s: f64,
+    /// Idle or waiting for I/O.
+    pub idle_s: f64,
+}

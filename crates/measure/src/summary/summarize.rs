@@ -1,0 +1,220 @@
+//! The arithmetic from two reports to one summary.
+
+use std::collections::BTreeMap;
+
+use super::tally::{Lane, add_datagrams, lanes, per_second, span_ns, sum};
+use super::{CpuOfEnds, LatencyFrom, Summary};
+use crate::fairness::jain_index;
+use crate::histogram::Histogram;
+use crate::plan::{End, Kind, Workload};
+use crate::report::{EndReport, FlowReport, Verification};
+use crate::sample::{CpuSeconds, Traffic};
+
+/// What the two ends' reports come to. A report that is missing leaves what depends on it absent.
+///
+/// 1. A direction's goodput is the bytes that its receiver counted over the time from its flows'
+///    earliest start to their latest end. Where both directions run, the total is the sum of the
+///    two rates, and a sum is absent unless both its parts are known.
+/// 2. Transactions are the client's, over the client's measured time.
+/// 3. Lost datagrams are those sent less those received, never below zero.
+/// 4. CPU per byte or transaction needs the CPU of both ends.
+/// 5. Fairness compares the flows of one direction; where both run, the less fair one counts.
+pub fn summarize(
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+) -> Summary {
+    let mut summary = match workload.kind {
+        Kind::Stream { .. } => summarize_stream(workload, client, server),
+        Kind::Rr { .. } => summarize_rr(workload, client, server),
+    };
+    summary.errors = merge_errors(client, server);
+    add_cpu(&mut summary, client, server);
+    summary
+}
+
+fn summarize_stream(
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+) -> Summary {
+    let lanes = lanes(workload, client, server);
+    let sent = all(&lanes, Lane::sent).map(add_traffic);
+    let received = all(&lanes, Lane::received).map(add_traffic);
+    let mut summary = Summary {
+        goodput_bps: all(&lanes, Lane::goodput_bps).map(|rates| rates.iter().sum()),
+        sent_bps: all(&lanes, sent_bps).map(|rates| rates.iter().sum()),
+        received_bytes: received.map(|traffic| traffic.bytes),
+        sent_bytes: sent.map(|traffic| traffic.bytes),
+        elapsed_s: lanes.iter().filter_map(|lane| lane.receive_time_ns()).max().map(seconds),
+        bytes_per_send: sent.and_then(bytes_per_call),
+        bytes_per_receive: received.and_then(bytes_per_call),
+        jitter_ns: jitter_ns(&lanes),
+        retransmitted_segments: all(&lanes, retransmitted_by_sender)
+            .map(|counts| counts.into_iter().fold(0, u64::saturating_add)),
+        verified_bytes: sum_verified(&lanes, |found| found.verified_bytes),
+        wrong_bytes: sum_verified(&lanes, |found| found.wrong_bytes),
+        fairness: lanes.iter().filter_map(|lane| lane_fairness(workload, lane)).reduce(f64::min),
+        ..Summary::default()
+    };
+    if let [up, down] = lanes.as_slice() {
+        summary.goodput_up_bps = up.goodput_bps();
+        summary.goodput_down_bps = down.goodput_bps();
+    }
+    add_datagram_figures(&mut summary, &lanes);
+    summary
+}
+
+fn summarize_rr(
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+) -> Summary {
+    let Some(report) = client else {
+        return Summary::default();
+    };
+    let flows: Vec<&FlowReport> = report.flows.iter().collect();
+    let transactions = sum(&flows, |flow| flow.transactions);
+    let histogram = report.latency_hdr.as_deref().and_then(|t| Histogram::from_base64(t).ok());
+    let latency_ns = histogram.and_then(|histogram| histogram.latency());
+    let retransmitted =
+        |report: &EndReport| retransmitted(&report.flows.iter().collect::<Vec<_>>());
+    Summary {
+        elapsed_s: (report.elapsed_ns > 0).then(|| seconds(report.elapsed_ns)),
+        transactions,
+        transactions_per_s: transactions.and_then(|n| per_second(n as f64, report.elapsed_ns)),
+        transactions_lost: sum(&flows, |flow| flow.transactions_lost),
+        latency_ns,
+        latency_from: latency_ns.map(|_| LatencyFrom::ClosedLoop),
+        retransmitted_segments: retransmitted(report)
+            .zip(server.and_then(retransmitted))
+            .map(|(client, server)| client.saturating_add(server)),
+        fairness: span_ns(&flows)
+            .and_then(|span| fairness_of(workload, &flows, span, |flow| flow.transactions)),
+        ..Summary::default()
+    }
+}
+
+fn add_datagram_figures(summary: &mut Summary, lanes: &[Lane<'_>]) {
+    let Some(counts) = all(lanes, Lane::datagrams) else {
+        return;
+    };
+    let Some(total) = counts.into_iter().reduce(add_datagrams) else {
+        return;
+    };
+    summary.datagrams = Some(total);
+    summary.datagrams_per_s =
+        all(lanes, |lane| per_second(lane.datagrams()?.received? as f64, lane.receive_time_ns()?))
+            .map(|rates| rates.iter().sum());
+    let sent = total.sent.or_else(|| Some(total.received?.saturating_add(total.lost?)));
+    summary.loss_ratio = total.lost.zip(sent).and_then(|(lost, sent)| ratio(lost, sent));
+}
+
+fn add_cpu(summary: &mut Summary, client: Option<&EndReport>, server: Option<&EndReport>) {
+    let ends = CpuOfEnds {
+        client: client.map(|report| report.cpu),
+        server: server.map(|report| report.cpu),
+    };
+    if ends == CpuOfEnds::default() {
+        return;
+    }
+    summary.cpu_s = Some(ends);
+    let (Some(client), Some(server)) = (ends.client, ends.server) else {
+        return;
+    };
+    let of = |cpu: CpuSeconds| cpu.user_s + cpu.system_s;
+    let both_s = of(client) + of(server);
+    let over = |amount: Option<u64>| amount.filter(|n| *n > 0).map(|n| both_s / n as f64);
+    summary.cpu_s_per_gb = over(summary.received_bytes).map(|per_byte| per_byte * 1e9);
+    summary.cpu_s_per_transaction = over(summary.transactions);
+}
+
+fn merge_errors(client: Option<&EndReport>, server: Option<&EndReport>) -> BTreeMap<String, u64> {
+    let mut errors = BTreeMap::new();
+    for (kind, count) in [client, server].into_iter().flatten().flat_map(|report| &report.errors) {
+        let total: &mut u64 = errors.entry(kind.clone()).or_default();
+        *total = total.saturating_add(*count);
+    }
+    errors
+}
+
+/// `figure` of every lane; `None` unless every one has it.
+fn all<'a, T>(lanes: &[Lane<'a>], figure: impl Fn(Lane<'a>) -> Option<T>) -> Option<Vec<T>> {
+    lanes.iter().map(|lane| figure(*lane)).collect()
+}
+
+fn add_traffic(parts: Vec<Traffic>) -> Traffic {
+    parts.into_iter().fold(Traffic::default(), |a, b| Traffic {
+        bytes: a.bytes.saturating_add(b.bytes),
+        calls: a.calls.saturating_add(b.calls),
+    })
+}
+
+fn sent_bps(lane: Lane<'_>) -> Option<f64> {
+    per_second(lane.sent()?.bytes as f64 * 8.0, lane.send_time_ns()?)
+}
+
+fn bytes_per_call(traffic: Traffic) -> Option<f64> {
+    ratio(traffic.bytes, traffic.calls)
+}
+
+fn jitter_ns(lanes: &[Lane<'_>]) -> Option<f64> {
+    let flows: Vec<f64> = all(lanes, Lane::receiving)?
+        .into_iter()
+        .flatten()
+        .filter_map(|flow| flow.jitter_ns)
+        .collect();
+    (!flows.is_empty()).then(|| flows.iter().sum::<f64>() / flows.len() as f64)
+}
+
+/// Only the sender's kernel knows what was sent again.
+fn retransmitted_by_sender(lane: Lane<'_>) -> Option<u64> {
+    retransmitted(&lane.sending()?)
+}
+
+fn retransmitted(flows: &[&FlowReport]) -> Option<u64> {
+    sum(flows, |flow| flow.tcp.map(|tcp| u64::from(tcp.retransmitted_segments)))
+}
+
+fn sum_verified(lanes: &[Lane<'_>], bytes: fn(Verification) -> u64) -> Option<u64> {
+    let flows: Vec<_> = all(lanes, Lane::receiving)?.into_iter().flatten().collect();
+    sum(&flows, |flow| flow.verification.map(bytes))
+}
+
+fn lane_fairness(workload: &Workload, lane: &Lane<'_>) -> Option<f64> {
+    let flows = lane.receiving()?;
+    let span = span_ns(&flows)?;
+    fairness_of(workload, &flows, span, |flow| flow.received.map(|traffic| traffic.bytes))
+}
+
+/// Fairness of the flows' rates. A load that ends by time gives all flows the same time. One that
+/// ends by amount gives them the same amount, and the time each took for it tells them apart.
+fn fairness_of(
+    workload: &Workload,
+    flows: &[&FlowReport],
+    (from_ns, span_ns): (u64, u64),
+    amount: fn(&FlowReport) -> Option<u64>,
+) -> Option<f64> {
+    let time_of = |flow: &FlowReport| match workload.end {
+        End::Time { .. } => span_ns,
+        End::Bytes { .. } | End::Count { .. } => {
+            flow.to_ns.map_or(span_ns, |to_ns| to_ns.saturating_sub(from_ns))
+        }
+    };
+    let rates: Option<Vec<f64>> = flows
+        .iter()
+        .map(|flow| match amount(flow).unwrap_or(0) {
+            0 => Some(0.0),
+            some => per_second(some as f64, time_of(flow)),
+        })
+        .collect();
+    jain_index(&rates?)
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn seconds(time_ns: u64) -> f64 {
+    time_ns as f64 / 1e9
+}
