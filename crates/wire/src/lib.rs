@@ -1,0 +1,15 @@
+//! The languages that linerate speaks, as state machines.
+//!
+//! A *dialect* is a pair of pure state machines, one for the client and one for the server. Bytes
+//! come in as slices, time comes in as an argument (nanoseconds on any monotonic clock), and what
+//! to do next comes out as values. No dialect opens a socket, so each is tested in memory: client
+//! against server, cut at every byte, under a virtual clock, fuzzed without a network.
+//!
+//! What a flow does is a short list of [`step::Step`]s, values that can be printed and compared.
+//! Bulk bytes never pass through a machine.
+//!
+//! The crate may not know: sockets, TLS, threads, async, or what a workload means. It gets plain
+//! parameters; plans and results cross it as opaque documents whose size it limits.
+
+pub mod native;
+pub mod step;

@@ -1,0 +1,197 @@
+//! From a load's plain parameters to the steps of each of its flows, the same at both ends.
+
+use crate::step::{Close, Content, Exchange, Framing, Pace, Step, StepEnd, Transfer};
+
+/// The most that a paced flow sends at once: 1 ms worth of its pace.
+pub const BURST_NS: u64 = 1_000_000;
+
+/// Distance in the pattern between the first bytes of neighbouring flows. A prime, so that bytes
+/// that end up in the wrong flow don't look right there.
+pub const PATTERN_STRIDE: u64 = 7919;
+
+/// What all flows of a test do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bulk transfer or request and response.
+    pub kind: LoadKind,
+    /// Whether flows are UDP associations (otherwise connections).
+    pub datagrams: bool,
+    /// When it ends.
+    pub end: LoadEnd,
+    /// Bits of payload per second that each sender of a stream keeps to.
+    pub pace_bps_per_flow: Option<u64>,
+    /// Whether a pattern is sent and checked.
+    pub verify: bool,
+}
+
+/// Bulk transfer or request and response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadKind {
+    /// Bulk transfer. Flows 0 to `up_flows - 1` go from client to server, the `down_flows` after
+    /// them from server to client.
+    Stream {
+        /// Bytes of one call or of one datagram's payload.
+        unit_bytes: u32,
+        /// Flows from client to server.
+        up_flows: u32,
+        /// Flows from server to client.
+        down_flows: u32,
+    },
+    /// Request and response, one outstanding in each flow.
+    Rr {
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+        /// How long a datagram's response is waited for.
+        timeout_ns: u64,
+        /// Flows.
+        flows: u32,
+    },
+}
+
+/// When a load ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadEnd {
+    /// After so much time, in every flow.
+    Time {
+        /// The time, warm-up included.
+        duration_ns: u64,
+    },
+    /// After so many bytes in each direction (stream), or so many bytes of requests (rr), shared
+    /// by the flows.
+    Bytes {
+        /// The bytes.
+        bytes: u64,
+    },
+    /// After so many sends in each direction (stream) or transactions (rr), shared by the flows.
+    Count {
+        /// The sends or transactions.
+        count: u64,
+    },
+}
+
+/// What one flow does at both ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSteps {
+    /// At the client.
+    pub client: Vec<Step>,
+    /// At the server.
+    pub server: Vec<Step>,
+}
+
+impl Load {
+    /// Number of flows, both directions together.
+    pub fn flows(&self) -> u32 {
+        match self.kind {
+            LoadKind::Stream { up_flows, down_flows, .. } => up_flows.saturating_add(down_flows),
+            LoadKind::Rr { flows, .. } => flows,
+        }
+    }
+
+    /// Whether the client sends the flow's bulk bytes (stream) or its requests (rr).
+    pub fn client_sends(&self, flow: u32) -> bool {
+        match self.kind {
+            LoadKind::Stream { up_flows, .. } => flow < up_flows,
+            LoadKind::Rr { .. } => true,
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        if self.datagrams { Framing::DatagramHeader } else { Framing::None }
+    }
+
+    fn content(&self, flow: u32) -> Content {
+        if self.verify {
+            Content::Pattern { offset: u64::from(flow) * PATTERN_STRIDE }
+        } else {
+            Content::Filler
+        }
+    }
+
+    /// The part of the end that falls to one flow.
+    fn end_of(&self, flow: u32) -> StepEnd {
+        let (flows, place) = match self.kind {
+            LoadKind::Stream { up_flows, .. } if flow < up_flows => (up_flows, flow),
+            LoadKind::Stream { up_flows, down_flows, .. } => (down_flows, flow - up_flows),
+            LoadKind::Rr { flows, .. } => (flows, flow),
+        };
+        match self.end {
+            LoadEnd::Time { duration_ns } => StepEnd::Time { duration_ns },
+            LoadEnd::Count { count } => StepEnd::Count { count: share(count, flows, place) },
+            LoadEnd::Bytes { bytes } => StepEnd::Bytes { bytes: share(bytes, flows, place) },
+        }
+    }
+}
+
+/// What flow number `flow` does at both ends. A number past the last flow has no steps.
+///
+/// The sender's (or the requester's) step has the end; the other's ends by its peer. Of a
+/// connection, that same end closes first, gracefully, and the other after it. A UDP association
+/// has nothing to close.
+pub fn steps(load: &Load, flow: u32) -> FlowSteps {
+    if flow >= load.flows() {
+        return FlowSteps { client: Vec::new(), server: Vec::new() };
+    }
+    let (mut leading, mut following) = match load.kind {
+        LoadKind::Stream { unit_bytes, .. } => stream(load, flow, unit_bytes),
+        LoadKind::Rr { request_bytes, response_bytes, timeout_ns, .. } => {
+            rr(load, flow, request_bytes, response_bytes, timeout_ns)
+        }
+    };
+    if !load.datagrams {
+        leading.push(Step::Close(Close::Graceful));
+        following.push(Step::Close(Close::AfterPeer));
+    }
+    if load.client_sends(flow) {
+        FlowSteps { client: leading, server: following }
+    } else {
+        FlowSteps { client: following, server: leading }
+    }
+}
+
+fn stream(load: &Load, flow: u32, unit_bytes: u32) -> (Vec<Step>, Vec<Step>) {
+    let receive = Transfer {
+        end: StepEnd::Peer,
+        unit_bytes,
+        pace: None,
+        content: load.content(flow),
+        framing: load.framing(),
+    };
+    let pace = load.pace_bps_per_flow.map(|bps| Pace { bps, burst_ns: BURST_NS });
+    let send = Transfer { end: load.end_of(flow), pace, ..receive.clone() };
+    (vec![Step::Send(send)], vec![Step::Receive(receive)])
+}
+
+fn rr(
+    load: &Load,
+    flow: u32,
+    request_bytes: u32,
+    response_bytes: u32,
+    timeout_ns: u64,
+) -> (Vec<Step>, Vec<Step>) {
+    let answer = Exchange {
+        end: StepEnd::Peer,
+        request_bytes,
+        response_bytes,
+        outstanding: 1,
+        timeout_ns: None,
+        content: load.content(flow),
+        framing: load.framing(),
+    };
+    let exchange = Exchange {
+        end: load.end_of(flow),
+        timeout_ns: load.datagrams.then_some(timeout_ns),
+        ..answer.clone()
+    };
+    (vec![Step::Exchange(exchange)], vec![Step::Answer(answer)])
+}
+
+/// The part of `total` that falls to one of `flows`: even, the remainder on the first ones.
+fn share(total: u64, flows: u32, flow: u32) -> u64 {
+    let flows = u64::from(flows.max(1));
+    total / flows + u64::from(u64::from(flow) < total % flows)
+}
+
+#[cfg(test)]
+mod tests;

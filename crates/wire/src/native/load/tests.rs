@@ -1,0 +1,124 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const STREAM: Load = Load {
+    kind: LoadKind::Stream { unit_bytes: 1000, up_flows: 2, down_flows: 1 },
+    datagrams: false,
+    end: LoadEnd::Bytes { bytes: 101 },
+    pace_bps_per_flow: Some(8_000),
+    verify: true,
+};
+
+const RR: Load = Load {
+    kind: LoadKind::Rr { request_bytes: 1, response_bytes: 2, timeout_ns: 3, flows: 4 },
+    datagrams: true,
+    end: LoadEnd::Count { count: 10 },
+    pace_bps_per_flow: None,
+    verify: false,
+};
+
+#[test]
+fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
+    let receive = Transfer {
+        end: StepEnd::Peer,
+        unit_bytes: 1000,
+        pace: None,
+        content: Content::Pattern { offset: 0 },
+        framing: Framing::None,
+    };
+    let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000 });
+    let send = Transfer { end: StepEnd::Bytes { bytes: 51 }, pace, ..receive.clone() };
+    let FlowSteps { client, server } = steps(&STREAM, 0);
+    assert_eq!(client, [Step::Send(send), Step::Close(Close::Graceful)]);
+    assert_eq!(server, [Step::Receive(receive), Step::Close(Close::AfterPeer)]);
+}
+
+#[test]
+fn a_stream_down_is_sent_by_the_server_and_closed_by_it() {
+    let FlowSteps { client, server } = steps(&STREAM, 2);
+    let [Step::Receive(receive), Step::Close(Close::AfterPeer)] = &client[..] else {
+        panic!("{client:?}")
+    };
+    let [Step::Send(send), Step::Close(Close::Graceful)] = &server[..] else {
+        panic!("{server:?}")
+    };
+    // The only flow down has all of the direction's bytes.
+    assert_eq!((send.end, receive.end), (StepEnd::Bytes { bytes: 101 }, StepEnd::Peer));
+    assert_eq!(send.content, Content::Pattern { offset: 2 * 7919 });
+    assert_eq!(send.content, receive.content);
+}
+
+#[test]
+fn udp_transactions_time_out_and_close_nothing() {
+    let FlowSteps { client, server } = steps(&RR, 3);
+    let [Step::Exchange(exchange)] = &client[..] else { panic!("{client:?}") };
+    let [Step::Answer(answer)] = &server[..] else { panic!("{server:?}") };
+    assert_eq!((exchange.timeout_ns, answer.timeout_ns), (Some(3), None));
+    assert_eq!((exchange.end, answer.end), (StepEnd::Count { count: 2 }, StepEnd::Peer));
+    assert_eq!(exchange.framing, Framing::DatagramHeader);
+    assert_eq!(exchange.outstanding, 1);
+}
+
+#[test]
+fn tcp_transactions_wait_for_ever() {
+    let FlowSteps { client, .. } = steps(&Load { datagrams: false, ..RR }, 0);
+    let [Step::Exchange(exchange), Step::Close(Close::Graceful)] = &client[..] else {
+        panic!("{client:?}")
+    };
+    assert_eq!(exchange.timeout_ns, None);
+}
+
+#[test]
+fn there_is_nothing_past_the_last_flow() {
+    let nothing = FlowSteps { client: Vec::new(), server: Vec::new() };
+    assert_eq!(steps(&STREAM, 3), nothing);
+    assert_eq!(steps(&RR, u32::MAX), nothing);
+}
+
+fn ends(load: &Load) -> Vec<StepEnd> {
+    let own_end = |step: &Step| match step {
+        Step::Send(transfer) => Some(transfer.end),
+        Step::Exchange(exchange) => Some(exchange.end),
+        _ => None,
+    };
+    (0..load.flows())
+        .flat_map(|flow| {
+            let FlowSteps { client, server } = steps(load, flow);
+            client.iter().chain(&server).filter_map(own_end).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn shares_are_even_and_lose_nothing(count: u64, flows in 1_u32..100) {
+        let kind = LoadKind::Rr { request_bytes: 1, response_bytes: 1, timeout_ns: 1, flows };
+        let load = Load { kind, end: LoadEnd::Count { count }, ..RR };
+        let shares: Vec<u64> = ends(&load)
+            .into_iter()
+            .map(|end| match end { StepEnd::Count { count } => count, _ => 0 })
+            .collect();
+        prop_assert_eq!(shares.iter().sum::<u64>(), count);
+        prop_assert!(shares.is_sorted_by(|a, b| a >= b));
+        prop_assert!(shares.first().zip(shares.last()).is_some_and(|(a, b)| a - b <= 1));
+    }
+
+    #[test]
+    fn each_direction_gets_all_bytes(bytes in 0..u64::MAX / 2, up_flows in 1_u32..50, down_flows in 1_u32..50) {
+        let kind = LoadKind::Stream { unit_bytes: 1, up_flows, down_flows };
+        let load = Load { kind, end: LoadEnd::Bytes { bytes }, ..STREAM };
+        let sum: u64 = ends(&load)
+            .into_iter()
+            .map(|end| match end { StepEnd::Bytes { bytes } => bytes, _ => 0 })
+            .sum();
+        prop_assert_eq!(sum, 2 * bytes);
+    }
+
+    #[test]
+    fn any_load_has_steps(up_flows: u32, down_flows: u32, flow: u32, end: u64, datagrams: bool) {
+        let kind = LoadKind::Stream { unit_bytes: 0, up_flows, down_flows };
+        let load = Load { kind, datagrams, end: LoadEnd::Bytes { bytes: end }, ..STREAM };
+        prop_assert_eq!(steps(&load, flow).client.is_empty(), flow >= load.flows());
+    }
+}

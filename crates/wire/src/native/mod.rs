@@ -1,0 +1,44 @@
+//! The language of linerate's own clients and servers.
+//!
+//! One control connection (TLS over TCP) carries length-prefixed JSON messages both ways
+//! ([`frame`], [`message`]); [`client::Client`] and [`server::Server`] are the two ends of that
+//! conversation as pure machines. Data connections say whose they are with an [`opening`]; UDP
+//! flows with a handshake of their own ([`datagram`]). What each flow then does follows from
+//! plain parameters at both ends alike ([`load`]).
+//!
+//! Both machines have the same shape: `handle_bytes`, `handle_end` and `handle_timeout` tell what
+//! happened; `poll_write`, `poll_event` and `poll_timeout` say what next; commands are the
+//! caller's wishes, and do nothing in a state that has no room for them. Call `handle_timeout`
+//! when the time that `poll_timeout` names has come, after the bytes that have arrived by then:
+//! a caller that was held up must not take unread bytes for silence.
+//!
+//! `docs/protocol.md` in the project writes the protocol down.
+
+pub mod client;
+pub mod datagram;
+mod fault;
+pub mod frame;
+mod hex;
+mod inbox;
+pub mod load;
+pub mod message;
+pub mod opening;
+mod outbox;
+pub mod server;
+
+pub use fault::{Fault, Stage};
+
+/// The version of the protocol that this module speaks.
+pub const VERSION: u16 = 1;
+
+/// Bytes of a token: what a data connection or a UDP flow shows to belong to a test.
+pub const TOKEN_BYTES: usize = 16;
+
+/// The time at which something happened, on the two clocks that a conversation needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Nanoseconds on any clock that never steps; time-outs count on it.
+    pub monotonic_ns: u64,
+    /// Nanoseconds since 1970 (UTC); only clock samples use it.
+    pub utc_ns: i64,
+}

@@ -1,0 +1,120 @@
+//! What a flow does: a short list of steps, each a value.
+
+use serde::Serialize;
+
+/// One thing that a flow does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "step")]
+pub enum Step {
+    /// Send until the end.
+    Send(Transfer),
+    /// Receive until the end.
+    Receive(Transfer),
+    /// Send requests and await a response for each.
+    Exchange(Exchange),
+    /// Answer requests until the peer finishes.
+    Answer(Exchange),
+    /// Close the connection.
+    Close(Close),
+}
+
+/// Bulk bytes in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Transfer {
+    /// When it ends.
+    pub end: StepEnd,
+    /// Bytes of one call (stream) or of one datagram's payload.
+    pub unit_bytes: u32,
+    /// The pace to keep to; absent: as fast as it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// What the bytes are.
+    pub content: Content,
+    /// How the bytes are framed.
+    pub framing: Framing,
+}
+
+/// Requests and responses.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Exchange {
+    /// When it ends.
+    pub end: StepEnd,
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub response_bytes: u32,
+    /// Requests that may be on their way at once.
+    pub outstanding: u32,
+    /// How long a response is waited for before the transaction counts as lost; absent: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ns: Option<u64>,
+    /// What the bytes are.
+    pub content: Content,
+    /// How the bytes are framed.
+    pub framing: Framing,
+}
+
+/// When a step ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "by")]
+pub enum StepEnd {
+    /// After so much time.
+    Time {
+        /// The time, warm-up included.
+        duration_ns: u64,
+    },
+    /// After so many bytes.
+    Bytes {
+        /// The bytes.
+        bytes: u64,
+    },
+    /// After so many sends or transactions.
+    Count {
+        /// The sends or transactions.
+        count: u64,
+    },
+    /// When the peer has finished.
+    Peer,
+}
+
+/// An even pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Pace {
+    /// Bits of payload per second.
+    pub bps: u64,
+    /// The most that is sent at once.
+    pub burst_ns: u64,
+}
+
+/// What the bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "content")]
+pub enum Content {
+    /// Anything; the receiver doesn't look.
+    Filler,
+    /// The pattern, from this position on; the receiver checks every byte.
+    Pattern {
+        /// Position in the pattern of the flow's first byte.
+        offset: u64,
+    },
+}
+
+/// How the bytes are framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Framing {
+    /// Not at all: a stream of bytes.
+    None,
+    /// Each datagram starts with a header of its dialect.
+    DatagramHeader,
+}
+
+/// How a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum Close {
+    /// Say that nothing more will be sent, then wait for the peer to say the same.
+    Graceful,
+    /// Wait for the peer to say that nothing more will be sent, then say the same.
+    AfterPeer,
+}
