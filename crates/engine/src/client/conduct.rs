@@ -1,0 +1,72 @@
+//! The client's end of the load, from the first flow to the last.
+
+use super::session::Session;
+use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
+use crate::error::Error;
+use crate::event::Event;
+use crate::load::Load;
+
+/// After the last flow has ended here, the server's result is waited for at most so long.
+const RESULT_NS: u64 = 20 * SECOND_NS;
+
+impl Session<'_> {
+    /// Does what is due in this end's load.
+    pub(super) fn conduct(&mut self) -> Result<(), Error> {
+        let Some(mut load) = self.load.take() else { return Ok(()) };
+        let outcome = self.conduct_load(&mut load);
+        self.load = Some(load);
+        outcome
+    }
+
+    fn conduct_load(&mut self, load: &mut Load) -> Result<(), Error> {
+        let now_ns = monotonic_ns();
+        if let Some(opener) = &mut self.opener {
+            opener.advance(now_ns, load)?;
+            if opener.is_done() {
+                self.opener = None;
+            }
+        }
+        if !load.is_open() {
+            return self.begin(load, now_ns);
+        }
+        if let Some(sample) = load.tick(now_ns) {
+            self.keep(sample);
+        }
+        if let Some(counts) = load.take_datagrams_sent() {
+            self.machine.sent(&counts);
+        }
+        if load.all_ended() {
+            self.finish();
+            let ended_ns = *self.ended_ns.get_or_insert(now_ns);
+            if now_ns > ended_ns + RESULT_NS {
+                return Err(Error::Peer(format!(
+                    "the server's result did not come within {} s",
+                    RESULT_NS / SECOND_NS
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the server's load when all flows stand, and this end's when the server has started.
+    fn begin(&mut self, load: &mut Load, now_ns: u64) -> Result<(), Error> {
+        if self.progress.server_ready && !self.progress.asked_start && load.all_ready() {
+            self.progress.asked_start = true;
+            if load.all_ended() {
+                return Err(Error::Peer("every flow ended before the load began".to_owned()));
+            }
+            let offset_ns = self.offset.estimate().map_or(0, |estimate| estimate.offset_ns);
+            let at = self.plan.start_at_utc_ns.map(|at| at.saturating_add(offset_ns));
+            self.machine.start(at);
+        }
+        if self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.opens_at_ns = None;
+            load.open(now_ns);
+            let utc_ns = utc_ns();
+            self.record.started_utc_ns = Some(utc_ns);
+            let (run_id, plan) = (self.record.run_id.clone(), Box::new(self.plan.clone()));
+            self.sink.offer(Event::Started { run_id, plan, utc_ns });
+        }
+        Ok(())
+    }
+}

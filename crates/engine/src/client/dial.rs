@@ -1,0 +1,149 @@
+//! Reaching the server.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_measure::SocketOptions;
+use linerate_measure::plan::{Family, Plan};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection};
+use socket2::Socket;
+
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::control::{Link, client_config};
+use crate::error::Error;
+use crate::event::Cancel;
+use crate::socket::{Binding, connect_stream};
+
+/// How long one address is tried.
+pub(super) const CONNECT_NS: u64 = 5 * SECOND_NS;
+/// How long a wait lasts before it is seen whether the user wants to stop.
+pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+
+/// What this end's sockets are bound to.
+pub(super) fn binding(plan: &Plan) -> Binding {
+    Binding { bind: plan.local.bind, device: plan.local.bind_device.clone() }
+}
+
+/// Connects to the server and begins TLS; returns the address that answered.
+pub(super) fn dial(plan: &Plan, cancel: &Cancel) -> Result<(SocketAddr, Link), Error> {
+    let mut last = None;
+    for address in resolve(plan)? {
+        match connect(address, plan, cancel) {
+            Ok(socket) => {
+                socket.set_tcp_nodelay(true).map_err(|e| unreachable_error(address, &e))?;
+                return Ok((address, Link::new(socket, session()?)));
+            }
+            Err(Error::Unreachable(why)) => last = Some(Error::Unreachable(why)),
+            Err(other) => return Err(other),
+        }
+    }
+    Err(last.unwrap_or_else(|| no_address(plan)))
+}
+
+fn session() -> Result<Connection, Error> {
+    let failed = |error: rustls::Error| Error::Host(format!("can't begin TLS: {error}"));
+    ClientConnection::new(client_config()?, server_name()).map(Connection::from).map_err(failed)
+}
+
+/// The name in the certificate of every server; the fingerprint tells them apart.
+pub(super) fn server_name() -> ServerName<'static> {
+    ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into())
+}
+
+fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
+    let host = plan.host.as_str();
+    let found = (host, plan.port).to_socket_addrs().map_err(|error| {
+        Error::Unreachable(format!(
+            "the host \"{host}\" is unknown ({}): check the name, or give an address",
+            error.to_string().trim_start_matches("failed to lookup address information: ")
+        ))
+    })?;
+    let wanted: Vec<SocketAddr> = found
+        .filter(|address| match plan.family {
+            Some(Family::Ipv4) => address.is_ipv4(),
+            Some(Family::Ipv6) => address.is_ipv6(),
+            None => true,
+        })
+        .filter(|address| plan.local.bind.is_none_or(|bind| bind.is_ipv4() == address.is_ipv4()))
+        .collect();
+    if wanted.is_empty() { Err(no_address(plan)) } else { Ok(wanted) }
+}
+
+fn no_address(plan: &Plan) -> Error {
+    Error::Unreachable(format!(
+        "the host \"{}\" has no address of the family asked for: leave out -4, -6 and --bind, or \
+         give another host",
+        plan.host
+    ))
+}
+
+fn connect(address: SocketAddr, plan: &Plan, cancel: &Cancel) -> Result<Socket, Error> {
+    let io = |source: io::Error| local_or_remote(address, source);
+    let socket = connect_stream(address, &binding(plan), &SocketOptions::default()).map_err(io)?;
+    let deadline_ns = monotonic_ns() + CONNECT_NS;
+    loop {
+        if cancel.requested() {
+            return Err(Error::Interrupted);
+        }
+        let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
+        let mut polled = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
+        let ready = poll(&mut polled, Some(&wait)).unwrap_or(0);
+        if ready > 0 {
+            return match socket.take_error() {
+                Ok(None) => Ok(socket),
+                Ok(Some(error)) | Err(error) => Err(io(error)),
+            };
+        }
+        if monotonic_ns() > deadline_ns {
+            let seconds = Duration::from_nanos(CONNECT_NS).as_secs();
+            return Err(Error::Unreachable(format!(
+                "{address} doesn't answer (no answer in {seconds} s): is the host up, and does a \
+                 firewall let TCP port {} pass?",
+                address.port()
+            )));
+        }
+    }
+}
+
+/// Whether a failed connect is this machine's fault (a bad --bind) or the path's.
+fn local_or_remote(address: SocketAddr, error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL) => Error::Host(format!(
+            "can't connect to {address} from the address given with --bind: it is none of this \
+             machine's ({error})"
+        )),
+        Some(libc::ENODEV) => Error::Host(format!(
+            "can't connect to {address}: there is no such network device (--bind-device)"
+        )),
+        Some(libc::EPERM | libc::EACCES) => Error::Host(format!(
+            "this machine doesn't allow to connect to {address} ({error}): check its firewall, \
+             and privileges for --bind-device"
+        )),
+        Some(libc::EMFILE | libc::ENFILE) => Error::Host(format!(
+            "can't open another socket ({error}): ask for fewer --flows, or raise the limit \
+             (ulimit -n)"
+        )),
+        _ => unreachable_error(address, &error),
+    }
+}
+
+fn unreachable_error(address: SocketAddr, error: &io::Error) -> Error {
+    let way_out = match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "nothing listens there: start `linerate serve` on that host, or give its port with \
+             --port"
+        }
+        _ => "check the address and the route to it",
+    };
+    Error::Unreachable(format!("can't connect to {address} ({error}): {way_out}"))
+}
+
+/// An error of a connection that belongs to a flow.
+pub(super) fn flow_error(address: SocketAddr, error: io::Error) -> Error {
+    local_or_remote(address, error)
+}

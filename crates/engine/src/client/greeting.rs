@@ -1,0 +1,79 @@
+//! The first words with whatever answers on the server's port.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+
+use super::dial::{CONNECT_NS, LOOK_NS};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::control::{ALPN, Link, Reading};
+use crate::error::Error;
+use crate::event::Cancel;
+
+/// Finishes the TLS handshake.
+pub(super) fn greet(link: &mut Link, server: SocketAddr, cancel: &Cancel) -> Result<(), Error> {
+    let deadline_ns = monotonic_ns() + CONNECT_NS;
+    let mut nothing_yet = Vec::new();
+    while link.is_handshaking() {
+        if cancel.requested() {
+            return Err(Error::Interrupted);
+        }
+        if monotonic_ns() > deadline_ns {
+            return Err(Error::Peer(format!(
+                "{server} accepts connections but says nothing: something else than a linerate \
+                 server listens there, or it hangs"
+            )));
+        }
+        link.flush().map_err(|error| stranger(link, server, &error.to_string()))?;
+        wait(link, &[], LOOK_NS);
+        match link.read(&mut nothing_yet) {
+            Ok(Reading::Ended) if link.is_handshaking() => {
+                return Err(stranger(link, server, "it closed the connection"));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(stranger(link, server, &error.to_string())),
+        }
+    }
+    if link.session().alpn_protocol() != Some(ALPN) {
+        return Err(Error::Peer(format!(
+            "{server} speaks TLS but isn't a linerate server: check the port (linerate's is 5250)"
+        )));
+    }
+    Ok(())
+}
+
+/// Says what answers on that port, as far as can be told.
+fn stranger(link: &Link, server: SocketAddr, how: &str) -> Error {
+    let seen: String = link
+        .preface()
+        .iter()
+        .map(|byte| if byte.is_ascii_graphic() || *byte == b' ' { *byte as char } else { '.' })
+        .collect();
+    let said = match link.preface().first() {
+        None => format!("it said nothing, then: {how}"),
+        // Records of TLS: alert, handshake (RFC 8446, section 5.1).
+        Some(0x15 | 0x16) => format!("it speaks TLS, but: {how}"),
+        Some(_) => format!("it said \"{seen}\""),
+    };
+    Error::Peer(format!(
+        "{server} isn't a linerate server: {said}; check the port (linerate's is 5250)"
+    ))
+}
+
+/// Waits until the connection or one of the others has something, or the time is over.
+pub(super) fn wait(link: &Link, others: &[PollFd<'_>], at_most_ns: u64) {
+    let mut flags = PollFlags::IN;
+    if link.wants_write() {
+        flags |= PollFlags::OUT;
+    }
+    let mut polled = vec![PollFd::from_borrowed_fd(link.as_fd(), flags)];
+    polled.extend(others.iter().cloned());
+    let timeout = Timespec {
+        tv_sec: (at_most_ns / SECOND_NS) as i64,
+        tv_nsec: (at_most_ns % SECOND_NS) as _,
+    };
+    // Interrupted by a signal: as if the time were over.
+    let _interrupted = poll(&mut polled, Some(&timeout));
+}

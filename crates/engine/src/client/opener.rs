@@ -1,0 +1,229 @@
+//! Opens the flows of a test: many at once, without ever waiting for one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::{Plan, Transport, Workload};
+use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof};
+use linerate_wire::native::opening::Opening;
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{RecvFlags, recv};
+use rustls::{ClientConfig, ClientConnection, Connection};
+use socket2::Socket;
+
+use super::dial::{binding, flow_error, server_name};
+use crate::clock::{MILLISECOND_NS, SECOND_NS};
+use crate::error::Error;
+use crate::load::{Load, flow_tag, no_delay};
+use crate::socket::{configure_stream, connect_stream, flow_datagram};
+
+/// Connections that are on their way at once: enough to hide the path's delay, few enough not to
+/// overflow a listener's queue.
+const AT_ONCE: usize = 256;
+/// A message of the UDP handshake that isn't answered is sent again after this time.
+const AGAIN_NS: u64 = 250 * MILLISECOND_NS;
+/// All flows must stand after this time.
+const PATIENCE_NS: u64 = 10 * SECOND_NS;
+
+/// The flows that are still to be opened.
+pub(super) struct Opener {
+    server: SocketAddr,
+    token: [u8; 16],
+    transport: Transport,
+    plan: Plan,
+    tls: Option<Arc<ClientConfig>>,
+    next: u32,
+    total: u32,
+    pending: Vec<Pending>,
+    deadline_ns: u64,
+}
+
+struct Pending {
+    flow: u32,
+    socket: Socket,
+    /// What the UDP handshake says next, and when.
+    saying: Option<Handshake>,
+    due_ns: u64,
+}
+
+impl Opener {
+    pub(super) fn new(
+        plan: &Plan,
+        server: SocketAddr,
+        token: [u8; 16],
+        tls: Option<Arc<ClientConfig>>,
+        now_ns: u64,
+    ) -> Self {
+        Self {
+            server,
+            token,
+            transport: plan.workload.transport,
+            plan: plan.clone(),
+            tls,
+            next: 0,
+            total: plan.workload.total_flows(),
+            pending: Vec::new(),
+            deadline_ns: now_ns + PATIENCE_NS,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.next == self.total && self.pending.is_empty()
+    }
+
+    /// What to poll for.
+    pub(super) fn poll_set(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let flags = match self.transport {
+            Transport::Udp => PollFlags::IN,
+            Transport::Tcp | Transport::Tls => PollFlags::OUT,
+        };
+        self.pending.iter().map(move |one| PollFd::from_borrowed_fd(one.socket.as_fd(), flags))
+    }
+
+    /// When something is due even if nothing happens.
+    pub(super) fn next_time(&self) -> Option<u64> {
+        let due_ns = self.pending.iter().map(|one| one.due_ns).min();
+        due_ns.map(|due_ns| due_ns.min(self.deadline_ns))
+    }
+
+    /// Goes on as far as it can; flows that stand go to the load.
+    pub(super) fn advance(&mut self, now_ns: u64, load: &mut Load) -> Result<(), Error> {
+        if now_ns > self.deadline_ns && !self.is_done() {
+            return Err(self.lost_patience());
+        }
+        while self.next < self.total && self.pending.len() < AT_ONCE {
+            let pending = self.begin(self.next)?;
+            self.pending.push(pending);
+            self.next += 1;
+        }
+        let mut index = 0;
+        while let Some(pending) = self.pending.get_mut(index) {
+            let stands = match self.transport {
+                Transport::Udp => shake_hands(pending, now_ns)?,
+                Transport::Tcp | Transport::Tls => is_connected(pending, self.server)?,
+            };
+            if stands {
+                let pending = self.pending.swap_remove(index);
+                self.hand_over(pending, load)?;
+            } else {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The server says that every flow stands there. Only the last word of a handshake can still
+    /// be missing here, and it says no more than that.
+    pub(super) fn handle_ready(&mut self, load: &mut Load) -> Result<(), Error> {
+        for pending in std::mem::take(&mut self.pending) {
+            self.hand_over(pending, load)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, flow: u32) -> Result<Pending, Error> {
+        let (binding, options) = (binding(&self.plan), &self.plan.workload.socket);
+        let failed = |error| flow_error(self.server, error);
+        if self.transport == Transport::Udp {
+            let socket = flow_datagram(None, self.server, &binding, options).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            let saying = Some(Handshake::Hello(Hello { flow, token: self.token }));
+            Ok(Pending { flow, socket, saying, due_ns: 0 })
+        } else {
+            let socket = connect_stream(self.server, &binding, options).map_err(failed)?;
+            Ok(Pending { flow, socket, saying: None, due_ns: u64::MAX })
+        }
+    }
+
+    fn hand_over(&self, pending: Pending, load: &mut Load) -> Result<(), Error> {
+        let Pending { flow, socket, .. } = pending;
+        if self.transport == Transport::Udp {
+            load.add_datagrams(flow, socket, flow_tag(&self.token, flow));
+            return Ok(());
+        }
+        let workload = &self.plan.workload;
+        let failed = |error| flow_error(self.server, error);
+        configure_stream(&socket, &workload.socket, no_delay(workload))
+            .map_err(|error| option_error(workload, self.server, error))?;
+        // 32 bytes always fit into the buffer of a new connection.
+        socket.send(&Opening { flow, token: self.token }.encode()).map_err(failed)?;
+        let session = match &self.tls {
+            None => None,
+            Some(config) => Some(
+                ClientConnection::new(Arc::clone(config), server_name())
+                    .map(Connection::from)
+                    .map_err(|error| Error::Host(format!("can't begin TLS: {error}")))?,
+            ),
+        };
+        load.add_stream(flow, socket, session);
+        Ok(())
+    }
+
+    fn lost_patience(&self) -> Error {
+        let seconds = PATIENCE_NS / SECOND_NS;
+        let standing = (self.next as usize).saturating_sub(self.pending.len());
+        let (server, total) = (self.server, self.total);
+        Error::Unreachable(if self.transport == Transport::Udp {
+            format!(
+                "the server answers over TCP, but not over UDP to {server} ({standing} of {total} \
+                 flows stood after {seconds} s): does a firewall let UDP port {} pass?",
+                server.port()
+            )
+        } else {
+            format!(
+                "only {standing} of {total} connections to {server} stood after {seconds} s: ask \
+                 for fewer --flows"
+            )
+        })
+    }
+}
+
+fn option_error(workload: &Workload, server: SocketAddr, error: io::Error) -> Error {
+    match (&workload.socket.congestion, error.raw_os_error()) {
+        (Some(name), Some(libc::ENOENT)) => Error::Plan(format!(
+            "this machine has no congestion control \"{name}\": see \
+             /proc/sys/net/ipv4/tcp_available_congestion_control"
+        )),
+        _ => flow_error(server, error),
+    }
+}
+
+fn is_connected(pending: &Pending, server: SocketAddr) -> Result<bool, Error> {
+    if let Ok(Some(error)) | Err(error) = pending.socket.take_error() {
+        return Err(flow_error(server, error));
+    }
+    Ok(pending.socket.peer_addr().is_ok())
+}
+
+/// One step of the UDP handshake; says whether the flow stands.
+fn shake_hands(pending: &mut Pending, now_ns: u64) -> Result<bool, Error> {
+    let mut datagram = [0_u8; PADDED_BYTES];
+    while let Ok((length, _)) =
+        recv(pending.socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty())
+    {
+        match (Handshake::decode(&datagram[..length.min(PADDED_BYTES)]), pending.saying) {
+            (Ok(Handshake::Cookie(cookie)), Some(Handshake::Hello(hello))) => {
+                let (flow, token) = (hello.flow, hello.token);
+                let proof = Proof { flow, token, cookie: cookie.cookie };
+                pending.saying = Some(Handshake::Proof(proof));
+                pending.due_ns = 0;
+            }
+            (Ok(Handshake::Welcome(welcome)), _) if welcome.flow == pending.flow => {
+                return Ok(true);
+            }
+            _ => {}
+        }
+    }
+    if now_ns >= pending.due_ns
+        && let Some(saying) = pending.saying
+    {
+        let mut message = [0_u8; PADDED_BYTES];
+        let length = saying.encode(&mut message).unwrap_or(0);
+        // Refused or out of room: said again when it is due again.
+        let _said_again = pending.socket.send(&message[..length]);
+        pending.due_ns = now_ns + AGAIN_NS;
+    }
+    Ok(false)
+}

@@ -1,0 +1,115 @@
+//! What is known of a run so far, and the document it becomes.
+
+use linerate_measure::Plan;
+use linerate_measure::report::{EndReport, HostFacts};
+use linerate_measure::run::{ClockOffset, Environment, Outcome, Run, Status, exit};
+use linerate_measure::sample::Sample;
+use linerate_measure::summary::{judge, summarize};
+
+use crate::control::random;
+use crate::error::Error;
+use crate::event::{Cancel, Sink};
+use crate::probe::host_facts;
+
+/// What is known of a run so far.
+pub(super) struct Record {
+    plan: Plan,
+    pub(super) run_id: String,
+    pub(super) server_host: Option<HostFacts>,
+    pub(super) started_utc_ns: Option<i64>,
+    pub(super) clock_offset: Option<ClockOffset>,
+    pub(super) control_rtt_ns: Option<u64>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) client: Option<EndReport>,
+    pub(super) server: Option<EndReport>,
+    pub(super) notes: Vec<String>,
+    host: HostFacts,
+}
+
+impl Record {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            plan: plan.clone(),
+            run_id: local_run_id(),
+            server_host: None,
+            started_utc_ns: None,
+            clock_offset: None,
+            control_rtt_ns: None,
+            samples: Vec::new(),
+            client: None,
+            server: None,
+            notes: Vec::new(),
+            host: host_facts(),
+        }
+    }
+
+    /// The document. `outcome` says whether the session came to its end.
+    pub(super) fn into_run(
+        mut self,
+        outcome: Result<(), Error>,
+        sink: &Sink,
+        cancel: &Cancel,
+    ) -> Run {
+        let summary = summarize(&self.plan.workload, self.client.as_ref(), self.server.as_ref());
+        let (outcome, exit_code, message) = self.conclude(outcome, cancel);
+        let mut notes = std::mem::take(&mut self.notes);
+        for report in self.client.iter().chain(&self.server) {
+            let role = format!("{:?}", report.role).to_lowercase();
+            notes.extend(report.notes.iter().map(|note| format!("{role}: {note}")));
+        }
+        if sink.dropped() > 0 {
+            notes
+                .push(format!("{} events were not shown: the reader was too slow", sink.dropped()));
+        }
+        let client = self.client.as_ref().map_or(self.host, |report| report.host.clone());
+        let server = self.server.as_ref().map(|report| report.host.clone()).or(self.server_host);
+        self.samples.sort_by_key(|sample| (sample.to_ns, sample.role));
+        Run {
+            schema: Run::SCHEMA.to_owned(),
+            run_id: self.run_id,
+            plan: self.plan,
+            environment: Environment {
+                client,
+                server,
+                started_utc_ns: self.started_utc_ns,
+                clock_offset: self.clock_offset,
+                control_rtt_ns: self.control_rtt_ns,
+            },
+            samples: self.samples,
+            summary,
+            reports: self.client.into_iter().chain(self.server).collect(),
+            status: Status { outcome, exit_code, message, notes },
+        }
+    }
+
+    fn conclude(
+        &self,
+        outcome: Result<(), Error>,
+        cancel: &Cancel,
+    ) -> (Outcome, u8, Option<String>) {
+        match outcome {
+            Err(error @ Error::Interrupted) => {
+                (Outcome::Interrupted, exit::INTERRUPTED, Some(error.to_string()))
+            }
+            Err(error) => (Outcome::Failed, error.exit_code(), Some(error.to_string())),
+            Ok(()) if cancel.requested() => {
+                let message = "interrupted: the figures hold for the part that was done";
+                (Outcome::Interrupted, exit::INTERRUPTED, Some(message.to_owned()))
+            }
+            Ok(()) => {
+                let doubts = judge(&self.plan.workload, self.client.as_ref(), self.server.as_ref());
+                if doubts.is_empty() {
+                    (Outcome::Complete, exit::VALID, None)
+                } else {
+                    (Outcome::Untrustworthy, exit::UNTRUSTWORTHY, Some(doubts.join("; ")))
+                }
+            }
+        }
+    }
+}
+
+/// Names a run until the server has given it a name.
+fn local_run_id() -> String {
+    let bytes: [u8; 16] = random().unwrap_or_default();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

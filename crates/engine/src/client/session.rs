@@ -1,0 +1,314 @@
+//! One conversation with a server, from the first word to the result.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
+use linerate_measure::report::EndReport;
+use linerate_measure::sample::{Role, Sample};
+use linerate_measure::{Plan, Transport};
+use linerate_wire::native::Fault;
+use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
+use linerate_wire::native::message::RefusalCause;
+use rustix::event::{PollFd, PollFlags};
+
+use super::dial::{LOOK_NS, dial};
+use super::greeting::{greet, wait};
+use super::opener::Opener;
+use super::record::Record;
+use crate::access::Access;
+use crate::clock::{monotonic_ns, now, utc_ns};
+use crate::control::{Link, Reading, data_config, fingerprint, proof};
+use crate::error::Error;
+use crate::event::{Cancel, Event, Sink};
+use crate::load::{Bell, Load};
+use crate::probe::raise_open_files_limit;
+
+/// Measures; fills the record as far as it comes, also where it fails.
+pub(super) fn measure(
+    plan: &Plan,
+    access: &Access,
+    sink: &Sink,
+    cancel: &Cancel,
+    record: &mut Record,
+) -> Result<(), Error> {
+    plan.check().map_err(|error| Error::Plan(error.to_string()))?;
+    raise_open_files_limit();
+    let (server, mut link) = dial(plan, cancel)?;
+    greet(&mut link, server, cancel)?;
+    let mut session = Session::new(plan, access, sink, cancel, record, server, link)?;
+    let outcome = session.converse();
+    session.close(outcome)
+}
+
+/// One conversation with a server.
+pub(super) struct Session<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) sink: &'a Sink,
+    cancel: &'a Cancel,
+    pub(super) record: &'a mut Record,
+    server: SocketAddr,
+    link: Link,
+    pub(super) machine: Client,
+    bell: Arc<Bell>,
+    pub(super) load: Option<Load>,
+    pub(super) opener: Option<Opener>,
+    pub(super) offset: OffsetEstimator,
+    pub(super) progress: Progress,
+    /// When this end's load opens (monotonic), once the server has started.
+    pub(super) opens_at_ns: Option<u64>,
+    result: Option<EndReport>,
+    pub(super) ended_ns: Option<u64>,
+}
+
+/// What has been said already, so that it is said once.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub(super) server_ready: bool,
+    pub(super) asked_start: bool,
+    pub(super) finished: bool,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        plan: &'a Plan,
+        access: &Access,
+        sink: &'a Sink,
+        cancel: &'a Cancel,
+        record: &'a mut Record,
+        server: SocketAddr,
+        link: Link,
+    ) -> Result<Self, Error> {
+        let certificate = link.session().peer_certificates().and_then(|chain| chain.first());
+        let shown = certificate.map(|certificate| fingerprint(certificate)).unwrap_or_default();
+        (access.trust)(&shown).map_err(Error::Refused)?;
+        let proof = match &access.shared_key {
+            Some(key) => Some(proof(link.session(), key)?),
+            None => None,
+        };
+        let workload = serde_json::to_string(&plan.workload)
+            .map_err(|error| Error::Plan(format!("the plan can't be written as JSON: {error}")))?;
+        let config = ClientConfig {
+            software: format!("linerate {}", env!("CARGO_PKG_VERSION")),
+            proof,
+            plan: workload,
+            exclusive: plan.exclusive,
+        };
+        Ok(Self {
+            plan,
+            sink,
+            cancel,
+            record,
+            server,
+            link,
+            machine: Client::new(config, now()),
+            bell: Arc::new(Bell::new()?),
+            load: None,
+            opener: None,
+            offset: OffsetEstimator::new(),
+            progress: Progress::default(),
+            opens_at_ns: None,
+            result: None,
+            ended_ns: None,
+        })
+    }
+
+    fn converse(&mut self) -> Result<(), Error> {
+        while self.result.is_none() {
+            while let Some(event) = self.machine.poll_event() {
+                self.handle_event(event)?;
+            }
+            if self.result.is_some() {
+                break;
+            }
+            self.handle_cancel()?;
+            self.conduct()?;
+            self.say()?;
+            self.listen()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the machine has to say.
+    fn say(&mut self) -> Result<(), Error> {
+        while let Some(bytes) = self.machine.poll_write() {
+            self.link.write(&bytes).map_err(|error| self.lost(&error))?;
+        }
+        // A server that refuses may close before it has read everything; its reason, which is
+        // still to be read, says more than the failed write.
+        let _reason_is_to_come = self.link.flush();
+        Ok(())
+    }
+
+    /// Waits for something to happen, and tells the machine.
+    fn listen(&mut self) -> Result<(), Error> {
+        let now_ns = monotonic_ns();
+        let due_ns = [
+            self.machine.poll_timeout(),
+            self.load.as_ref().and_then(|load| load.next_tick(now_ns)),
+            self.opener.as_ref().and_then(Opener::next_time),
+            self.opens_at_ns,
+        ];
+        let wait_ns = due_ns
+            .into_iter()
+            .flatten()
+            .min()
+            .map_or(LOOK_NS, |due_ns| due_ns.saturating_sub(now_ns).min(LOOK_NS));
+        let others: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&*self.bell, PollFlags::IN))
+            .chain(self.opener.iter().flat_map(Opener::poll_set))
+            .collect();
+        wait(&self.link, &others, wait_ns);
+        self.bell.silence();
+        let mut plaintext = Vec::new();
+        let reading = self.link.read(&mut plaintext);
+        self.machine.handle_bytes(now(), &plaintext);
+        match reading {
+            Ok(Reading::Open) => {}
+            Ok(Reading::Ended) | Err(_) => self.machine.handle_end(now()),
+        }
+        if self.machine.poll_timeout().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
+            self.machine.handle_timeout(now());
+        }
+        Ok(())
+    }
+
+    fn handle_cancel(&mut self) -> Result<(), Error> {
+        if !self.cancel.requested() || self.progress.finished {
+            return Ok(());
+        }
+        match &mut self.load {
+            Some(load) if load.is_open() => {
+                load.stop();
+                self.finish();
+                Ok(())
+            }
+            _ => {
+                self.machine.finish();
+                self.say()?;
+                Err(Error::Interrupted)
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if !self.progress.finished {
+            self.progress.finished = true;
+            self.machine.finish();
+        }
+    }
+
+    fn handle_event(&mut self, event: ClientEvent) -> Result<(), Error> {
+        match event {
+            ClientEvent::Welcomed { .. } => {}
+            ClientEvent::Queued { place } => self.sink.offer(Event::Queued { place }),
+            ClientEvent::Admitted { run_id, token, host } => {
+                self.record.run_id = run_id;
+                self.record.server_host = serde_json::from_str(&host).ok();
+                self.open_flows(token)?;
+            }
+            ClientEvent::ClockSample(sample) => self.record_clock(&sample),
+            ClientEvent::Ready => {
+                self.progress.server_ready = true;
+                if let (Some(opener), Some(load)) = (&mut self.opener, &mut self.load) {
+                    opener.handle_ready(load)?;
+                }
+            }
+            ClientEvent::Started { .. } => self.handle_started(),
+            ClientEvent::Sample(text) => self.handle_sample(&text),
+            ClientEvent::PeerSent(counts) => {
+                if let Some(load) = &mut self.load {
+                    load.handle_peer_sent(&counts);
+                }
+            }
+            ClientEvent::Result(text) => {
+                let report: EndReport = serde_json::from_str(&text).map_err(|error| {
+                    Error::Peer(format!("the server's result can't be read: {error}"))
+                })?;
+                self.result = Some(report);
+            }
+            ClientEvent::Refused { cause, text } => return Err(refused(cause, text)),
+            ClientEvent::Failed(fault) => return Err(self.failed(&fault)),
+        }
+        Ok(())
+    }
+
+    fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
+        let bell = Arc::clone(&self.bell);
+        let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
+        let mut load = Load::prepare(Role::Client, workload, cpus, bell)?;
+        let tls = match (workload.transport, self.link.session().peer_certificates()) {
+            (Transport::Tls, Some([certificate, ..])) => {
+                Some(data_config(certificate.clone().into_owned())?)
+            }
+            _ => None,
+        };
+        let mut opener = Opener::new(self.plan, self.server, token, tls, monotonic_ns());
+        opener.advance(monotonic_ns(), &mut load)?;
+        self.load = Some(load);
+        self.opener = Some(opener);
+        Ok(())
+    }
+
+    fn record_clock(&mut self, sample: &ClockSample) {
+        self.offset.record(RoundTrip {
+            client_sent_ns: sample.client_sent_utc_ns,
+            server_received_ns: sample.server_received_utc_ns,
+            server_sent_ns: sample.server_replied_utc_ns,
+            client_received_ns: sample.client_received_utc_ns,
+        });
+        self.record.clock_offset = self.offset.estimate();
+        self.record.control_rtt_ns = self.offset.rtt_ns();
+    }
+
+    fn handle_started(&mut self) {
+        let wait_ns = self.plan.start_at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
+        self.opens_at_ns = Some(monotonic_ns().saturating_add(u64::try_from(wait_ns).unwrap_or(0)));
+    }
+
+    fn handle_sample(&mut self, text: &str) {
+        match serde_json::from_str::<Sample>(text) {
+            Ok(sample) if sample.role == Role::Server => self.keep(sample),
+            _ => self.record.notes.push("a sample of the server's can't be read".to_owned()),
+        }
+    }
+
+    pub(super) fn keep(&mut self, sample: Sample) {
+        self.sink.offer(Event::Sample(Box::new(sample.clone())));
+        self.record.samples.push(sample);
+    }
+
+    fn lost(&self, error: &std::io::Error) -> Error {
+        Error::Peer(format!("the connection to {} broke: {error}", self.server))
+    }
+
+    fn failed(&self, fault: &Fault) -> Error {
+        Error::Peer(format!("the measurement against {} failed: {fault}", self.server))
+    }
+
+    /// Ends the load and keeps what was counted, whatever the outcome.
+    fn close(mut self, outcome: Result<(), Error>) -> Result<(), Error> {
+        if let Some(load) = self.load.take()
+            && load.is_open()
+        {
+            let (sample, report) = load.finish(monotonic_ns());
+            if let Some(sample) = sample {
+                self.keep(sample);
+            }
+            self.record.client = Some(report);
+        }
+        self.record.server = self.result.take();
+        self.link.close();
+        let _server_may_be_gone = self.link.flush();
+        outcome
+    }
+}
+
+fn refused(cause: RefusalCause, text: String) -> Error {
+    match cause {
+        RefusalCause::Key => Error::Refused(text),
+        RefusalCause::Busy | RefusalCause::Limit => Error::Busy(text),
+        RefusalCause::Plan => Error::Plan(text),
+        RefusalCause::Host => Error::Host(format!("the server's machine can't do this: {text}")),
+        RefusalCause::Version | RefusalCause::Protocol => Error::Peer(text),
+    }
+}

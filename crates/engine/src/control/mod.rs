@@ -1,0 +1,13 @@
+//! The control connection: TLS with keys that are pinned, and the proof of a shared key.
+
+mod keys;
+mod link;
+
+pub use keys::make_identity;
+pub(crate) use keys::{
+    client_config, cookie, data_config, fingerprint, proof, random, server_config,
+};
+pub(crate) use link::{Link, Reading};
+
+/// What client and server agree to speak inside TLS (ALPN, RFC 7301).
+pub(crate) const ALPN: &[u8] = b"linerate";

@@ -1,0 +1,117 @@
+//! What happens during a run or while serving, as it happens.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use linerate_measure::{Plan, Sample};
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The server is ready for clients.
+    Listening {
+        /// The address it listens on, TCP and UDP.
+        address: SocketAddr,
+        /// The fingerprint of its key: SHA-256 of its certificate, in hexadecimal.
+        fingerprint: String,
+    },
+    /// The client waits for its turn.
+    Queued {
+        /// 1: next.
+        place: u32,
+    },
+    /// The load begins.
+    Started {
+        /// Names the run at both ends.
+        run_id: String,
+        /// What will be done.
+        plan: Box<Plan>,
+        /// When (UTC, nanoseconds since 1970).
+        utc_ns: i64,
+    },
+    /// An interval is over.
+    Sample(Box<Sample>),
+    /// A client's test began at this server.
+    TestStarted {
+        /// Names the run at both ends.
+        run_id: String,
+        /// Where the client is.
+        client: SocketAddr,
+        /// What it asked for.
+        workload: Box<linerate_measure::Workload>,
+    },
+    /// A client's test ended at this server.
+    TestEnded {
+        /// Names the run at both ends.
+        run_id: String,
+        /// How: `complete`, `interrupted`, `client lost`, ...
+        how: String,
+    },
+    /// A client was turned away, or spoke wrongly.
+    Refused {
+        /// Where the client is.
+        client: SocketAddr,
+        /// Why.
+        why: String,
+    },
+    /// Something the user should know.
+    Note(String),
+}
+
+/// Where events go. A full sink drops the event and counts it; it never blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Sink {
+    sender: Option<SyncSender<Event>>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Sink {
+    /// A sink for up to `capacity` unread events, and the end to read them from.
+    pub fn bounded(capacity: usize) -> (Self, Receiver<Event>) {
+        let (sender, receiver) = sync_channel(capacity);
+        (Self { sender: Some(sender), dropped: Arc::default() }, receiver)
+    }
+
+    /// A sink that forgets everything.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Offers an event.
+    pub fn offer(&self, event: Event) {
+        if let Some(sender) = &self.sender
+            && let Err(TrySendError::Full(_)) = sender.try_send(event)
+        {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Events dropped so far because nobody read them in time.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// Asks a run or a server to stop. Clones share the request; setting it is safe in a signal
+/// handler.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks to stop.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    pub fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for a signal handler to set.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}

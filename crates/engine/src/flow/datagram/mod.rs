@@ -1,0 +1,151 @@
+//! A flow of datagrams over a connected UDP socket.
+
+mod ask;
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use linerate_wire::step::Step;
+
+use super::{DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
+use crate::clock::MILLISECOND_NS;
+use crate::phase::Phase;
+use ask::{DatagramAnswerer, DatagramAsker};
+use receive::DatagramReceiver;
+use send::DatagramSender;
+
+/// What a flow of datagrams needs beside its steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DatagramSettings {
+    /// Stands in every datagram of the flow.
+    pub(crate) tag: u32,
+    /// Whether to use segmentation offload where the kernel has it.
+    pub(crate) offload: bool,
+}
+
+/// A flow of datagrams: its steps, one after the other.
+pub(crate) struct DatagramFlow {
+    shared: Arc<FlowShared>,
+    settings: DatagramSettings,
+    steps: VecDeque<Step>,
+    doing: Doing,
+    ending: Ending,
+}
+
+enum Doing {
+    Opening,
+    Sending(DatagramSender),
+    Receiving(DatagramReceiver),
+    Asking(DatagramAsker),
+    Answering(DatagramAnswerer),
+    Nothing,
+}
+
+impl DatagramFlow {
+    pub(crate) fn new(
+        shared: Arc<FlowShared>,
+        settings: DatagramSettings,
+        steps: Vec<Step>,
+    ) -> Self {
+        let steps = steps.into();
+        Self { shared, settings, steps, doing: Doing::Opening, ending: Ending::default() }
+    }
+
+    fn begin_next_step(&mut self) {
+        let (socket, settings) = (&self.shared.socket, self.settings);
+        self.doing = match self.steps.pop_front() {
+            Some(Step::Send(transfer)) => {
+                Doing::Sending(DatagramSender::new(socket, settings, &transfer))
+            }
+            Some(Step::Receive(transfer)) => {
+                Doing::Receiving(DatagramReceiver::new(socket, settings, &transfer))
+            }
+            Some(Step::Exchange(exchange)) => {
+                Doing::Asking(DatagramAsker::new(socket, settings, &exchange))
+            }
+            Some(Step::Answer(exchange)) => {
+                Doing::Answering(DatagramAnswerer::new(settings, &exchange))
+            }
+            // Nothing marks the end of an association on the wire.
+            Some(Step::Close(_)) | None => Doing::Nothing,
+        };
+    }
+
+    fn advance(&mut self, local: &mut Local) -> io::Result<Stage> {
+        let (socket, tally) = (&*self.shared.socket, &self.shared.tally);
+        match &mut self.doing {
+            Doing::Opening => {
+                self.shared.set_ready();
+                Ok(Stage::Over)
+            }
+            Doing::Sending(sender) => sender.turn(socket, tally, local),
+            Doing::Receiving(receiver) => receiver.turn(socket, tally, local),
+            Doing::Asking(asker) => asker.turn(socket, tally, local),
+            Doing::Answering(answerer) => answerer.turn(socket, tally, local),
+            Doing::Nothing => Ok(Stage::Goes(Turn::Ended)),
+        }
+    }
+
+    fn collect(&mut self) {
+        let ending = &mut self.ending;
+        match std::mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Sending(sender) => sender.leave(&mut ending.datagrams),
+            Doing::Receiving(receiver) => receiver.leave(ending),
+            Doing::Asking(asker) => asker.leave(&mut ending.datagrams),
+            Doing::Answering(_) | Doing::Opening | Doing::Nothing => {}
+        }
+    }
+
+    fn end(&mut self, error: Option<FlowError>) -> Turn {
+        self.collect();
+        let mut ending = std::mem::take(&mut self.ending);
+        ending.error = error;
+        self.shared.set_ended(ending);
+        Turn::Ended
+    }
+
+    /// A failure that a datagram flow outlives: the peer's port was closed for a moment, the link
+    /// is down, the local stack is out of room.
+    fn record_soft_error(&mut self, error: &io::Error) -> Turn {
+        *self.ending.datagrams.errors.entry(error_kind(error)).or_insert(0) += 1;
+        Turn::Pause { until_ns: crate::clock::monotonic_ns() + MILLISECOND_NS }
+    }
+}
+
+impl Drive for DatagramFlow {
+    fn turn(&mut self, local: &mut Local) -> Turn {
+        loop {
+            let advanced = self.advance(local);
+            if local.phase() == Phase::Abort {
+                return self.end(None);
+            }
+            match advanced {
+                Ok(Stage::Goes(Turn::Ended)) => return self.end(None),
+                Ok(Stage::Goes(turn)) => return turn,
+                Ok(Stage::Over) => {
+                    self.collect();
+                    self.begin_next_step();
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Turn::READY,
+                    io::ErrorKind::Interrupted => {}
+                    _ => return self.record_soft_error(&error),
+                },
+            }
+        }
+    }
+
+    fn shared(&self) -> &Arc<FlowShared> {
+        &self.shared
+    }
+}
+
+impl DatagramEnding {
+    fn record_sent(&mut self, datagrams: u64, unit_bytes: usize) {
+        *self.sent.get_or_insert(0) += datagrams;
+        self.sent_bytes += datagrams * unit_bytes as u64;
+    }
+}

@@ -1,0 +1,158 @@
+//! Receiving datagrams in bulk.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use linerate_measure::datagram::SequenceTracker;
+use linerate_wire::native::datagram::{DATA_HEADER_BYTES, DataHeader};
+use linerate_wire::step::{Content, Transfer};
+use rustix::net::RecvFlags;
+use socket2::Socket;
+
+use super::DatagramSettings;
+use crate::clock::monotonic_ns;
+use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
+use crate::pattern::{Pattern, Verifier};
+use crate::phase::Phase;
+use crate::socket::{enable_receive_offload, receive_batch};
+use crate::tally::Tally;
+
+/// Receives datagrams until the conductor says that no more will come.
+pub(super) struct DatagramReceiver {
+    tag: u32,
+    unit_bytes: usize,
+    offload: bool,
+    tracker: Box<SequenceTracker>,
+    /// The verifier, and the position in the stream's pattern of the first datagram.
+    verifier: Option<Verifier>,
+}
+
+impl DatagramReceiver {
+    pub(super) fn new(socket: &Socket, settings: DatagramSettings, step: &Transfer) -> Self {
+        let offload = settings.offload && enable_receive_offload(socket.as_fd()).is_ok();
+        Self {
+            tag: settings.tag,
+            unit_bytes: step.unit_bytes as usize,
+            offload,
+            tracker: Box::default(),
+            verifier: match step.content {
+                Content::Pattern { offset } => Some(Verifier::new(offset)),
+                Content::Filler => None,
+            },
+        }
+    }
+
+    pub(super) fn turn(
+        &mut self,
+        socket: &Socket,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Stage> {
+        for _ in 0..CALLS_PER_TURN {
+            if local.phase() >= Phase::Drained {
+                return Ok(Stage::Over);
+            }
+            let mut buffer = std::mem::take(&mut local.receive_buffer);
+            let received = self.receive(socket, tally, &local.pattern, &mut buffer);
+            local.receive_buffer = buffer;
+            received?;
+        }
+        Ok(Stage::Goes(Turn::Again))
+    }
+
+    fn receive(
+        &mut self,
+        socket: &Socket,
+        tally: &Tally,
+        pattern: &Pattern,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        if self.offload {
+            let (length, _) = rustix::net::recv(socket.as_fd(), &mut *buffer, RecvFlags::empty())?;
+            let now_ns = monotonic_ns();
+            let accepted = self.record_segments(&buffer[..length], now_ns, pattern);
+            self.record_call(accepted, now_ns, tally);
+        } else {
+            let mut lengths = [0; 64];
+            // One byte more than a datagram may have, so that longer ones show.
+            let slot_bytes = self.unit_bytes + 1;
+            let count = receive_batch(socket.as_fd(), buffer, slot_bytes, &mut lengths)?;
+            let now_ns = monotonic_ns();
+            let mut accepted = 0;
+            for (slot, length) in buffer.chunks_exact(slot_bytes).zip(&lengths[..count]) {
+                accepted += self.record_segments(&slot[..*length], now_ns, pattern);
+            }
+            self.record_call(accepted, now_ns, tally);
+        }
+        Ok(())
+    }
+
+    /// Records what the kernel handed over as one: datagrams of the flow's size, one behind the
+    /// other. Numbers that follow each other are recorded as a run. Returns how many there were.
+    fn record_segments(&mut self, bytes: &[u8], now_ns: u64, pattern: &Pattern) -> usize {
+        let mut run: Option<(DataHeader, u32)> = None;
+        let mut accepted = 0;
+        for datagram in bytes.chunks(self.unit_bytes) {
+            let Some(header) = self.accept(datagram) else { continue };
+            accepted += 1;
+            if let Some(verifier) = &mut self.verifier
+                && !header.warm_up
+            {
+                // The number is the peer's word: any product is a position, at worst a wrong one.
+                let start = header.seq.wrapping_mul(self.unit_bytes as u64);
+                verifier.move_to(start.wrapping_add(DATA_HEADER_BYTES as u64));
+                verifier.record_bytes(pattern, &datagram[DATA_HEADER_BYTES..]);
+            }
+            match &mut run {
+                Some((first, count)) if continues(first, *count, &header) => *count += 1,
+                _ => {
+                    self.record_run(run.replace((header, 1)), now_ns);
+                }
+            }
+        }
+        self.record_run(run, now_ns);
+        accepted
+    }
+
+    #[inline]
+    fn record_call(&self, accepted: usize, now_ns: u64, tally: &Tally) {
+        if accepted == 0 {
+            return;
+        }
+        if tally.first_ns.value() == 0 {
+            tally.first_ns.set(now_ns);
+        }
+        tally.last_ns.set(now_ns);
+        tally.record_received(accepted * self.unit_bytes);
+        tally.datagrams_received.add(accepted as u64);
+        tally.datagrams_expected.set(self.tracker.next_expected());
+    }
+
+    /// The header of a datagram of this flow; `None` for anything else: the end of the handshake,
+    /// or a stranger's.
+    #[inline]
+    fn accept(&self, datagram: &[u8]) -> Option<DataHeader> {
+        let header = DataHeader::decode(datagram).ok()?;
+        (header.tag == self.tag && datagram.len() == self.unit_bytes).then_some(header)
+    }
+
+    #[inline]
+    fn record_run(&mut self, run: Option<(DataHeader, u32)>, now_ns: u64) {
+        if let Some((first, count)) = run {
+            self.tracker.record_run(first.seq, count, first.sent_ns, now_ns, first.warm_up);
+        }
+    }
+
+    pub(super) fn leave(self, ending: &mut Ending) {
+        ending.verification = self.verifier.map(|verifier| verifier.found());
+        ending.datagrams.arrivals = Some(self.tracker);
+        ending.datagrams.gro = Some(self.offload);
+    }
+}
+
+#[inline]
+fn continues(first: &DataHeader, count: u32, next: &DataHeader) -> bool {
+    next.seq.wrapping_sub(first.seq) == u64::from(count)
+        && next.sent_ns == first.sent_ns
+        && next.warm_up == first.warm_up
+}

@@ -1,0 +1,237 @@
+//! What a flow does when its shard gives it a turn.
+//!
+//! A flow runs its steps one after the other. A step is looked at once, when it begins; then a loop
+//! made for it runs until the socket has no more, the step is over, or the flow's share of the
+//! shard's time is used up.
+
+mod datagram;
+mod exchange;
+mod stream;
+mod transfer;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_measure::datagram::SequenceTracker;
+use linerate_measure::histogram::Histogram;
+use linerate_measure::report::Verification;
+use linerate_measure::sample::{CpuSeconds, TcpStatus};
+use socket2::Socket;
+
+use crate::load::Bell;
+use crate::pattern::Pattern;
+use crate::phase::{Phase, SharedPhase};
+use crate::socket::{Addresses, thread_usage};
+use crate::tally::{Counts, Progress, Tally};
+
+pub(crate) use datagram::{DatagramFlow, DatagramSettings};
+pub(crate) use stream::StreamFlow;
+
+/// What a flow wants after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Another turn when the others have had theirs.
+    Again,
+    /// A turn when its socket is ready, or at this time if that comes first.
+    Wait { until_ns: Option<u64> },
+    /// A turn at this time.
+    Pause { until_ns: u64 },
+    /// A turn when the load begins.
+    Held,
+    /// Nothing more.
+    Ended,
+}
+
+impl Turn {
+    /// A turn when the socket is ready.
+    pub(crate) const READY: Turn = Turn::Wait { until_ns: None };
+}
+
+/// How one stage of a flow ended its turn.
+pub(crate) enum Stage {
+    /// It goes on after this.
+    Goes(Turn),
+    /// It is over; the next one begins.
+    Over,
+}
+
+/// System calls that a flow makes in one turn before others have theirs.
+pub(crate) const CALLS_PER_TURN: u32 = 32;
+
+/// Something that a shard gives turns to.
+pub(crate) trait Drive: Send {
+    /// Goes on as far as it can.
+    fn turn(&mut self, local: &mut Local) -> Turn;
+    /// What the conducting thread sees of the flow.
+    fn shared(&self) -> &Arc<FlowShared>;
+}
+
+/// What the flows of one shard share, and nobody else.
+pub(crate) struct Local {
+    pub(crate) receive_buffer: Vec<u8>,
+    pub(crate) pattern: Arc<Pattern>,
+    pub(crate) latency: Histogram,
+    /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
+    pub(crate) spins_alone: bool,
+    phase: Arc<SharedPhase>,
+    measuring: bool,
+    cpu_before: CpuSeconds,
+}
+
+impl Local {
+    pub(crate) fn new(
+        receive_bytes: usize,
+        pattern: Arc<Pattern>,
+        phase: Arc<SharedPhase>,
+        spins_alone: bool,
+    ) -> Self {
+        Self {
+            receive_buffer: vec![0; receive_bytes],
+            pattern,
+            latency: Histogram::new(),
+            spins_alone,
+            phase,
+            measuring: false,
+            cpu_before: CpuSeconds::default(),
+        }
+    }
+
+    /// The load's phase. The measured part of the thread's CPU time begins when this first sees
+    /// the load's.
+    #[inline]
+    pub(crate) fn phase(&mut self) -> Phase {
+        let phase = self.phase.current();
+        if phase >= Phase::Measure && !self.measuring {
+            self.begin_measuring();
+        }
+        phase
+    }
+
+    /// Whether the measured part has begun for this thread.
+    #[inline]
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    #[cold]
+    fn begin_measuring(&mut self) {
+        self.measuring = true;
+        self.cpu_before = thread_usage().cpu;
+    }
+
+    /// CPU time of this thread since the measured part began.
+    pub(crate) fn cpu_of_measured_part(&self) -> CpuSeconds {
+        let now = thread_usage().cpu;
+        // The kernel counts whole microseconds; the rest is the noise of floating point.
+        let less = |now: f64, before: f64| ((now - before).max(0.0) * 1e6).round() / 1e6;
+        CpuSeconds {
+            user_s: less(now.user_s, self.cpu_before.user_s),
+            system_s: less(now.system_s, self.cpu_before.system_s),
+        }
+    }
+}
+
+/// A flow as the conducting thread sees it.
+pub(crate) struct FlowShared {
+    pub(crate) number: u32,
+    pub(crate) socket: Arc<Socket>,
+    /// Both addresses, which the kernel forgets when the connection ends.
+    pub(crate) addresses: Addresses,
+    pub(crate) tally: Tally,
+    bell: Arc<Bell>,
+    /// Set once, when the flow ends; never touched while it carries load.
+    ending: Mutex<Option<Ending>>,
+}
+
+impl FlowShared {
+    pub(crate) fn new(number: u32, socket: Socket, bell: Arc<Bell>) -> Self {
+        Self {
+            number,
+            addresses: Addresses::of(&socket),
+            socket: Arc::new(socket),
+            tally: Tally::default(),
+            bell,
+            ending: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn set_ready(&self) {
+        self.tally.set_progress(Progress::Ready);
+        self.bell.ring();
+    }
+
+    pub(crate) fn set_ended(&self, ending: Ending) {
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+        self.tally.set_progress(Progress::Ended);
+        self.bell.ring();
+    }
+
+    /// What the flow left when it ended; `None` where it hasn't.
+    pub(crate) fn take_ending(&self) -> Option<Ending> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What a flow leaves when it ends.
+#[derive(Default)]
+pub(crate) struct Ending {
+    /// Why, where not as planned.
+    pub(crate) error: Option<FlowError>,
+    pub(crate) tcp: Option<TcpStatus>,
+    /// What a flow over a connection had done when its measured part began.
+    pub(crate) base: Option<Base>,
+    pub(crate) verification: Option<Verification>,
+    pub(crate) datagrams: DatagramEnding,
+}
+
+/// What a flow had done when its measured part began, and when that was.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Base {
+    pub(crate) counts: Counts,
+    pub(crate) at_ns: u64,
+    pub(crate) verified_bytes: u64,
+}
+
+/// What a flow of datagrams leaves when it ends; warm-up left out.
+#[derive(Default)]
+pub(crate) struct DatagramEnding {
+    pub(crate) sent: Option<u64>,
+    pub(crate) sent_bytes: u64,
+    pub(crate) refused: u64,
+    pub(crate) arrivals: Option<Box<SequenceTracker>>,
+    pub(crate) transactions_lost: Option<u64>,
+    pub(crate) gso: Option<bool>,
+    pub(crate) gro: Option<bool>,
+    /// Soft failures by kind: the flow went on.
+    pub(crate) errors: std::collections::BTreeMap<&'static str, u64>,
+}
+
+/// Why a flow ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FlowError {
+    /// The kind that results count it under.
+    pub(crate) kind: &'static str,
+    /// What the system said.
+    pub(crate) text: String,
+}
+
+impl From<io::Error> for FlowError {
+    fn from(error: io::Error) -> Self {
+        Self { kind: error_kind(&error), text: error.to_string() }
+    }
+}
+
+/// The kind that results count a failure under.
+pub(crate) fn error_kind(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refused",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
+        io::ErrorKind::ConnectionAborted => "aborted",
+        io::ErrorKind::TimedOut => "timed_out",
+        io::ErrorKind::UnexpectedEof => "closed_early",
+        io::ErrorKind::InvalidData => "tls",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
+        io::ErrorKind::NetworkDown => "network_down",
+        _ => "io",
+    }
+}

@@ -1,0 +1,166 @@
+//! A flow over a connection.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::report::Verification;
+use linerate_wire::step::{Close, Step};
+
+use super::exchange::{Answerer, Asker};
+use super::transfer::{Receiver, Sender};
+use super::{Base, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
+use crate::clock::monotonic_ns;
+use crate::pattern::Verifier;
+use crate::phase::Phase;
+use crate::socket::tcp_status;
+use crate::transport::ByteStream;
+
+/// A flow over a connection: its steps, one after the other.
+pub(crate) struct StreamFlow<S> {
+    stream: S,
+    shared: Arc<FlowShared>,
+    steps: VecDeque<Step>,
+    doing: Doing,
+    ending: Ending,
+}
+
+/// The stage that a flow is in.
+enum Doing {
+    Opening,
+    Sending(Sender),
+    Receiving(Receiver),
+    Asking(Asker),
+    Answering(Answerer),
+    /// Says that nothing more will be sent.
+    Finishing,
+    /// Waits for the peer to say so.
+    Awaiting,
+    Nothing,
+}
+
+impl<S: ByteStream> StreamFlow<S> {
+    pub(crate) fn new(stream: S, shared: Arc<FlowShared>, steps: Vec<Step>) -> Self {
+        let steps = steps.into_iter().flat_map(without_combination).collect();
+        Self { stream, shared, steps, doing: Doing::Opening, ending: Ending::default() }
+    }
+
+    fn begin_next_step(&mut self) {
+        self.doing = match self.steps.pop_front() {
+            Some(Step::Send(transfer)) => Doing::Sending(Sender::new(&transfer)),
+            Some(Step::Receive(transfer)) => Doing::Receiving(Receiver::new(&transfer)),
+            Some(Step::Exchange(exchange)) => Doing::Asking(Asker::new(&exchange)),
+            Some(Step::Answer(exchange)) => Doing::Answering(Answerer::new(&exchange)),
+            Some(Step::Close(Close::Graceful)) => Doing::Finishing,
+            Some(Step::Close(Close::AfterPeer)) => Doing::Awaiting,
+            None => Doing::Nothing,
+        };
+    }
+
+    fn advance(&mut self, local: &mut Local) -> io::Result<Stage> {
+        let (stream, tally) = (&mut self.stream, &self.shared.tally);
+        match &mut self.doing {
+            Doing::Opening => {
+                stream.establish()?;
+                self.shared.set_ready();
+                Ok(Stage::Over)
+            }
+            Doing::Sending(sender) => sender.turn(stream, tally, local),
+            Doing::Receiving(receiver) => receiver.turn(stream, tally, local),
+            Doing::Asking(asker) => asker.turn(stream, tally, local),
+            Doing::Answering(answerer) => answerer.turn(stream, tally, local),
+            Doing::Finishing => stream.finish_sending().map(|()| Stage::Over),
+            Doing::Awaiting => await_peer(stream, local),
+            Doing::Nothing => Ok(Stage::Goes(Turn::Ended)),
+        }
+    }
+
+    /// Notes what the flow had done when its measured part began. Counts and verification are
+    /// noted at one moment, so that they are of the same bytes.
+    #[cold]
+    fn begin_measuring(&mut self) {
+        let verified_bytes = self.verification().map_or(0, |found| found.verified_bytes);
+        let (counts, at_ns) = (self.shared.tally.counts(), monotonic_ns());
+        self.ending.base = Some(Base { counts, at_ns, verified_bytes });
+    }
+
+    fn verification(&self) -> Option<Verification> {
+        match &self.doing {
+            Doing::Receiving(receiver) => receiver.verifier().map(Verifier::found),
+            _ => self.ending.verification,
+        }
+    }
+
+    fn end(&mut self, error: Option<FlowError>) -> Turn {
+        self.ending.verification = self.verification();
+        let mut ending = std::mem::take(&mut self.ending);
+        ending.error = error;
+        ending.tcp = tcp_status(self.shared.socket.as_fd());
+        self.doing = Doing::Nothing;
+        self.shared.set_ended(ending);
+        Turn::Ended
+    }
+}
+
+impl<S: ByteStream> Drive for StreamFlow<S> {
+    fn turn(&mut self, local: &mut Local) -> Turn {
+        loop {
+            if self.ending.base.is_none() && local.is_measuring() {
+                self.begin_measuring();
+            }
+            match self.advance(local) {
+                Ok(Stage::Goes(Turn::Ended)) => return self.end(None),
+                Ok(Stage::Goes(turn)) => {
+                    if local.phase() == Phase::Abort {
+                        return self.end(Some(aborted()));
+                    }
+                    return turn;
+                }
+                Ok(Stage::Over) if local.phase() == Phase::Abort => {
+                    return self.end(Some(aborted()));
+                }
+                Ok(Stage::Over) => {
+                    self.ending.verification = self.verification();
+                    self.begin_next_step();
+                }
+                Err(error) => match error.kind() {
+                    _ if local.phase() == Phase::Abort => return self.end(Some(aborted())),
+                    io::ErrorKind::WouldBlock => return Turn::READY,
+                    io::ErrorKind::Interrupted => {}
+                    _ => return self.end(Some(error.into())),
+                },
+            }
+        }
+    }
+
+    fn shared(&self) -> &Arc<FlowShared> {
+        &self.shared
+    }
+}
+
+/// A graceful close is two stages of which the other kind of close has the same, the other way
+/// round.
+fn without_combination(step: Step) -> Vec<Step> {
+    match step {
+        Step::Close(Close::Graceful) => {
+            vec![Step::Close(Close::Graceful), Step::Close(Close::AfterPeer)]
+        }
+        Step::Close(Close::AfterPeer) => {
+            vec![Step::Close(Close::AfterPeer), Step::Close(Close::Graceful)]
+        }
+        other => vec![other],
+    }
+}
+
+fn await_peer<S: ByteStream>(stream: &mut S, local: &mut Local) -> io::Result<Stage> {
+    match stream.receive(&mut local.receive_buffer) {
+        Ok(0) => Ok(Stage::Over),
+        Ok(_) => Ok(Stage::Goes(Turn::Again)),
+        Err(error) => Err(error),
+    }
+}
+
+fn aborted() -> FlowError {
+    FlowError { kind: "given_up", text: "ended before the peer had finished".into() }
+}

@@ -1,0 +1,37 @@
+//! Makes traffic on this machine and measures it.
+//!
+//! [`run`] is a measurement's client, [`Server`] the end that is measured against. Both turn a
+//! [`measure::Plan`](linerate_measure::Plan) into flows, spread the flows over *shards* and count
+//! what happens. A shard is one thread with its own flows, buffers, counters and histogram: nothing
+//! is shared with another between the start gate and the end, and a counter is published with a
+//! plain store that any thread may read. The control conversation, the samples and the clock of
+//! the load belong to the one thread that called [`run`], or to the server's reception thread.
+//!
+//! It may not know: who asked, where results go, how they are printed. Results leave as [`Event`]s
+//! through a [`Sink`] that drops and counts rather than block.
+//!
+//! `unsafe` lives in `socket` only.
+
+pub mod access;
+mod client;
+mod clock;
+mod control;
+pub mod error;
+pub mod event;
+mod flow;
+mod load;
+mod pacing;
+mod pattern;
+mod phase;
+mod probe;
+mod server;
+mod shard;
+mod socket;
+mod tally;
+mod transport;
+
+pub use client::run;
+pub use control::make_identity;
+pub use load::flow_steps as steps;
+pub use probe::cpus_near;
+pub use server::{ServeOptions, Server};

@@ -1,0 +1,102 @@
+//! How a load ends: by its own time, by its peer's word, or because nothing moves any more.
+
+use std::net::Shutdown;
+
+use linerate_measure::{End, Kind};
+use linerate_wire::step::Step;
+
+use super::Load;
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::phase::Phase;
+use crate::tally::Progress;
+
+/// A load that was stopped and in which nothing moves for so long is given up.
+const STALL_NS: u64 = 3 * SECOND_NS;
+/// Datagrams that have not come so long after the last one are lost.
+const SILENCE_NS: u64 = 500 * MILLISECOND_NS;
+
+impl Load {
+    /// Those that began end; the others go on until their peers have ended.
+    pub(crate) fn stop(&mut self) {
+        self.stopped_ns.get_or_insert_with(monotonic_ns);
+        self.advance_to(Phase::Stop);
+    }
+
+    /// When the load was stopped, where it was to end by time; 0 otherwise.
+    pub(super) fn time_was_up_ns(&self) -> u64 {
+        match self.workload.end {
+            End::Time { .. } => self.stopped_ns.unwrap_or(0),
+            End::Bytes { .. } | End::Count { .. } => 0,
+        }
+    }
+
+    /// No more requests will come: those that answer end.
+    pub(crate) fn end_answers(&mut self) {
+        if matches!(self.workload.kind, Kind::Rr { .. }) && self.is_datagrams() {
+            self.drain();
+        }
+    }
+
+    /// Everybody ends at once.
+    pub(crate) fn abort(&mut self) {
+        self.advance_to(Phase::Abort);
+        self.shut_down(Shutdown::Both);
+    }
+
+    fn drain(&mut self) {
+        self.advance_to(Phase::Drained);
+        self.shut_down(Shutdown::Read);
+    }
+
+    /// Wakes whoever is blocked in a call.
+    fn shut_down(&self, how: Shutdown) {
+        for flow in self.flows.iter().flatten() {
+            if flow.tally.progress() < Progress::Ended {
+                // Fails only where the connection is gone, and then nobody waits for it.
+                let _gone = flow.socket.shutdown(how);
+            }
+        }
+    }
+
+    /// Ends what would wait for ever: datagram receivers when all has come or nothing comes any
+    /// more, and everybody when nothing moves.
+    pub(super) fn look_after_ending(&mut self, now_ns: u64) {
+        let sum = self.sum_of_counters();
+        if self.moved.0 == 0 || sum != self.moved.1 {
+            self.moved = (now_ns, sum);
+        }
+        let still_ns = now_ns.saturating_sub(self.moved.0);
+        if self.is_datagrams()
+            && self.phase.current() < Phase::Drained
+            && self.peer_has_sent_all
+            && (self.has_all_datagrams() || still_ns >= SILENCE_NS)
+        {
+            self.drain();
+        }
+        if still_ns >= STALL_NS && !self.all_ended() && self.phase.current() < Phase::Abort {
+            self.notes.push(format!(
+                "nothing moved for {} s after the load was stopped: flows that had not ended were \
+                 given up",
+                STALL_NS / SECOND_NS
+            ));
+            self.abort();
+        }
+    }
+
+    fn sum_of_counters(&self) -> u64 {
+        self.flows.iter().flatten().fold(0_u64, |sum, flow| {
+            let counts = flow.tally.counts();
+            sum.wrapping_add(counts.sent_bytes)
+                .wrapping_add(counts.received_bytes)
+                .wrapping_add(counts.transactions)
+        })
+    }
+
+    fn has_all_datagrams(&self) -> bool {
+        self.flows.iter().flatten().all(|flow| {
+            let Some(Step::Receive(_)) = self.steps_of(flow.number).first() else { return true };
+            let sent = self.peer_sent.get(flow.number as usize).copied().flatten();
+            sent.is_some_and(|sent| flow.tally.datagrams_received.value() >= sent)
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! What one end counted in all.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::histogram::Histogram;
+use linerate_measure::report::{EndReport, FlowReport, Verification};
+use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, Traffic};
+
+use super::Load;
+use super::meter::Meter;
+use crate::clock::MILLISECOND_NS;
+use crate::flow::{Base, Ending, FlowShared};
+use crate::shard::ShardEnd;
+use crate::socket::{granted, socket_drops};
+use crate::tally::Counts;
+
+/// Times closer together than this say nothing about a rate.
+const SHORTEST_RATE_NS: u64 = MILLISECOND_NS;
+
+pub(super) fn report(
+    load: &Load,
+    meter: &Meter,
+    machine_cpu: Vec<MachineCpu>,
+    ends: Vec<Option<ShardEnd>>,
+    now_ns: u64,
+) -> EndReport {
+    let mut notes = load.notes.clone();
+    let mut errors = BTreeMap::new();
+    let mut flows = Vec::new();
+    for flow in load.flows.iter().flatten() {
+        let ending = flow.take_ending().unwrap_or_default();
+        count_errors(&ending, &mut errors);
+        flows.push(flow_report(load, meter, flow, ending, now_ns));
+    }
+    let absent = load.flows.len() - flows.len();
+    if absent > 0 {
+        notes.push(format!("{absent} of {} flows never came", load.flows.len()));
+    }
+    let mut host = meter.host.clone();
+    let (latency, cpu) = merge(ends, &mut host.ran_on_cpus, &mut notes);
+    let from_ns = flows.iter().filter_map(|flow| flow.from_ns).min().unwrap_or(0);
+    let to_ns = flows.iter().filter_map(|flow| flow.to_ns).max().unwrap_or(from_ns);
+    EndReport {
+        role: load.role,
+        host,
+        flows,
+        elapsed_ns: to_ns.saturating_sub(from_ns),
+        cpu,
+        machine_cpu,
+        latency_hdr: (!latency.is_empty()).then(|| latency.to_base64()),
+        errors,
+        notes,
+    }
+}
+
+fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {
+    if let Some(error) = &ending.error {
+        *errors.entry(error.kind.to_owned()).or_insert(0) += 1;
+    }
+    for (kind, count) in &ending.datagrams.errors {
+        *errors.entry((*kind).to_owned()).or_insert(0) += count;
+    }
+}
+
+fn merge(
+    ends: Vec<Option<ShardEnd>>,
+    ran_on_cpus: &mut Vec<u32>,
+    notes: &mut Vec<String>,
+) -> (Histogram, CpuSeconds) {
+    let (mut latency, mut cpu) = (Histogram::new(), CpuSeconds::default());
+    for end in ends {
+        let Some(end) = end else {
+            notes.push("a thread of the load failed; its figures are missing".to_owned());
+            continue;
+        };
+        latency.merge(&end.latency);
+        cpu.user_s += end.cpu.user_s;
+        cpu.system_s += end.cpu.system_s;
+        ran_on_cpus.push(end.on_cpu);
+        notes.extend(end.pinning_error);
+    }
+    (latency, cpu)
+}
+
+fn flow_report(
+    load: &Load,
+    meter: &Meter,
+    flow: &Arc<FlowShared>,
+    ending: Ending,
+    now_ns: u64,
+) -> FlowReport {
+    let index = flow.number as usize;
+    let base = base_of(load, meter, index, &ending);
+    let counts = flow.tally.counts().since(&base.counts);
+    let (from_ns, to_ns) = measured_time(load, meter, flow, &base, now_ns);
+    let retransmits_before = meter.base_retransmits.get(index).copied().unwrap_or(0);
+    let tcp = ending.tcp.map(|mut tcp| {
+        tcp.retransmitted_segments = tcp.retransmitted_segments.saturating_sub(retransmits_before);
+        tcp
+    });
+    let mut socket = granted(&flow.socket, flow.addresses, !load.is_datagrams());
+    socket.gso = ending.datagrams.gso;
+    socket.gro = ending.datagrams.gro;
+    let mut report = FlowReport {
+        flow: flow.number,
+        sent: traffic(counts.sent_bytes, counts.send_calls),
+        received: traffic(counts.received_bytes, counts.receive_calls),
+        from_ns,
+        to_ns,
+        tcp,
+        verification: ending.verification.map(|found| Verification {
+            verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
+            ..found
+        }),
+        socket: Some(socket),
+        error: ending.error.as_ref().map(|error| format!("{}: {}", error.kind, error.text)),
+        ..FlowReport::default()
+    };
+    if load.asks() {
+        report.transactions = Some(flow.tally.measured_transactions.value());
+        report.transactions_lost = ending.datagrams.transactions_lost;
+    }
+    let drops_before = meter.base_drops.get(index).copied().unwrap_or(0);
+    let drops = socket_drops(flow.socket.as_fd()).map(|drops| drops.saturating_sub(drops_before));
+    let drops = drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
+    add_datagrams(&mut report, load.unit_bytes(), drops, &ending);
+    report
+}
+
+/// Where the flow's measured part begins: with the load, or after the warm-up where the flow itself
+/// first saw its end. A flow that never did has the conductor's reading of that moment.
+fn base_of(load: &Load, meter: &Meter, index: usize, ending: &Ending) -> Base {
+    let counts = meter.base.get(index).copied().unwrap_or_default();
+    let of_load = Base { counts, at_ns: meter.measuring_ns, verified_bytes: 0 };
+    ending.base.filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
+}
+
+/// The part of the flow's own time that lies after the warm-up, since the load was opened.
+///
+/// A receiver's time begins with its first byte. Where everything came at once that says nothing
+/// about a rate: then it begins with the load, and so includes the path's delay. Nothing on the
+/// wire marks the end of a flow of datagrams: where the load ends by time, so does the flow's time.
+fn measured_time(
+    load: &Load,
+    meter: &Meter,
+    flow: &FlowShared,
+    base: &Base,
+    now_ns: u64,
+) -> (Option<u64>, Option<u64>) {
+    let Some(opened_ns) = meter.opened_ns() else { return (None, None) };
+    let first_ns = flow.tally.first_ns.value();
+    if first_ns == 0 {
+        return (None, None);
+    }
+    let receives = flow.tally.received_bytes.value() > 0;
+    let to_ns = match flow.tally.last_ns.value() {
+        0 => now_ns,
+        last_ns if receives && load.is_datagrams() => last_ns.max(load.time_was_up_ns()),
+        last_ns => last_ns,
+    };
+    let mut from_ns = first_ns.max(base.at_ns);
+    if receives && to_ns.saturating_sub(from_ns) < SHORTEST_RATE_NS {
+        from_ns = base.at_ns;
+    }
+    (Some(from_ns.saturating_sub(opened_ns)), Some(to_ns.max(from_ns).saturating_sub(opened_ns)))
+}
+
+fn traffic(bytes: u64, calls: u64) -> Option<Traffic> {
+    (calls > 0).then_some(Traffic { bytes, calls })
+}
+
+/// Datagrams that a socket dropped, from the kernel's count of what it dropped.
+///
+/// With receive offload the kernel counts a train of datagrams that it would have handed over as
+/// one as one. A dropped train is taken to have had as many as those that were received had in the
+/// mean; that nothing was dropped is exact.
+fn dropped_datagrams(drops: u64, counts: &Counts, offload: Option<bool>) -> u64 {
+    if offload != Some(true) || counts.receive_calls == 0 {
+        return drops;
+    }
+    (drops as f64 * counts.datagrams_received as f64 / counts.receive_calls as f64).round() as u64
+}
+
+/// Datagrams are counted by the warm-up mark that each of them carries, not by the clock, so that
+/// the two ends' counts are of the same datagrams.
+fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, ending: &Ending) {
+    let datagrams = &ending.datagrams;
+    if let Some(sent) = datagrams.sent {
+        let calls = report.sent.map_or(0, |sent| sent.calls);
+        report.sent = Some(Traffic { bytes: datagrams.sent_bytes, calls });
+        report.datagrams = Some(DatagramCounts {
+            sent: Some(sent),
+            refused: Some(datagrams.refused),
+            ..DatagramCounts::default()
+        });
+    }
+    if let Some(arrivals) = &datagrams.arrivals {
+        let counts = arrivals.counts(None, drops);
+        let calls = report.received.map_or(0, |received| received.calls);
+        let bytes = counts.received.unwrap_or(0) * unit_bytes;
+        report.received = Some(Traffic { bytes, calls });
+        report.jitter_ns = arrivals.jitter_ns();
+        report.datagrams = Some(counts);
+    }
+}

@@ -1,0 +1,237 @@
+//! Reads the tallies of all flows at one moment, interval by interval.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::report::HostFacts;
+use linerate_measure::sample::{
+    CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, Role, Sample, Traffic,
+};
+
+use crate::clock::utc_ns;
+use crate::flow::FlowShared;
+use crate::probe::{MachineTimes, thread_cpu};
+use crate::shard::Shard;
+use crate::socket::{socket_drops, tcp_status};
+use crate::tally::Counts;
+
+type Flows = [Option<Arc<FlowShared>>];
+
+/// What has been read so far.
+pub(super) struct Meter {
+    role: Role,
+    pub(super) host: HostFacts,
+    opened: Option<u64>,
+    interval_ns: u64,
+    index: u32,
+    /// The last sample's moment and what was read then.
+    last_ns: u64,
+    last: Vec<Counts>,
+    last_machine: MachineTimes,
+    last_cpu: CpuSeconds,
+    /// The end of the warm-up, or the opening where there is none.
+    pub(super) measuring_ns: u64,
+    pub(super) base: Vec<Counts>,
+    pub(super) base_retransmits: Vec<u32>,
+    pub(super) base_drops: Vec<u64>,
+    base_machine: MachineTimes,
+}
+
+impl Meter {
+    pub(super) fn new(role: Role, host: HostFacts) -> Self {
+        Self {
+            role,
+            host,
+            opened: None,
+            interval_ns: u64::MAX,
+            index: 0,
+            last_ns: 0,
+            last: Vec::new(),
+            last_machine: MachineTimes::default(),
+            last_cpu: CpuSeconds::default(),
+            measuring_ns: 0,
+            base: Vec::new(),
+            base_retransmits: Vec::new(),
+            base_drops: Vec::new(),
+            base_machine: MachineTimes::default(),
+        }
+    }
+
+    pub(super) fn opened_ns(&self) -> Option<u64> {
+        self.opened
+    }
+
+    pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64, flows: &Flows) {
+        self.opened = Some(now_ns);
+        self.interval_ns = interval_ns;
+        self.last_ns = now_ns;
+        self.last = vec![Counts::default(); flows.len()];
+        self.last_machine = MachineTimes::now();
+        self.set_base(now_ns, flows);
+    }
+
+    fn set_base(&mut self, now_ns: u64, flows: &Flows) {
+        self.measuring_ns = now_ns;
+        self.base = self.last.clone();
+        self.base_machine = self.last_machine.clone();
+        let sockets = || flows.iter().map(|flow| flow.as_ref().map(|flow| flow.socket.as_fd()));
+        self.base_retransmits = sockets()
+            .map(|socket| socket.and_then(tcp_status).map_or(0, |s| s.retransmitted_segments))
+            .collect();
+        self.base_drops =
+            sockets().map(|socket| socket.and_then(socket_drops).unwrap_or(0)).collect();
+    }
+
+    pub(super) fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.next_due()
+    }
+
+    pub(super) fn next_due(&self) -> u64 {
+        self.last_ns.saturating_add(self.interval_ns)
+    }
+
+    /// Ends the interval in which the warm-up ends; what comes later counts.
+    pub(super) fn end_warm_up(
+        &mut self,
+        now_ns: u64,
+        flows: &Flows,
+        shards: &[Shard],
+    ) -> Option<Sample> {
+        let sample = self.take_sample(now_ns, true, flows, shards);
+        self.set_base(now_ns, flows);
+        sample
+    }
+
+    /// The rest of an interval that the load's end cut off; `None` where it is too short to tell
+    /// anything, or nothing moved in it.
+    pub(super) fn take_last_sample(
+        &mut self,
+        now_ns: u64,
+        flows: &Flows,
+        shards: &[Shard],
+    ) -> Option<Sample> {
+        let worth_telling_ns = self.interval_ns / 20;
+        if now_ns.saturating_sub(self.last_ns) <= worth_telling_ns || !self.has_moved(flows) {
+            return None;
+        }
+        self.take_sample(now_ns, false, flows, shards)
+    }
+
+    fn has_moved(&self, flows: &Flows) -> bool {
+        counts_of(flows).iter().zip(&self.last).any(|(now, before)| {
+            let since = now.since(before);
+            since.send_calls + since.receive_calls > 0
+        })
+    }
+
+    pub(super) fn take_sample(
+        &mut self,
+        now_ns: u64,
+        warm_up: bool,
+        flows: &Flows,
+        shards: &[Shard],
+    ) -> Option<Sample> {
+        let opened_ns = self.opened?;
+        let counts = counts_of(flows);
+        let since: Vec<Counts> =
+            counts.iter().zip(&self.last).map(|(now, before)| now.since(before)).collect();
+        let machine = MachineTimes::now();
+        let load = cpu_of(shards);
+        let sample = Sample {
+            schema: Sample::SCHEMA.to_owned(),
+            role: self.role,
+            index: self.index,
+            from_ns: self.last_ns - opened_ns,
+            to_ns: now_ns - opened_ns,
+            utc_ns: utc_ns(),
+            warm_up,
+            flows: flow_samples(flows, &since),
+            cpu: Some(CpuSample {
+                load: difference(load, self.last_cpu),
+                machine: machine.cpus_since(&self.last_machine),
+                interrupts: machine.interrupts_since(&self.last_machine),
+            }),
+            ..totals(&since)
+        };
+        self.index += 1;
+        self.last_ns = now_ns;
+        self.last = counts;
+        self.last_machine = machine;
+        self.last_cpu = load;
+        Some(sample)
+    }
+
+    /// What each of the machine's processors has done since the end of the warm-up.
+    pub(super) fn machine_since_measuring(&self) -> Vec<MachineCpu> {
+        MachineTimes::now().cpus_since(&self.base_machine)
+    }
+}
+
+fn counts_of(flows: &Flows) -> Vec<Counts> {
+    flows.iter().map(|flow| flow.as_ref().map(|f| f.tally.counts()).unwrap_or_default()).collect()
+}
+
+fn cpu_of(shards: &[Shard]) -> CpuSeconds {
+    shards.iter().filter_map(|shard| thread_cpu(shard.thread_id()?)).fold(
+        CpuSeconds::default(),
+        |sum, cpu| CpuSeconds {
+            user_s: sum.user_s + cpu.user_s,
+            system_s: sum.system_s + cpu.system_s,
+        },
+    )
+}
+
+fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
+    let less = |now: f64, before: f64| ((now - before).max(0.0) * 100.0).round() / 100.0;
+    CpuSeconds {
+        user_s: less(now.user_s, before.user_s),
+        system_s: less(now.system_s, before.system_s),
+    }
+}
+
+/// The sums over all flows, in a sample whose other fields are still empty.
+fn totals(since: &[Counts]) -> Sample {
+    let sum = |of: fn(&Counts) -> u64| since.iter().map(of).sum::<u64>();
+    let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls });
+    let transactions = sum(|c| c.transactions);
+    let latency_sum_ns = sum(|c| c.latency_sum_ns);
+    let (sent, received) = (sum(|c| c.datagrams_sent), sum(|c| c.datagrams_received));
+    let expected = sum(|c| c.datagrams_expected);
+    Sample {
+        schema: String::new(),
+        role: Role::Client,
+        index: 0,
+        from_ns: 0,
+        to_ns: 0,
+        utc_ns: 0,
+        warm_up: false,
+        sent: traffic(sum(|c| c.sent_bytes), sum(|c| c.send_calls)),
+        received: traffic(sum(|c| c.received_bytes), sum(|c| c.receive_calls)),
+        transactions: (transactions > 0).then_some(transactions),
+        latency_mean_ns: (latency_sum_ns > 0).then(|| latency_sum_ns as f64 / transactions as f64),
+        datagrams: (sent + received > 0).then(|| DatagramCounts {
+            sent: (sent > 0).then_some(sent),
+            received: (received > 0).then_some(received),
+            // As far as the numbers that have come tell; the report has the exact count.
+            lost: (expected > 0).then(|| expected.saturating_sub(received)),
+            ..DatagramCounts::default()
+        }),
+        flows: Vec::new(),
+        cpu: None,
+    }
+}
+
+fn flow_samples(flows: &Flows, since: &[Counts]) -> Vec<FlowSample> {
+    flows
+        .iter()
+        .flatten()
+        .zip(since)
+        .take(Sample::MAX_FLOWS)
+        .map(|(flow, counts)| FlowSample {
+            flow: flow.number,
+            sent_bytes: (counts.send_calls > 0).then_some(counts.sent_bytes),
+            received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
+            tcp: tcp_status(flow.socket.as_fd()),
+        })
+        .collect()
+}

@@ -1,0 +1,48 @@
+//! From a workload to what its flows do.
+
+use linerate_measure::{Direction, End, Kind, Transport, Workload};
+use linerate_wire::native::load::{FlowSteps, Load, LoadEnd, LoadKind, steps};
+
+/// The steps of one flow of a workload, at both ends.
+pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
+    steps(&parameters(workload), flow)
+}
+
+/// What stands for a flow of datagrams in each of them. Both ends know it, so that a lost welcome
+/// does no harm.
+pub(crate) fn flow_tag(token: &[u8; 16], flow: u32) -> u32 {
+    let [a, b, c, d, ..] = *token;
+    u32::from_be_bytes([a, b, c, d]) ^ flow
+}
+
+/// Whether small sends leave at once: what is asked of a stream, and always so for requests and
+/// responses, of which a last part would otherwise wait for an acknowledgement.
+pub(crate) fn no_delay(workload: &Workload) -> bool {
+    workload.socket.no_delay || matches!(workload.kind, Kind::Rr { .. })
+}
+
+fn parameters(workload: &Workload) -> Load {
+    let kind = match workload.kind {
+        Kind::Stream { direction, send_bytes } => LoadKind::Stream {
+            unit_bytes: send_bytes,
+            up_flows: if direction == Direction::Down { 0 } else { workload.flows },
+            down_flows: if direction == Direction::Up { 0 } else { workload.flows },
+        },
+        Kind::Rr { request_bytes, response_bytes, timeout_ns } => {
+            LoadKind::Rr { request_bytes, response_bytes, timeout_ns, flows: workload.flows }
+        }
+    };
+    Load {
+        kind,
+        datagrams: workload.transport == Transport::Udp,
+        end: match workload.end {
+            End::Time { duration_ns } => {
+                LoadEnd::Time { duration_ns: duration_ns.saturating_add(workload.omit_ns) }
+            }
+            End::Bytes { bytes } => LoadEnd::Bytes { bytes },
+            End::Count { count } => LoadEnd::Count { count },
+        },
+        pace_bps_per_flow: workload.rate_per_flow_bps(),
+        verify: workload.verify,
+    }
+}

@@ -1,0 +1,178 @@
+//! The bytes that flows carry: a pattern whose every byte depends on its position.
+//!
+//! The pattern repeats after [`PERIOD_BYTES`], a prime, so that data displaced by any power of two,
+//! by a segment or by a buffer never looks right. It is laid out once, longer than its period by
+//! the longest slice, so that every slice of it is contiguous: sending it costs nothing over
+//! sending anything else, and checking it costs one comparison of memory.
+
+use linerate_measure::report::Verification;
+
+/// After so many bytes the pattern repeats: the largest prime below 2^14. Short, so that it stays in
+/// the cache beside the bytes that are sent and received.
+pub(crate) const PERIOD_BYTES: usize = 16_381;
+/// Bytes that are compared at once, so that one part of the pattern serves them all.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The pattern in memory.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    bytes: Vec<u8>,
+}
+
+impl Pattern {
+    /// A pattern of which slices of up to `longest` bytes can be had, at any position.
+    pub(crate) fn new(longest: usize) -> Self {
+        let mut bytes = words(PERIOD_BYTES);
+        bytes.reserve_exact(longest);
+        for start in (0..longest).step_by(PERIOD_BYTES) {
+            bytes.extend_from_within(..PERIOD_BYTES.min(longest - start));
+        }
+        Self { bytes }
+    }
+
+    /// The beginning of a pattern, for flows that send the same bytes every time: of its slices
+    /// only those at position 0 can be had, of up to `longest` bytes.
+    pub(crate) fn beginning(longest: usize) -> Self {
+        Self { bytes: words(longest) }
+    }
+
+    /// The `length` bytes that stand at `position`.
+    #[inline]
+    pub(crate) fn slice(&self, position: u64, length: usize) -> &[u8] {
+        let start = (position % PERIOD_BYTES as u64) as usize;
+        &self.bytes[start..start + length]
+    }
+}
+
+/// The first `length` bytes that the generator gives.
+fn words(length: usize) -> Vec<u8> {
+    let mut state = 0x6c69_6e65_7261_7465_u64;
+    let mut bytes = vec![0; length.next_multiple_of(8)];
+    for word in bytes.chunks_exact_mut(8) {
+        word.copy_from_slice(&next_word(&mut state).to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+fn next_word(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// Checks the bytes of one flow, in order, against the pattern.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    offset: u64,
+    position: u64,
+    found: Verification,
+    /// Whether the last byte checked was wrong and belongs to the first run of wrong bytes.
+    in_first_run: bool,
+}
+
+impl Verifier {
+    /// A verifier for a flow whose first byte stands at `offset` in the pattern.
+    pub(crate) fn new(offset: u64) -> Self {
+        Self { offset, position: 0, found: Verification::default(), in_first_run: false }
+    }
+
+    /// Checks the bytes that come next.
+    pub(crate) fn record_bytes(&mut self, pattern: &Pattern, bytes: &[u8]) {
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.record_piece(pattern, piece);
+        }
+    }
+
+    #[inline]
+    fn record_piece(&mut self, pattern: &Pattern, bytes: &[u8]) {
+        let expected = pattern.slice(self.offset.wrapping_add(self.position), bytes.len());
+        if bytes == expected {
+            self.found.verified_bytes += bytes.len() as u64;
+            self.in_first_run &= bytes.is_empty();
+        } else {
+            self.record_difference(bytes, expected);
+        }
+        self.position = self.position.wrapping_add(bytes.len() as u64);
+    }
+
+    /// The position of the byte that comes next.
+    pub(crate) fn move_to(&mut self, position: u64) {
+        self.position = position;
+        self.in_first_run = false;
+    }
+
+    #[cold]
+    fn record_difference(&mut self, bytes: &[u8], expected: &[u8]) {
+        for (index, (byte, wanted)) in bytes.iter().zip(expected).enumerate() {
+            if byte == wanted {
+                self.found.verified_bytes += 1;
+                self.in_first_run = false;
+                continue;
+            }
+            self.found.wrong_bytes += 1;
+            if self.found.first_wrong_offset.is_none() {
+                self.found.first_wrong_offset = Some(self.position.wrapping_add(index as u64));
+                self.in_first_run = true;
+            }
+            if self.in_first_run {
+                *self.found.first_wrong_extent_bytes.get_or_insert(0) += 1;
+            }
+        }
+    }
+
+    /// What was found so far.
+    pub(crate) fn found(&self) -> Verification {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slice_continues_the_last() {
+        let pattern = Pattern::new(4096);
+        let mut position = 0_u64;
+        let mut whole = Vec::new();
+        while position < 2 * PERIOD_BYTES as u64 + 5000 {
+            whole.extend_from_slice(pattern.slice(position, 4001));
+            position += 4001;
+        }
+        for (index, byte) in whole.iter().enumerate() {
+            assert_eq!(*byte, whole[index % PERIOD_BYTES]);
+        }
+    }
+
+    #[test]
+    fn a_run_of_wrong_bytes_is_found_at_its_offset_across_calls() {
+        let pattern = Pattern::new(4096);
+        let mut verifier = Verifier::new(7919);
+        let mut bytes = pattern.slice(7919, 4096).to_vec();
+        for byte in &mut bytes[1000..1003] {
+            *byte ^= 0x10;
+        }
+        bytes[3000] ^= 1;
+        verifier.record_bytes(&pattern, &bytes[..1001]);
+        verifier.record_bytes(&pattern, &bytes[1001..]);
+        let found = verifier.found();
+        assert_eq!(found.first_wrong_offset, Some(1000));
+        assert_eq!(found.first_wrong_extent_bytes, Some(3));
+        assert_eq!(found.wrong_bytes, 4);
+        assert_eq!(found.verified_bytes, 4092);
+    }
+
+    #[test]
+    fn displaced_data_never_looks_right() {
+        let pattern = Pattern::new(4096);
+        for shift in [1, 8, 64, 1448, 4096, 65_536, 131_072, 1 << 20] {
+            let mut verifier = Verifier::new(0);
+            verifier.record_bytes(&pattern, pattern.slice(shift, 2048));
+            assert!(verifier.found().wrong_bytes > 1900, "shift {shift}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The end that is measured against: one port, many clients, each with a lease.
+//!
+//! One thread, the *reception*, accepts connections, holds every control conversation, opens UDP
+//! flows and conducts every test's load; the tests' shards are the only other threads. A client
+//! costs nothing but a descriptor and a few hundred bytes until it has said something, and a client
+//! that goes silent, in whatever state, is gone with all it had within seconds.
+
+mod admission;
+mod arrival;
+mod control;
+mod reception;
+mod requests;
+mod test;
+mod udp;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use socket2::Socket;
+
+use crate::access::{Identity, SharedKey};
+use crate::control::fingerprint;
+use crate::error::Error;
+use crate::event::{Cancel, Event, Sink};
+use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, listen, plain};
+use reception::Reception;
+
+/// What a server is told.
+#[derive(Clone)]
+pub struct ServeOptions {
+    /// The address to listen on; absent: all of them, IPv4 and IPv6.
+    pub bind: Option<IpAddr>,
+    /// The port, TCP and UDP; 0: any that is free for both.
+    pub port: u16,
+    /// Processors that the threads of tests are pinned to, in turn; empty: wherever.
+    pub cpus: Vec<u32>,
+    /// The network device to listen on.
+    pub bind_device: Option<String>,
+    /// Tests that may run at once.
+    pub max_tests: u32,
+    /// The most that all tests together may ask for, in bits of payload per second.
+    pub max_rate_bps: Option<u64>,
+    /// The longest a test may take, warm-up included.
+    pub max_time_ns: Option<u64>,
+    /// The key that clients must hold.
+    pub shared_key: Option<SharedKey>,
+    /// The server's own key.
+    pub identity: Identity,
+}
+
+impl ServeOptions {
+    /// The options of a server that is told nothing: port 5250 everywhere, 64 tests at once.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            bind: None,
+            port: linerate_measure::plan::DEFAULT_PORT,
+            cpus: Vec::new(),
+            bind_device: None,
+            max_tests: 64,
+            max_rate_bps: None,
+            max_time_ns: None,
+            shared_key: None,
+            identity,
+        }
+    }
+}
+
+/// A server that listens.
+pub struct Server {
+    address: SocketAddr,
+    fingerprint: String,
+    reception: Reception,
+}
+
+impl Server {
+    /// Opens the server's port. What happens at the server goes to `sink`, the address first.
+    ///
+    /// # Errors
+    ///
+    /// When the port is taken or not allowed, or the key is no good.
+    pub fn bind(options: ServeOptions, sink: Sink) -> Result<Self, Error> {
+        let (listener, datagrams, address) = open_port(&options)?;
+        let fingerprint = fingerprint(&options.identity.certificate_der);
+        sink.offer(Event::Listening { address, fingerprint: fingerprint.clone() });
+        let reception = Reception::new(options, listener, datagrams, address, sink)?;
+        Ok(Self { address, fingerprint, reception })
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The fingerprint of its key: SHA-256 of its certificate, in hexadecimal.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Serves until `cancel` is requested.
+    ///
+    /// # Errors
+    ///
+    /// When the machine fails: clients alone can't end a server.
+    pub fn serve(mut self, cancel: &Cancel) -> Result<(), Error> {
+        self.reception.serve(cancel)
+    }
+}
+
+/// TCP and UDP on one port number.
+fn open_port(options: &ServeOptions) -> Result<(Socket, Socket, SocketAddr), Error> {
+    let everywhere = [EVERYWHERE_V6, EVERYWHERE_V4];
+    let addresses = options.bind.as_ref().map_or(everywhere.as_slice(), std::slice::from_ref);
+    let mut last = None;
+    for address in addresses {
+        // A port that the kernel chose for TCP may be taken for UDP: then it chooses again.
+        for _ in 0..if options.port == 0 { 16 } else { 1 } {
+            match open_pair(SocketAddr::new(*address, options.port), options) {
+                Ok(pair) => return Ok(pair),
+                Err(error) => last = Some((SocketAddr::new(*address, options.port), error)),
+            }
+        }
+    }
+    let (address, error) = last.unwrap_or_else(|| {
+        (SocketAddr::new(EVERYWHERE_V4, options.port), io::ErrorKind::AddrNotAvailable.into())
+    });
+    Err(listen_error(address, &error))
+}
+
+fn open_pair(
+    address: SocketAddr,
+    options: &ServeOptions,
+) -> io::Result<(Socket, Socket, SocketAddr)> {
+    let device = options.bind_device.as_deref();
+    let listener = listen(address, device)?;
+    let unknown = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let bound = listener.local_addr()?.as_socket().ok_or_else(unknown)?;
+    let datagrams = bind_datagram(bound, device)?;
+    Ok((listener, datagrams, plain(bound)))
+}
+
+fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
+    let port = address.port();
+    Error::Host(match error.raw_os_error() {
+        Some(libc::EADDRINUSE) => format!(
+            "port {port} is taken by another program: give another with --port, or end that \
+             program (ss -lntup shows which it is)"
+        ),
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "this user may not listen on {address} ({error}): choose a port above 1023 with \
+             --port, or run with the privilege"
+        ),
+        Some(libc::EADDRNOTAVAIL) => {
+            format!("{} is none of this machine's addresses (--bind)", address.ip())
+        }
+        Some(libc::ENODEV) => "there is no such network device (--bind-device)".to_owned(),
+        _ => format!("can't listen on {address}: {error}"),
+    })
+}

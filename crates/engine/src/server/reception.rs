@@ -1,0 +1,335 @@
+//! The one thread that receives everybody.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_measure::Transport;
+use linerate_wire::native::opening::Opening;
+use linerate_wire::native::server::ServerEvent;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFlags};
+use rustix::time::Timespec;
+use rustls::{Connection, ServerConnection};
+use socket2::Socket;
+
+use super::ServeOptions;
+use super::admission::{Admission, Limits};
+use super::arrival::{Arrival, Identified, PATIENCE_NS};
+use super::control::{Control, Standing};
+use super::test::Test;
+use super::udp::{Knock, UdpPort};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::control::{random, server_config};
+use crate::error::Error;
+use crate::event::{Cancel, Event, Sink};
+use crate::load::{Bell, no_delay};
+use crate::probe::raise_open_files_limit;
+use crate::socket::{Binding, configure_stream, plain};
+
+const LISTENER: usize = 0;
+const DATAGRAMS: usize = 1;
+const BELL: usize = 2;
+const FIRST_GUEST: usize = 3;
+
+/// Connections that hold no test. When there are more, the one that has been here longest goes:
+/// a flood of them delays a client by no more than its own few round trips take.
+const MOST_STRANGERS: usize = 512;
+/// Connections accepted before others have their turn.
+const MOST_ACCEPTED_AT_ONCE: usize = 128;
+/// How long a wait lasts before it is seen whether the server shall stop.
+const LOOK_NS: u64 = 100 * MILLISECOND_NS;
+
+/// Whoever is connected.
+pub(super) enum Guest {
+    Arriving(Arrival),
+    Control(Box<Control>),
+}
+
+/// The one thread that receives everybody.
+pub(super) struct Reception {
+    pub(super) options: ServeOptions,
+    listener: Socket,
+    udp: UdpPort,
+    poll: OwnedFd,
+    pub(super) bell: Arc<Bell>,
+    control_tls: Arc<rustls::ServerConfig>,
+    data_tls: Arc<rustls::ServerConfig>,
+    pub(super) guests: BTreeMap<usize, Guest>,
+    /// Guests that hold no test, the longest here first; some may have gone or got one since.
+    strangers: VecDeque<usize>,
+    pub(super) tests: HashMap<[u8; 16], usize>,
+    pub(super) admission: Admission,
+    next_guest: usize,
+    pub(super) sink: Sink,
+}
+
+impl Reception {
+    pub(super) fn new(
+        options: ServeOptions,
+        listener: Socket,
+        datagrams: Socket,
+        address: SocketAddr,
+        sink: Sink,
+    ) -> Result<Self, Error> {
+        let failed = |error| Error::Host(format!("can't poll for clients: {error}"));
+        let poll = epoll::create(CreateFlags::CLOEXEC).map_err(failed)?;
+        let bell = Arc::new(Bell::new()?);
+        for (token, source) in
+            [(LISTENER, listener.as_fd()), (DATAGRAMS, datagrams.as_fd()), (BELL, bell.as_fd())]
+        {
+            let data = EventData::new_u64(token as u64);
+            epoll::add(&poll, source, data, EventFlags::IN).map_err(failed)?;
+        }
+        let limits = Limits {
+            max_tests: options.max_tests,
+            max_rate_bps: options.max_rate_bps,
+            max_time_ns: options.max_time_ns,
+            max_descriptors: raise_open_files_limit(),
+        };
+        let local = datagrams.local_addr().ok().and_then(|local| local.as_socket());
+        let binding = Binding { bind: None, device: options.bind_device.clone() };
+        Ok(Self {
+            listener,
+            udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
+            poll,
+            bell,
+            control_tls: server_config(&options.identity, true)?,
+            data_tls: server_config(&options.identity, false)?,
+            guests: BTreeMap::new(),
+            strangers: VecDeque::new(),
+            tests: HashMap::new(),
+            admission: Admission::new(limits),
+            next_guest: FIRST_GUEST,
+            sink,
+            options,
+        })
+    }
+
+    pub(super) fn serve(&mut self, cancel: &Cancel) -> Result<(), Error> {
+        let mut events: Vec<Ready> = Vec::with_capacity(256);
+        while !cancel.requested() {
+            let wait_ns = self.wait_at_most(monotonic_ns());
+            let timeout = Timespec {
+                tv_sec: (wait_ns / SECOND_NS) as i64,
+                tv_nsec: (wait_ns % SECOND_NS) as _,
+            };
+            events.clear();
+            // Interrupted by a signal: a round with no events.
+            let _interrupted = epoll::wait(&self.poll, spare_capacity(&mut events), Some(&timeout));
+            for event in &events {
+                match usize::try_from(event.data.u64()).unwrap_or(usize::MAX) {
+                    LISTENER => self.accept(),
+                    DATAGRAMS => self.handle_datagrams(),
+                    BELL => self.bell.silence(),
+                    guest => self.handle_ready(guest),
+                }
+            }
+            self.conduct_all();
+        }
+        Ok(())
+    }
+
+    fn wait_at_most(&self, now_ns: u64) -> u64 {
+        let next_ns = self.guests.values().filter_map(|guest| match guest {
+            Guest::Arriving(arrival) => Some(arrival.deadline_ns),
+            Guest::Control(control) => control.next_time(now_ns),
+        });
+        next_ns.min().map_or(LOOK_NS, |next_ns| next_ns.saturating_sub(now_ns).min(LOOK_NS))
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..MOST_ACCEPTED_AT_ONCE {
+            let Ok((socket, from)) = self.listener.accept() else { return };
+            let Some(client) = from.as_socket().map(plain) else { continue };
+            if socket.set_nonblocking(true).is_err() {
+                continue;
+            }
+            self.make_room();
+            let guest = self.next_guest;
+            self.next_guest += 1;
+            let deadline_ns = monotonic_ns() + PATIENCE_NS;
+            if self.watch(&socket, guest) {
+                let arrival = Arrival { socket, client, deadline_ns };
+                self.guests.insert(guest, Guest::Arriving(arrival));
+                self.strangers.push_back(guest);
+                self.identify(guest);
+            }
+        }
+    }
+
+    fn watch(&self, socket: &Socket, guest: usize) -> bool {
+        let data = EventData::new_u64(guest as u64);
+        let edges = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.poll, socket.as_fd(), data, edges).is_ok()
+    }
+
+    fn make_room(&mut self) {
+        while self.strangers.len() >= MOST_STRANGERS {
+            let Some(oldest) = self.strangers.pop_front() else { return };
+            if self.is_stranger(oldest) {
+                self.remove(oldest, Some("too many connections that asked for nothing".to_owned()));
+            }
+        }
+    }
+
+    fn is_stranger(&self, guest: usize) -> bool {
+        match self.guests.get(&guest) {
+            Some(Guest::Arriving(_)) => true,
+            Some(Guest::Control(control)) => {
+                !control.holds_place() && !self.admission.waiting().any(|waiting| waiting == guest)
+            }
+            None => false,
+        }
+    }
+
+    fn handle_ready(&mut self, guest: usize) {
+        match self.guests.get(&guest) {
+            Some(Guest::Arriving(_)) => self.identify(guest),
+            Some(Guest::Control(_)) => self.listen(guest),
+            None => {}
+        }
+    }
+
+    fn identify(&mut self, guest: usize) {
+        let Some(Guest::Arriving(arrival)) = self.guests.get(&guest) else { return };
+        match arrival.identify() {
+            Identified::NotYet => {}
+            Identified::Foreign(why) => self.remove(guest, Some(why)),
+            Identified::Control => {
+                let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
+                let Arrival { socket, client, .. } = arrival;
+                let _slower_at_worst = socket.set_tcp_nodelay(true);
+                if let Ok(control) = Control::new(socket, client, &self.control_tls) {
+                    self.guests.insert(guest, Guest::Control(Box::new(control)));
+                    self.listen(guest);
+                }
+            }
+            Identified::Data(opening) => {
+                let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
+                self.strangers.retain(|stranger| *stranger != guest);
+                self.handle_data(arrival, &opening);
+            }
+        }
+    }
+
+    /// A data connection: it goes to the test whose token it shows.
+    fn handle_data(&mut self, arrival: Arrival, opening: &Opening) {
+        let refuse = |sink: &Sink, why: &str| {
+            sink.offer(Event::Refused { client: arrival.client, why: why.to_owned() });
+        };
+        let data_tls = Arc::clone(&self.data_tls);
+        let _was_watched = epoll::delete(&self.poll, arrival.socket.as_fd());
+        let Some(test) = self.test_of(&opening.token) else {
+            return refuse(&self.sink, "a data connection shows the token of no running test");
+        };
+        let workload = test.workload().clone();
+        let Some(load) = test.load_lacking(opening.flow) else {
+            return refuse(
+                &self.sink,
+                "a data connection is for a flow that its test doesn't lack",
+            );
+        };
+        if workload.transport == Transport::Udp {
+            return refuse(&self.sink, "a data connection belongs to a test over UDP");
+        }
+        if let Err(error) = configure_stream(&arrival.socket, &workload.socket, no_delay(&workload))
+        {
+            return refuse(&self.sink, &format!("its options can't be set: {error}"));
+        }
+        let session = match workload.transport {
+            Transport::Tls => match ServerConnection::new(data_tls) {
+                Ok(session) => Some(Connection::from(session)),
+                Err(error) => return refuse(&self.sink, &format!("can't begin TLS: {error}")),
+            },
+            Transport::Tcp | Transport::Udp => None,
+        };
+        load.add_stream(opening.flow, arrival.socket, session);
+    }
+
+    fn test_of(&mut self, token: &[u8; 16]) -> Option<&mut Test> {
+        match self.guests.get_mut(self.tests.get(token)?)? {
+            Guest::Control(control) => control.test.as_mut(),
+            Guest::Arriving(_) => None,
+        }
+    }
+
+    fn handle_datagrams(&mut self) {
+        for knock in self.udp.knocks() {
+            self.handle_knock(&knock);
+        }
+    }
+
+    fn handle_knock(&mut self, knock: &Knock) {
+        let Some(Guest::Control(control)) =
+            self.tests.get(&knock.token).and_then(|guest| self.guests.get_mut(guest))
+        else {
+            return;
+        };
+        let Control { test: Some(test), machine: Some(machine), .. } = &mut **control else {
+            return;
+        };
+        if test.workload().transport != Transport::Udp {
+            return;
+        }
+        if let Some(load) = test.load_lacking(knock.flow())
+            && let Err(error) = self.udp.handle_knock(knock, &knock.token, load)
+        {
+            machine.error(&error.to_string());
+        }
+    }
+
+    fn listen(&mut self, guest: usize) {
+        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
+        match control.listen(self.options.shared_key.as_ref()) {
+            Standing::Goes => self.handle_events(guest),
+            Standing::Over(why) => self.remove(guest, why),
+        }
+    }
+
+    fn conduct_all(&mut self) {
+        let guests: Vec<usize> = self.guests.keys().copied().collect();
+        for guest in guests {
+            self.conduct(guest);
+        }
+    }
+
+    pub(super) fn conduct(&mut self, guest: usize) {
+        let now_ns = monotonic_ns();
+        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else {
+            if let Some(Guest::Arriving(arrival)) = self.guests.get(&guest)
+                && arrival.deadline_ns <= now_ns
+            {
+                self.remove(guest, Some("it said nothing".to_owned()));
+            }
+            return;
+        };
+        let standing = control.conduct(now_ns);
+        if control.test.as_ref().is_some_and(Test::is_over) {
+            self.end_test(guest, "complete");
+            self.depart(guest);
+        }
+        if let Standing::Over(why) = standing {
+            self.remove(guest, why);
+        } else if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+            && let Some(ServerEvent::Failed(fault)) = control.poll_event()
+        {
+            self.handle_fault(guest, &fault);
+        }
+    }
+
+    fn remove(&mut self, guest: usize, why: Option<String>) {
+        self.end_test(guest, why.as_deref().unwrap_or("ended"));
+        let client = match self.guests.remove(&guest) {
+            Some(Guest::Arriving(arrival)) => arrival.client,
+            Some(Guest::Control(control)) => control.client,
+            None => return,
+        };
+        self.strangers.retain(|stranger| *stranger != guest);
+        self.depart(guest);
+        if let Some(why) = why {
+            self.sink.offer(Event::Refused { client, why });
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What clients ask for, and the tests that come of it.
+
+use std::sync::Arc;
+
+use linerate_measure::{Role, Workload};
+use linerate_wire::native::Fault;
+use linerate_wire::native::message::RefusalCause;
+use linerate_wire::native::server::ServerEvent;
+
+use super::admission::Verdict;
+use super::reception::{Guest, Reception};
+use super::test::Test;
+use crate::clock::monotonic_ns;
+use crate::control::random;
+use crate::error::Error;
+use crate::event::Event;
+use crate::load::Load;
+use crate::probe::host_facts;
+
+impl Reception {
+    pub(super) fn handle_events(&mut self, guest: usize) {
+        while let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+            && let Some(event) = control.poll_event()
+        {
+            match event {
+                ServerEvent::Request { plan, exclusive } => {
+                    self.handle_request(guest, &plan, exclusive);
+                }
+                ServerEvent::Start { at_utc_ns } => {
+                    if let (Some(test), Some(machine)) = (&mut control.test, &mut control.machine) {
+                        test.handle_start(at_utc_ns, monotonic_ns(), machine);
+                    }
+                }
+                ServerEvent::PeerSent(counts) => {
+                    if let Some(test) = &mut control.test {
+                        test.handle_peer_sent(&counts);
+                    }
+                }
+                ServerEvent::Finish => {
+                    if let Some(test) = &mut control.test {
+                        test.handle_finish(monotonic_ns());
+                    }
+                }
+                ServerEvent::TurnedAway { cause } => {
+                    let why = format!("turned away: {cause:?}").to_lowercase();
+                    self.sink.offer(Event::Refused { client: control.client, why });
+                }
+                ServerEvent::Failed(fault) => self.handle_fault(guest, &fault),
+            }
+        }
+        self.conduct(guest);
+    }
+
+    /// The conversation failed: whatever the client had ends at once.
+    pub(super) fn handle_fault(&mut self, guest: usize, fault: &Fault) {
+        let why = format!("client lost: {fault}");
+        self.end_test(guest, &why);
+        self.depart(guest);
+    }
+
+    fn handle_request(&mut self, guest: usize, plan: &str, exclusive: bool) {
+        let parsed = serde_json::from_str::<Workload>(plan)
+            .map_err(|error| format!("the plan can't be read: {error}"))
+            .and_then(|workload| match workload.check() {
+                Ok(()) => Ok(workload),
+                Err(error) => Err(error.to_string()),
+            });
+        let verdict = match &parsed {
+            Ok(workload) => self.admission.handle_request(guest, workload, exclusive),
+            Err(why) => Verdict::Refused(RefusalCause::Plan, why.clone()),
+        };
+        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
+        let Some(machine) = &mut control.machine else { return };
+        match (verdict, parsed) {
+            (Verdict::Refused(cause, why), _) => {
+                self.sink.offer(Event::Refused { client: control.client, why: why.clone() });
+                machine.refuse(cause, &why);
+            }
+            (Verdict::Queued(place), Ok(workload)) => {
+                machine.queue(place);
+                control.waiting = Some(Box::new(workload));
+            }
+            (Verdict::Admitted, Ok(workload)) => self.begin_test(guest, &workload),
+            (_, Err(_)) => {}
+        }
+    }
+
+    fn begin_test(&mut self, guest: usize, workload: &Workload) {
+        let prepared = self.prepare(workload);
+        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
+        let Some(machine) = &mut control.machine else { return };
+        match prepared {
+            Ok((run_id, token, load)) => {
+                let host = serde_json::to_string(&host_facts()).unwrap_or_default();
+                machine.admit(run_id, token, &host);
+                let run_id: String = run_id.iter().map(|byte| format!("{byte:02x}")).collect();
+                self.sink.offer(Event::TestStarted {
+                    run_id: run_id.clone(),
+                    client: control.client,
+                    workload: Box::new(workload.clone()),
+                });
+                let max_time_ns = self.options.max_time_ns;
+                let test = Test::new(token, run_id, load, max_time_ns, monotonic_ns());
+                control.test = Some(test);
+                self.tests.insert(token, guest);
+            }
+            Err(error) => {
+                machine.refuse(RefusalCause::Host, &error.to_string());
+                self.depart(guest);
+            }
+        }
+    }
+
+    fn prepare(&self, workload: &Workload) -> Result<([u8; 16], [u8; 16], Load), Error> {
+        let bell = Arc::clone(&self.bell);
+        let load = Load::prepare(Role::Server, workload, &self.options.cpus, bell)?;
+        Ok((random()?, random()?, load))
+    }
+
+    /// Ends the guest's test, if it has one, and frees all it had.
+    pub(super) fn end_test(&mut self, guest: usize, how: &str) {
+        if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+            && let Some(test) = control.test.take()
+        {
+            self.tests.remove(&test.token);
+            self.sink.offer(Event::TestEnded { run_id: test.run_id.clone(), how: how.to_owned() });
+        }
+    }
+
+    /// The guest has no place any more; whoever waited gets a new one.
+    pub(super) fn depart(&mut self, guest: usize) {
+        if let Some(next) = self.admission.handle_departure(guest) {
+            let waiting = match self.guests.get_mut(&next) {
+                Some(Guest::Control(control)) => control.waiting.take(),
+                _ => None,
+            };
+            if let Some(workload) = waiting {
+                self.begin_test(next, &workload);
+            }
+        }
+        let places: Vec<usize> = self.admission.waiting().collect();
+        for (index, waiting) in places.into_iter().enumerate() {
+            if let Some(Guest::Control(control)) = self.guests.get_mut(&waiting)
+                && let Some(machine) = &mut control.machine
+            {
+                machine.queue(u32::try_from(index + 1).unwrap_or(u32::MAX));
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One client's test at the server.
+
+use linerate_measure::sample::Sample;
+use linerate_measure::{End, Workload};
+use linerate_wire::native::message::FlowCount;
+use linerate_wire::native::server::Server as Machine;
+
+use crate::clock::{SECOND_NS, utc_ns};
+use crate::load::Load;
+
+/// The flows must stand and the load begin within this time after admission, or after the time
+/// that the client named.
+const SETUP_NS: u64 = 60 * SECOND_NS;
+/// The longest wait for a start time that a client names.
+const LONGEST_WAIT_NS: i64 = 3600 * SECOND_NS as i64;
+/// A load must have ended so long after its time is up.
+const ENDING_NS: u64 = 60 * SECOND_NS;
+/// The longest load whose end isn't a time.
+const LONGEST_NS: u64 = 24 * 3600 * SECOND_NS;
+
+/// One client's test.
+pub(super) struct Test {
+    pub(super) token: [u8; 16],
+    pub(super) run_id: String,
+    /// `None` once it is over.
+    load: Option<Load>,
+    workload: Workload,
+    max_time_ns: Option<u64>,
+    said_ready: bool,
+    /// When to open the load (monotonic), once the client has asked.
+    opens_at_ns: Option<u64>,
+    finishing: bool,
+    expires_ns: u64,
+}
+
+impl Test {
+    pub(super) fn new(
+        token: [u8; 16],
+        run_id: String,
+        load: Load,
+        max_time_ns: Option<u64>,
+        now_ns: u64,
+    ) -> Self {
+        Self {
+            token,
+            run_id,
+            workload: load.workload().clone(),
+            load: Some(load),
+            max_time_ns,
+            said_ready: false,
+            opens_at_ns: None,
+            finishing: false,
+            expires_ns: now_ns + SETUP_NS,
+        }
+    }
+
+    pub(super) fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The load, while it lacks this flow.
+    pub(super) fn load_lacking(&mut self, flow: u32) -> Option<&mut Load> {
+        self.load.as_mut().filter(|load| load.lacks(flow))
+    }
+
+    /// The client wants the load to start. It is told at once when that will be.
+    pub(super) fn handle_start(
+        &mut self,
+        at_utc_ns: Option<i64>,
+        now_ns: u64,
+        machine: &mut Machine,
+    ) {
+        let utc_ns = utc_ns();
+        let wait_ns = at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns).clamp(0, LONGEST_WAIT_NS));
+        machine.started(utc_ns.saturating_add(wait_ns));
+        let wait_ns = wait_ns.unsigned_abs();
+        self.opens_at_ns = Some(now_ns + wait_ns);
+        self.expires_ns = now_ns + wait_ns + SETUP_NS;
+    }
+
+    pub(super) fn handle_peer_sent(&mut self, counts: &[FlowCount]) {
+        if let Some(load) = &mut self.load {
+            load.handle_peer_sent(counts);
+        }
+    }
+
+    /// The client is done: what this end sends or answers ends too.
+    pub(super) fn handle_finish(&mut self, now_ns: u64) {
+        self.finishing = true;
+        self.expires_ns = self.expires_ns.min(now_ns + ENDING_NS);
+        if let Some(load) = &mut self.load {
+            load.stop();
+            load.end_answers();
+        }
+    }
+
+    /// Does what is due; tells the client through its machine.
+    pub(super) fn conduct(&mut self, machine: &mut Machine, now_ns: u64) {
+        let longest_ns = self.longest_ns();
+        let Some(load) = &mut self.load else { return };
+        if !self.said_ready && load.all_ready() {
+            self.said_ready = true;
+            machine.ready();
+        }
+        if self.said_ready && self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.opens_at_ns = None;
+            self.expires_ns = now_ns.saturating_add(longest_ns);
+            load.open(now_ns);
+        }
+        if let Some(sample) = load.tick(now_ns) {
+            say_sample(machine, &sample);
+        }
+        if let Some(counts) = load.take_datagrams_sent() {
+            machine.sent(&counts);
+        }
+        if self.finishing && load.all_ended() {
+            self.conclude(machine, now_ns);
+        } else if now_ns > self.expires_ns {
+            machine.error("the test took longer than it may and was ended by the server");
+            self.load = None;
+        }
+    }
+
+    /// Whether its load has ended and been reported.
+    pub(super) fn is_over(&self) -> bool {
+        self.load.is_none()
+    }
+
+    fn longest_ns(&self) -> u64 {
+        let load_ns = match self.workload.end {
+            End::Time { duration_ns } => duration_ns.saturating_add(self.workload.omit_ns),
+            _ => self.max_time_ns.unwrap_or(LONGEST_NS),
+        };
+        load_ns.saturating_add(ENDING_NS)
+    }
+
+    fn conclude(&mut self, machine: &mut Machine, now_ns: u64) {
+        let Some(load) = self.load.take() else { return };
+        let (sample, report) = load.finish(now_ns);
+        if let Some(sample) = sample {
+            say_sample(machine, &sample);
+        }
+        match serde_json::to_string(&report) {
+            Ok(document) => machine.result(document),
+            Err(error) => machine.error(&format!("the result can't be written as JSON: {error}")),
+        }
+    }
+
+    /// When `conduct` is next of use.
+    pub(super) fn next_time(&self, now_ns: u64) -> u64 {
+        let load = self.load.as_ref().and_then(|load| load.next_tick(now_ns));
+        [load, self.opens_at_ns].into_iter().flatten().fold(self.expires_ns, u64::min)
+    }
+}
+
+fn say_sample(machine: &mut Machine, sample: &Sample) {
+    if let Ok(document) = serde_json::to_string(sample) {
+        machine.sample(document);
+    }
+}

@@ -1,0 +1,40 @@
+//! One flow, in blocking calls: the shape with the fewest system calls.
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec};
+
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::flow::{Drive, Local, Turn};
+
+/// A sender that is blocked looks at the phase this often.
+const LONGEST_SEND: Duration = Duration::from_millis(50);
+/// The longest nap of a paced sender, so that it sees the phase change.
+const LONGEST_NAP_NS: u64 = 20 * MILLISECOND_NS;
+/// A held flow looks at the phase this often should a wake-up be missed.
+const LONGEST_PARK: Duration = Duration::from_millis(20);
+
+pub(super) fn run(inbox: &Receiver<Box<dyn Drive>>, local: &mut Local) {
+    let Ok(mut flow) = inbox.recv() else { return };
+    let socket = &flow.shared().socket;
+    // A socket that keeps its old mode still carries the flow, at the cost of spinning.
+    let _mode = socket.set_nonblocking(false);
+    let _timeout = socket.set_write_timeout(Some(LONGEST_SEND));
+    loop {
+        match flow.turn(local) {
+            Turn::Again | Turn::Wait { .. } => {}
+            Turn::Pause { until_ns } => sleep_until(until_ns.min(monotonic_ns() + LONGEST_NAP_NS)),
+            Turn::Held => std::thread::park_timeout(LONGEST_PARK),
+            Turn::Ended => return,
+        }
+    }
+}
+
+fn sleep_until(until_ns: u64) {
+    let until =
+        Timespec { tv_sec: (until_ns / SECOND_NS) as i64, tv_nsec: (until_ns % SECOND_NS) as _ };
+    // Interrupted by a signal: the flow looks at the clock and sleeps again.
+    let _interrupted = clock_nanosleep_absolute(ClockId::Monotonic, &until);
+}

@@ -1,0 +1,150 @@
+//! The flows of a polled shard, who is due for a turn, and who waits for what.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::flow::{Drive, Local, Turn};
+
+/// What a flow waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// Its turn: it is in the queue.
+    Turn,
+    /// Its socket.
+    Socket,
+    /// A time.
+    Time,
+    /// The phase to change.
+    Phase,
+    /// Nothing more.
+    Nothing,
+}
+
+struct Slot {
+    flow: Box<dyn Drive>,
+    waiting: Waiting,
+    /// When the flow wants a turn at the latest.
+    due_ns: u64,
+    /// Whether the heap has an entry for the flow. It has one at most: an entry that comes up
+    /// early goes back with the time that holds by then, so that a deadline which moves with every
+    /// transaction costs nothing.
+    timed: bool,
+}
+
+/// The flows of a polled shard.
+#[derive(Default)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    queue: VecDeque<usize>,
+    times: BinaryHeap<Reverse<(u64, usize)>>,
+    ended: usize,
+}
+
+impl Slots {
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn ended(&self) -> usize {
+        self.ended
+    }
+
+    /// Adds a flow, due for its first turn; returns its index.
+    pub(super) fn add(&mut self, flow: Box<dyn Drive>) -> usize {
+        let index = self.slots.len();
+        self.slots.push(Slot { flow, waiting: Waiting::Turn, due_ns: u64::MAX, timed: false });
+        self.queue.push_back(index);
+        index
+    }
+
+    /// The flow's socket has become ready.
+    pub(super) fn handle_ready(&mut self, index: usize) {
+        if self.slots.get(index).is_some_and(|slot| slot.waiting == Waiting::Socket) {
+            self.enqueue(index);
+        }
+    }
+
+    /// The phase may have changed: everybody looks at it.
+    pub(super) fn handle_phase(&mut self) {
+        for index in 0..self.slots.len() {
+            if !matches!(self.slots[index].waiting, Waiting::Turn | Waiting::Nothing) {
+                self.enqueue(index);
+            }
+        }
+    }
+
+    /// Whoever waits for a socket may try it.
+    pub(super) fn try_sockets(&mut self) {
+        for index in 0..self.slots.len() {
+            self.handle_ready(index);
+        }
+    }
+
+    /// Gives everybody a turn whose time has come.
+    pub(super) fn handle_time(&mut self, now_ns: u64) {
+        while let Some(&Reverse((due_ns, index))) = self.times.peek() {
+            if due_ns > now_ns {
+                return;
+            }
+            self.times.pop();
+            let slot = &mut self.slots[index];
+            slot.timed = false;
+            if !matches!(slot.waiting, Waiting::Socket | Waiting::Time) {
+                continue;
+            }
+            if slot.due_ns <= now_ns {
+                self.enqueue(index);
+            } else if slot.due_ns < u64::MAX {
+                slot.timed = true;
+                self.times.push(Reverse((slot.due_ns, index)));
+            }
+        }
+    }
+
+    /// When `handle_time` is next of use; `None`: never.
+    pub(super) fn next_time(&self) -> Option<u64> {
+        self.times.peek().map(|Reverse((due_ns, _))| *due_ns)
+    }
+
+    pub(super) fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub(super) fn has_times(&self) -> bool {
+        !self.times.is_empty()
+    }
+
+    /// Gives a turn to everybody who is in the queue now.
+    pub(super) fn run_queue(&mut self, local: &mut Local) {
+        for _ in 0..self.queue.len() {
+            let Some(index) = self.queue.pop_front() else { return };
+            let turn = self.slots[index].flow.turn(local);
+            self.handle_turn(index, turn);
+        }
+    }
+
+    fn handle_turn(&mut self, index: usize, turn: Turn) {
+        let slot = &mut self.slots[index];
+        (slot.waiting, slot.due_ns) = match turn {
+            Turn::Again => (Waiting::Turn, u64::MAX),
+            Turn::Wait { until_ns } => (Waiting::Socket, until_ns.unwrap_or(u64::MAX)),
+            Turn::Pause { until_ns } => (Waiting::Time, until_ns),
+            Turn::Held => (Waiting::Phase, u64::MAX),
+            Turn::Ended => (Waiting::Nothing, u64::MAX),
+        };
+        match slot.waiting {
+            Waiting::Turn => self.queue.push_back(index),
+            Waiting::Nothing => self.ended += 1,
+            _ if slot.due_ns < u64::MAX && !slot.timed => {
+                slot.timed = true;
+                self.times.push(Reverse((slot.due_ns, index)));
+            }
+            _ => {}
+        }
+    }
+
+    fn enqueue(&mut self, index: usize) {
+        self.slots[index].waiting = Waiting::Turn;
+        self.queue.push_back(index);
+    }
+}

@@ -1,0 +1,23 @@
+//! The system calls that no safe library offers, and the options of sockets.
+//!
+//! This is the only room with `unsafe` in it. Plain sends, receives and polling go through
+//! `rustix`, which is safe.
+
+#![allow(unsafe_code, reason = "system calls without a safe wrapper; nowhere else")]
+
+mod batch;
+mod drops;
+mod open;
+mod option;
+mod tcp_info;
+mod usage;
+
+pub(crate) use batch::{receive_batch, send_batch};
+pub(crate) use drops::socket_drops;
+pub(crate) use open::{
+    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, configure_stream,
+    connect_stream, flow_datagram, granted, listen, plain,
+};
+pub(crate) use option::{enable_receive_offload, set_send_segment};
+pub(crate) use tcp_info::tcp_status;
+pub(crate) use usage::thread_usage;

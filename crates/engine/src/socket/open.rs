@@ -1,0 +1,191 @@
+//! Opening sockets with the options that a plan asks for.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+
+use linerate_measure::SocketOptions;
+use linerate_measure::report::SocketFacts;
+use rustix::net::sockopt;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+/// What the sockets of one end are bound to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Binding {
+    pub(crate) bind: Option<IpAddr>,
+    pub(crate) device: Option<String>,
+}
+
+impl Binding {
+    fn apply(&self, socket: &Socket) -> io::Result<()> {
+        if let Some(device) = &self.device {
+            socket.bind_device(Some(device.as_bytes()))?;
+        }
+        if let Some(address) = self.bind {
+            socket.bind(&SocketAddr::new(address, 0).into())?;
+        }
+        Ok(())
+    }
+}
+
+/// A listening TCP socket. Unspecified addresses take both families where the host has IPv6.
+pub(crate) fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    prepare_listener(&socket, address, device)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    Ok(socket)
+}
+
+/// A UDP socket on a port that the sockets of its flows will share.
+pub(crate) fn bind_datagram(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    prepare_listener(&socket, address, device)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn prepare_listener(socket: &Socket, address: SocketAddr, device: Option<&str>) -> io::Result<()> {
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    if let Some(device) = device {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    socket.set_nonblocking(true)
+}
+
+/// A TCP socket on its way to `address`: not blocking, connected when it becomes writable.
+pub(crate) fn connect_stream(
+    address: SocketAddr,
+    binding: &Binding,
+    options: &SocketOptions,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // The window and the segment size are agreed in the handshake, so they must be set before it.
+    configure_buffers(&socket, options, None)?;
+    if let Some(mss) = options.mss_bytes {
+        socket.set_tcp_mss(mss)?;
+    }
+    binding.apply(&socket)?;
+    match socket.connect(&address.into()) {
+        Ok(()) => Ok(socket),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sets a connected TCP socket's options.
+pub(crate) fn configure_stream(
+    socket: &Socket,
+    options: &SocketOptions,
+    no_delay: bool,
+) -> io::Result<()> {
+    socket.set_tcp_nodelay(no_delay)?;
+    if let Some(name) = &options.congestion {
+        socket.set_tcp_congestion(name.as_bytes())?;
+    }
+    configure_buffers(socket, options, None)?;
+    configure_dscp(socket, options)
+}
+
+/// A UDP socket connected to `peer`, bound to `local` with its port shared.
+pub(crate) fn flow_datagram(
+    local: Option<SocketAddr>,
+    peer: SocketAddr,
+    binding: &Binding,
+    options: &SocketOptions,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
+    configure_buffers(&socket, options, Some(DATAGRAM_BUFFER_BYTES))?;
+    if let Some(local) = local {
+        if local.is_ipv6() {
+            socket.set_only_v6(false)?;
+        }
+        socket.set_reuse_port(true)?;
+        if let Some(device) = &binding.device {
+            socket.bind_device(Some(device.as_bytes()))?;
+        }
+        socket.bind(&local.into())?;
+    } else {
+        binding.apply(&socket)?;
+    }
+    socket.connect(&peer.into())?;
+    configure_dscp(&socket, options)?;
+    Ok(socket)
+}
+
+/// UDP flows ask for this much, so that the scheduler's pauses don't count as loss; the kernel
+/// grants what its limits allow.
+const DATAGRAM_BUFFER_BYTES: usize = 4 << 20;
+
+fn configure_buffers(
+    socket: &Socket,
+    options: &SocketOptions,
+    default: Option<usize>,
+) -> io::Result<()> {
+    if let Some(bytes) = options.window_bytes.map(|bytes| bytes as usize).or(default) {
+        socket.set_send_buffer_size(bytes)?;
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    Ok(())
+}
+
+fn configure_dscp(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
+    let Some(dscp) = options.dscp else { return Ok(()) };
+    // The code point is the upper six bits of the former type-of-service byte (RFC 2474).
+    let class = u32::from(dscp) << 2;
+    if socket.local_addr()?.is_ipv6() {
+        socket.set_tclass_v6(class)?;
+        let mapped =
+            socket.peer_addr()?.as_socket_ipv6().and_then(|peer| peer.ip().to_ipv4_mapped());
+        if mapped.is_none() {
+            return Ok(());
+        }
+    }
+    socket.set_tos_v4(class)
+}
+
+/// The addresses of a connected socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Addresses {
+    local: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
+}
+
+impl Addresses {
+    pub(crate) fn of(socket: &Socket) -> Self {
+        let plain = |address: io::Result<SockAddr>| Some(plain(address.ok()?.as_socket()?));
+        Self { local: plain(socket.local_addr()), peer: plain(socket.peer_addr()) }
+    }
+}
+
+/// What the kernel granted a socket that is or was connected.
+pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> SocketFacts {
+    let shown = |address: Option<SocketAddr>| address.map(|a| a.to_string()).unwrap_or_default();
+    let bytes =
+        |size: io::Result<usize>| size.ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    SocketFacts {
+        local: shown(addresses.local),
+        peer: shown(addresses.peer),
+        congestion: stream.then(|| sockopt::tcp_congestion(socket.as_fd()).ok()).flatten(),
+        send_buffer_bytes: bytes(socket.send_buffer_size()),
+        receive_buffer_bytes: bytes(socket.recv_buffer_size()),
+        mss_bytes: if stream { socket.tcp_mss().ok() } else { None },
+        gso: None,
+        gro: None,
+    }
+}
+
+/// An IPv4 address that an IPv6 socket shows as mapped, as IPv4.
+pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// The address that listens to everything, of both families.
+pub(crate) const EVERYWHERE_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+/// The address that listens to everything over IPv4.
+pub(crate) const EVERYWHERE_V4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

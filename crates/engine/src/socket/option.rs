@@ -1,0 +1,45 @@
+//! Socket options as bytes, and those of them that need nothing more.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Reads a socket option; returns how many bytes the kernel wrote.
+pub(super) fn read_option(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    into: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(into.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: the pointer and `length` describe `into`, which outlives the call; the descriptor is
+    // borrowed, so it is open.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the pointer and length describe `value`, which outlives the call; the descriptor is
+    // borrowed, so it is open.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets the kernel cut what is sent into datagrams of `segment_bytes` (UDP_SEGMENT, udp(7)).
+pub(crate) fn set_send_segment(socket: BorrowedFd<'_>, segment_bytes: u16) -> io::Result<()> {
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, i32::from(segment_bytes))
+}
+
+/// Lets the kernel hand over several datagrams of one size as one (UDP_GRO, udp(7)).
+pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
+}

@@ -1,0 +1,47 @@
+//! What the kernel says of a TCP connection.
+
+use std::os::fd::BorrowedFd;
+
+use linerate_measure::sample::TcpStatus;
+
+use super::option::read_option;
+
+/// `struct tcp_info` as far as linerate reads it (linux/tcp.h). Older kernels write less of it, so
+/// each field is there only when the kernel wrote that far.
+struct TcpInfo {
+    bytes: [u8; 256],
+    length: usize,
+}
+
+impl TcpInfo {
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        let field = self.bytes[..self.length].get(offset..offset + 4)?;
+        Some(u32::from_ne_bytes(field.try_into().ok()?))
+    }
+
+    fn u64_at(&self, offset: usize) -> Option<u64> {
+        let field = self.bytes[..self.length].get(offset..offset + 8)?;
+        Some(u64::from_ne_bytes(field.try_into().ok()?))
+    }
+}
+
+/// Reads TCP_INFO; `None` where the socket isn't TCP or the kernel refuses.
+pub(crate) fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
+    let mut info = TcpInfo { bytes: [0; 256], length: 0 };
+    info.length =
+        read_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info.bytes).ok()?.min(256);
+    Some(TcpStatus {
+        mss_bytes: info.u32_at(16)?,
+        pmtu_bytes: info.u32_at(60)?,
+        rtt_us: info.u32_at(68)?,
+        rtt_var_us: info.u32_at(72)?,
+        cwnd_segments: info.u32_at(80)?,
+        retransmitted_segments: info.u32_at(100)?,
+        // The kernel's "not yet known" is all ones.
+        min_rtt_us: info.u32_at(148).filter(|min| *min != u32::MAX),
+        delivery_rate_bps: info.u64_at(160).map(|bytes| bytes.saturating_mul(8)),
+        busy_us: info.u64_at(168),
+        rwnd_limited_us: info.u64_at(176),
+        sndbuf_limited_us: info.u64_at(184),
+    })
+}

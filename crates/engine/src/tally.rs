@@ -1,0 +1,141 @@
+//! What a flow has done so far, written by its shard and read by anybody.
+//!
+//! A counter has one writer. Adding is a plain load and a plain store (relaxed, so an ordinary
+//! move on every processor): no lock, no read-modify-write, no clock. The reader sees a value that
+//! was true a moment ago.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// A count with one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, more: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a flow has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Progress {
+    /// Not yet able to carry load.
+    Opening = 0,
+    /// Waits for the load to begin, or carries it.
+    Ready = 1,
+    /// Ended, as planned or not.
+    Ended = 2,
+}
+
+/// What a flow has done so far. Aligned so that two flows never share a cache line (two lines, as
+/// processors fetch them in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Tally {
+    pub(crate) sent_bytes: Counter,
+    pub(crate) send_calls: Counter,
+    pub(crate) received_bytes: Counter,
+    pub(crate) receive_calls: Counter,
+    pub(crate) transactions: Counter,
+    /// Those of them that began after the warm-up.
+    pub(crate) measured_transactions: Counter,
+    pub(crate) latency_sum_ns: Counter,
+    pub(crate) datagrams_sent: Counter,
+    pub(crate) datagrams_received: Counter,
+    /// Datagrams that the peer has sent at least, by the numbers that have come.
+    pub(crate) datagrams_expected: Counter,
+    /// Start and end of the flow's own time, on the monotonic clock; 0: not yet.
+    pub(crate) first_ns: Counter,
+    pub(crate) last_ns: Counter,
+    progress: AtomicU8,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn record_sent(&self, bytes: usize) {
+        self.sent_bytes.add(bytes as u64);
+        self.send_calls.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn record_received(&self, bytes: usize) {
+        self.received_bytes.add(bytes as u64);
+        self.receive_calls.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn record_transaction(&self, latency_ns: u64, warm_up: bool) {
+        self.transactions.add(1);
+        self.measured_transactions.add(u64::from(!warm_up));
+        self.latency_sum_ns.add(latency_ns);
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        match self.progress.load(Ordering::Acquire) {
+            0 => Progress::Opening,
+            1 => Progress::Ready,
+            _ => Progress::Ended,
+        }
+    }
+
+    /// Also publishes everything that was counted before.
+    pub(crate) fn set_progress(&self, progress: Progress) {
+        self.progress.store(progress as u8, Ordering::Release);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            sent_bytes: self.sent_bytes.value(),
+            send_calls: self.send_calls.value(),
+            received_bytes: self.received_bytes.value(),
+            receive_calls: self.receive_calls.value(),
+            transactions: self.transactions.value(),
+            latency_sum_ns: self.latency_sum_ns.value(),
+            datagrams_sent: self.datagrams_sent.value(),
+            datagrams_received: self.datagrams_received.value(),
+            datagrams_expected: self.datagrams_expected.value(),
+        }
+    }
+}
+
+/// A tally at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) sent_bytes: u64,
+    pub(crate) send_calls: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) receive_calls: u64,
+    pub(crate) transactions: u64,
+    pub(crate) latency_sum_ns: u64,
+    pub(crate) datagrams_sent: u64,
+    pub(crate) datagrams_received: u64,
+    pub(crate) datagrams_expected: u64,
+}
+
+impl Counts {
+    /// What was added since an earlier moment.
+    pub(crate) fn since(&self, earlier: &Counts) -> Counts {
+        Counts {
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            send_calls: self.send_calls.saturating_sub(earlier.send_calls),
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
+            receive_calls: self.receive_calls.saturating_sub(earlier.receive_calls),
+            transactions: self.transactions.saturating_sub(earlier.transactions),
+            latency_sum_ns: self.latency_sum_ns.saturating_sub(earlier.latency_sum_ns),
+            datagrams_sent: self.datagrams_sent.saturating_sub(earlier.datagrams_sent),
+            datagrams_received: self.datagrams_received.saturating_sub(earlier.datagrams_received),
+            datagrams_expected: self.datagrams_expected.saturating_sub(earlier.datagrams_expected),
+        }
+    }
+}

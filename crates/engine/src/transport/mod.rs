@@ -1,0 +1,24 @@
+//! What carries a flow's bytes.
+
+mod tcp;
+mod tls;
+
+use std::io;
+
+pub(crate) use tcp::Tcp;
+pub(crate) use tls::Tls;
+
+/// An ordered stream of bytes over a socket.
+///
+/// On a socket that doesn't block, an operation that can't go on fails with `WouldBlock` and is
+/// tried again after the socket's next edge of readiness; on one that blocks, it waits.
+pub(crate) trait ByteStream: Send {
+    /// Does what comes before the first byte.
+    fn establish(&mut self) -> io::Result<()>;
+    /// Sends the beginning of `bytes`; says how many.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Receives into the beginning of `into`; says how many bytes, 0 when the peer has finished.
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<usize>;
+    /// Says that nothing more will be sent.
+    fn finish_sending(&mut self) -> io::Result<()>;
+}

@@ -1,0 +1,124 @@
+//! TLS 1.3 over TCP: rustls, with the socket's bytes moved here.
+//!
+//! Encrypted bytes are taken from the socket many records at a time and fed to rustls from memory;
+//! what rustls has to send leaves with one gathering call for all its records.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rustix::net::RecvFlags;
+use rustls::Connection;
+use socket2::Socket;
+
+use super::ByteStream;
+
+/// Encrypted bytes taken from the socket at once.
+const INCOMING_BYTES: usize = 128 << 10;
+/// Plaintext that rustls may hold for sending.
+const OUTGOING_BYTES: usize = 256 << 10;
+
+/// A TLS session on a connected TCP socket.
+pub(crate) struct Tls {
+    socket: Arc<Socket>,
+    session: Connection,
+    incoming: Vec<u8>,
+    /// The part of `incoming` that rustls hasn't taken yet.
+    unread: std::ops::Range<usize>,
+    closing: bool,
+}
+
+impl Tls {
+    pub(crate) fn new(socket: Arc<Socket>, mut session: Connection) -> Self {
+        session.set_buffer_limit(Some(OUTGOING_BYTES));
+        Self { socket, session, incoming: vec![0; INCOMING_BYTES], unread: 0..0, closing: false }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut socket = GatheringSocket(&self.socket);
+        while self.session.wants_write() {
+            self.session.write_tls(&mut socket)?;
+        }
+        Ok(())
+    }
+
+    /// Hands encrypted bytes to rustls, from the socket when there are none left.
+    fn take_records(&mut self) -> io::Result<()> {
+        if self.unread.is_empty() {
+            let (length, _) = rustix::net::recv(
+                self.socket.as_fd(),
+                self.incoming.as_mut_slice(),
+                RecvFlags::empty(),
+            )?;
+            if length == 0 {
+                // No session ends without a word of its own (RFC 8446, section 6.1), and one
+                // that hasn't begun would wait for ever.
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.unread = 0..length;
+        }
+        let mut bytes = &self.incoming[self.unread.clone()];
+        self.unread.start += self.session.read_tls(&mut bytes)?;
+        self.session
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        Ok(())
+    }
+}
+
+impl ByteStream for Tls {
+    fn establish(&mut self) -> io::Result<()> {
+        while self.session.is_handshaking() {
+            self.flush()?;
+            if self.session.is_handshaking() {
+                self.take_records()?;
+            }
+        }
+        self.flush()
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.flush()?;
+        let taken = self.session.writer().write(bytes)?;
+        match self.flush() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(taken),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take_records()?,
+                other => return other,
+            }
+        }
+    }
+
+    fn finish_sending(&mut self) -> io::Result<()> {
+        if !self.closing {
+            self.session.send_close_notify();
+            self.closing = true;
+        }
+        self.flush()?;
+        self.socket.shutdown(Shutdown::Write)
+    }
+}
+
+/// A socket that takes many pieces with one call.
+struct GatheringSocket<'a>(&'a Socket);
+
+impl Write for GatheringSocket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.send_vectored(pieces)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
