@@ -1,0 +1,189 @@
+//! The flags of the commands that measure with a server.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{OutputArgs, values};
+use crate::cpus::Cpus;
+use crate::host::HostPort;
+
+/// The flags of `stream`.
+#[derive(Args, Debug)]
+#[command(
+    before_help = "Examples:
+  linerate stream HOST                              TCP, to HOST, 10 seconds
+  linerate stream HOST --down --flows 8             from HOST, 8 connections
+  linerate stream HOST --udp --rate 1G              UDP at 1 Gbit/s
+  linerate stream HOST --udp --size 64,512,1400     one run per size, one table
+  linerate stream HOST --bytes 10G --verify         10^10 bytes, each one checked
+  linerate stream [2001:db8::1]:5251 --json         IPv6, another port, JSON",
+    after_help = super::UNITS
+)]
+pub struct StreamArgs {
+    /// The server: name, address, NAME:PORT or [IPv6]:PORT
+    #[arg(value_name = "HOST", value_parser = HostPort::parse)]
+    pub host: HostPort,
+    /// From this machine to the server (default)
+    #[arg(long, group = "direction", help_heading = "Load")]
+    pub up: bool,
+    /// From the server to this machine
+    #[arg(long, group = "direction", help_heading = "Load")]
+    pub down: bool,
+    /// Both directions at once, each on flows of its own
+    #[arg(long, group = "direction", help_heading = "Load")]
+    pub both: bool,
+    /// Check every received byte against a pattern that depends on its position
+    #[arg(long, help_heading = "Load")]
+    pub verify: bool,
+    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp]; a list: one run each
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub size: Vec<u32>,
+    /// The rate to keep to, all flows of a direction together
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, conflicts_with = "rate_per_flow", help_heading = "Load")]
+    pub rate: Option<u64>,
+    /// The rate that each flow keeps to
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load")]
+    pub rate_per_flow: Option<u64>,
+    /// End after so many bytes in each direction
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load")]
+    pub bytes: Option<u64>,
+    /// The other flags of the load.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// How to reach the server.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The flags of `rr`.
+#[derive(Args, Debug)]
+#[command(
+    before_help = "Examples:
+  linerate rr HOST                                  TCP, 1 byte out, 1 byte back
+  linerate rr HOST --udp --busy-poll                UDP, polling without sleep at both ends
+  linerate rr HOST --request 64 --response 16Ki     a small question, a large answer
+  linerate rr HOST --size 1,64,1024                 one run per size, one table
+  linerate rr HOST --tls --flows 100 --time 30s     100 TLS connections, half a minute",
+    after_help = super::UNITS
+)]
+pub struct RrArgs {
+    /// The server: name, address, NAME:PORT or [IPv6]:PORT
+    #[arg(value_name = "HOST", value_parser = HostPort::parse)]
+    pub host: HostPort,
+    /// Bytes of a request [default: 1; 16 with --udp]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub request: Option<u32>,
+    /// Bytes of a response [default: 1; 16 with --udp]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub response: Option<u32>,
+    /// Bytes of request and response alike; a list: one run each
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, conflicts_with_all = ["request", "response"], help_heading = "Load")]
+    pub size: Vec<u32>,
+    /// How long a UDP response is waited for before the transaction counts as lost [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
+    pub timeout: Option<u64>,
+    /// The other flags of the load.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// How to reach the server.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The flags of the load that `stream` and `rr` share.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Load")]
+pub struct LoadArgs {
+    /// TCP (default)
+    #[arg(long, group = "transport")]
+    pub tcp: bool,
+    /// TLS 1.3 over TCP
+    #[arg(long, group = "transport")]
+    pub tls: bool,
+    /// UDP
+    #[arg(long, group = "transport")]
+    pub udp: bool,
+    /// End after so much time, warm-up not counted [default: 10s]
+    #[arg(long, short, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, group = "end")]
+    pub time: Option<u64>,
+    /// End after so many sends or transactions, all flows together
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, group = "end")]
+    pub count: Option<u64>,
+    /// Number of flows (in each direction with --both)
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true)]
+    pub flows: u32,
+    /// Threads that carry them at each end [default: one per flow, at most one per processor]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    pub threads: Option<u32>,
+    /// Warm-up that is left out of every sum
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration, allow_hyphen_values = true)]
+    pub omit: u64,
+    /// Length of a sample
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = values::duration, allow_hyphen_values = true)]
+    pub interval: u64,
+    /// Poll without sleeping, at both ends
+    #[arg(long)]
+    pub busy_poll: bool,
+    /// Send small segments at once (TCP_NODELAY); rr always does
+    #[arg(long)]
+    pub no_delay: bool,
+    /// Congestion control, at both ends
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Socket buffers, at both ends (SO_SNDBUF and SO_RCVBUF)
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub window: Option<u32>,
+    /// Largest TCP segment, at both ends
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub mss: Option<u32>,
+    /// Differentiated-services code point of every packet, 0 to 63
+    #[arg(long, value_name = "N", value_parser = values::dscp, allow_hyphen_values = true)]
+    pub dscp: Option<u8>,
+    /// UDP: one system call a datagram, without segmentation offload
+    #[arg(long)]
+    pub no_offload: bool,
+}
+
+/// How to reach the server, and from where.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectArgs {
+    /// The server's port, TCP and UDP [default: 5250]
+    #[arg(long, short, value_name = "PORT", value_parser = values::port, allow_hyphen_values = true)]
+    pub port: Option<u16>,
+    /// IPv4 only
+    #[arg(short = '4', group = "family")]
+    pub ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', group = "family")]
+    pub ipv6: bool,
+    /// The local address of every connection
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
+    pub bind: Option<IpAddr>,
+    /// The network device of every connection
+    #[arg(long, value_name = "DEVICE")]
+    pub bind_device: Option<String>,
+    /// Processors for this end's threads: 0,2-5 or numa:INTERFACE (`serve` has its own)
+    #[arg(long, value_name = "LIST", value_parser = Cpus::parse)]
+    pub cpu: Option<Cpus>,
+    /// The fingerprint that the server's key must have [default: known or trusted on first use]
+    #[arg(long, value_name = "FINGERPRINT", value_parser = values::fingerprint)]
+    pub server_key: Option<String>,
+    /// The key shared with a server that asks for one (`serve --require-key`)
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Wait until no other client measures against this server
+    #[arg(long)]
+    pub exclusive: bool,
+    /// Start the load at this time: RFC 3339, or @SECONDS since 1970
+    #[arg(long, value_name = "TIME", value_parser = crate::start_time::parse_start_time)]
+    pub start_at: Option<i64>,
+}

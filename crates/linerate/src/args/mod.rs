@@ -1,0 +1,131 @@
+//! What can be typed: the one source of the parser, `--help`, man pages and completions.
+//!
+//! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
+
+mod load;
+mod output;
+mod serve;
+pub mod values;
+
+pub use load::{ConnectArgs, LoadArgs, RrArgs, StreamArgs};
+pub use output::OutputArgs;
+pub use serve::ServeArgs;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "linerate",
+    version,
+    about = "Measure networks: how fast, how reliable, how late, and why",
+    before_help = "Examples:
+  linerate self                                  measure this machine, in 12 seconds
+  linerate serve                                 be measured, on port 5250
+  linerate stream HOST                           TCP, to HOST, 10 seconds
+  linerate stream HOST --down --tls --flows 8    TLS, from HOST, 8 connections
+  linerate stream HOST --udp --rate 1G           UDP at 1 Gbit/s, with loss and jitter
+  linerate rr HOST --time 30s --json             request and response: latency, as JSON",
+    after_help = EXIT_CODES,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How the exit codes read in `--help`.
+pub const EXIT_CODES: &str = "Exit codes:
+  0 measured and valid        4 refused: a key is missing or wrong
+  1 failed                    5 the server has no room for this test
+  2 the request makes no      6 measured, but not to be trusted
+    sense                   130 interrupted: the partial result was printed
+  3 server not reachable";
+
+/// How numbers with units read in `--help`.
+pub const UNITS: &str = "Units:
+  sizes      1500, 64k (1000), 64Ki (1024), 10G       rates  500M, 10G, 2.5Gbit/s
+  durations  500ms, 10s, 1h; a plain number is seconds";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure this machine: a server of its own on loopback and the standard set of tests
+    #[command(name = "self")]
+    OwnMachine(SelfArgs),
+    /// Be measured: one port number, TCP and UDP, for any number of clients
+    Serve(ServeArgs),
+    /// Measure bulk transfer with a server
+    Stream(StreamArgs),
+    /// Measure request and response with a server: rate and latency, one at a time in each flow
+    Rr(RrArgs),
+    /// Print the JSON Schemas of plan, sample and run
+    Schema(SchemaArgs),
+    /// Write the man pages into a directory
+    Man(ManArgs),
+    /// Print the completions for a shell
+    Completions(CompletionsArgs),
+}
+
+/// The flags of `self`.
+#[derive(Args, Debug)]
+#[command(before_help = "Examples:
+  linerate self                     TCP up and down, TLS, TCP and UDP rr, UDP stream
+  linerate self --time 10s          10 seconds each
+  linerate self --json              the runs as an array of JSON documents")]
+pub struct SelfArgs {
+    /// How long each test takes
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration, allow_hyphen_values = true)]
+    pub time: u64,
+    /// Print the runs as a JSON array
+    #[arg(long)]
+    pub json: bool,
+    /// Print the result and errors only
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// The flags of `schema`.
+#[derive(Args, Debug)]
+#[command(before_help = "Examples:
+  linerate schema                   all three, as one object: plan, sample, run
+  linerate schema run               the schema of `linerate stream --json`")]
+pub struct SchemaArgs {
+    /// One of them only
+    #[arg(value_enum)]
+    pub document: Option<SchemaName>,
+}
+
+/// A document that has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaName {
+    /// What was asked.
+    Plan,
+    /// What one end counted in one interval.
+    Sample,
+    /// What came out.
+    Run,
+}
+
+/// The flags of `man`.
+#[derive(Args, Debug)]
+#[command(before_help = "Examples:
+  linerate man /usr/local/share/man/man1")]
+pub struct ManArgs {
+    /// Where to write them; it is made if it doesn't exist
+    pub directory: PathBuf,
+}
+
+/// The flags of `completions`.
+#[derive(Args, Debug)]
+#[command(before_help = "Examples:
+  linerate completions bash > /etc/bash_completion.d/linerate")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

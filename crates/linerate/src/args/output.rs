@@ -1,0 +1,35 @@
+//! The flags that say where results go and what they look like.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The flags that say where results go and what they look like.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Print one JSON document; with several sizes an array of them
+    #[arg(long, group = "format")]
+    pub json: bool,
+    /// Print records as they happen, a line of JSON each: started, sample, finished, error
+    #[arg(long, group = "format")]
+    pub ndjson: bool,
+    /// Print comma-separated values: a row for each sample of each end, then a summary row
+    #[arg(long, group = "format")]
+    pub csv: bool,
+    /// Write the result to FILE: written beside it and renamed, so FILE is whole or not there
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the result and errors only
+    #[arg(long)]
+    pub quiet: bool,
+    /// Print the plan and the steps of each flow as JSON, and measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// A title, kept with the result
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// A mark, kept with the result; repeatable
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = super::values::tag)]
+    pub tags: Vec<(String, String)>,
+}

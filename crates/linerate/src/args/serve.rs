@@ -1,0 +1,55 @@
+//! The flags of `serve`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::values;
+use crate::cpus::Cpus;
+
+/// The flags of `serve`.
+#[derive(Args, Debug)]
+#[command(
+    before_help = "Examples:
+  linerate serve                                    listen on port 5250, TCP and UDP
+  linerate serve --require-key key                  admit only who holds the key in file `key`
+  linerate serve --max-tests 1 --max-time 60s       one test at a time, of a minute at most
+  linerate serve --port 0 --ndjson                  any free port; the first record names it",
+    after_help = super::UNITS
+)]
+pub struct ServeArgs {
+    /// The port to listen on, TCP and UDP; 0: any free one
+    #[arg(long, short, value_name = "PORT", default_value_t = linerate_measure::plan::DEFAULT_PORT)]
+    pub port: u16,
+    /// The address to listen on [default: all, IPv4 and IPv6]
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
+    pub bind: Option<IpAddr>,
+    /// The network device to listen on
+    #[arg(long, value_name = "DEVICE")]
+    pub bind_device: Option<String>,
+    /// Processors for the load's threads: 0,2-5 or numa:INTERFACE (those near it)
+    #[arg(long, value_name = "LIST", value_parser = Cpus::parse)]
+    pub cpu: Option<Cpus>,
+    /// The most tests at once; further clients are refused
+    #[arg(long, value_name = "N", default_value = "64", value_parser = values::positive_count, allow_hyphen_values = true)]
+    pub max_tests: u32,
+    /// The most that all tests together may ask for; one that asks for no rate is refused
+    #[arg(long, value_name = "RATE", value_parser = values::positive_rate, allow_hyphen_values = true)]
+    pub max_rate: Option<u64>,
+    /// The longest that one test may take
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
+    pub max_time: Option<u64>,
+    /// Admit only clients that hold the key in FILE (any 1 to 4096 bytes)
+    #[arg(long, value_name = "FILE")]
+    pub require_key: Option<PathBuf>,
+    /// Where the server's own key is kept [default: ~/.local/state/linerate]
+    #[arg(long, value_name = "DIR")]
+    pub identity: Option<PathBuf>,
+    /// Print records as they happen, a line of JSON each
+    #[arg(long)]
+    pub ndjson: bool,
+    /// Print where it listens, then errors only
+    #[arg(long)]
+    pub quiet: bool,
+}

@@ -1,0 +1,188 @@
+//! Text to number, for flags: the grammar is [`linerate_measure::units`]'s; here a value also has
+//! to fit the type it goes into. What a value may be beyond that is the plan's to check.
+
+use std::net::IpAddr;
+
+use linerate_measure::units;
+
+/// A number of bytes.
+///
+/// # Errors
+/// Says what is wrong and shows the grammar.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    units::parse_bytes(text).map_err(|error| error.to_string())
+}
+
+/// A number of bytes of one send, one datagram or one message.
+///
+/// # Errors
+/// Likewise, and where it is 4 GiB or more.
+pub fn size(text: &str) -> Result<u32, String> {
+    narrow(bytes(text)?, text, "bytes")
+}
+
+/// A number of things: sends, transactions.
+///
+/// # Errors
+/// Says what is wrong and shows the grammar.
+pub fn count(text: &str) -> Result<u64, String> {
+    units::parse_count(text).map_err(|error| error.to_string())
+}
+
+/// A number of flows, threads or tests.
+///
+/// # Errors
+/// Likewise, and where it is above 2^32 - 1.
+pub fn small_count(text: &str) -> Result<u32, String> {
+    narrow(count(text)?, text, "")
+}
+
+/// Bits per second.
+///
+/// # Errors
+/// Says what is wrong and shows the grammar.
+pub fn rate(text: &str) -> Result<u64, String> {
+    units::parse_rate(text).map_err(|error| error.to_string())
+}
+
+/// A rate that must not be 0.
+///
+/// # Errors
+/// Likewise, and where it is 0.
+pub fn positive_rate(text: &str) -> Result<u64, String> {
+    positive(rate(text)?, "a rate of 0 lets nothing through: leave the flag out for no limit")
+}
+
+/// Nanoseconds.
+///
+/// # Errors
+/// Says what is wrong and shows the grammar.
+pub fn duration(text: &str) -> Result<u64, String> {
+    units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Nanoseconds, not 0.
+///
+/// # Errors
+/// Likewise, and where it is 0.
+pub fn positive_duration(text: &str) -> Result<u64, String> {
+    positive(duration(text)?, "a time of 0 leaves no test: leave the flag out for no limit")
+}
+
+/// A number of tests at once, not 0.
+///
+/// # Errors
+/// Says what is wrong and shows the grammar.
+pub fn positive_count(text: &str) -> Result<u32, String> {
+    match small_count(text)? {
+        0 => Err("0 would refuse every client: give 1 or more".to_owned()),
+        number => Ok(number),
+    }
+}
+
+/// A differentiated-services code point.
+///
+/// # Errors
+/// Where it isn't a whole number up to 63.
+pub fn dscp(text: &str) -> Result<u8, String> {
+    match text.parse::<u8>() {
+        Ok(point) if point <= 63 => Ok(point),
+        _ => Err(format!("'{text}' is no code point: give a whole number, 0 to 63")),
+    }
+}
+
+/// An IPv4 or IPv6 address.
+///
+/// # Errors
+/// Where it is neither.
+pub fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "'{text}' is no address: give one of this machine, such as 192.0.2.1 or 2001:db8::1"
+        )
+    })
+}
+
+/// A port to reach a server on.
+///
+/// # Errors
+/// Where it isn't a whole number from 1 to 65535.
+pub fn port(text: &str) -> Result<u16, String> {
+    match text.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!("'{text}' is no port: give a whole number, 1 to 65535")),
+    }
+}
+
+/// A mark.
+///
+/// # Errors
+/// Where it isn't `key=value` or the key is empty or not made of letters, digits, `.`, `_`, `-`.
+pub fn tag(text: &str) -> Result<(String, String), String> {
+    let wrong = || {
+        format!("'{text}' is no tag: give key=value, the key of letters, digits, '.', '_' and '-'")
+    };
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if key.is_empty() || !key.chars().all(plain) {
+        return Err(wrong());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A fingerprint: SHA-256, 64 hexadecimal digits, colons allowed. It comes back in lower case
+/// without colons.
+///
+/// # Errors
+/// Where it isn't that.
+pub fn fingerprint(text: &str) -> Result<String, String> {
+    let digits: String = text.chars().filter(|c| *c != ':').collect();
+    if digits.len() == 64 && digits.chars().all(|c| c.is_ascii_hexdigit()) {
+        Ok(digits.to_ascii_lowercase())
+    } else {
+        Err("a fingerprint has 64 hexadecimal digits, colons allowed: `linerate serve` prints the \
+             server's"
+            .to_owned())
+    }
+}
+
+fn narrow(value: u64, text: &str, what: &str) -> Result<u32, String> {
+    u32::try_from(value).map_err(|_| {
+        let what = if what.is_empty() { String::new() } else { format!(" {what}") };
+        format!("'{text}' is too much: at most {}{what}", u32::MAX)
+    })
+}
+
+fn positive(value: u64, sentence: &str) -> Result<u64, String> {
+    if value == 0 { Err(sentence.to_owned()) } else { Ok(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_may_have_colons_and_capitals() {
+        let plain = "0123456789abcdef".repeat(4);
+        let pairs: Vec<String> = plain
+            .to_uppercase()
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| String::from_utf8_lossy(pair).into_owned())
+            .collect();
+        assert_eq!(fingerprint(&pairs.join(":")).unwrap(), plain);
+        assert_eq!(fingerprint(&plain).unwrap(), plain);
+        for text in ["", "0123", &"g".repeat(64), &"0".repeat(65)] {
+            assert!(fingerprint(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn tags_have_a_key() {
+        assert_eq!(tag("a=b=c").unwrap(), ("a".to_owned(), "b=c".to_owned()));
+        assert_eq!(tag("a.b-c_1=").unwrap(), ("a.b-c_1".to_owned(), String::new()));
+        for text in ["", "a", "=b", "a b=c", "ä=b"] {
+            assert!(tag(text).is_err(), "{text}");
+        }
+    }
+}

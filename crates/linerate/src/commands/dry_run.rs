@@ -1,0 +1,59 @@
+//! `--dry-run`: the plan, and what each of its flows would do.
+
+use std::io::Write;
+
+use linerate_measure::run::exit;
+use linerate_measure::{Direction, Plan};
+use linerate_wire::step::Step;
+use serde::Serialize;
+
+use super::Failure;
+use crate::args::OutputArgs;
+use crate::output::{Destination, render_json};
+
+#[derive(Serialize)]
+struct FlowPlan {
+    flow: u32,
+    direction: Direction,
+    client: Vec<Step>,
+    server: Vec<Step>,
+}
+
+/// Prints `{"plan": ..., "flows": [{"flow", "direction", "client": [step...], "server": [...]}]}`;
+/// an array of these where several sizes were asked.
+pub(super) fn print_steps(plans: &[Plan], output: &OutputArgs) -> Result<u8, Failure> {
+    let mut destination = Destination::open(output.output.as_deref()).map_err(Failure::here)?;
+    let mut write = |text: &str| {
+        destination
+            .write_all(text.as_bytes())
+            .map_err(|error| Failure::here(destination.cant_write(&error)))
+    };
+    let array = plans.len() > 1;
+    for (place, plan) in plans.iter().enumerate() {
+        let before = match (array, place) {
+            (false, _) => "",
+            (true, 0) => "[\n",
+            (true, _) => ",\n",
+        };
+        write(&format!("{before}{{\n\"plan\": {},\n\"flows\": [\n", render_json(plan)))?;
+        // One at a time: a million flows are no reason to hold a million in memory.
+        for flow in 0..plan.workload.total_flows() {
+            let separator = if flow == 0 { "" } else { ",\n" };
+            write(&format!("{separator}{}", render_json(&steps_of(plan, flow))))?;
+        }
+        write("\n]\n}")?;
+    }
+    write(if array { "\n]\n" } else { "\n" })?;
+    destination.commit().map_err(Failure::here)?;
+    Ok(exit::VALID)
+}
+
+fn steps_of(plan: &Plan, flow: u32) -> FlowPlan {
+    let steps = linerate_engine::steps(&plan.workload, flow);
+    FlowPlan {
+        flow,
+        direction: plan.workload.flow_direction(flow),
+        client: steps.client,
+        server: steps.server,
+    }
+}

@@ -1,0 +1,41 @@
+//! What is generated from the types and flags: schemas, man pages, completions.
+
+use clap::CommandFactory;
+use linerate_measure::run::exit;
+use linerate_measure::schema;
+use serde_json::json;
+
+use super::{Failure, print};
+use crate::args::{Cli, CompletionsArgs, ManArgs, SchemaArgs, SchemaName};
+use crate::output::render_json;
+
+/// Prints one schema, or all in one object.
+pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
+    let document = match args.document {
+        Some(SchemaName::Plan) => schema::plan(),
+        Some(SchemaName::Sample) => schema::sample(),
+        Some(SchemaName::Run) => schema::run(),
+        None => json!({ "plan": schema::plan(), "sample": schema::sample(), "run": schema::run() }),
+    };
+    print(&format!("{}\n", render_json(&document)))?;
+    Ok(exit::VALID)
+}
+
+/// Writes `linerate.1` and a page for each command.
+pub(super) fn write_man_pages(args: &ManArgs) -> Result<u8, Failure> {
+    let directory = &args.directory;
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
+        .map_err(|error| {
+            Failure::here(format!("can't write man pages to {}: {error}", directory.display()))
+        })?;
+    Ok(exit::VALID)
+}
+
+/// Prints the completions.
+pub(super) fn print_completions(args: &CompletionsArgs) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "linerate", &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(exit::VALID)
+}

@@ -1,0 +1,90 @@
+//! `stream` and `rr`: plans in, runs out.
+
+use std::thread;
+
+use linerate_engine::access::{Access, SharedKey};
+use linerate_engine::error::Error;
+use linerate_engine::event::{Cancel, Sink};
+use linerate_measure::run::exit;
+use linerate_measure::{Outcome, Plan, Run};
+
+use super::{Failure, dry_run, print};
+use crate::args::{ConnectArgs, OutputArgs};
+use crate::known_servers::{Trust, trust_on_first_use, trust_only};
+use crate::output::{Reporter, render_error_record};
+use crate::shared_key::read_shared_key;
+use crate::signals::stop_on_signals;
+
+/// Events that may wait for a slow terminal; more are dropped and counted.
+const EVENTS_WAITING_MAX: usize = 4096;
+
+/// Makes the runs of these plans one after the other and reports them. The exit code is the worst
+/// of theirs.
+pub(super) fn measure(
+    plans: Result<Vec<Plan>, Error>,
+    connect: &ConnectArgs,
+    output: &OutputArgs,
+) -> Result<u8, Failure> {
+    let measured = plans.map_err(Failure::from).and_then(|plans| {
+        if output.dry_run {
+            return dry_run::print_steps(&plans, output);
+        }
+        measure_all(&plans, connect, output)
+    });
+    if let Err(failure) = &measured
+        && output.ndjson
+        && output.output.is_none()
+    {
+        print(&render_error_record(failure.exit_code, &failure.text))?;
+    }
+    measured
+}
+
+fn measure_all(plans: &[Plan], connect: &ConnectArgs, output: &OutputArgs) -> Result<u8, Failure> {
+    let shared_key =
+        connect.key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)
+        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
+    let mut reporter = Reporter::open(output, plans.len(), &cancel).map_err(Failure::here)?;
+    let mut exit_code = exit::VALID;
+    for plan in plans {
+        let run = measure_one(plan, connect, shared_key.clone(), &mut reporter, &cancel);
+        exit_code = exit_code.max(run.status.exit_code);
+        // Where one can't be measured, the next can't either.
+        if matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted) {
+            break;
+        }
+    }
+    reporter.close().map_err(Failure::here)?;
+    Ok(exit_code)
+}
+
+fn measure_one(
+    plan: &Plan,
+    connect: &ConnectArgs,
+    shared_key: Option<SharedKey>,
+    reporter: &mut Reporter,
+    cancel: &Cancel,
+) -> Run {
+    let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
+    let trust: Trust = match &connect.server_key {
+        Some(pinned) => trust_only(pinned.clone()),
+        None => trust_on_first_use(&plan.host, plan.port, sink.clone()),
+    };
+    let access = Access { trust, shared_key };
+    let (run, dropped) = thread::scope(|scope| {
+        let listener = &mut *reporter;
+        let printing =
+            scope.spawn(move || events.iter().for_each(|event| listener.handle_event(&event)));
+        let run = linerate_engine::run(plan, &access, &sink, cancel);
+        let dropped = sink.dropped();
+        // Closes the channel, and the printing ends with what is still in it.
+        drop((sink, access));
+        // It ends by a panic only where a printer has a defect; the run is shown all the same.
+        let _ = printing.join();
+        (run, dropped)
+    });
+    reporter.handle_run(&run, dropped);
+    run
+}

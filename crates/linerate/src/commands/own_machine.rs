@@ -1,0 +1,121 @@
+//! `self`: this machine measured against itself, over loopback.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::thread;
+
+use linerate_engine::access::Access;
+use linerate_engine::event::{Cancel, Sink};
+use linerate_engine::{ServeOptions, Server};
+use linerate_measure::plan::Local;
+use linerate_measure::run::exit;
+use linerate_measure::{Direction, End, Outcome, Plan, Run, Transport, Workload};
+
+use super::{Failure, print};
+use crate::args::SelfArgs;
+use crate::known_servers::trust_only;
+use crate::output::{JsonPrinter, OwnMachineTable, Printer, Style};
+use crate::signals::stop_on_signals;
+
+/// The standard set, by name. UDP is sent as fast as it goes, so what a receiver on the same
+/// processors can't take is lost, and shown.
+pub(super) fn standard_set() -> [(&'static str, Workload); 6] {
+    [
+        ("TCP up", Workload::stream(Direction::Up, Transport::Tcp)),
+        ("TCP down", Workload::stream(Direction::Down, Transport::Tcp)),
+        ("TLS up", Workload::stream(Direction::Up, Transport::Tls)),
+        ("TCP rr", Workload::rr(Transport::Tcp)),
+        ("UDP rr", Workload::rr(Transport::Udp)),
+        ("UDP stream", Workload::stream(Direction::Up, Transport::Udp)),
+    ]
+}
+
+/// Starts a server with a key for this once, measures the standard set against it, prints a table
+/// or an array of runs.
+pub(super) fn measure_own_machine(args: &SelfArgs) -> Result<u8, Failure> {
+    let plans = plans_of(args)?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)
+        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
+    let server = Server::bind(loopback_options()?, Sink::none())?;
+    let (port, fingerprint) = (server.address().port(), server.fingerprint().to_owned());
+    let stop_server = Cancel::default();
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| server.serve(&stop_server));
+        let measured = measure_set(args, &plans, port, &fingerprint, &cancel);
+        stop_server.request();
+        let exit_code = measured?;
+        match serving.join() {
+            Ok(served) => served.map(|()| exit_code).map_err(Failure::from),
+            Err(_) => Err(Failure::here("the server ended by a defect of its own")),
+        }
+    })
+}
+
+fn measure_set(
+    args: &SelfArgs,
+    plans: &[(&'static str, Plan)],
+    port: u16,
+    fingerprint: &str,
+    cancel: &Cancel,
+) -> Result<u8, Failure> {
+    let mut json = JsonPrinter::new(plans.len());
+    let mut table = OwnMachineTable::new(Style::of(&io::stdout()));
+    if !args.json {
+        print(&table.render_head())?;
+    }
+    let mut exit_code = exit::VALID;
+    for (name, plan) in plans {
+        let plan = Plan { port, ..plan.clone() };
+        let run = measure_one(&plan, fingerprint, cancel);
+        exit_code = exit_code.max(run.status.exit_code);
+        print(&if args.json { json.render_run(&run, 0) } else { table.render_row(name, &run) })?;
+        if run.status.outcome == Outcome::Interrupted {
+            break;
+        }
+    }
+    print(&if args.json { json.render_end() } else { table.render_end(args.quiet) })?;
+    Ok(exit_code)
+}
+
+fn measure_one(plan: &Plan, fingerprint: &str, cancel: &Cancel) -> Run {
+    let access = Access { trust: trust_only(fingerprint.to_owned()), shared_key: None };
+    linerate_engine::run(plan, &access, &Sink::none(), cancel)
+}
+
+fn plans_of(args: &SelfArgs) -> Result<Vec<(&'static str, Plan)>, Failure> {
+    let mut plans = Vec::new();
+    for (name, workload) in standard_set() {
+        let end = End::Time { duration_ns: args.time };
+        let plan = Plan {
+            schema: Plan::SCHEMA.to_owned(),
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            // Any but 0 will do for the check; the server's is known once it listens.
+            port: 1,
+            family: None,
+            workload: Workload { end, ..workload },
+            local: Local::default(),
+            exclusive: false,
+            start_at_utc_ns: None,
+            title: Some(name.to_owned()),
+            tags: Default::default(),
+        };
+        plan.check().map_err(|e| Failure { exit_code: exit::USAGE, text: e.to_string() })?;
+        plans.push((name, plan));
+    }
+    Ok(plans)
+}
+
+fn loopback_options() -> Result<ServeOptions, Failure> {
+    Ok(ServeOptions {
+        bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        port: 0,
+        cpus: Vec::new(),
+        bind_device: None,
+        max_tests: 1,
+        max_rate_bps: None,
+        max_time_ns: None,
+        shared_key: None,
+        identity: linerate_engine::make_identity()?,
+    })
+}

@@ -1,0 +1,138 @@
+//! The servers this user's clients have met, and the fingerprints of their keys: trust on first
+//! use, as ssh has it.
+//!
+//! The list is a text file, `known_servers` in `$XDG_CONFIG_HOME/linerate` or `~/.config/linerate`.
+//! A line is `HOST:PORT FINGERPRINT`; empty lines and lines that start with `#` are left alone.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use linerate_engine::event::{Event, Sink};
+
+use crate::host::render_host_port;
+use crate::state_directory::{FileBeside, config_directory, create_private};
+
+/// Decides on a server's fingerprint; the `Err` is for the user. See
+/// [`linerate_engine::access::Access::trust`].
+pub type Trust = Box<dyn Fn(&str) -> Result<(), String> + Send>;
+
+/// The longest list that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Trusts the server's key if it is the one known for this host and port, or if none is known yet:
+/// then it is remembered, and the sink is told.
+pub fn trust_on_first_use(host: &str, port: u16, sink: Sink) -> Trust {
+    let server = render_host_port(&host.to_ascii_lowercase(), port);
+    Box::new(move |fingerprint| match config_directory() {
+        Some(directory) => check(&directory.join("known_servers"), &server, fingerprint, &sink),
+        None => {
+            sink.offer(Event::Note(format!(
+                "no home directory is set (HOME, XDG_CONFIG_HOME): the key {fingerprint} of \
+                 {server} is trusted this once and not remembered"
+            )));
+            Ok(())
+        }
+    })
+}
+
+/// Trusts this fingerprint (64 lower-case hexadecimal digits) and no other.
+pub fn trust_only(pinned: String) -> Trust {
+    Box::new(move |fingerprint| {
+        if fingerprint.eq_ignore_ascii_case(&pinned) {
+            Ok(())
+        } else {
+            Err(format!(
+                "the server's key isn't the one asked for: its fingerprint is {fingerprint}, \
+                 --server-key says {pinned}; something else answers there, or the server has a \
+                 new key"
+            ))
+        }
+    })
+}
+
+/// Looks the server up in the list in `path`, remembers it where it isn't there.
+///
+/// # Errors
+/// Where another key is known for the server, and where the list can't be read.
+pub fn check(path: &Path, server: &str, fingerprint: &str, sink: &Sink) -> Result<(), String> {
+    let lock = lock_beside(path);
+    let list = read_list(path)?;
+    if let Some(known) = known_fingerprint(&list, server) {
+        return if known.eq_ignore_ascii_case(fingerprint) {
+            Ok(())
+        } else {
+            Err(changed_key(path, server, known, fingerprint))
+        };
+    }
+    let remembered = lock.and_then(|_lock| append(path, list, server, fingerprint));
+    sink.offer(Event::Note(match remembered {
+        Ok(()) => format!(
+            "first time at {server}: trusted its key {fingerprint}, remembered in {}",
+            path.display()
+        ),
+        Err(error) => format!(
+            "trusted the key {fingerprint} of {server} this once; it can't be remembered in {}: \
+             {error}",
+            path.display()
+        ),
+    }));
+    Ok(())
+}
+
+/// Two clients that meet new servers at the same time must not undo each other's line. The lock
+/// is a file of its own because the list itself is replaced.
+fn lock_beside(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        create_private(directory)?;
+    }
+    let lock = File::create(lock_path(path))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+fn lock_path(path: &Path) -> PathBuf {
+    path.with_extension("lock")
+}
+
+fn read_list(path: &Path) -> Result<String, String> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        format!("can't read the list of known servers {}: {why}", path.display())
+    };
+    match fs::metadata(path) {
+        Ok(facts) if facts.len() > FILE_BYTES_MAX => Err(wrong(&"it is longer than 16 MiB")),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(String::new())
+        }
+        _ => fs::read_to_string(path).map_err(|error| wrong(&error)),
+    }
+}
+
+fn known_fingerprint<'list>(list: &'list str, server: &str) -> Option<&'list str> {
+    list.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(server)).then(|| words.next().unwrap_or("(none)"))
+    })
+}
+
+fn append(path: &Path, mut list: String, server: &str, fingerprint: &str) -> io::Result<()> {
+    if !list.is_empty() && !list.ends_with('\n') {
+        list.push('\n');
+    }
+    list.push_str(&format!("{server} {fingerprint}\n"));
+    let mut file = FileBeside::create(path, 0o600)?;
+    file.write(list.as_bytes())?;
+    file.rename()
+}
+
+fn changed_key(path: &Path, server: &str, known: &str, fingerprint: &str) -> String {
+    format!(
+        "the key of {server} has changed: its fingerprint is {fingerprint}, but {} says {known}. \
+         Somebody may be in between, or the server was set up anew. If it was, remove the line of \
+         {server} from that file; --server-key {fingerprint} trusts the new key for this run alone",
+        path.display()
+    )
+}
+
+#[cfg(test)]
+mod tests;

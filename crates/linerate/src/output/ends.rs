@@ -1,0 +1,128 @@
+//! Both ends side by side: what each counted, what it cost, what it ran on.
+
+use linerate_measure::report::{EndReport, FlowReport, SocketFacts};
+use linerate_measure::sample::{CpuSeconds, MachineCpu};
+use linerate_measure::units::{render_bytes, render_duration_ns};
+use linerate_measure::{Role, Run};
+
+use super::{Style, Table};
+
+/// A table with a column for each end; empty where neither has reported.
+pub(crate) fn render_ends(run: &Run, style: Style) -> String {
+    if run.reports.is_empty() {
+        return String::new();
+    }
+    let of = |role: Role| run.reports.iter().find(|report| report.role == role);
+    let ends = [of(Role::Client), of(Role::Server)];
+    let mut table = Table::with_head(&["", "client", "server"]);
+    for (name, figure) in ROWS {
+        let cells = ends.map(|end| end.and_then(figure));
+        if cells.iter().any(Option::is_some) {
+            let [client, server] = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+            table.push(vec![(*name).to_owned(), client, server]);
+        }
+    }
+    format!("\n{}\n", table.render(style))
+}
+
+type Figure = fn(&EndReport) -> Option<String>;
+
+/// The rows, in their order; a row that neither end can fill is left out.
+const ROWS: &[(&str, Figure)] = &[
+    ("sent", |end| sum(end, |flow| flow.sent.map(|sent| sent.bytes)).map(render_bytes)),
+    ("  a call", |end| per_call(end, |flow| flow.sent.map(|sent| (sent.bytes, sent.calls)))),
+    ("received", |end| sum(end, |flow| flow.received.map(|got| got.bytes)).map(render_bytes)),
+    ("  a call", |end| per_call(end, |flow| flow.received.map(|got| (got.bytes, got.calls)))),
+    ("transactions", |end| sum(end, |flow| flow.transactions).map(super::text::render_number)),
+    ("measured time", |end| Some(render_duration_ns(end.elapsed_ns))),
+    ("CPU user", |end| Some(render_cpu(end.cpu.user_s))),
+    ("CPU system", |end| Some(render_cpu(end.cpu.system_s))),
+    ("CPU of flows' threads", |end| share(end, &end.cpu)),
+    ("machine softirq", |end| machine(end, |cpu| cpu.softirq_s)),
+    ("machine busy", |end| {
+        machine(end, |cpu| cpu.user_s + cpu.system_s + cpu.irq_s + cpu.softirq_s)
+    }),
+    ("flows ended early", |end| {
+        let early = end.flows.iter().filter(|flow| flow.error.is_some()).count();
+        (early > 0).then(|| early.to_string())
+    }),
+    ("smoothed RTT", |end| rtt(end, |tcp| Some(tcp.rtt_us))),
+    ("least RTT", |end| rtt(end, |tcp| tcp.min_rtt_us)),
+    ("congestion control", |end| socket(end, |facts| facts.congestion.clone())),
+    ("segment (MSS)", |end| socket(end, |facts| facts.mss_bytes.map(|mss| format!("{mss} B")))),
+    ("send buffer", |end| socket(end, |facts| Some(render_buffer(facts.send_buffer_bytes)))),
+    ("receive buffer", |end| socket(end, |facts| Some(render_buffer(facts.receive_buffer_bytes)))),
+    ("offload (GSO, GRO)", |end| socket(end, render_offload)),
+    ("ran on processors", |end| render_list(&end.host.ran_on_cpus)),
+    ("processor", |end| end.host.cpu_model.clone()),
+    ("kernel", |end| Some(end.host.kernel.clone()).filter(|kernel| !kernel.is_empty())),
+    ("load before", |end| end.host.load_average_1m.map(|load| format!("{load:.2}"))),
+];
+
+/// The most processors that are listed one by one.
+const CPUS_SHOWN: usize = 8;
+
+fn sum(end: &EndReport, of: impl Fn(&FlowReport) -> Option<u64>) -> Option<u64> {
+    end.flows.iter().filter_map(of).reduce(u64::saturating_add)
+}
+
+fn per_call(end: &EndReport, of: impl Fn(&FlowReport) -> Option<(u64, u64)>) -> Option<String> {
+    let bytes = sum(end, |flow| of(flow).map(|(bytes, _)| bytes))?;
+    let calls = sum(end, |flow| of(flow).map(|(_, calls)| calls))?;
+    (calls > 0).then(|| render_bytes(bytes / calls))
+}
+
+fn render_cpu(seconds: f64) -> String {
+    format!("{seconds:.3} s")
+}
+
+/// CPU time as a share of the measured time: 100 % is one processor.
+fn share(end: &EndReport, cpu: &CpuSeconds) -> Option<String> {
+    let elapsed_s = end.elapsed_ns as f64 / 1e9;
+    (elapsed_s > 0.0).then(|| format!("{:.0} %", (cpu.user_s + cpu.system_s) / elapsed_s * 100.0))
+}
+
+fn machine(end: &EndReport, of: impl Fn(&MachineCpu) -> f64) -> Option<String> {
+    (!end.machine_cpu.is_empty()).then(|| render_cpu(end.machine_cpu.iter().map(of).sum()))
+}
+
+/// Mean over the flows that this end sent on: a receiver's round-trip time is a guess.
+fn rtt(
+    end: &EndReport,
+    of: impl Fn(&linerate_measure::sample::TcpStatus) -> Option<u32>,
+) -> Option<String> {
+    let sending = end.flows.iter().filter(|flow| flow.sent.is_some());
+    let rtts: Vec<u64> =
+        sending.filter_map(|flow| flow.tcp.as_ref().and_then(&of)).map(u64::from).collect();
+    let mean_us = rtts.iter().sum::<u64>().checked_div(rtts.len() as u64)?;
+    Some(render_duration_ns(mean_us * 1000))
+}
+
+/// A fact of the first flow's socket, marked where other flows differ.
+fn socket(end: &EndReport, of: impl Fn(&SocketFacts) -> Option<String>) -> Option<String> {
+    let mut facts = end.flows.iter().filter_map(|flow| flow.socket.as_ref()).map(of);
+    let first = facts.next()??;
+    let differs = facts.any(|fact| fact.as_ref() != Some(&first));
+    Some(if differs { format!("{first} (others differ)") } else { first })
+}
+
+/// Buffers are powers of two.
+fn render_buffer(bytes: u32) -> String {
+    if bytes >= 1024 { format!("{} KiB", bytes / 1024) } else { format!("{bytes} B") }
+}
+
+fn render_offload(facts: &SocketFacts) -> Option<String> {
+    let say = |on: Option<bool>| match on {
+        Some(true) => "on",
+        Some(false) => "off",
+        None => "-",
+    };
+    (facts.gso.is_some() || facts.gro.is_some())
+        .then(|| format!("{}, {}", say(facts.gso), say(facts.gro)))
+}
+
+fn render_list(cpus: &[u32]) -> Option<String> {
+    let shown: Vec<String> = cpus.iter().take(CPUS_SHOWN).map(u32::to_string).collect();
+    let more = if cpus.len() > CPUS_SHOWN { ",..." } else { "" };
+    (!cpus.is_empty()).then(|| format!("{}{more}", shown.join(",")))
+}

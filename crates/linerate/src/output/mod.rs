@@ -1,0 +1,187 @@
+//! What a run looks like: one printer for each format, all readers of the same events and runs.
+//!
+//! A [`Printer`] only makes text. The [`Reporter`] brings the text to where it goes, keeps
+//! narration on standard error apart, and deals with readers that have gone and disks that are
+//! full.
+
+mod csv;
+mod destination;
+mod ends;
+mod json;
+mod live;
+mod narration;
+mod ndjson;
+mod own_machine;
+mod pairing;
+mod server_log;
+mod table;
+mod text;
+
+pub use csv::CsvPrinter;
+pub use destination::Destination;
+pub use json::JsonPrinter;
+pub use narration::Narration;
+pub use ndjson::NdjsonPrinter;
+pub use own_machine::OwnMachineTable;
+pub use server_log::ServerLog;
+pub use table::Table;
+pub use text::TextPrinter;
+
+pub(crate) use json::render_json;
+pub(crate) use ndjson::render_error as render_error_record;
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use linerate_engine::event::{Cancel, Event};
+use linerate_measure::Run;
+
+use crate::args::OutputArgs;
+
+/// One format of results.
+pub trait Printer: Send {
+    /// What an event adds to the result; empty: nothing.
+    fn render_event(&mut self, event: &Event) -> String;
+
+    /// What a run adds to the result. `dropped_events` were never rendered because they came
+    /// faster than they could be printed.
+    fn render_run(&mut self, run: &Run, dropped_events: u64) -> String;
+
+    /// What stands at the end, after all runs.
+    fn render_end(&mut self) -> String;
+}
+
+/// Whether text has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// No.
+    Plain,
+    /// Yes, by ANSI escapes (ECMA-48, SGR).
+    Coloured,
+}
+
+impl Style {
+    /// Colours only where a terminal reads them and `NO_COLOR` (no-color.org) is unset or empty.
+    pub fn of(stream: &impl IsTerminal) -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if stream.is_terminal() && !unwanted && !dumb { Self::Coloured } else { Self::Plain }
+    }
+
+    /// For headings and results.
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// For what must not be overlooked.
+    pub fn warning(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+}
+
+/// Brings events and runs to the user.
+pub struct Reporter {
+    printer: Box<dyn Printer>,
+    destination: Destination,
+    narration: Narration,
+    /// The reader of the result has gone.
+    closed: bool,
+    trouble: Option<String>,
+    cancel: Cancel,
+}
+
+impl Reporter {
+    /// The reporter that the flags ask for, for so many runs. Whether the result can be written
+    /// is found out now, before anything is measured.
+    ///
+    /// # Errors
+    /// Where `--output` names a file that can't be written.
+    pub fn open(args: &OutputArgs, runs: usize, cancel: &Cancel) -> Result<Self, String> {
+        let destination = Destination::open(args.output.as_deref())?;
+        let to_file = args.output.is_some();
+        let style = if to_file { Style::Plain } else { Style::of(&io::stdout()) };
+        let printer: Box<dyn Printer> = if args.json {
+            Box::new(JsonPrinter::new(runs))
+        } else if args.ndjson {
+            Box::new(NdjsonPrinter::default())
+        } else if args.csv {
+            Box::new(CsvPrinter::default())
+        } else {
+            Box::new(TextPrinter::new(style, runs, !args.quiet && !to_file, to_file))
+        };
+        let text_to_file = to_file && !(args.json || args.ndjson || args.csv);
+        let narration = Narration::new(args.quiet, text_to_file);
+        Ok(Self::new(printer, destination, narration, cancel))
+    }
+
+    /// A reporter of these parts. It asks `cancel` to stop once nobody can read the result.
+    pub fn new(
+        printer: Box<dyn Printer>,
+        destination: Destination,
+        narration: Narration,
+        cancel: &Cancel,
+    ) -> Self {
+        let cancel = cancel.clone();
+        Self { printer, destination, narration, closed: false, trouble: None, cancel }
+    }
+
+    /// Something happened.
+    pub fn handle_event(&mut self, event: &Event) {
+        narrate(&self.narration.render_event(event));
+        let text = self.printer.render_event(event);
+        self.write(&text);
+    }
+
+    /// A run is over.
+    pub fn handle_run(&mut self, run: &Run, dropped_events: u64) {
+        narrate(&self.narration.render_run(run, dropped_events));
+        let text = self.printer.render_run(run, dropped_events);
+        self.write(&text);
+    }
+
+    /// Everything is over.
+    ///
+    /// # Errors
+    /// Where the result, or part of it, couldn't be written. A reader of standard output that
+    /// went away is none.
+    pub fn close(mut self) -> Result<(), String> {
+        let text = self.printer.render_end();
+        self.write(&text);
+        match self.trouble {
+            Some(trouble) => Err(trouble),
+            None => self.destination.commit(),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if text.is_empty() || self.closed || self.trouble.is_some() {
+            return;
+        }
+        let written =
+            self.destination.write_all(text.as_bytes()).and_then(|()| self.destination.flush());
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                self.cancel.request();
+            }
+            Err(error) => {
+                self.trouble = Some(self.destination.cant_write(&error));
+                self.cancel.request();
+            }
+        }
+    }
+}
+
+/// Tells the user on standard error. Where that is closed nobody listens, and nothing is lost.
+pub(crate) fn narrate(text: &str) {
+    if !text.is_empty() {
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}

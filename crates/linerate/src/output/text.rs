@@ -1,0 +1,206 @@
+//! Text for people: a line for each interval, a report of each run, one table where several sizes
+//! were asked.
+
+mod figures;
+
+use linerate_engine::event::Event;
+use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
+use linerate_measure::{Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Workload};
+
+use super::ends::render_ends;
+use super::live::LiveLines;
+use super::{Printer, Style, Table};
+use crate::host::render_host_port;
+pub(crate) use figures::{render_cpu_per_unit, render_loss, render_main_figure, render_quantile};
+
+/// Prints text.
+pub struct TextPrinter {
+    style: Style,
+    live: Option<LiveLines>,
+    /// Whether the reason of a failure stands in the text too; otherwise only on standard error.
+    with_failures: bool,
+    /// One row for each run, where more than one was asked.
+    sizes: Option<Table>,
+    /// What the table's reader must know, run by run.
+    remarks: String,
+    titled: bool,
+}
+
+impl TextPrinter {
+    /// A printer of so many runs. `live` shows each interval; `with_failures` keeps the reason of
+    /// a failure in the text itself, for a file that stands alone.
+    pub fn new(style: Style, runs: usize, live: bool, with_failures: bool) -> Self {
+        let head = ["size", "result", "p50", "p99", "lost", "CPU", "outcome"];
+        Self {
+            style,
+            live: live.then(|| LiveLines::new(style)),
+            with_failures,
+            sizes: (runs > 1).then(|| Table::with_head(&head)),
+            remarks: String::new(),
+            titled: false,
+        }
+    }
+}
+
+impl Printer for TextPrinter {
+    fn render_event(&mut self, event: &Event) -> String {
+        self.live.as_mut().map_or(String::new(), |live| live.render_event(event))
+    }
+
+    fn render_run(&mut self, run: &Run, _dropped_events: u64) -> String {
+        let mut text = self.live.as_mut().map_or(String::new(), LiveLines::render_rest);
+        let failed = run.status.outcome == Outcome::Failed;
+        let shown = !failed || self.with_failures;
+        let untitled = self.live.is_none() && !std::mem::replace(&mut self.titled, true);
+        if shown && untitled {
+            text.push_str(&format!("{}\n", render_title(&run.plan)));
+        }
+        match &mut self.sizes {
+            Some(sizes) => {
+                let row = row_of(run);
+                let remark = if shown { render_verdict(run, self.style) } else { String::new() };
+                if let (Some(size), false) = (row.first(), remark.is_empty()) {
+                    self.remarks.push_str(&format!("{size}: {remark}"));
+                }
+                sizes.push(row);
+                if self.live.is_some() {
+                    text.push('\n');
+                }
+            }
+            None if shown => text.push_str(&format!("\n{}", render_report(run, self.style))),
+            None => {}
+        }
+        text
+    }
+
+    fn render_end(&mut self) -> String {
+        let Some(table) = self.sizes.take().filter(|table| !table.is_empty()) else {
+            return String::new();
+        };
+        let gap = if self.live.is_some() { "" } else { "\n" };
+        format!("{gap}{}{}", table.render(self.style), self.remarks)
+    }
+}
+
+/// Everything that a run came to.
+pub(crate) fn render_report(run: &Run, style: Style) -> String {
+    let mut text = figures::render_figures(run, style);
+    text.push_str(&render_ends(run, style));
+    let status = &run.status;
+    for note in &status.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    for report in &run.reports {
+        for note in &report.notes {
+            text.push_str(&format!("note ({}): {note}\n", name_of(report.role)));
+        }
+    }
+    text.push_str(&render_verdict(run, style));
+    text
+}
+
+/// What a run isn't, and why; empty for a valid one.
+fn render_verdict(run: &Run, style: Style) -> String {
+    let verdict = match run.status.outcome {
+        Outcome::Complete => return String::new(),
+        Outcome::Interrupted => "interrupted",
+        Outcome::Untrustworthy => "not to be trusted",
+        Outcome::Failed => "failed",
+    };
+    let message = run.status.message.as_deref().unwrap_or("see the notes");
+    format!("{} {message}\n", style.warning(&format!("{verdict}:")))
+}
+
+/// What a plan does, in a line.
+pub(crate) fn render_title(plan: &Plan) -> String {
+    let workload = &plan.workload;
+    let server = render_host_port(&plan.host, plan.port);
+    let what = match workload.direction() {
+        Some(Direction::Up) => format!("stream to {server}"),
+        Some(Direction::Down) => format!("stream from {server}"),
+        Some(Direction::Both) => format!("stream to and from {server}"),
+        None => format!("rr with {server}"),
+    };
+    let flows = match workload.flows {
+        1 => "1 flow".to_owned(),
+        flows => format!("{flows} flows"),
+    };
+    let mut parts = vec![format!("{} {what}", render_transport(workload)), flows];
+    parts.push(render_size(workload));
+    parts.push(match workload.end {
+        End::Time { duration_ns } => render_duration_ns(duration_ns),
+        End::Bytes { bytes } => render_bytes(bytes),
+        End::Count { count } => format!("{count} times"),
+    });
+    match workload.rate {
+        Some(Rate::AllFlows { bps }) => parts.push(format!("at {}", render_rate(bps as f64))),
+        Some(Rate::EachFlow { bps }) => {
+            parts.push(format!("at {} per flow", render_rate(bps as f64)));
+        }
+        None => {}
+    }
+    let title = plan.title.as_ref().map_or(String::new(), |title| format!("{title}\n"));
+    format!("{title}{}", parts.join(", "))
+}
+
+/// The name of the transport as people write it.
+pub(crate) fn render_transport(workload: &Workload) -> &'static str {
+    match workload.transport {
+        Transport::Tcp => "TCP",
+        Transport::Tls => "TLS",
+        Transport::Udp => "UDP",
+    }
+}
+
+/// `client` or `server`.
+pub(crate) fn name_of(role: linerate_measure::Role) -> &'static str {
+    match role {
+        linerate_measure::Role::Client => "client",
+        linerate_measure::Role::Server => "server",
+    }
+}
+
+fn render_size(workload: &Workload) -> String {
+    match workload.kind {
+        Kind::Stream { send_bytes, .. } if workload.transport == Transport::Udp => {
+            format!("{send_bytes} B a datagram")
+        }
+        Kind::Stream { send_bytes, .. } => format!("{send_bytes} B a send"),
+        Kind::Rr { request_bytes, response_bytes, .. } => {
+            format!("{request_bytes} B out, {response_bytes} B back")
+        }
+    }
+}
+
+fn row_of(run: &Run) -> Vec<String> {
+    let summary = &run.summary;
+    let size = match run.plan.workload.kind {
+        Kind::Stream { send_bytes, .. } => send_bytes.to_string(),
+        Kind::Rr { request_bytes, response_bytes, .. } if request_bytes == response_bytes => {
+            request_bytes.to_string()
+        }
+        Kind::Rr { request_bytes, response_bytes, .. } => {
+            format!("{request_bytes}/{response_bytes}")
+        }
+    };
+    let outcome = match run.status.outcome {
+        Outcome::Complete => "valid",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Untrustworthy => "not to be trusted",
+        Outcome::Failed => "failed",
+    };
+    vec![
+        size,
+        render_main_figure(summary),
+        render_quantile(summary, |latency| latency.p50),
+        render_quantile(summary, |latency| latency.p99),
+        render_loss(summary),
+        render_cpu_per_unit(summary),
+        outcome.to_owned(),
+    ]
+}
+
+/// A number of things, exact below a million.
+pub(crate) fn render_number(number: u64) -> String {
+    if number < 1_000_000 { number.to_string() } else { render_count(number as f64) }
+}

@@ -1,0 +1,202 @@
+//! The figures of a summary, as people read them.
+
+use linerate_measure::summary::{Latency, LatencyFrom};
+use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
+use linerate_measure::{Run, Summary};
+
+use super::{Style, Table, render_number};
+
+/// A line for each figure that was measured.
+pub(crate) fn render_figures(run: &Run, style: Style) -> String {
+    let summary = &run.summary;
+    let mut lines = Lines::default();
+    lines.push_throughput(summary);
+    lines.push_transactions(summary);
+    lines.push_datagrams(summary);
+    lines.push_cost(summary);
+    let mut text = lines.render(style);
+    if let Some(latency) = &summary.latency_ns {
+        text.push('\n');
+        text.push_str(&render_latency(latency, summary.latency_from, style));
+    }
+    text
+}
+
+/// What the test is about: goodput, or transactions per second.
+pub(crate) fn render_main_figure(summary: &Summary) -> String {
+    match (summary.transactions_per_s, summary.goodput_bps) {
+        (Some(rate), _) => format!("{}/s", render_count(rate)),
+        (None, Some(bps)) => render_rate(bps),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// One quantile of the latency, where the sample supports it.
+pub(crate) fn render_quantile(
+    summary: &Summary,
+    quantile: impl Fn(&Latency) -> Option<u64>,
+) -> String {
+    summary.latency_ns.as_ref().and_then(quantile).map_or("-".to_owned(), render_duration_ns)
+}
+
+/// What was lost, in percent of what was sent.
+pub(crate) fn render_loss(summary: &Summary) -> String {
+    if let Some(ratio) = summary.loss_ratio {
+        return render_percent(ratio);
+    }
+    match (summary.transactions_lost, summary.transactions) {
+        (Some(lost), Some(done)) if lost + done > 0 => {
+            render_percent(lost as f64 / (lost + done) as f64)
+        }
+        _ => "-".to_owned(),
+    }
+}
+
+/// CPU time of both ends for each 10^9 bytes, or for each transaction.
+pub(crate) fn render_cpu_per_unit(summary: &Summary) -> String {
+    match (summary.cpu_s_per_transaction, summary.cpu_s_per_gb) {
+        (Some(seconds), _) => format!("{} each", render_seconds(seconds)),
+        (None, Some(seconds)) => format!("{seconds:.3} s/GB"),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// Names and values, one to a line.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<(String, String)>,
+}
+
+impl Lines {
+    fn push(&mut self, name: &str, value: Option<String>) {
+        self.lines.extend(value.map(|value| (name.to_owned(), value)));
+    }
+
+    fn push_throughput(&mut self, summary: &Summary) {
+        let amount = match (summary.received_bytes, summary.elapsed_s) {
+            (Some(bytes), Some(seconds)) => {
+                format!("   {} in {}", render_bytes(bytes), render_seconds(seconds))
+            }
+            _ => String::new(),
+        };
+        let goodput = summary.goodput_bps.map(|bps| format!("{}{amount}", render_rate(bps)));
+        self.push("goodput", goodput);
+        self.push("  up", summary.goodput_up_bps.map(render_rate));
+        self.push("  down", summary.goodput_down_bps.map(render_rate));
+        self.push("handed to the stack", summary.sent_bps.map(render_rate));
+        self.push("retransmitted", summary.retransmitted_segments.map(|n| plural(n, "segment")));
+        self.push("fairness", summary.fairness.map(|index| format!("{index:.4} (Jain)")));
+        self.push("verified", summary.verified_bytes.map(render_bytes));
+        self.push("wrong", summary.wrong_bytes.filter(|bytes| *bytes > 0).map(render_bytes));
+    }
+
+    fn push_transactions(&mut self, summary: &Summary) {
+        let done = match (summary.transactions, summary.elapsed_s) {
+            (Some(done), Some(seconds)) => {
+                format!("   {} in {}", render_number(done), render_seconds(seconds))
+            }
+            _ => String::new(),
+        };
+        let rate = summary.transactions_per_s.map(|rate| format!("{}/s{done}", render_count(rate)));
+        self.push("transactions", rate);
+        let lost = summary.transactions_lost;
+        self.push("  lost", lost.map(|n| format!("{n}   {}", render_loss(summary))));
+        self.push(
+            "connections",
+            summary.connections_per_s.map(|n| format!("{}/s", render_count(n))),
+        );
+    }
+
+    fn push_datagrams(&mut self, summary: &Summary) {
+        let Some(counts) = summary.datagrams else {
+            return;
+        };
+        let rate = summary
+            .datagrams_per_s
+            .map_or(String::new(), |rate| format!("   {}/s", render_count(rate)));
+        self.push("datagrams sent", counts.sent.map(render_number));
+        let refused = counts.refused.filter(|refused| *refused > 0);
+        self.push("  refused by own stack", refused.map(render_number));
+        self.push("  received", counts.received.map(|n| format!("{}{rate}", render_number(n))));
+        let lost =
+            counts.lost.map(|lost| format!("{}   {}", render_number(lost), render_loss(summary)));
+        self.push("  lost", lost);
+        let dropped = counts.dropped_by_socket;
+        self.push("    of it in the socket", dropped.map(render_number));
+        self.push("  duplicated", counts.duplicated.map(render_number));
+        self.push("  reordered", counts.reordered.map(render_number));
+        self.push("  late", counts.late.filter(|late| *late > 0).map(render_number));
+        self.push("jitter", summary.jitter_ns.map(|ns| render_duration_ns(ns.max(0.0) as u64)));
+    }
+
+    fn push_cost(&mut self, summary: &Summary) {
+        self.push("CPU, both ends", summary.cpu_s_per_gb.map(|s| format!("{s:.3} s/GB")));
+        let each = summary.cpu_s_per_transaction.map(render_seconds);
+        self.push("CPU, both ends", each.map(|each| format!("{each} per transaction")));
+        for (kind, count) in &summary.errors {
+            self.push(&format!("errors: {kind}"), Some(render_number(*count)));
+        }
+    }
+
+    fn render(&self, style: Style) -> String {
+        let width = self.lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (place, (name, value)) in self.lines.iter().enumerate() {
+            let value = if place == 0 { style.bold(value) } else { value.clone() };
+            text.push_str(&format!("{name:width$}   {value}\n"));
+        }
+        text
+    }
+}
+
+fn render_latency(latency: &Latency, from: Option<LatencyFrom>, style: Style) -> String {
+    let quantiles = [
+        ("p50", latency.p50),
+        ("p90", latency.p90),
+        ("p99", latency.p99),
+        ("p99.9", latency.p99_9),
+        ("p99.99", latency.p99_99),
+        ("p99.999", latency.p99_999),
+    ];
+    let name = match from {
+        Some(LatencyFrom::ClosedLoop) => "latency (closed loop)",
+        Some(LatencyFrom::OpenLoop) => "latency (open loop)",
+        None => "latency",
+    };
+    let mut head = vec![name, "min", "mean"];
+    let mut row = vec![
+        String::new(),
+        render_duration_ns(latency.min),
+        render_duration_ns(latency.mean.max(0.0) as u64),
+    ];
+    for (name, value) in quantiles {
+        if let Some(value) = value {
+            head.push(name);
+            row.push(render_duration_ns(value));
+        }
+    }
+    head.push("max");
+    row.push(render_duration_ns(latency.max));
+    let mut table = Table::with_head(&head);
+    table.push(row);
+    table.render(style)
+}
+
+fn render_seconds(seconds: f64) -> String {
+    render_duration_ns((seconds.max(0.0) * 1e9) as u64)
+}
+
+fn render_percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    match percent {
+        0.0 => "0 %".to_owned(),
+        ..0.001 => "<0.001 %".to_owned(),
+        ..1.0 => format!("{percent:.3} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+fn plural(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", render_number(number))
+}

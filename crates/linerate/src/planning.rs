@@ -1,0 +1,201 @@
+//! From what was typed to what it means: flags to plans, one for each size.
+
+use std::collections::BTreeMap;
+
+use linerate_engine::error::Error;
+use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
+use linerate_measure::{Direction, End, Kind, Plan, Rate, SocketOptions, Transport, Workload};
+
+use crate::args::{ConnectArgs, LoadArgs, OutputArgs, RrArgs, StreamArgs};
+use crate::host::HostPort;
+use crate::start_time::utc_now_ns;
+
+/// The plans of a `stream` command, one for each size, in the order of the sizes.
+///
+/// # Errors
+/// `Plan` where flags contradict each other or a number is outside its limits; `Host` where
+/// `--cpu numa:` names an interface that isn't there.
+pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
+    let direction = match (args.down, args.both) {
+        (true, _) => Direction::Down,
+        (_, true) => Direction::Both,
+        _ => Direction::Up,
+    };
+    let mut workload = Workload::stream(direction, transport_of(&args.load));
+    apply_load(&mut workload, &args.load);
+    workload.verify = args.verify;
+    if let Some(bytes) = args.bytes {
+        workload.end = End::Bytes { bytes };
+    }
+    workload.rate = match (args.rate, args.rate_per_flow) {
+        (Some(bps), _) => Some(Rate::AllFlows { bps }),
+        (None, Some(bps)) => Some(Rate::EachFlow { bps }),
+        (None, None) => None,
+    };
+    let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    for_each_size(&plan, &args.size, |kind, size| {
+        if let Kind::Stream { send_bytes, .. } = kind {
+            *send_bytes = size;
+        }
+    })
+}
+
+/// The plans of an `rr` command, one for each size, in the order of the sizes.
+///
+/// # Errors
+/// As [`plans_from_stream`].
+pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
+    let mut workload = Workload::rr(transport_of(&args.load));
+    apply_load(&mut workload, &args.load);
+    if let Kind::Rr { request_bytes, response_bytes, timeout_ns } = &mut workload.kind {
+        *request_bytes = args.request.unwrap_or(*request_bytes);
+        *response_bytes = args.response.unwrap_or(*response_bytes);
+        *timeout_ns = args.timeout.unwrap_or(*timeout_ns);
+    }
+    if args.timeout.is_some() && workload.transport != Transport::Udp {
+        return Err(contradiction("--timeout goes with --udp: TCP and TLS lose no responses"));
+    }
+    let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    for_each_size(&plan, &args.size, |kind, size| {
+        if let Kind::Rr { request_bytes, response_bytes, .. } = kind {
+            (*request_bytes, *response_bytes) = (size, size);
+        }
+    })
+}
+
+/// A plan of a workload against a host, as yet unchecked.
+///
+/// # Errors
+/// As [`plans_from_stream`].
+pub fn plan_from_args(
+    host: &HostPort,
+    connect: &ConnectArgs,
+    output: &OutputArgs,
+    workload: Workload,
+) -> Result<Plan, Error> {
+    Ok(Plan {
+        schema: Plan::SCHEMA.to_owned(),
+        host: host.host.clone(),
+        port: port_of(host, connect)?,
+        family: family_of(host, connect)?,
+        workload,
+        local: Local {
+            cpus: connect.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())?,
+            bind: connect.bind,
+            bind_device: connect.bind_device.clone(),
+        },
+        exclusive: connect.exclusive,
+        start_at_utc_ns: start_of(connect, utc_now_ns())?,
+        title: output.title.clone(),
+        tags: tags_of(output)?,
+    })
+}
+
+fn transport_of(load: &LoadArgs) -> Transport {
+    match (load.tls, load.udp) {
+        (true, _) => Transport::Tls,
+        (_, true) => Transport::Udp,
+        _ => Transport::Tcp,
+    }
+}
+
+fn apply_load(workload: &mut Workload, load: &LoadArgs) {
+    if let Some(duration_ns) = load.time {
+        workload.end = End::Time { duration_ns };
+    }
+    if let Some(count) = load.count {
+        workload.end = End::Count { count };
+    }
+    workload.omit_ns = load.omit;
+    workload.flows = load.flows;
+    workload.threads = load.threads;
+    workload.interval_ns = load.interval;
+    workload.busy_poll = load.busy_poll;
+    workload.socket = SocketOptions {
+        no_delay: load.no_delay,
+        congestion: load.congestion.clone(),
+        window_bytes: load.window,
+        mss_bytes: load.mss,
+        dscp: load.dscp,
+        no_offload: load.no_offload,
+    };
+}
+
+fn for_each_size(
+    plan: &Plan,
+    sizes: &[u32],
+    set: impl Fn(&mut Kind, u32),
+) -> Result<Vec<Plan>, Error> {
+    if sizes.len() > 1 && plan.start_at_utc_ns.is_some() {
+        return Err(contradiction(
+            "--start-at is one time, and every size is a run: give one --size",
+        ));
+    }
+    let mut plans = vec![plan.clone(); sizes.len().max(1)];
+    for (plan, size) in plans.iter_mut().zip(sizes) {
+        set(&mut plan.workload.kind, *size);
+    }
+    for plan in &plans {
+        plan.check().map_err(|error| Error::Plan(error.to_string()))?;
+    }
+    Ok(plans)
+}
+
+fn port_of(host: &HostPort, connect: &ConnectArgs) -> Result<u16, Error> {
+    match (host.port, connect.port) {
+        (Some(one), Some(other)) if one != other => Err(contradiction(&format!(
+            "two ports: {one} after the host and {other} after --port; give one"
+        ))),
+        (Some(port), _) | (None, Some(port)) => Ok(port),
+        (None, None) => Ok(DEFAULT_PORT),
+    }
+}
+
+fn family_of(host: &HostPort, connect: &ConnectArgs) -> Result<Option<Family>, Error> {
+    let asked = match (connect.ipv4, connect.ipv6) {
+        (true, _) => Some(Family::Ipv4),
+        (_, true) => Some(Family::Ipv6),
+        _ => None,
+    };
+    let bound = connect.bind.map(|bind| if bind.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 });
+    let clash = |one: Option<Family>, other: Option<Family>| matches!((one, other), (Some(one), Some(other)) if one != other);
+    if clash(asked, host.family()) {
+        return Err(contradiction(&format!(
+            "{} is an address of the other family: leave out -4 or -6, or give a name",
+            host.host
+        )));
+    }
+    if clash(bound, asked.or(host.family())) {
+        return Err(contradiction(
+            "--bind is an address of the other family than the one the server is reached by",
+        ));
+    }
+    Ok(asked.or(bound))
+}
+
+fn start_of(connect: &ConnectArgs, now_ns: i64) -> Result<Option<i64>, Error> {
+    match connect.start_at {
+        Some(start_ns) if start_ns <= now_ns => Err(contradiction(&format!(
+            "--start-at has passed: {} ago by this machine's clock",
+            linerate_measure::units::render_duration_ns(now_ns.abs_diff(start_ns))
+        ))),
+        start => Ok(start),
+    }
+}
+
+fn tags_of(output: &OutputArgs) -> Result<BTreeMap<String, String>, Error> {
+    let mut tags = BTreeMap::new();
+    for (key, value) in &output.tags {
+        if tags.insert(key.clone(), value.clone()).is_some() {
+            return Err(contradiction(&format!("--tag {key} is given twice: a key has one value")));
+        }
+    }
+    Ok(tags)
+}
+
+fn contradiction(text: &str) -> Error {
+    Error::Plan(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Each bad input has its sentence and its exit code, and prints no data.
+
+use super::run;
+
+fn refused(words: &str, exit_code: i32, sentence: &str) {
+    let ended = run(words);
+    assert_eq!(ended.exit_code, exit_code, "{words}: {}", ended.stderr);
+    assert!(ended.stderr.contains(sentence), "{words}: no {sentence:?} in: {}", ended.stderr);
+    assert_eq!(ended.stdout, "", "{words}");
+}
+
+#[test]
+fn contradictory_flags() {
+    for (words, one, other) in [
+        ("stream a --up --down", "--up", "--down"),
+        ("stream a --up --both", "--up", "--both"),
+        ("stream a --tcp --udp", "--tcp", "--udp"),
+        ("stream a --tls --udp", "--tls", "--udp"),
+        ("rr a --tcp --tls", "--tcp", "--tls"),
+        ("stream a --time 1s --bytes 1", "--time", "--bytes"),
+        ("stream a --bytes 1 --count 1", "--bytes", "--count"),
+        ("stream a --time 1s --count 1", "--time", "--count"),
+        ("stream a --json --csv", "--json", "--csv"),
+        ("rr a --json --ndjson", "--json", "--ndjson"),
+        ("stream a --rate 1M --rate-per-flow 1M", "--rate", "--rate-per-flow"),
+        ("stream a -4 -6", "-4", "-6"),
+        ("rr a --size 1 --request 1", "--size", "--request"),
+    ] {
+        let ended = run(words);
+        assert_eq!(ended.exit_code, 2, "{words}");
+        for flag in [one, other, "cannot be used with"] {
+            assert!(ended.stderr.contains(flag), "{words}: {}", ended.stderr);
+        }
+    }
+    refused("stream ::1 -4", 2, "the other family");
+    refused("stream a:1 --port 2", 2, "two ports: 1");
+    refused("rr a --timeout 1s", 2, "goes with --udp");
+    refused("rr a --verify", 2, "unexpected argument '--verify'");
+}
+
+#[test]
+fn numbers_that_make_no_sense() {
+    for (words, sentence) in [
+        ("stream a --flows 0", "number of flows 0 is out of range"),
+        ("stream a --flows -1", "negative"),
+        ("stream a --flows 1000001", "out of range"),
+        ("stream a --flows 5G", "too much"),
+        ("stream a --flows 99999999999999999999", "'--flows <N>'"),
+        ("stream a --threads 0", "threads 0 is out of range"),
+        ("stream a --size 0", "out of range"),
+        ("stream a --size -1", "negative"),
+        ("stream a --size 8G", "too much"),
+        ("stream a --size 1,x", "such as"),
+        ("stream a --size 1.5", "'--size <BYTES>'"),
+        ("stream a --time 0", "out of range"),
+        ("stream a --time -1s", "negative"),
+        ("stream a --time 10x", "such as 500ms, 10s"),
+        ("stream a --time 31536000000h", "'--time <TIME>'"),
+        ("stream a --bytes 0", "ask for"),
+        ("stream a --bytes 10X", "such as"),
+        ("stream a --count 0", "ask for"),
+        ("stream a --rate 0", "out of range"),
+        ("stream a --rate -5M", "negative"),
+        ("stream a --rate 10Gbyte", "such as"),
+        ("stream a --dscp 64", "0 to 63"),
+        ("stream a --dscp -1", "0 to 63"),
+        ("stream a --port 0", "1 to 65535"),
+        ("stream a --port 65536", "1 to 65535"),
+        ("stream a --cpu 0-", "no list of processors"),
+        ("stream a --bind nowhere", "no address"),
+        ("rr a --udp --timeout 0", "out of range"),
+        ("rr a --request 0", "out of range"),
+        ("serve --port 65536", "'--port <PORT>'"),
+        ("serve --max-tests 0", "would refuse every client"),
+        ("serve --max-rate 0", "lets nothing through"),
+        ("serve --max-time 0", "leaves no test"),
+        ("self --time 0", "out of range"),
+        ("self --time x", "such as"),
+    ] {
+        refused(words, 2, sentence);
+    }
+}
+
+#[test]
+fn hosts_that_are_none() {
+    refused("stream", 2, "<HOST>");
+    refused("stream http://example.net/", 2, "is a URL");
+    refused("stream example.net:0", 2, "no port");
+    refused("stream [::1", 2, "between brackets");
+    refused("stream 1:2:3", 2, "no IPv6 address");
+    refused("rr no-such-host.invalid --quiet", 3, "no-such-host.invalid");
+}
+
+#[test]
+fn marks_times_and_keys() {
+    refused("stream a --tag plain", 2, "give key=value");
+    refused("stream a --tag =x", 2, "give key=value");
+    refused("stream a --tag a=1 --tag a=2", 2, "given twice");
+    refused("stream a --start-at tomorrow", 2, "RFC 3339");
+    refused("stream a --start-at @1", 2, "has passed");
+    refused("stream a --start-at 2001-01-01T00:00:00Z", 2, "has passed");
+    refused("stream a --server-key abc", 2, "64 hexadecimal digits");
+    refused("stream a --key no-such-file", 1, "can't read the shared key no-such-file");
+    refused("serve --require-key no-such-file", 1, "can't read the shared key no-such-file");
+}
+
+#[test]
+fn ndjson_has_a_record_of_what_is_wrong() {
+    let ended = run("stream a --ndjson --flows 0");
+    assert_eq!(ended.exit_code, 2);
+    let record: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(record["record"], "error");
+    assert_eq!(record["version"], 1);
+    assert_eq!(record["exit_code"], 2);
+    assert!(record["message"].as_str().unwrap().contains("number of flows"));
+}

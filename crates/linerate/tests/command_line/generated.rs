@@ -1,0 +1,54 @@
+//! What is generated from the same source as the parser and the types.
+
+use super::{run, run_in};
+
+#[test]
+fn a_schema_for_each_document() {
+    let all: serde_json::Value = serde_json::from_str(&run("schema").stdout).unwrap();
+    for name in ["plan", "sample", "run"] {
+        let one: serde_json::Value =
+            serde_json::from_str(&run(&format!("schema {name}")).stdout).unwrap();
+        assert_eq!(one, all[name]);
+        assert!(one["properties"].is_object(), "{name}");
+    }
+    assert_eq!(run("schema bogus").exit_code, 2);
+}
+
+#[test]
+fn a_man_page_for_each_command() {
+    let home = tempfile::tempdir().unwrap();
+    let ended = run_in(home.path(), "man pages");
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    for name in ["linerate", "linerate-self", "linerate-serve", "linerate-stream", "linerate-rr"] {
+        let page = std::fs::read_to_string(home.path().join(format!("pages/{name}.1"))).unwrap();
+        assert!(page.contains(".TH"), "{name}");
+    }
+    assert_eq!(run_in(home.path(), "man /dev/null/pages").exit_code, 1);
+}
+
+#[test]
+fn completions_for_each_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = run(&format!("completions {shell}"));
+        assert!(ended.stdout.contains("busy-poll"), "{shell}");
+    }
+    assert_eq!(run("completions bogus").exit_code, 2);
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_the_steps() {
+    let ended = run("stream a --both --flows 2 --bytes 1000 --dry-run");
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["plan"]["workload"]["flows"], 2);
+    let flows = document["flows"].as_array().unwrap();
+    let directions: Vec<_> = flows.iter().map(|flow| &flow["direction"]).collect();
+    assert_eq!(directions, ["up", "up", "down", "down"]);
+    assert_eq!(flows[0]["client"][0]["step"], "send");
+    assert_eq!(flows[0]["server"][0]["step"], "receive");
+    assert_eq!(flows[3]["client"][0]["step"], "receive");
+
+    let several = run("stream a --size 1000,2000 --dry-run");
+    let documents: serde_json::Value = serde_json::from_str(&several.stdout).unwrap();
+    assert_eq!(documents.as_array().unwrap().len(), 2);
+}

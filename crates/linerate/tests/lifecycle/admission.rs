@@ -1,0 +1,109 @@
+//! Who may measure when, as a user meets it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::ends::{Client, Ended, Server, holds_within};
+
+/// The client is turned away with exit code 5 and a sentence that has these words.
+#[track_caller]
+fn assert_busy(ended: &Ended, words: &[&str]) {
+    let document = ended.document(5);
+    assert_eq!(document.outcome(), "failed");
+    for word in words {
+        assert!(document.message().contains(word), "no {word:?} in: {}", document.message());
+        assert!(ended.stderr.contains(word), "no {word:?} in: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn as_many_tests_as_the_server_allows() {
+    let server = Server::start("--max-tests 2");
+    let running = ["stream", "rr"].map(|load| server.start_client(&format!("{load} --time 2s")));
+    server.await_record("test_started");
+    server.await_record("test_started");
+    let began = Instant::now();
+    assert_busy(&server.measure("rr --count 1"), &["2 tests run", "--max-tests", "--exclusive"]);
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let refused = server.await_record("refused");
+    assert!(refused["why"].as_str().unwrap().contains("2 tests run"), "{refused}");
+    for client in running {
+        client.finish().document(0);
+    }
+    server.measure("rr --count 1").document(0);
+}
+
+#[test]
+fn what_is_beyond_the_servers_limits_is_refused() {
+    let server = Server::start("--max-rate 100M --max-time 2s");
+    for (words, sentence) in [
+        ("stream --time 1s", &["100 Mbit/s", "ask for a --rate"][..]),
+        ("stream --time 1s --rate 101M", &["101 Mbit/s", "100 Mbit/s", "lower --rate"]),
+        ("stream --time 1s --rate 51M --both", &["102 Mbit/s", "lower --rate"]),
+        ("stream --time 1s --rate-per-flow 51M --flows 2", &["102 Mbit/s"]),
+        ("stream --time 3s --rate 1M", &["3.00 s", "2.00 s", "--time"]),
+        ("stream --time 1500ms --omit 1s --rate 1M", &["2.50 s", "2.00 s", "--time"]),
+        ("rr --time 3s", &["3.00 s", "--time"]),
+    ] {
+        assert_busy(&server.measure(words), sentence);
+    }
+    server.measure("stream --time 300ms --rate 100M").document(0);
+    let other = server.start_client("stream --time 2s --rate 60M");
+    assert!(holds_within(Duration::from_secs(5), || {
+        server.records().iter().any(|record| {
+            record["record"] == "test_started" && record["workload"]["rate"]["bps"] == 60_000_000
+        })
+    }));
+    assert_busy(&server.measure("stream --time 1s --rate 50M"), &["60.0 Mbit/s of the"]);
+    server.measure("stream --time 200ms --rate 40M").document(0);
+    other.finish().document(0);
+}
+
+/// The places in the queue that a client has been told, in order.
+fn places(client: &Client) -> Vec<u64> {
+    let records = client.stdout_so_far();
+    let records = records.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records
+        .filter(|record| record["record"] == "queued")
+        .map(|r| r["place"].as_u64().unwrap())
+        .collect()
+}
+
+#[test]
+fn who_wants_to_be_alone_waits_for_it() {
+    let server = Server::start("");
+    let running = server.start_client("stream --rate 10M --time 3s");
+    server.await_record("test_started");
+    let key = &server.fingerprint;
+    let words = format!("rr --time 500ms --exclusive --ndjson --quiet --server-key {key}");
+    let first = server.start_client_of("127.0.0.1", &words);
+    assert!(holds_within(Duration::from_secs(2), || places(&first) == [1]));
+    let second = server.start_client_of("127.0.0.1", &words);
+    assert!(holds_within(Duration::from_secs(2), || places(&second) == [2]));
+    // Nobody who comes later overtakes them.
+    assert_busy(&server.measure("rr --count 1"), &["waits to measure alone"]);
+    running.finish().document(0);
+    assert!(holds_within(Duration::from_secs(5), || places(&second) == [2, 1]));
+    assert_busy(&server.measure("rr --count 1"), &["alone"]);
+    for client in [first, second] {
+        let ended = client.finish();
+        assert_eq!(ended.exit_code, Some(0), "{}", ended.stderr);
+        let last: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(last["record"], "finished");
+    }
+    server.measure("rr --count 1").document(0);
+}
+
+#[test]
+fn the_place_in_the_queue_is_shown_to_people_too() {
+    let server = Server::start("");
+    let running = server.start_client("stream --rate 10M --time 1s");
+    server.await_record("test_started");
+    let key = &server.fingerprint;
+    let words = format!("rr --count 5 --exclusive --server-key {key}");
+    let waiting = server.start_client_of("127.0.0.1", &words).finish();
+    assert_eq!(waiting.exit_code, Some(0), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("next in line"), "{}", waiting.stderr);
+    running.finish().document(0);
+}

@@ -1,0 +1,158 @@
+//! A client made by hand, that can stop at any point of a conversation.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_wire::native::frame::{FrameReader, TO_CLIENT_LIMIT_BYTES, encode_frame};
+use linerate_wire::native::opening::Opening;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use serde_json::{Value, json};
+
+/// A control conversation over TLS, as far as it was led.
+pub(crate) struct Conversation {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    frames: FrameReader,
+}
+
+impl Conversation {
+    /// Connects and agrees on TLS.
+    pub(crate) fn connect(port: u16) -> Self {
+        let mut socket = connect(port);
+        let mut session = tls_session(&[b"linerate"]);
+        while session.is_handshaking() {
+            session.complete_io(&mut socket).unwrap();
+        }
+        let frames = FrameReader::new(TO_CLIENT_LIMIT_BYTES);
+        Self { stream: StreamOwned::new(session, socket), frames }
+    }
+
+    /// Says the first word, and hears the server's.
+    pub(crate) fn greet(&mut self) {
+        self.say(&json!({ "kind": "hello", "versions": [1], "software": "by hand" }));
+        assert_eq!(self.hear()["kind"], "hello");
+    }
+
+    /// Asks for a test and is admitted; the token of its flows.
+    pub(crate) fn ask(&mut self, workload: &Value) -> [u8; 16] {
+        self.say(&json!({ "kind": "request", "plan": workload.to_string() }));
+        let answer = self.hear();
+        assert_eq!(answer["kind"], "admitted", "{answer}");
+        let token = answer["token"].as_str().unwrap();
+        let number = u128::from_str_radix(token, 16).unwrap();
+        number.to_be_bytes()
+    }
+
+    pub(crate) fn say(&mut self, message: &Value) {
+        let frame = encode_frame(message.to_string().as_bytes(), usize::MAX).unwrap();
+        self.stream.write_all(&frame).unwrap();
+        self.stream.flush().unwrap();
+    }
+
+    /// The server's next message.
+    #[track_caller]
+    pub(crate) fn hear(&mut self) -> Value {
+        loop {
+            if let Some(body) = self.frames.poll_frame().unwrap() {
+                return serde_json::from_slice(body).unwrap();
+            }
+            let mut bytes = [0; 4096];
+            let length = self.stream.read(&mut bytes).unwrap();
+            assert!(length > 0, "the server closed the conversation");
+            self.frames.handle_bytes(&bytes[..length]);
+        }
+    }
+
+    /// The socket under it.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+}
+
+/// A workload as it crosses the wire: a stream or requests, by the fields that differ.
+pub(crate) fn workload(kind: &Value, transport: &str, flows: u32) -> Value {
+    json!({
+        "kind": kind,
+        "transport": transport,
+        "end": { "by": "time", "duration_ns": 60_000_000_000_u64 },
+        "flows": flows,
+        "interval_ns": 1_000_000_000,
+    })
+}
+
+/// The kind of a workload that streams.
+pub(crate) fn stream(direction: &str) -> Value {
+    json!({ "name": "stream", "direction": direction, "send_bytes": 1400 })
+}
+
+/// A plain connection to the server, on which no read waits for ever.
+pub(crate) fn connect(port: u16) -> TcpStream {
+    let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket
+}
+
+/// A data connection that has said whose it is.
+pub(crate) fn connect_data(port: u16, flow: u32, token: [u8; 16]) -> TcpStream {
+    let mut socket = connect(port);
+    socket.write_all(&Opening { flow, token }.encode()).unwrap();
+    socket
+}
+
+/// A TLS session that takes any certificate.
+pub(crate) fn tls_session(protocols: &[&[u8]]) -> ClientConnection {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    let name = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
+    ClientConnection::new(Arc::new(config), name).unwrap()
+}
+
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("only TLS 1.3 is spoken".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,89 @@
+//! Many who want nothing, and one who doesn't listen, hold nobody up.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::conversation::{connect, tls_session};
+use crate::ends::Server;
+use crate::resources::{Held, assert_idle};
+
+/// Connections that want nothing.
+const CROWD: usize = 300;
+/// So much later at most may a test come to its end because of them.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// The least time of several that a small test takes.
+fn small_test(server: &Server) -> Duration {
+    let took = || {
+        let ended = server.measure("rr --count 3");
+        ended.document(0);
+        ended.took
+    };
+    (0..3).map(|_| took()).min().unwrap()
+}
+
+#[test]
+fn half_open_connections_delay_a_test_by_less_than_a_second() {
+    let server = Server::start("");
+    let idle = Held::by_idle(&server);
+    let alone = small_test(&server);
+    let running = server.start_client("stream --both --rate 20M --time 3s --interval 100ms");
+    let mut greeting = Vec::new();
+    tls_session(&[b"linerate"]).write_tls(&mut greeting).unwrap();
+    let began = Instant::now();
+    let crowd: Vec<_> = (0..CROWD)
+        .map(|number| {
+            let mut socket = connect(server.port);
+            // Some say nothing, some begin as a client does, some as a flow does.
+            let said: &[u8] = [&b""[..], &greeting[..40], b"LRD1\0\0"][number % 3];
+            socket.write_all(said).unwrap();
+            socket
+        })
+        .collect();
+    let in_the_crowd = small_test(&server);
+    assert!(in_the_crowd < alone + DELAY, "{in_the_crowd:?} where {alone:?} was enough before");
+    let document = running.finish().document(0);
+    assert!(document.figure("goodput_up_bps") > 15e6 && document.figure("goodput_down_bps") > 15e6);
+    // They are gone by themselves, though none of them has closed.
+    assert_idle(&server, idle, Duration::from_secs(6).saturating_sub(began.elapsed()) + DELAY);
+    drop(crowd);
+}
+
+#[test]
+fn more_than_the_server_keeps_push_each_other_out() {
+    let server = Server::start("");
+    let idle = Held::by_idle(&server);
+    let crowd: Vec<_> = (0..1_200).map(|_| connect(server.port)).collect();
+    let held = Held::by(server.pid());
+    assert!(held.descriptors < idle.descriptors + 700, "{held:?}");
+    server.measure("rr --count 3").document(0);
+    drop(crowd);
+    assert_idle(&server, idle, Duration::from_secs(5));
+}
+
+#[test]
+fn a_peer_that_stops_reading_holds_nobody_up() {
+    let server = Server::start("");
+    let idle = Held::by_idle(&server);
+    let alone = small_test(&server);
+    let stopped: Vec<_> =
+        ["stream --down", "stream --down --tls", "stream --down --udp --rate 50M"]
+            .iter()
+            .map(|load| {
+                server.start_client(&format!("{load} --time 30s --interval 10ms --flows 2"))
+            })
+            .inspect(|_| drop(server.await_record("test_started")))
+            .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    stopped.iter().for_each(|client| client.signal(Signal::STOP));
+    let beside_them = small_test(&server);
+    assert!(beside_them < alone + DELAY, "{beside_them:?} where {alone:?} was enough before");
+    std::thread::sleep(Duration::from_secs(5));
+    assert_idle(&server, idle, DELAY);
+    for client in stopped {
+        client.signal(Signal::CONT);
+        client.finish_within(Duration::from_secs(5)).document(1);
+    }
+}

@@ -1,0 +1,263 @@
+//! The program as server and as client, each a process with a home of its own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::document::Document;
+
+/// No client of these tests may take longer.
+pub(crate) const LONGEST: Duration = Duration::from_secs(60);
+
+/// `linerate serve` on a free port; ended when dropped.
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) port: u16,
+    pub(crate) fingerprint: String,
+    records: Mutex<Receiver<Value>>,
+    home: TempDir,
+}
+
+impl Server {
+    /// Starts it with these words, separated by blanks, behind `serve`.
+    pub(crate) fn start(words: &str) -> Self {
+        Self::start_in(TempDir::new().unwrap(), words)
+    }
+
+    /// Likewise, with this home.
+    pub(crate) fn start_in(home: TempDir, words: &str) -> Self {
+        let mut process = program(home.path())
+            .args(["serve", "--ndjson"])
+            .args(port_unless_named(words))
+            .args(words.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next().expect("a first record").unwrap();
+        let (sender, records) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _nobody_listens = sender.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        let record: Value = serde_json::from_str(&first).unwrap();
+        assert_eq!(record["record"], "listening", "{first}");
+        let port = record["address"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap();
+        let fingerprint = record["fingerprint"].as_str().unwrap().to_owned();
+        Self { process, port, fingerprint, records: Mutex::new(records), home }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The home of the server and of its clients.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Whether the process still runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
+    /// The next record of this kind; those before it are skipped.
+    #[track_caller]
+    pub(crate) fn await_record(&self, kind: &str) -> Value {
+        let deadline = Instant::now() + LONGEST;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let record = self.records.lock().unwrap().recv_timeout(left);
+            let record = record.unwrap_or_else(|error| panic!("no record `{kind}`: {error}"));
+            if record["record"] == kind {
+                return record;
+            }
+        }
+    }
+
+    /// The records that nobody has asked for yet.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        self.records.lock().unwrap().try_iter().collect()
+    }
+
+    /// Starts a client of this server over IPv4, `stream --time 1s` and the like, with its key
+    /// pinned and a JSON document for output.
+    pub(crate) fn start_client(&self, words: &str) -> Client {
+        self.start_client_at("127.0.0.1", words)
+    }
+
+    /// Likewise, at another address of the server's.
+    pub(crate) fn start_client_at(&self, host: &str, words: &str) -> Client {
+        let words = format!("{words} --json --quiet --server-key {}", self.fingerprint);
+        self.start_client_of(host, &words)
+    }
+
+    /// Likewise, without a key or a format that the words don't name.
+    pub(crate) fn start_client_of(&self, host: &str, words: &str) -> Client {
+        let (command, flags) = words.split_once(' ').unwrap_or((words, ""));
+        let words = format!("{command} {host} --port {} {flags}", self.port);
+        Client::start(self.home.path(), &words)
+    }
+
+    /// A client run to its end.
+    pub(crate) fn measure(&self, words: &str) -> Ended {
+        self.start_client(words).finish()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(&self.process, signal);
+    }
+
+    /// How the process ended, once it has.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.process.try_wait().unwrap()?.code()
+    }
+
+    /// Ends the process; its home is left.
+    pub(crate) fn stop(mut self) -> TempDir {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        std::mem::replace(&mut self.home, TempDir::new().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn port_unless_named(words: &str) -> &'static [&'static str] {
+    if words.split_whitespace().any(|word| word == "--port") { &[] } else { &["--port", "0"] }
+}
+
+/// The program in a home that the caller keeps, told nothing yet.
+pub(crate) fn program(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command
+        .current_dir(home)
+        .env_clear()
+        .env("HOME", home)
+        .env("XDG_CONFIG_HOME", home)
+        .env("XDG_STATE_HOME", home)
+        .stdin(Stdio::null());
+    command
+}
+
+/// A running client; ended when dropped.
+pub(crate) struct Client {
+    process: Child,
+    words: String,
+    stdout: tempfile::NamedTempFile,
+    stderr: tempfile::NamedTempFile,
+    started: Instant,
+}
+
+/// A client that has ended.
+pub(crate) struct Ended {
+    /// `None`: killed by a signal.
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+    words: String,
+}
+
+impl Client {
+    /// The program with these words, separated by blanks.
+    pub(crate) fn start(home: &Path, words: &str) -> Self {
+        let stdout = tempfile::NamedTempFile::new().unwrap();
+        let stderr = tempfile::NamedTempFile::new().unwrap();
+        let process = program(home)
+            .args(words.split_whitespace())
+            .stdout(File::create(stdout.path()).unwrap())
+            .stderr(File::create(stderr.path()).unwrap())
+            .spawn()
+            .unwrap();
+        Self { process, words: words.to_owned(), stdout, stderr, started: Instant::now() }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(&self.process, signal);
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn stdout_so_far(&self) -> String {
+        std::fs::read_to_string(self.stdout.path()).unwrap()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(self) -> Ended {
+        self.finish_within(LONGEST)
+    }
+
+    /// Waits so long, from now on, for its end.
+    #[track_caller]
+    pub(crate) fn finish_within(mut self, patience: Duration) -> Ended {
+        let deadline = Instant::now() + patience;
+        while self.is_running() {
+            if Instant::now() > deadline {
+                panic!("`{}` did not end within {patience:?}", self.words);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let took = self.started.elapsed();
+        Ended {
+            exit_code: self.process.wait().unwrap().code(),
+            stdout: self.stdout_so_far(),
+            stderr: std::fs::read_to_string(self.stderr.path()).unwrap(),
+            took,
+            words: self.words.clone(),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Ended {
+    /// Its document, which must be whole and say this exit code, with which it must have ended.
+    #[track_caller]
+    pub(crate) fn document(&self, exit_code: i32) -> Document {
+        let seen = format!("`{}`: {}\n{}", self.words, self.stderr, self.stdout);
+        assert_eq!(self.exit_code, Some(exit_code), "{seen}");
+        let document = Document::parse(&self.stdout);
+        assert_eq!(document.json()["status"]["exit_code"], exit_code, "{seen}");
+        document
+    }
+}
+
+fn send(process: &Child, signal: Signal) {
+    kill_process(Pid::from_child(process), signal).unwrap();
+}
+
+/// Waits until it holds, at most so long; says whether it did.
+pub(crate) fn holds_within(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    while !holds() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}

@@ -1,0 +1,133 @@
+//! Loads that end after bytes or counts: both ends count the same, and it is what was asked.
+
+use serde_json::Value;
+
+use crate::ends::Server;
+
+#[test]
+fn as_many_bytes_as_were_asked_for() {
+    let server = Server::start("");
+    std::thread::scope(|scope| {
+        for transport in ["--tcp", "--tls"] {
+            let server = &server;
+            scope.spawn(move || {
+                for (bytes, flags, ways) in [
+                    (1_u64, "--up", 1),
+                    (1, "--down", 1),
+                    (1_000, "--up --flows 7", 1),
+                    (3, "--both --flows 3 --threads 1", 2),
+                    (10_000_007, "--up --flows 3", 1),
+                    (10_000_007, "--down --flows 3 --threads 2", 1),
+                    (1_000_001, "--both --rate 400M", 2),
+                    (131_073, "--down --size 1000", 1),
+                ] {
+                    let words = format!("stream {transport} {flags} --bytes {bytes}");
+                    let document = server.measure(&words).document(0);
+                    let total = |place: &str| {
+                        document.sum_of_flows("client", place)
+                            + document.sum_of_flows("server", place)
+                    };
+                    assert_eq!(total("sent/bytes"), bytes * ways, "{words}");
+                    assert_eq!(total("received/bytes"), bytes * ways, "{words}");
+                    assert_eq!(document.count("received_bytes"), bytes * ways, "{words}");
+                    assert_eq!(document.count("sent_bytes"), bytes * ways, "{words}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn as_many_datagrams_as_the_bytes_need() {
+    let server = Server::start("");
+    for (words, datagrams, bytes) in [
+        ("--up --bytes 1 --size 100", 1_u64, 100_u64),
+        ("--down --bytes 100k --size 1000", 100, 100_000),
+        ("--up --bytes 100001 --size 1000 --no-offload", 101, 101_000),
+        ("--down --count 1000 --flows 3 --size 64", 1_000, 64_000),
+    ] {
+        let document = server.measure(&format!("stream --udp --rate 20M {words}")).document(0);
+        assert_eq!(document.count("datagrams/sent"), datagrams, "{words}");
+        assert_eq!(document.count("datagrams/received"), datagrams, "{words}");
+        assert_eq!(document.count("datagrams/lost"), 0, "{words}");
+        assert_eq!(document.count("received_bytes"), bytes, "{words}");
+    }
+}
+
+#[test]
+fn as_many_sends_and_transactions_as_were_asked_for() {
+    let server = Server::start("");
+    for (words, count) in [
+        ("--count 1", 1),
+        ("--count 1000", 1_000),
+        ("--count 1001 --flows 4", 1_001),
+        ("--count 100 --flows 100 --threads 2", 100),
+        ("--tls --count 77 --flows 3 --threads 1", 77),
+        ("--udp --count 500", 500),
+        ("--udp --count 501 --flows 3 --size 64", 501),
+    ] {
+        let document = server.measure(&format!("rr {words}")).document(0);
+        assert_eq!(document.count("transactions"), count, "{words}");
+        assert_eq!(document.count("latency_ns/count"), count, "{words}");
+        assert_eq!(document.sum_of_flows("client", "transactions"), count, "{words}");
+    }
+    for (words, count, bytes) in [
+        ("--count 10 --size 1000", 10, 10_000),
+        ("--down --count 101 --flows 4 --size 100", 101, 10_100),
+        ("--tls --count 20 --size 5000", 20, 100_000),
+    ] {
+        let document = server.measure(&format!("stream {words}")).document(0);
+        assert_eq!(document.count("received_bytes"), bytes, "{words}");
+        let sender = if words.contains("--down") { "server" } else { "client" };
+        assert_eq!(document.sum_of_flows(sender, "sent/calls"), count, "{words}");
+    }
+}
+
+#[test]
+fn a_hundred_flows_on_two_threads() {
+    let server = Server::start("");
+    for words in
+        ["stream --both", "stream --tls --down", "stream --udp --rate 50M", "rr", "rr --udp"]
+    {
+        let words = format!("{words} --flows 100 --threads 2 --time 500ms");
+        let document = server.measure(&words).document(0);
+        for role in ["client", "server"] {
+            let report = document.report(role);
+            let flows = report["flows"].as_array().unwrap();
+            assert_eq!(flows.len(), if words.contains("--both") { 200 } else { 100 }, "{words}");
+            assert!(flows.iter().all(|flow| flow["error"].is_null()), "{words}");
+            assert_eq!(report["host"]["ran_on_cpus"].as_array().unwrap().len(), 2, "{words}");
+        }
+        assert!((0.01..=1.0).contains(&document.figure("fairness")), "{words}");
+    }
+}
+
+#[test]
+fn a_run_for_each_size() {
+    let server = Server::start("");
+    for words in ["rr", "stream --tcp", "stream --tls --down"] {
+        let ended = server.measure(&format!("{words} --size 1,64,1448 --time 200ms"));
+        assert_eq!(ended.exit_code, Some(0), "{}", ended.stderr);
+        let runs: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+        let field = if words == "rr" { "request_bytes" } else { "send_bytes" };
+        let sizes = runs.iter().map(|run| run["plan"]["workload"]["kind"][field].as_u64().unwrap());
+        assert_eq!(sizes.collect::<Vec<_>>(), [1, 64, 1448], "{words}");
+    }
+}
+
+#[test]
+fn every_transport_works_over_ipv6() {
+    let server = Server::start("");
+    for host in ["::1", "[::1]"] {
+        for transport in ["--tcp", "--tls", "--udp"] {
+            let words = format!("stream {transport} --both --rate 10M --verify --time 200ms");
+            let document = server.start_client_at(host, &words).finish().document(0);
+            assert!(document.count("received_bytes") > 0);
+            let peer = document.report("client")["flows"][0]["socket"]["peer"].clone();
+            assert!(peer.as_str().unwrap().starts_with("[::1]:"), "{peer}");
+        }
+    }
+    let only_v6 = Server::start("--bind ::1");
+    only_v6.start_client_at("::1", "rr --udp --count 5").finish().document(0);
+    only_v6.start_client_at("127.0.0.1", "rr --count 5").finish().document(3);
+}

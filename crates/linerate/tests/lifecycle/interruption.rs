@@ -1,0 +1,96 @@
+//! Ctrl-C and SIGTERM at the client: what was measured until then is printed, and the exit code
+//! says that it isn't all.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::conversation::{Conversation, stream, workload};
+use crate::document::Document;
+use crate::ends::{Client, Server, holds_within};
+
+/// The end of a test that was interrupted is a matter of a few round trips; the rest is the machine
+/// being busy.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_load_that_is_interrupted_leaves_a_partial_result() {
+    let server = Server::start("");
+    std::thread::scope(|scope| {
+        for load in [
+            "stream --up --rate 100M",
+            "stream --down --tls --flows 3 --rate 100M",
+            "stream --both --udp --rate 20M",
+            "stream --rate 1k",
+            "rr --udp",
+            "rr",
+        ] {
+            for signal in [Signal::INT, Signal::TERM] {
+                let server = &server;
+                scope.spawn(move || {
+                    let client = server.start_client(&format!("{load} --time 60s --interval 50ms"));
+                    std::thread::sleep(Duration::from_millis(1500));
+                    client.signal(signal);
+                    assert_partial(&client.finish_within(PATIENCE).document(130), load);
+                });
+            }
+        }
+    });
+}
+
+#[track_caller]
+fn assert_partial(document: &Document, load: &str) {
+    assert_eq!(document.outcome(), "interrupted", "{load}: {}", document.message());
+    assert!(document.message().contains("part"), "{load}: {}", document.message());
+    assert!(!document.samples("client").is_empty(), "{load}");
+    assert!(!document.samples("server").is_empty(), "{load}");
+    document.report("client");
+    document.report("server");
+    let figure = if load.starts_with("rr") { "transactions_per_s" } else { "goodput_bps" };
+    assert!(document.figure(figure) > 0.0, "{load}");
+    assert!((0.05..30.0).contains(&document.figure("elapsed_s")), "{load}");
+}
+
+#[track_caller]
+fn assert_interrupted_before(client: Client) {
+    std::thread::sleep(Duration::from_millis(600));
+    client.signal(Signal::INT);
+    let document = client.finish_within(PATIENCE).document(130);
+    assert_eq!(document.outcome(), "interrupted");
+    assert!(document.message().contains("before the load began"), "{}", document.message());
+    assert!(document.samples("client").is_empty());
+}
+
+#[test]
+fn before_the_load_there_is_nothing_to_report() {
+    let server = Server::start("--max-tests 1");
+    let mut other = Conversation::connect(server.port);
+    other.greet();
+    other.ask(&workload(&stream("up"), "tcp", 1));
+    assert_interrupted_before(server.start_client("rr --exclusive"));
+
+    let server = Server::start("--max-tests 1");
+    assert_interrupted_before(server.start_client("stream --start-at 2100-01-01T00:00:00Z"));
+    // The one that was interrupted took its leave.
+    assert!(holds_within(PATIENCE, || server.measure("rr --count 1").exit_code == Some(0)));
+
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let home = TempDir::new().unwrap();
+    let host = silent.local_addr().unwrap();
+    assert_interrupted_before(Client::start(home.path(), &format!("rr {host} --json --quiet")));
+}
+
+#[test]
+fn the_second_ctrl_c_ends_the_program_at_once() {
+    let server = Server::start("");
+    let client = server.start_client("stream --rate 10M --time 60s");
+    server.await_record("test_started");
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal(Signal::STOP);
+    client.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(200));
+    client.signal(Signal::INT);
+    assert_eq!(client.finish_within(Duration::from_secs(2)).exit_code, Some(130));
+}

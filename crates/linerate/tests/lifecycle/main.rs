@@ -1,0 +1,31 @@
+//! Servers and clients as processes over real sockets: how they begin, how they end, whatever
+//! happens to the other one, and that the figures of one agree with those of the other.
+//!
+//! A stopped, killed or silent end is judged by what /proc says of the one that is left.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may stop at the first surprise and say what it saw"
+)]
+
+mod admission;
+mod breaking;
+mod conversation;
+mod crowd;
+mod datagram_door;
+mod document;
+mod ends;
+mod exact;
+mod interruption;
+mod keys;
+mod killing;
+mod output_file;
+mod pace;
+mod resources;
+mod strangers;
+mod timing;
+mod vanishing;
+mod verification;

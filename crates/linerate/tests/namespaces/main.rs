@@ -1,0 +1,32 @@
+//! Real packets between two network namespaces that a veth pair joins, with the limits and losses
+//! that the kernel's own tools put on it; the kernel's own counters are the judge.
+//!
+//! Needs root and the tools `ip`, `tc`, `nft` and `ss`. Where one is missing a test says so and
+//! passes, unless `CI` is set in the environment: then it fails.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may stop at the first surprise and say what it skipped"
+)]
+
+mod document;
+mod ends;
+mod host_figures;
+mod link;
+mod loss;
+mod network;
+mod rate;
+
+use network::Network;
+
+/// Runs a test in a network of its own, or says why it can't.
+fn in_network(test: impl FnOnce(&Network)) {
+    match Network::create() {
+        Ok(network) => test(&network),
+        Err(why) if std::env::var_os("CI").is_some() => panic!("can't be skipped here: {why}"),
+        Err(why) => eprintln!("SKIPPED: {why}"),
+    }
+}

@@ -1,0 +1,102 @@
+//! A link of known rate.
+
+use crate::document::assert_near;
+use crate::ends::Server;
+use crate::in_network;
+
+/// What the token bucket lets through, Ethernet header included.
+const LINK_BPS: f64 = 100e6;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: f64 = 14.0;
+
+/// Share of a full TCP segment that is payload: 1500 bytes less IP and TCP headers and the
+/// timestamp option (RFC 7323), over the same with the Ethernet header.
+fn tcp_share(ip_header: f64) -> f64 {
+    (1500.0 - ip_header - 20.0 - 12.0) / (1500.0 + ETHERNET)
+}
+
+#[test]
+fn tcp_goodput_is_the_link_rate_less_headers() {
+    in_network(|network| {
+        network.limit_rate("100mbit", "30ms");
+        let server = Server::start(network);
+        let run =
+            server.measure(&["stream", "--time", "4s", "--omit", "1s", "--congestion", "cubic"]);
+        run.assert_complete();
+        assert_near(
+            "goodput",
+            run.figure("/summary/goodput_bps"),
+            LINK_BPS * tcp_share(20.0),
+            0.02,
+        );
+    });
+}
+
+#[test]
+fn ipv6_tcp_goodput_is_the_link_rate_less_headers() {
+    in_network(|network| {
+        network.limit_rate("100mbit", "30ms");
+        let server = Server::start(network);
+        let flags = ["stream", "--time", "3s", "--omit", "1s", "--congestion", "cubic"];
+        let run = server.start_client_v6(&flags).finish().document;
+        run.assert_complete();
+        assert_near(
+            "goodput",
+            run.figure("/summary/goodput_bps"),
+            LINK_BPS * tcp_share(40.0),
+            0.02,
+        );
+        let local = &run.report("client")["flows"][0]["socket"]["local"];
+        assert!(local.as_str().is_some_and(|local| local.contains("fd77::1")), "{local}");
+    });
+}
+
+/// The sender is faster than the link: what arrives is the link's rate, the rest is lost, and the
+/// result says both.
+#[test]
+fn udp_goodput_is_the_link_rate_and_the_rest_is_lost() {
+    in_network(|network| {
+        network.limit_rate("100mbit", "30ms");
+        let server = Server::start(network);
+        let flags = ["stream", "--udp", "--size", "1400", "--rate", "150M", "--no-offload"];
+        let run = server.measure(&[&flags[..], &["--time", "3s"]].concat());
+        let share = 1400.0 / (1400.0 + 8.0 + 20.0 + ETHERNET);
+        assert_near("goodput", run.figure("/summary/goodput_bps"), LINK_BPS * share, 0.02);
+        let sent = run.count("/summary/datagrams/sent");
+        let received = run.count("/summary/datagrams/received");
+        let lost = run.count("/summary/datagrams/lost");
+        assert_eq!(lost, sent - received);
+        let refused = run.json()["summary"]["datagrams"]["refused"].as_u64().unwrap_or(0);
+        let missing = (lost + refused) as f64 / (sent + refused) as f64;
+        assert_near("share that did not arrive", missing, 1.0 - LINK_BPS * share / 150e6, 0.1);
+    });
+}
+
+#[test]
+fn a_paced_stream_keeps_its_rate_and_loses_nothing() {
+    in_network(|network| {
+        let server = Server::start(network);
+        let flags = ["stream", "--udp", "--size", "1200", "--rate", "40M", "--time", "2s"];
+        let run = server.measure(&flags);
+        run.assert_complete();
+        assert_near("goodput", run.figure("/summary/goodput_bps"), 40e6, 0.02);
+        assert_eq!(run.count("/summary/datagrams/lost"), 0);
+    });
+}
+
+#[test]
+fn every_transport_works_over_ipv6() {
+    in_network(|network| {
+        let server = Server::start(network);
+        for transport in ["--tcp", "--tls", "--udp"] {
+            for command in [&["stream", "--rate", "20M"][..], &["rr"][..]] {
+                let flags = [command, &[transport, "--time", "500ms"][..]].concat();
+                let run = server.start_client_v6(&flags).finish().document;
+                run.assert_complete();
+                let pointer = if command[0] == "rr" { "transactions" } else { "received_bytes" };
+                assert!(run.count(&format!("/summary/{pointer}")) > 0, "{flags:?}");
+            }
+        }
+    });
+}

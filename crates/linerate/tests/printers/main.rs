@@ -1,0 +1,198 @@
+//! Every printer against runs built by hand. `SNAPSHOTS=overwrite` writes the snapshots anew.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod fixture;
+
+use fixture::{events_of, rr_run, tcp_run, udp_run};
+use linerate::output::{
+    CsvPrinter, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style, TextPrinter,
+};
+use linerate_engine::event::Event;
+use linerate_measure::{Outcome, Run};
+use serde_json::Value;
+
+fn matches(text: &str, name: &str) {
+    let path = format!("tests/printers/snapshots/{name}");
+    let snapshot = snapbox::Data::read_from(path.as_ref(), Some(snapbox::data::DataFormat::Text));
+    snapbox::Assert::new()
+        .action_env("SNAPSHOTS")
+        .normalize_paths(false)
+        .eq(text.to_owned(), snapshot);
+}
+
+/// All that a printer makes of these runs and what happens in them.
+fn printed(printer: &mut dyn Printer, runs: &[Run]) -> String {
+    let mut text = String::new();
+    for run in runs {
+        for event in events_of(run) {
+            text.push_str(&printer.render_event(&event));
+        }
+        text.push_str(&printer.render_run(run, 0));
+    }
+    text.push_str(&printer.render_end());
+    text
+}
+
+fn text_printer(runs: usize, live: bool) -> TextPrinter {
+    TextPrinter::new(Style::Plain, runs, live, false)
+}
+
+#[test]
+fn text_of_a_tcp_stream() {
+    matches(&printed(&mut text_printer(1, true), &[tcp_run()]), "tcp.txt");
+}
+
+#[test]
+fn text_of_a_udp_stream() {
+    matches(&printed(&mut text_printer(1, true), &[udp_run()]), "udp.txt");
+}
+
+#[test]
+fn text_of_rr() {
+    matches(&printed(&mut text_printer(1, true), &[rr_run()]), "rr.txt");
+}
+
+#[test]
+fn text_without_live_lines_has_a_title() {
+    let text = printed(&mut text_printer(1, false), &[rr_run()]);
+    assert!(
+        text.starts_with("TCP rr with [::1]:5250, 1 flow, 1 B out, 1 B back, 2.00 s\n\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn text_of_several_sizes_is_one_table() {
+    let mut large = tcp_run();
+    if let linerate_measure::Kind::Stream { send_bytes, .. } = &mut large.plan.workload.kind {
+        *send_bytes = 65_536;
+    }
+    large.status.outcome = Outcome::Untrustworthy;
+    large.status.exit_code = 6;
+    large.status.message = Some("7 bytes were wrong".to_owned());
+    matches(&printed(&mut text_printer(2, false), &[tcp_run(), large]), "sizes.txt");
+}
+
+#[test]
+fn text_has_colours_only_when_asked() {
+    let coloured = printed(&mut TextPrinter::new(Style::Coloured, 1, true, false), &[tcp_run()]);
+    assert!(coloured.contains("\x1b[1m") && coloured.contains("\x1b[0m"));
+    assert!(!printed(&mut text_printer(1, true), &[tcp_run()]).contains('\x1b'));
+}
+
+#[test]
+fn a_failure_is_in_a_file_and_not_on_the_screen() {
+    let mut run = tcp_run();
+    run.samples.clear();
+    run.reports.clear();
+    run.summary = linerate_measure::Summary::default();
+    run.status.outcome = Outcome::Failed;
+    run.status.message = Some("can't reach the server".to_owned());
+    assert_eq!(text_printer(1, true).render_run(&run, 0), "");
+    let in_file = TextPrinter::new(Style::Plain, 1, false, true).render_run(&run, 0);
+    assert!(in_file.ends_with("failed: can't reach the server\n"), "{in_file}");
+}
+
+#[test]
+fn what_isnt_valid_says_why() {
+    let mut run = tcp_run();
+    run.status.outcome = Outcome::Untrustworthy;
+    run.status.message = Some("7 bytes were wrong".to_owned());
+    run.status.notes = vec!["the clock jumped".to_owned()];
+    let text = text_printer(1, false).render_run(&run, 0);
+    assert!(text.contains("note: the clock jumped\n"), "{text}");
+    assert!(text.ends_with("not to be trusted: 7 bytes were wrong\n"), "{text}");
+}
+
+#[test]
+fn json_is_the_document_itself() {
+    let run = tcp_run();
+    let text = printed(&mut JsonPrinter::new(1), std::slice::from_ref(&run));
+    assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+}
+
+#[test]
+fn json_of_several_sizes_is_an_array() {
+    let runs = [tcp_run(), tcp_run(), tcp_run()];
+    for made in 0..=3 {
+        let text = printed(&mut JsonPrinter::new(3), &runs[..made]);
+        assert_eq!(serde_json::from_str::<Vec<Run>>(&text).unwrap(), runs[..made]);
+    }
+}
+
+#[test]
+fn ndjson_has_a_line_for_each_event() {
+    let run = rr_run();
+    let text = printed(&mut NdjsonPrinter::default(), std::slice::from_ref(&run));
+    let records: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<_> = records.iter().map(|record| record["record"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["started", "sample", "sample", "sample", "sample", "finished"]);
+    for record in &records {
+        assert_eq!(record["version"], 1);
+        assert_eq!(record["run_id"], run.run_id);
+    }
+    assert_eq!(serde_json::from_value::<Run>(records[5]["run"].clone()).unwrap(), run);
+}
+
+#[test]
+fn ndjson_of_a_failure_is_an_error_with_the_run() {
+    let mut run = tcp_run();
+    run.status.outcome = Outcome::Failed;
+    run.status.exit_code = 5;
+    run.status.message = Some("no room".to_owned());
+    let record: Value =
+        serde_json::from_str(&NdjsonPrinter::default().render_run(&run, 0)).unwrap();
+    assert_eq!(record["record"], "error");
+    assert_eq!((&record["exit_code"], &record["message"]), (&5.into(), &"no room".into()));
+    assert_eq!(record["run"]["schema"], "linerate.run/1");
+}
+
+#[test]
+fn ndjson_of_a_server_begins_with_where_it_listens() {
+    let mut printer = NdjsonPrinter::default();
+    assert_eq!(
+        printer.render_event(&fixture::listening()),
+        "{\"record\":\"listening\",\"version\":1,\"address\":\"127.0.0.1:5250\",\"fingerprint\":\"ab\"}\n"
+    );
+}
+
+#[test]
+fn csv_has_rows_for_samples_and_summary() {
+    let text = printed(&mut CsvPrinter::default(), &[tcp_run(), rr_run()]);
+    let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert!(columns.iter().all(|count| *count == columns[0]), "{columns:?}");
+    matches(&text, "runs.csv");
+}
+
+#[test]
+fn the_table_of_self() {
+    let mut table = OwnMachineTable::new(Style::Plain);
+    let mut text = table.render_head();
+    for (name, run) in [("TCP up", tcp_run()), ("TCP rr", rr_run()), ("UDP stream", udp_run())] {
+        text.push_str(&table.render_row(name, &run));
+    }
+    text.push_str(&table.render_end(false));
+    matches(&text, "self.txt");
+}
+
+#[test]
+fn the_log_of_a_server() {
+    let run = tcp_run();
+    let started = Event::TestStarted {
+        run_id: run.run_id.clone(),
+        client: "[::1]:40000".parse().unwrap(),
+        workload: Box::new(run.plan.workload),
+    };
+    let mut log = ServerLog::new(false);
+    assert_eq!(
+        log.render_event(&fixture::listening()),
+        "listening on 127.0.0.1:5250, TCP and UDP\nkey fingerprint ab\n"
+    );
+    assert_eq!(
+        log.render_event(&started),
+        "0123456789abcdef0123456789abcdef  started  [::1]:40000  TCP stream, 1 flow\n"
+    );
+    assert_eq!(ServerLog::new(true).render_event(&started), "");
+}
