@@ -1,0 +1,5 @@
+//! What the fuzz targets do with their bytes, one function each. The crates' ordinary tests
+//! include these files too, to replay `seeds/` on a stable compiler.
+
+pub mod measure;
+pub mod wire;
