@@ -19,6 +19,7 @@ mod control;
 pub mod error;
 pub mod event;
 mod flow;
+mod latencies;
 mod load;
 mod pacing;
 mod pattern;
@@ -28,6 +29,7 @@ mod server;
 mod shard;
 mod socket;
 mod tally;
+mod timetable;
 mod transport;
 
 pub use client::run;

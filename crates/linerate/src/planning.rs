@@ -4,9 +4,15 @@ use std::collections::BTreeMap;
 
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
-use linerate_measure::{Direction, End, Kind, Plan, Rate, SocketOptions, Transport, Workload};
+use linerate_measure::{
+    Arrivals, Closing, Direction, End, Kind, Plan, Rate, Schedule, SocketOptions, Transport,
+    Variant, Workload,
+};
 
-use crate::args::{ConnectArgs, LoadArgs, OutputArgs, RrArgs, StreamArgs};
+use crate::args::{
+    ArrivalsName, ClosingName, ConnectArgs, ConnectRateArgs, LoadArgs, OutputArgs, RrArgs,
+    StreamArgs,
+};
 use crate::host::HostPort;
 use crate::start_time::utc_now_ns;
 
@@ -24,6 +30,8 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::stream(direction, transport_of(&args.load));
     apply_load(&mut workload, &args.load);
     workload.verify = args.verify;
+    workload.variant =
+        Variant { zero_copy: args.zero_copy, splice: args.splice, discard: args.discard };
     if let Some(bytes) = args.bytes {
         workload.end = End::Bytes { bytes };
     }
@@ -47,10 +55,14 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
 pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::rr(transport_of(&args.load));
     apply_load(&mut workload, &args.load);
-    if let Kind::Rr { request_bytes, response_bytes, timeout_ns } = &mut workload.kind {
+    if let Kind::Rr { request_bytes, response_bytes, timeout_ns, outstanding, schedule } =
+        &mut workload.kind
+    {
         *request_bytes = args.request.unwrap_or(*request_bytes);
         *response_bytes = args.response.unwrap_or(*response_bytes);
         *timeout_ns = args.timeout.unwrap_or(*timeout_ns);
+        *outstanding = args.outstanding;
+        *schedule = schedule_of(args.rate, args.arrivals);
     }
     if args.timeout.is_some() && workload.transport != Transport::Udp {
         return Err(contradiction("--timeout goes with --udp: TCP and TLS lose no responses"));
@@ -61,6 +73,30 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
             (*request_bytes, *response_bytes) = (size, size);
         }
     })
+}
+
+/// The plan of a `connect` command.
+///
+/// # Errors
+/// As [`plans_from_stream`].
+pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
+    let mut workload = Workload::connect(transport_of(&args.load));
+    apply_load(&mut workload, &args.load);
+    workload.kind = Kind::Connect {
+        request_bytes: args.request,
+        response_bytes: args.response,
+        timeout_ns: args.timeout,
+        close: match args.close {
+            ClosingName::Fin => Closing::Fin,
+            ClosingName::Rst => Closing::Rst,
+            ClosingName::Server => Closing::Server,
+        },
+        schedule: schedule_of(args.rate, args.arrivals),
+    };
+    let mut plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    plan.local.source_ports = args.source_ports;
+    plan.check().map_err(|error| Error::Plan(error.to_string()))?;
+    Ok(vec![plan])
 }
 
 /// A plan of a workload against a host, as yet unchecked.
@@ -83,12 +119,21 @@ pub fn plan_from_args(
             cpus: connect.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())?,
             bind: connect.bind,
             bind_device: connect.bind_device.clone(),
+            source_ports: None,
         },
         exclusive: connect.exclusive,
         start_at_utc_ns: start_of(connect, utc_now_ns())?,
         title: output.title.clone(),
         tags: tags_of(output)?,
     })
+}
+
+fn schedule_of(per_s: Option<f64>, arrivals: Option<ArrivalsName>) -> Option<Schedule> {
+    let arrivals = match arrivals {
+        Some(ArrivalsName::Poisson) => Arrivals::Poisson,
+        Some(ArrivalsName::Even) | None => Arrivals::Even,
+    };
+    per_s.map(|per_s| Schedule { per_s, arrivals })
 }
 
 fn transport_of(load: &LoadArgs) -> Transport {

@@ -32,7 +32,10 @@ pub mod schema;
 pub mod summary;
 pub mod units;
 
-pub use plan::{Direction, End, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Workload};
+pub use plan::{
+    Arrivals, Closing, Direction, End, Kind, Plan, PlanError, Rate, Schedule, SocketOptions,
+    Transport, Variant, Workload,
+};
 pub use report::{EndReport, FlowReport};
 pub use run::{Environment, Outcome, Run, Status};
 pub use sample::{Role, Sample};

@@ -69,6 +69,9 @@ pub struct Local {
     /// The local address of every connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind: Option<std::net::IpAddr>,
+    /// The local ports that `connect` walks through, first and last; absent: the kernel's choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_ports: Option<(u16, u16)>,
     /// The network device of every connection (SO_BINDTODEVICE).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind_device: Option<String>,
@@ -91,9 +94,12 @@ pub struct Workload {
     /// Threads that carry the flows at each end; absent: one per flow, at most one per processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// The rate to keep to; absent: as fast as it goes.
+    /// The rate that a stream keeps to; absent: as fast as it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// How a stream's bytes are moved, where not by plain copies.
+    #[serde(default)]
+    pub variant: Variant,
     /// Length of a sample.
     pub interval_ns: u64,
     /// Send a pattern that depends on the position in the stream and check every received byte.
@@ -118,7 +124,7 @@ pub enum Kind {
         /// Bytes of one send call, or of one datagram's payload.
         send_bytes: u32,
     },
-    /// One request out, one response back, then the next (closed loop).
+    /// Requests out, responses back, over connections that stay.
     Rr {
         /// Bytes of a request.
         request_bytes: u32,
@@ -126,7 +132,64 @@ pub enum Kind {
         response_bytes: u32,
         /// How long a datagram's response is waited for before the transaction counts as lost.
         timeout_ns: u64,
+        /// Requests that may be on their way at once in each flow; absent: 1, or where requests
+        /// keep to a schedule [`limits::OUTSTANDING`]'s most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outstanding: Option<u32>,
+        /// When requests are to be sent; absent: each as soon as a response has come (closed loop).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schedule: Option<Schedule>,
     },
+    /// Connect, one request out, one response back, close; again. Each flow does one at a time.
+    Connect {
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+        /// How long a connection may take from its first packet to its close before it counts as
+        /// timed out.
+        timeout_ns: u64,
+        /// Who closes, and how.
+        close: Closing,
+        /// When connections are to be begun; absent: each as soon as the last one is closed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schedule: Option<Schedule>,
+    },
+}
+
+/// When requests or connections are to begin, whatever the answers do (open loop).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Schedule {
+    /// How many per second, all flows together.
+    pub per_s: f64,
+    /// How they follow each other.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+}
+
+/// How requests follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// At equal distances.
+    #[default]
+    Even,
+    /// At distances with an exponential distribution: a Poisson process, as many independent users
+    /// make it.
+    Poisson,
+}
+
+/// Who closes a connection, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Closing {
+    /// The client, in order (FIN): its port waits in TIME-WAIT (RFC 9293, section 3.6).
+    #[default]
+    Fin,
+    /// The client, at once (RST): no port waits.
+    Rst,
+    /// The server, in order: its side waits in TIME-WAIT.
+    Server,
 }
 
 /// Which way the bytes of a stream go.
@@ -188,6 +251,20 @@ pub enum Rate {
         /// Bits of payload per second.
         bps: u64,
     },
+}
+
+/// How a stream's bytes are moved. What isn't a plain copy does less work than an application
+/// that makes or reads its bytes, so that its figures don't compare with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Variant {
+    /// The sender's pages are lent to the kernel instead of copied (MSG_ZEROCOPY).
+    pub zero_copy: bool,
+    /// The sender's bytes come from the page cache (sendfile), the receiver's go nowhere (splice
+    /// into /dev/null): no byte passes through the program.
+    pub splice: bool,
+    /// The receiver lets the kernel drop the bytes unread (MSG_TRUNC, tcp(7)).
+    pub discard: bool,
 }
 
 /// Options for the sockets of both ends; absent: as the kernel has it.

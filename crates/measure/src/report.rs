@@ -24,8 +24,18 @@ pub struct EndReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_cpu: Vec<MachineCpu>,
     /// The latency of every transaction: an HDR histogram in nanoseconds (V2 format, base64).
+    /// In a closed loop it counts from the real send, by a schedule from the intended one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_hdr: Option<String>,
+    /// By a schedule: the same from the real send, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_hdr: Option<String>,
+    /// connect: from the first packet of a connection until it stood, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub establishment_hdr: Option<String>,
+    /// connect: from the first packet of a connection to the first byte of its response, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte_hdr: Option<String>,
     /// Failures under load, counted by kind: `reset`, `refused`, `timed_out`, ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
@@ -58,6 +68,9 @@ pub struct FlowReport {
     /// Transactions given up because no response came in time (UDP rr, client).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions_lost: Option<u64>,
+    /// Transactions that were due by the schedule and never begun (client).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions_unsent: Option<u64>,
     /// Datagrams (UDP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramCounts>,

@@ -54,12 +54,24 @@ pub struct Summary {
     /// Transactions whose response never came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions_lost: Option<u64>,
+    /// Transactions that were due by the schedule and never begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions_unsent: Option<u64>,
     /// Connections opened, used and closed per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections_per_s: Option<f64>,
     /// The latency of a transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
+    /// By a schedule: the latency from the real send, as a closed loop would count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_ns: Option<Latency>,
+    /// connect: from the first packet of a connection until it stood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub establishment_ns: Option<Latency>,
+    /// connect: from the first packet of a connection to the first byte of its response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_ns: Option<Latency>,
     /// Whether latency counts from the real send (`closed_loop`) or from the intended one
     /// (`open_loop`).
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,10 @@ pub enum Step {
     Answer(Exchange),
     /// Close the connection.
     Close(Close),
+    /// Connect, exchange one request for one response, close; again.
+    Connect(Connection),
+    /// Serve whoever does so, until the load ends.
+    Accept(Connection),
 }
 
 /// Bulk bytes in one direction.
@@ -45,6 +49,9 @@ pub struct Exchange {
     pub response_bytes: u32,
     /// Requests that may be on their way at once.
     pub outstanding: u32,
+    /// When requests are to be sent; absent: each as soon as there is room for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// How long a response is waited for before the transaction counts as lost; absent: for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ns: Option<u64>,
@@ -52,6 +59,60 @@ pub struct Exchange {
     pub content: Content,
     /// How the bytes are framed.
     pub framing: Framing,
+}
+
+/// Connections that come and go, one at a time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Connection {
+    /// When it ends.
+    pub end: StepEnd,
+    /// Bytes of the request.
+    pub request_bytes: u32,
+    /// Bytes of the response.
+    pub response_bytes: u32,
+    /// How long a connection may take.
+    pub timeout_ns: u64,
+    /// Who closes, and how.
+    pub close: Closing,
+    /// When connections are to be begun; absent: each as soon as the last one is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+}
+
+/// Who closes a connection that comes and goes, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    /// The client, in order.
+    Fin,
+    /// The client, by a reset.
+    Rst,
+    /// The server, in order.
+    Server,
+}
+
+/// When requests are due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Schedule {
+    /// How many per second.
+    pub per_s: f64,
+    /// How they follow each other.
+    pub arrivals: Arrivals,
+    /// The first, since the load's beginning.
+    pub first_ns: u64,
+}
+
+/// How requests follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "process")]
+pub enum Arrivals {
+    /// At equal distances.
+    Even,
+    /// At distances with an exponential distribution.
+    Poisson {
+        /// Where the random numbers begin: the same ones in every run.
+        seed: u64,
+    },
 }
 
 /// When a step ends.

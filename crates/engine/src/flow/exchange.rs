@@ -104,29 +104,38 @@ impl Asker {
         self.started_ns = now_ns;
         self.left -= 1;
         if !self.warm_up {
-            local.latency.record_ns(latency_ns);
+            local.latencies.total.record_ns(latency_ns);
         }
         tally.record_transaction(latency_ns, self.warm_up);
     }
 }
 
-/// Receives a request, sends its response, and again until the peer has finished.
+/// Receives requests, sends their responses, and again until the peer has finished.
+///
+/// Requests that came together are answered together. While a response can't be sent nothing more
+/// is received: a peer that doesn't read is not served.
 pub(crate) struct Answerer {
     request_bytes: usize,
     response_bytes: usize,
-    unreceived: usize,
-    unsent: usize,
+    /// Whether the peer sends a request only when it has the last response.
+    one_by_one: bool,
+    /// Bytes of a request that hasn't come whole.
+    received_bytes: usize,
+    unsent_bytes: usize,
+    /// Whether the last receive took all there was.
+    drained: bool,
     started: bool,
 }
 
 impl Answerer {
     pub(crate) fn new(step: &Exchange) -> Self {
-        let request_bytes = step.request_bytes as usize;
         Self {
-            request_bytes,
+            request_bytes: step.request_bytes as usize,
             response_bytes: step.response_bytes as usize,
-            unreceived: request_bytes,
-            unsent: 0,
+            one_by_one: step.outstanding == 1,
+            received_bytes: 0,
+            unsent_bytes: 0,
+            drained: false,
             started: false,
         }
     }
@@ -138,26 +147,23 @@ impl Answerer {
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
-            if self.unsent > 0 {
-                let sent = stream.send(local.pattern.slice(0, self.unsent))?;
+            if self.unsent_bytes > 0 {
+                let length = self.unsent_bytes.min(local.receive_buffer.len());
+                let sent = stream.send(local.pattern.slice(0, length))?;
                 tally.record_sent(sent);
-                self.unsent -= sent;
-                if self.unsent == 0 {
-                    self.unreceived = self.request_bytes;
-                    tally.transactions.add(1);
-                    // The next request can't be here before the peer has this response.
+                self.unsent_bytes -= sent;
+                if self.unsent_bytes == 0 && self.drained {
                     return Ok(Stage::Goes(Turn::READY));
                 }
                 continue;
             }
-            let most = self.unreceived.min(local.receive_buffer.len());
-            let length = match stream.receive(&mut local.receive_buffer[..most]) {
+            let length = match stream.receive(&mut local.receive_buffer) {
                 Err(error) if local.spins_alone && error.kind() == io::ErrorKind::WouldBlock => {
                     continue;
                 }
                 received => received?,
             };
-            if length == 0 && self.unreceived < self.request_bytes {
+            if length == 0 && self.received_bytes > 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if length == 0 || local.phase() >= Phase::Drained {
@@ -169,11 +175,28 @@ impl Answerer {
                 tally.first_ns.set(monotonic_ns());
             }
             tally.record_received(length);
-            self.unreceived -= length;
-            if self.unreceived == 0 {
-                self.unsent = self.response_bytes;
-            }
+            self.record_requests(length, tally);
+            self.drained = self.has_drained::<S>(length, local);
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    #[inline]
+    fn record_requests(&mut self, length: usize, tally: &Tally) {
+        self.received_bytes += length;
+        if self.received_bytes >= self.request_bytes {
+            let requests = self.received_bytes / self.request_bytes;
+            self.received_bytes -= requests * self.request_bytes;
+            self.unsent_bytes = requests * self.response_bytes;
+            tally.transactions.add(requests as u64);
+        }
+    }
+
+    /// Whether nothing more can be in the socket. A peer that awaits this response has sent nothing
+    /// yet, and asking would be a call for nothing.
+    #[inline]
+    fn has_drained<S: ByteStream>(&self, length: usize, local: &Local) -> bool {
+        (S::SHORT_MEANS_EMPTY && length < local.receive_buffer.len())
+            || (self.one_by_one && self.unsent_bytes > 0)
     }
 }

@@ -6,6 +6,7 @@
 
 mod datagram;
 mod exchange;
+mod pipeline;
 mod stream;
 mod transfer;
 
@@ -13,11 +14,11 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_measure::histogram::Histogram;
 use linerate_measure::report::Verification;
 use linerate_measure::sample::{CpuSeconds, TcpStatus};
 use socket2::Socket;
 
+use crate::latencies::Latencies;
 use crate::load::Bell;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
@@ -70,7 +71,7 @@ pub(crate) trait Drive: Send {
 pub(crate) struct Local {
     pub(crate) receive_buffer: Vec<u8>,
     pub(crate) pattern: Arc<Pattern>,
-    pub(crate) latency: Histogram,
+    pub(crate) latencies: Latencies,
     /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
     pub(crate) spins_alone: bool,
     phase: Arc<SharedPhase>,
@@ -82,13 +83,14 @@ impl Local {
     pub(crate) fn new(
         receive_bytes: usize,
         pattern: Arc<Pattern>,
+        latencies: Latencies,
         phase: Arc<SharedPhase>,
         spins_alone: bool,
     ) -> Self {
         Self {
             receive_buffer: vec![0; receive_bytes],
             pattern,
-            latency: Histogram::new(),
+            latencies,
             spins_alone,
             phase,
             measuring: false,
@@ -182,6 +184,10 @@ pub(crate) struct Ending {
     pub(crate) base: Option<Base>,
     pub(crate) verification: Option<Verification>,
     pub(crate) datagrams: DatagramEnding,
+    /// Transactions that were due by the schedule and never begun.
+    pub(crate) transactions_unsent: Option<u64>,
+    /// Failures by kind that the flow outlived.
+    pub(crate) errors: std::collections::BTreeMap<&'static str, u64>,
 }
 
 /// What a flow had done when its measured part began, and when that was.
@@ -202,8 +208,6 @@ pub(crate) struct DatagramEnding {
     pub(crate) transactions_lost: Option<u64>,
     pub(crate) gso: Option<bool>,
     pub(crate) gro: Option<bool>,
-    /// Soft failures by kind: the flow went on.
-    pub(crate) errors: std::collections::BTreeMap<&'static str, u64>,
 }
 
 /// Why a flow ended early.

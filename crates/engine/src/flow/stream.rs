@@ -9,6 +9,7 @@ use linerate_measure::report::Verification;
 use linerate_wire::step::{Close, Step};
 
 use super::exchange::{Answerer, Asker};
+use super::pipeline::Pipeline;
 use super::transfer::{Receiver, Sender};
 use super::{Base, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
@@ -32,6 +33,7 @@ enum Doing {
     Sending(Sender),
     Receiving(Receiver),
     Asking(Asker),
+    Pipelining(Pipeline),
     Answering(Answerer),
     /// Says that nothing more will be sent.
     Finishing,
@@ -50,11 +52,15 @@ impl<S: ByteStream> StreamFlow<S> {
         self.doing = match self.steps.pop_front() {
             Some(Step::Send(transfer)) => Doing::Sending(Sender::new(&transfer)),
             Some(Step::Receive(transfer)) => Doing::Receiving(Receiver::new(&transfer)),
+            Some(Step::Exchange(exchange)) if Pipeline::serves(&exchange) => {
+                Doing::Pipelining(Pipeline::new(&exchange))
+            }
             Some(Step::Exchange(exchange)) => Doing::Asking(Asker::new(&exchange)),
             Some(Step::Answer(exchange)) => Doing::Answering(Answerer::new(&exchange)),
             Some(Step::Close(Close::Graceful)) => Doing::Finishing,
             Some(Step::Close(Close::AfterPeer)) => Doing::Awaiting,
-            None => Doing::Nothing,
+            // Connections that come and go are no flow's: shards have a loop for them.
+            Some(Step::Connect(_) | Step::Accept(_)) | None => Doing::Nothing,
         };
     }
 
@@ -69,6 +75,7 @@ impl<S: ByteStream> StreamFlow<S> {
             Doing::Sending(sender) => sender.turn(stream, tally, local),
             Doing::Receiving(receiver) => receiver.turn(stream, tally, local),
             Doing::Asking(asker) => asker.turn(stream, tally, local),
+            Doing::Pipelining(pipeline) => pipeline.turn(stream, tally, local),
             Doing::Answering(answerer) => answerer.turn(stream, tally, local),
             Doing::Finishing => stream.finish_sending().map(|()| Stage::Over),
             Doing::Awaiting => await_peer(stream, local),
@@ -92,8 +99,16 @@ impl<S: ByteStream> StreamFlow<S> {
         }
     }
 
-    fn end(&mut self, error: Option<FlowError>) -> Turn {
+    /// Keeps what the step that ends has found out.
+    fn collect(&mut self) {
         self.ending.verification = self.verification();
+        if let Doing::Pipelining(pipeline) = &self.doing {
+            self.ending.transactions_unsent = pipeline.never_sent();
+        }
+    }
+
+    fn end(&mut self, error: Option<FlowError>) -> Turn {
+        self.collect();
         let mut ending = std::mem::take(&mut self.ending);
         ending.error = error;
         ending.tcp = tcp_status(self.shared.socket.as_fd());
@@ -121,7 +136,7 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
                     return self.end(Some(aborted()));
                 }
                 Ok(Stage::Over) => {
-                    self.ending.verification = self.verification();
+                    self.collect();
                     self.begin_next_step();
                 }
                 Err(error) => match error.kind() {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_measure::histogram::Histogram;
 use linerate_measure::report::{EndReport, FlowReport, Verification};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, Traffic};
 
@@ -12,6 +11,7 @@ use super::Load;
 use super::meter::Meter;
 use crate::clock::MILLISECOND_NS;
 use crate::flow::{Base, Ending, FlowShared};
+use crate::latencies::{Latencies, render_histogram};
 use crate::shard::ShardEnd;
 use crate::socket::{granted, socket_drops};
 use crate::tally::Counts;
@@ -39,7 +39,8 @@ pub(super) fn report(
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
     }
     let mut host = meter.host.clone();
-    let (latency, cpu) = merge(ends, &mut host.ran_on_cpus, &mut notes);
+    let (latencies, cpu) =
+        merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
     let from_ns = flows.iter().filter_map(|flow| flow.from_ns).min().unwrap_or(0);
     let to_ns = flows.iter().filter_map(|flow| flow.to_ns).max().unwrap_or(from_ns);
     EndReport {
@@ -49,7 +50,10 @@ pub(super) fn report(
         elapsed_ns: to_ns.saturating_sub(from_ns),
         cpu,
         machine_cpu,
-        latency_hdr: (!latency.is_empty()).then(|| latency.to_base64()),
+        latency_hdr: render_histogram(&latencies.total),
+        service_hdr: latencies.service.as_ref().and_then(render_histogram),
+        establishment_hdr: latencies.establishment.as_ref().and_then(render_histogram),
+        first_byte_hdr: latencies.first_byte.as_ref().and_then(render_histogram),
         errors,
         notes,
     }
@@ -59,29 +63,30 @@ fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {
     if let Some(error) = &ending.error {
         *errors.entry(error.kind.to_owned()).or_insert(0) += 1;
     }
-    for (kind, count) in &ending.datagrams.errors {
+    for (kind, count) in &ending.errors {
         *errors.entry((*kind).to_owned()).or_insert(0) += count;
     }
 }
 
 fn merge(
+    mut latencies: Latencies,
     ends: Vec<Option<ShardEnd>>,
     ran_on_cpus: &mut Vec<u32>,
     notes: &mut Vec<String>,
-) -> (Histogram, CpuSeconds) {
-    let (mut latency, mut cpu) = (Histogram::new(), CpuSeconds::default());
+) -> (Latencies, CpuSeconds) {
+    let mut cpu = CpuSeconds::default();
     for end in ends {
         let Some(end) = end else {
             notes.push("a thread of the load failed; its figures are missing".to_owned());
             continue;
         };
-        latency.merge(&end.latency);
+        latencies.merge(&end.latencies);
         cpu.user_s += end.cpu.user_s;
         cpu.system_s += end.cpu.system_s;
         ran_on_cpus.push(end.on_cpu);
         notes.extend(end.pinning_error);
     }
-    (latency, cpu)
+    (latencies, cpu)
 }
 
 fn flow_report(
@@ -121,6 +126,7 @@ fn flow_report(
     if load.asks() {
         report.transactions = Some(flow.tally.measured_transactions.value());
         report.transactions_lost = ending.datagrams.transactions_lost;
+        report.transactions_unsent = ending.transactions_unsent;
     }
     let drops_before = meter.base_drops.get(index).copied().unwrap_or(0);
     let drops = socket_drops(flow.socket.as_fd()).map(|drops| drops.saturating_sub(drops_before));

@@ -22,6 +22,7 @@ use socket2::Socket;
 use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
 use crate::flow::{DatagramFlow, DatagramSettings, Drive, FlowShared, StreamFlow};
+use crate::latencies::Latencies;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::host_facts;
@@ -79,19 +80,22 @@ impl Load {
         } else {
             Pattern::beginning(longest)
         });
+        // A flow that waits for its socket and a time at once can't be in a blocking call.
+        let overlaps = workload.outstanding() > 1 || workload.schedule().is_some();
         let mut shards = Vec::new();
         for index in 0..threads as usize {
             let flows = (total - index).div_ceil(threads as usize);
             shards.push(Shard::spawn(ShardPlan {
                 shape: match flows {
                     _ if workload.busy_poll => Shape::Spinning,
-                    1 => Shape::Alone,
+                    1 if !overlaps => Shape::Alone,
                     _ => Shape::Polled,
                 },
                 flows,
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
                 pattern: Arc::clone(&pattern),
+                latencies: Latencies::new(workload),
                 phase: Arc::clone(&phase),
             })?);
         }
@@ -254,14 +258,14 @@ impl Load {
 
     /// Whether this end sends requests.
     fn asks(&self) -> bool {
-        self.role == Role::Client && matches!(self.workload.kind, Kind::Rr { .. })
+        self.role == Role::Client && self.workload.has_transactions()
     }
 
     /// Bytes of a datagram of a stream.
     fn unit_bytes(&self) -> u64 {
         match self.workload.kind {
             Kind::Stream { send_bytes, .. } => u64::from(send_bytes),
-            Kind::Rr { .. } => 0,
+            Kind::Rr { .. } | Kind::Connect { .. } => 0,
         }
     }
 
@@ -338,7 +342,8 @@ impl Drop for Load {
 fn buffer_sizes(workload: &Workload) -> (usize, usize) {
     let largest = match workload.kind {
         Kind::Stream { send_bytes, .. } => send_bytes,
-        Kind::Rr { request_bytes, response_bytes, .. } => request_bytes.max(response_bytes),
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => request_bytes.max(response_bytes),
     } as usize;
     let receive_bytes = largest.clamp(RECEIVE_BYTES, MOST_RECEIVE_BYTES);
     (receive_bytes, largest.max(receive_bytes))

@@ -1,7 +1,8 @@
 //! From a workload to what its flows do.
 
-use linerate_measure::{Direction, End, Kind, Transport, Workload};
-use linerate_wire::native::load::{FlowSteps, Load, LoadEnd, LoadKind, steps};
+use linerate_measure::{Arrivals, Closing, Direction, End, Kind, Schedule, Transport, Workload};
+use linerate_wire::native::load::{FlowSteps, Load, LoadEnd, LoadKind, LoadSchedule, steps};
+use linerate_wire::step;
 
 /// The steps of one flow of a workload, at both ends.
 pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
@@ -18,7 +19,11 @@ pub(crate) fn flow_tag(token: &[u8; 16], flow: u32) -> u32 {
 /// Whether small sends leave at once: what is asked of a stream, and always so for requests and
 /// responses, of which a last part would otherwise wait for an acknowledgement.
 pub(crate) fn no_delay(workload: &Workload) -> bool {
-    workload.socket.no_delay || matches!(workload.kind, Kind::Rr { .. })
+    workload.socket.no_delay || workload.has_transactions()
+}
+
+fn load_schedule(schedule: Schedule) -> LoadSchedule {
+    LoadSchedule { per_s: schedule.per_s, poisson: schedule.arrivals == Arrivals::Poisson }
 }
 
 fn parameters(workload: &Workload) -> Load {
@@ -28,8 +33,27 @@ fn parameters(workload: &Workload) -> Load {
             up_flows: if direction == Direction::Down { 0 } else { workload.flows },
             down_flows: if direction == Direction::Up { 0 } else { workload.flows },
         },
-        Kind::Rr { request_bytes, response_bytes, timeout_ns } => {
-            LoadKind::Rr { request_bytes, response_bytes, timeout_ns, flows: workload.flows }
+        Kind::Rr { request_bytes, response_bytes, timeout_ns, .. } => LoadKind::Rr {
+            request_bytes,
+            response_bytes,
+            timeout_ns,
+            outstanding: workload.outstanding(),
+            schedule: workload.schedule().map(load_schedule),
+            flows: workload.flows,
+        },
+        Kind::Connect { request_bytes, response_bytes, timeout_ns, close, .. } => {
+            LoadKind::Connect {
+                request_bytes,
+                response_bytes,
+                timeout_ns,
+                close: match close {
+                    Closing::Fin => step::Closing::Fin,
+                    Closing::Rst => step::Closing::Rst,
+                    Closing::Server => step::Closing::Server,
+                },
+                schedule: workload.schedule().map(load_schedule),
+                flows: workload.flows,
+            }
         }
     };
     Load {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use linerate_measure::units::{render_duration_ns, render_rate};
-use linerate_measure::{Direction, End, Kind, Rate, Workload};
+use linerate_measure::{Direction, End, Rate, Workload};
 use linerate_wire::native::message::RefusalCause;
 
 /// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
@@ -135,7 +135,7 @@ impl Admission {
                 render_rate(asked_bps as f64),
                 render_rate(most_bps as f64)
             )),
-            None if matches!(workload.kind, Kind::Rr { .. }) => None,
+            None if workload.has_transactions() => None,
             None => Some(format!(
                 "this server allows at most {}: ask for a --rate up to that",
                 render_rate(most_bps as f64)

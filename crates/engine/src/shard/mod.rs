@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use linerate_measure::histogram::Histogram;
 use linerate_measure::sample::CpuSeconds;
 
 use crate::error::Error;
 use crate::flow::{Drive, Local};
+use crate::latencies::Latencies;
 use crate::load::Bell;
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
@@ -43,12 +43,14 @@ pub(crate) struct ShardPlan {
     pub(crate) cpu: Option<u32>,
     pub(crate) receive_bytes: usize,
     pub(crate) pattern: Arc<Pattern>,
+    /// Empty, to be filled.
+    pub(crate) latencies: Latencies,
     pub(crate) phase: Arc<SharedPhase>,
 }
 
 /// What a shard leaves when its flows have ended.
 pub(crate) struct ShardEnd {
-    pub(crate) latency: Histogram,
+    pub(crate) latencies: Latencies,
     pub(crate) cpu: CpuSeconds,
     pub(crate) on_cpu: u32,
     /// Why the thread is not where it was asked to be.
@@ -129,7 +131,9 @@ fn run(plan: &ShardPlan, inbox: &Receiver<Box<dyn Drive>>, waker: &Bell) -> Shar
     let _coarser_at_worst = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let spinning = plan.shape == Shape::Spinning;
     let (pattern, phase) = (Arc::clone(&plan.pattern), Arc::clone(&plan.phase));
-    let mut local = Local::new(plan.receive_bytes, pattern, phase, spinning && plan.flows == 1);
+    let latencies = plan.latencies.clone();
+    let spins_alone = spinning && plan.flows == 1;
+    let mut local = Local::new(plan.receive_bytes, pattern, latencies, phase, spins_alone);
     match plan.shape {
         Shape::Alone => alone::run(inbox, &mut local),
         Shape::Polled | Shape::Spinning => {
@@ -139,7 +143,7 @@ fn run(plan: &ShardPlan, inbox: &Receiver<Box<dyn Drive>>, waker: &Bell) -> Shar
     ShardEnd {
         cpu: local.cpu_of_measured_part(),
         on_cpu: thread_usage().on_cpu,
-        latency: local.latency,
+        latencies: local.latencies,
         pinning_error,
     }
 }

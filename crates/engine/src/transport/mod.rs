@@ -13,10 +13,14 @@ pub(crate) use tls::Tls;
 /// On a socket that doesn't block, an operation that can't go on fails with `WouldBlock` and is
 /// tried again after the socket's next edge of readiness; on one that blocks, it waits.
 pub(crate) trait ByteStream: Send {
+    /// Whether a receive that fills less than its buffer has taken all there was.
+    const SHORT_MEANS_EMPTY: bool;
     /// Does what comes before the first byte.
     fn establish(&mut self) -> io::Result<()>;
     /// Sends the beginning of `bytes`; says how many.
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Sends what an earlier send has taken and could not send at once.
+    fn flush(&mut self) -> io::Result<()>;
     /// Receives into the beginning of `into`; says how many bytes, 0 when the peer has finished.
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize>;
     /// Says that nothing more will be sent.

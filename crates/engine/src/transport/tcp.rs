@@ -14,6 +14,8 @@ use super::ByteStream;
 pub(crate) struct Tcp(pub(crate) Arc<Socket>);
 
 impl ByteStream for Tcp {
+    const SHORT_MEANS_EMPTY: bool = true;
+
     fn establish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -21,6 +23,11 @@ impl ByteStream for Tcp {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(rustix::net::send(self.0.as_fd(), bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 
     #[inline]

@@ -35,7 +35,7 @@ impl Tls {
         Self { socket, session, incoming: vec![0; INCOMING_BYTES], unread: 0..0, closing: false }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn send_records(&mut self) -> io::Result<()> {
         let mut socket = GatheringSocket(&self.socket);
         while self.session.wants_write() {
             self.session.write_tls(&mut socket)?;
@@ -68,22 +68,30 @@ impl Tls {
 }
 
 impl ByteStream for Tls {
+    /// Records come one by one, and more may wait in the socket.
+    const SHORT_MEANS_EMPTY: bool = false;
+
     fn establish(&mut self) -> io::Result<()> {
         while self.session.is_handshaking() {
-            self.flush()?;
+            self.send_records()?;
             if self.session.is_handshaking() {
                 self.take_records()?;
             }
         }
-        self.flush()
+        self.send_records()
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.flush()?;
+        self.send_records()?;
         let taken = self.session.writer().write(bytes)?;
-        match self.flush() {
+        self.flush()?;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.send_records() {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-            _ => Ok(taken),
+            _ => Ok(()),
         }
     }
 
@@ -101,7 +109,7 @@ impl ByteStream for Tls {
             self.session.send_close_notify();
             self.closing = true;
         }
-        self.flush()?;
+        self.send_records()?;
         self.socket.shutdown(Shutdown::Write)
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{OutputArgs, values};
 use crate::cpus::Cpus;
@@ -46,6 +46,15 @@ pub struct StreamArgs {
     /// The rate that each flow keeps to
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load")]
     pub rate_per_flow: Option<u64>,
+    /// TCP: lend pages to the kernel instead of copying them (MSG_ZEROCOPY)
+    #[arg(long, help_heading = "Load")]
+    pub zero_copy: bool,
+    /// TCP: send from the page cache, receive into nowhere, without touching a byte (sendfile, splice)
+    #[arg(long, help_heading = "Load")]
+    pub splice: bool,
+    /// TCP: the receiver drops what arrives unread (MSG_TRUNC)
+    #[arg(long, help_heading = "Load")]
+    pub discard: bool,
     /// End after so many bytes in each direction
     #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load")]
     pub bytes: Option<u64>,
@@ -68,6 +77,8 @@ pub struct StreamArgs {
   linerate rr HOST --udp --busy-poll                UDP, polling without sleep at both ends
   linerate rr HOST --request 64 --response 16Ki     a small question, a large answer
   linerate rr HOST --size 1,64,1024                 one run per size, one table
+  linerate rr HOST --rate 10k --arrivals poisson    10,000 a second, whatever the answers do
+  linerate rr HOST --outstanding 16                 up to 16 requests on their way at once
   linerate rr HOST --tls --flows 100 --time 30s     100 TLS connections, half a minute",
     after_help = super::UNITS
 )]
@@ -84,6 +95,16 @@ pub struct RrArgs {
     /// Bytes of request and response alike; a list: one run each
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, conflicts_with_all = ["request", "response"], help_heading = "Load")]
     pub size: Vec<u32>,
+    /// Requests per second, all flows together, sent when they are due whatever the answers do (open
+    /// loop)
+    #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
+    pub rate: Option<f64>,
+    /// How they follow each other
+    #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
+    pub arrivals: Option<ArrivalsName>,
+    /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
+    pub outstanding: Option<u32>,
     /// How long a UDP response is waited for before the transaction counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: Option<u64>,
@@ -98,7 +119,16 @@ pub struct RrArgs {
     pub output: OutputArgs,
 }
 
-/// The flags of the load that `stream` and `rr` share.
+/// How requests follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ArrivalsName {
+    /// At equal distances (default)
+    Even,
+    /// At random, as many independent users make them
+    Poisson,
+}
+
+/// The flags of the load that `stream`, `rr` and `connect` share.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Load")]
 pub struct LoadArgs {

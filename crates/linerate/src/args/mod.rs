@@ -2,12 +2,14 @@
 //!
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
+mod connect;
 mod load;
 mod output;
 mod serve;
 pub mod values;
 
-pub use load::{ConnectArgs, LoadArgs, RrArgs, StreamArgs};
+pub use connect::{ClosingName, ConnectRateArgs};
+pub use load::{ArrivalsName, ConnectArgs, LoadArgs, RrArgs, StreamArgs};
 pub use output::OutputArgs;
 pub use serve::ServeArgs;
 
@@ -27,7 +29,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate stream HOST                           TCP, to HOST, 10 seconds
   linerate stream HOST --down --tls --flows 8    TLS, from HOST, 8 connections
   linerate stream HOST --udp --rate 1G           UDP at 1 Gbit/s, with loss and jitter
-  linerate rr HOST --time 30s --json             request and response: latency, as JSON",
+  linerate rr HOST --time 30s --json             request and response: latency, as JSON
+  linerate connect HOST                          connections per second",
     after_help = EXIT_CODES,
     subcommand_required = true,
     arg_required_else_help = true
@@ -61,8 +64,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Measure bulk transfer with a server
     Stream(StreamArgs),
-    /// Measure request and response with a server: rate and latency, one at a time in each flow
+    /// Measure request and response with a server: rate and latency
     Rr(RrArgs),
+    /// Measure connections with a server: how many per second, and how long each takes
+    Connect(ConnectRateArgs),
     /// Print the JSON Schemas of plan, sample and run
     Schema(SchemaArgs),
     /// Write the man pages into a directory

@@ -45,6 +45,32 @@ pub fn rate(text: &str) -> Result<u64, String> {
     units::parse_rate(text).map_err(|error| error.to_string())
 }
 
+/// Requests or connections per second; parts of one are allowed.
+///
+/// # Errors
+/// Where it is neither a plain decimal number nor one of the grammar of counts.
+pub fn per_second(text: &str) -> Result<f64, String> {
+    let plain = text.strip_suffix("/s").unwrap_or(text);
+    if plain.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && let Ok(number) = plain.parse::<f64>()
+    {
+        return Ok(number);
+    }
+    count(plain).map(|number| number as f64)
+}
+
+/// Two ports, the lower first.
+///
+/// # Errors
+/// Where it isn't LOW-HIGH, both 1 to 65535.
+pub fn port_range(text: &str) -> Result<(u16, u16), String> {
+    let parsed = text.split_once('-').map(|(low, high)| (port(low), port(high)));
+    match parsed {
+        Some((Ok(low), Ok(high))) if low <= high => Ok((low, high)),
+        _ => Err(format!("'{text}' is no range of ports: give LOW-HIGH, such as 20000-60999")),
+    }
+}
+
 /// A rate that must not be 0.
 ///
 /// # Errors

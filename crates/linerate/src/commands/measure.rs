@@ -1,4 +1,4 @@
-//! `stream` and `rr`: plans in, runs out.
+//! `stream`, `rr` and `connect`: plans in, runs out.
 
 use std::thread;
 

@@ -15,7 +15,7 @@ use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
 use crate::output::narrate;
-use crate::planning::{plans_from_rr, plans_from_stream};
+use crate::planning::{plans_from_connect, plans_from_rr, plans_from_stream};
 
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -44,6 +44,9 @@ fn dispatch(command: &Command) -> Result<u8, Failure> {
             measure::measure(plans_from_stream(args), &args.connect, &args.output)
         }
         Command::Rr(args) => measure::measure(plans_from_rr(args), &args.connect, &args.output),
+        Command::Connect(args) => {
+            measure::measure(plans_from_connect(args), &args.connect, &args.output)
+        }
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),

@@ -132,7 +132,7 @@ impl<'a> Row<'a> {
             received_bytes: summary.received_bytes,
             goodput_bps: summary.goodput_bps,
             transactions: summary.transactions,
-            transactions_per_s: summary.transactions_per_s,
+            transactions_per_s: summary.transactions_per_s.or(summary.connections_per_s),
             latency_mean_ns: summary.latency_ns.map(|latency| latency.mean),
             latency: summary.latency_ns,
             datagrams: summary.datagrams.unwrap_or_default(),
@@ -190,7 +190,7 @@ impl<'a> Row<'a> {
 fn size_of(run: &Run) -> u32 {
     match run.plan.workload.kind {
         Kind::Stream { send_bytes, .. } => send_bytes,
-        Kind::Rr { request_bytes, .. } => request_bytes,
+        Kind::Rr { request_bytes, .. } | Kind::Connect { request_bytes, .. } => request_bytes,
     }
 }
 

@@ -59,6 +59,7 @@ impl LiveLines {
         let names: &[&str] = match (&plan.workload.kind, plan.workload.transport) {
             (Kind::Rr { .. }, Transport::Udp) => &["transactions", "mean latency", "lost"],
             (Kind::Rr { .. }, _) => &["transactions", "mean latency"],
+            (Kind::Connect { .. }, _) => &["connections", "mean time"],
             (_, Transport::Udp) => &["goodput", "datagrams", "lost"],
             _ => &["goodput", "retransmits", "RTT"],
         };
@@ -74,7 +75,9 @@ impl LiveLines {
         let mut text = String::new();
         for interval in intervals {
             match workload.kind {
-                Kind::Rr { .. } => text.push_str(&render_rr(interval, &workload)),
+                Kind::Rr { .. } | Kind::Connect { .. } => {
+                    text.push_str(&render_rr(interval, &workload))
+                }
                 Kind::Stream { .. } => {
                     for direction in directions_of(&workload) {
                         text.push_str(&self.render_stream(interval, &workload, direction));

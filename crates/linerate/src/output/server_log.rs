@@ -48,6 +48,7 @@ fn render_workload(workload: &Workload) -> String {
     let kind = match workload.kind {
         Kind::Stream { .. } => "stream",
         Kind::Rr { .. } => "rr",
+        Kind::Connect { .. } => "connect",
     };
     let flows = workload.total_flows();
     let plural = if flows == 1 { "" } else { "s" };

@@ -166,7 +166,8 @@ fn render_size(workload: &Workload) -> String {
             format!("{send_bytes} B a datagram")
         }
         Kind::Stream { send_bytes, .. } => format!("{send_bytes} B a send"),
-        Kind::Rr { request_bytes, response_bytes, .. } => {
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => {
             format!("{request_bytes} B out, {response_bytes} B back")
         }
     }
@@ -176,11 +177,13 @@ fn row_of(run: &Run) -> Vec<String> {
     let summary = &run.summary;
     let size = match run.plan.workload.kind {
         Kind::Stream { send_bytes, .. } => send_bytes.to_string(),
-        Kind::Rr { request_bytes, response_bytes, .. } if request_bytes == response_bytes => {
-            request_bytes.to_string()
-        }
-        Kind::Rr { request_bytes, response_bytes, .. } => {
-            format!("{request_bytes}/{response_bytes}")
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => {
+            if request_bytes == response_bytes {
+                request_bytes.to_string()
+            } else {
+                format!("{request_bytes}/{response_bytes}")
+            }
         }
     };
     let outcome = match run.status.outcome {

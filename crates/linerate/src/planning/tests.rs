@@ -87,8 +87,13 @@ fn sizes_are_runs_in_their_order() {
         sizes("stream a --udp --size 64,1400 --size 512"),
         [stream(64), stream(1400), stream(512)]
     );
-    let rr =
-        |bytes| Kind::Rr { request_bytes: bytes, response_bytes: bytes, timeout_ns: 200_000_000 };
+    let rr = |bytes| Kind::Rr {
+        request_bytes: bytes,
+        response_bytes: bytes,
+        timeout_ns: 200_000_000,
+        outstanding: None,
+        schedule: None,
+    };
     assert_eq!(sizes("rr a --size 1,64"), [rr(1), rr(64)]);
 }
 
@@ -97,7 +102,13 @@ fn rr_has_its_own_numbers() {
     let plan = plan("rr a --udp --request 100 --response 2k --timeout 50ms --count 10k");
     assert_eq!(
         plan.workload.kind,
-        Kind::Rr { request_bytes: 100, response_bytes: 2000, timeout_ns: 50_000_000 }
+        Kind::Rr {
+            request_bytes: 100,
+            response_bytes: 2000,
+            timeout_ns: 50_000_000,
+            outstanding: None,
+            schedule: None,
+        }
     );
     assert_eq!(plan.workload.end, End::Count { count: 10_000 });
     assert_eq!(plan.workload.transport, Transport::Udp);

@@ -214,6 +214,9 @@ fn report(role: Role, flow: FlowReport) -> EndReport {
             ..MachineCpu::default()
         }],
         latency_hdr: None,
+        service_hdr: None,
+        establishment_hdr: None,
+        first_byte_hdr: None,
         errors: Default::default(),
         notes: Vec::new(),
     }

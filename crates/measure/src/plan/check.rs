@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::{End, Family, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Workload, limits};
+use super::{
+    End, Family, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Variant, Workload, limits,
+};
 use crate::units::{quoted, render_duration_ns, render_rate};
 
 /// Bytes of the header that every datagram of a stream starts with: the least payload.
@@ -25,6 +27,7 @@ impl Workload {
         self.check_times()?;
         self.check_end()?;
         self.check_rate()?;
+        self.check_requests()?;
         self.check_socket()?;
         self.check_contradictions()
     }
@@ -48,7 +51,8 @@ impl Workload {
                 let name = if udp { "datagram size" } else { "size of a send" };
                 (vec![(name, send_bytes)], DATAGRAM_HEADER_BYTES)
             }
-            Kind::Rr { request_bytes, response_bytes, .. } => {
+            Kind::Rr { request_bytes, response_bytes, .. }
+            | Kind::Connect { request_bytes, response_bytes, .. } => {
                 let sizes =
                     vec![("request size", request_bytes), ("response size", response_bytes)];
                 (sizes, RR_HEADER_BYTES)
@@ -68,7 +72,7 @@ impl Workload {
         }
         within("warm-up", self.omit_ns, &limits::OMIT_NS, render_duration_ns)?;
         within("interval", self.interval_ns, &limits::INTERVAL_NS, render_duration_ns)?;
-        if let Kind::Rr { timeout_ns, .. } = self.kind {
+        if let Kind::Rr { timeout_ns, .. } | Kind::Connect { timeout_ns, .. } = self.kind {
             within("time-out", timeout_ns, &limits::TIMEOUT_NS, render_duration_ns)?;
         }
         Ok(())
@@ -76,13 +80,13 @@ impl Workload {
 
     /// Each flow must have something to do, or its silence would look like a failure.
     fn check_end(&self) -> Checked {
-        let is_rr = matches!(self.kind, Kind::Rr { .. });
+        let is_rr = self.has_transactions();
         let (amount, what) = match self.end {
             End::Time { .. } => return Ok(()),
             End::Bytes { bytes } => {
                 refuse_if(is_rr, || {
                     format!(
-                        "{bytes} bytes can't end request and response: ask for a time or a \
+                        "{bytes} bytes can't end requests and responses: ask for a time or a \
                          number of transactions"
                     )
                 })?;
@@ -120,6 +124,19 @@ impl Workload {
         })
     }
 
+    fn check_requests(&self) -> Checked {
+        if let Kind::Rr { outstanding: Some(outstanding), .. } = self.kind {
+            within("outstanding requests", outstanding, &limits::OUTSTANDING, in_digits)?;
+        }
+        let Some(schedule) = self.schedule() else {
+            return Ok(());
+        };
+        let (least, most) = (limits::PER_S.start(), limits::PER_S.end());
+        refuse_if(!limits::PER_S.contains(&schedule.per_s), || {
+            format!("{} per second is out of range: ask for {least} to {most}", schedule.per_s)
+        })
+    }
+
     fn check_socket(&self) -> Checked {
         let SocketOptions { congestion, window_bytes, mss_bytes, dscp, .. } = &self.socket;
         if let Some(dscp) = *dscp {
@@ -151,24 +168,63 @@ impl Workload {
     }
 
     fn check_contradictions(&self) -> Checked {
-        let is_rr = matches!(self.kind, Kind::Rr { .. });
+        refuse_first(&self.contradictions_of_load())?;
+        refuse_first(&self.contradictions_of_socket())
+    }
+
+    fn contradictions_of_load(&self) -> [(bool, &'static str); 9] {
+        let has_transactions = self.has_transactions();
+        let connects = matches!(self.kind, Kind::Connect { .. });
         let udp = self.transport == Transport::Udp;
-        let socket = &self.socket;
-        let contradictions = [
+        let variant = self.variant;
+        [
             (
-                is_rr && self.rate.is_some(),
-                "a rate with request and response: each request waits for the last response, so \
-                 leave the rate out, or measure a stream",
+                has_transactions && self.rate.is_some(),
+                "a rate in bits with requests and responses: leave the rate out and give a \
+                 schedule of requests per second, or measure a stream",
             ),
             (
-                is_rr && self.verify,
-                "verification with request and response: leave it out, or verify a stream",
+                has_transactions && self.verify,
+                "verification with requests and responses: leave it out, or verify a stream",
+            ),
+            (
+                connects && udp,
+                "connections over UDP, which has none: leave it out, or ask for TCP or TLS",
+            ),
+            (
+                connects && self.busy_poll,
+                "busy polling with connections that come and go: leave it out, or measure rr",
             ),
             (
                 udp && self.verify && self.carries_only_headers(),
                 "verification of datagrams that hold only their header: make them larger, or \
                  leave it out",
             ),
+            (
+                variant != Variant::default()
+                    && (has_transactions || self.transport != Transport::Tcp),
+                "zero copy, splice or discard without a stream over TCP: leave it out, or measure \
+                 a TCP stream",
+            ),
+            (
+                variant.zero_copy && variant.splice,
+                "zero copy and splice: a sender does one or the other",
+            ),
+            (
+                variant.discard && variant.splice,
+                "discard and splice: a receiver does one or the other",
+            ),
+            (
+                self.verify && (variant.discard || variant.splice),
+                "verification of bytes that nobody reads (discard, splice): leave one of them out",
+            ),
+        ]
+    }
+
+    fn contradictions_of_socket(&self) -> [(bool, &'static str); 4] {
+        let udp = self.transport == Transport::Udp;
+        let socket = &self.socket;
+        [
             (
                 !udp && socket.no_offload,
                 "no offload with a transport other than UDP: leave it out, or ask for UDP",
@@ -186,10 +242,7 @@ impl Workload {
                 udp && socket.no_delay,
                 "no delay with UDP, which never delays: leave it out, or ask for TCP or TLS",
             ),
-        ];
-        contradictions
-            .into_iter()
-            .try_for_each(|(wrong, sentence)| refuse_if(wrong, || sentence.to_owned()))
+        ]
     }
 }
 
@@ -224,6 +277,18 @@ impl Plan {
                 && !device.contains(|letter: char| letter == '/' || letter.is_whitespace());
             refuse_if(!plausible, || {
                 format!("{} is no network device: write one such as eth0", quoted(device))
+            })?;
+        }
+        if let Some((first, last)) = self.local.source_ports {
+            within("source port", first, &limits::PORT, in_digits)?;
+            refuse_if(last < first, || {
+                format!("source ports {first}-{last}: give the lower port first")
+            })?;
+            refuse_if(!matches!(self.workload.kind, Kind::Connect { .. }), || {
+                format!(
+                    "source ports {first}-{last} without connections that come and go: leave \
+                         them out, or measure connect"
+                )
             })?;
         }
         let (Some(address), Some(family)) = (self.local.bind, self.family) else {
@@ -265,6 +330,11 @@ fn within(
         let [value, least, most] = [value, *range.start(), *range.end()].map(show);
         format!("{name} {value} is out of range: ask for {least} to {most}")
     })
+}
+
+/// Refuses the first of some pairs that don't go together.
+fn refuse_first(contradictions: &[(bool, &str)]) -> Checked {
+    contradictions.iter().try_for_each(|(wrong, text)| refuse_if(*wrong, || (*text).to_owned()))
 }
 
 fn refuse_if(wrong: bool, sentence: impl FnOnce() -> String) -> Checked {

@@ -41,3 +41,7 @@ pub const CPUS: usize = 4096;
 pub const TAGS: usize = 64;
 /// Bytes of a title, a tag's key or a tag's value.
 pub const REMARK_BYTES: usize = 1024;
+/// Requests on their way at once in a flow.
+pub const OUTSTANDING: RangeInclusive<u64> = 1..=65_536;
+/// Requests or connections per second, all flows together: one in 17 minutes to 10^9.
+pub const PER_S: RangeInclusive<f64> = 0.001..=1e9;

@@ -1,10 +1,14 @@
 //! Workloads with their defaults, and what each flow's part of a workload is.
 
-use super::{Direction, End, Kind, Rate, SocketOptions, Transport, Workload};
+use super::{
+    Closing, Direction, End, Kind, Rate, Schedule, SocketOptions, Transport, Variant, Workload,
+    limits,
+};
 
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 const DEFAULT_INTERVAL_NS: u64 = 1_000_000_000;
 const DEFAULT_RR_TIMEOUT_NS: u64 = 200_000_000;
+const DEFAULT_CONNECT_TIMEOUT_NS: u64 = 5_000_000_000;
 
 /// Large writes: 16 KiB ones cost about half the throughput.
 const DEFAULT_STREAM_SEND_BYTES: u32 = 128 * 1024;
@@ -36,6 +40,23 @@ impl Workload {
                 request_bytes: size_bytes,
                 response_bytes: size_bytes,
                 timeout_ns: DEFAULT_RR_TIMEOUT_NS,
+                outstanding: None,
+                schedule: None,
+            },
+            transport,
+        )
+    }
+
+    /// Connections: one at a time for 10 s, samples of 1 s, one byte each way, the client closes in
+    /// order, 5 s for each.
+    pub fn connect(transport: Transport) -> Self {
+        Self::with_kind(
+            Kind::Connect {
+                request_bytes: 1,
+                response_bytes: 1,
+                timeout_ns: DEFAULT_CONNECT_TIMEOUT_NS,
+                close: Closing::Fin,
+                schedule: None,
             },
             transport,
         )
@@ -50,6 +71,7 @@ impl Workload {
             flows: 1,
             threads: None,
             rate: None,
+            variant: Variant::default(),
             interval_ns: DEFAULT_INTERVAL_NS,
             verify: false,
             busy_poll: false,
@@ -61,8 +83,28 @@ impl Workload {
     pub fn direction(&self) -> Option<Direction> {
         match self.kind {
             Kind::Stream { direction, .. } => Some(direction),
-            Kind::Rr { .. } => None,
+            Kind::Rr { .. } | Kind::Connect { .. } => None,
         }
+    }
+
+    /// When requests or connections are to begin; `None` in a closed loop, and for a stream.
+    pub fn schedule(&self) -> Option<Schedule> {
+        match self.kind {
+            Kind::Rr { schedule, .. } | Kind::Connect { schedule, .. } => schedule,
+            Kind::Stream { .. } => None,
+        }
+    }
+
+    /// Requests that may be on their way at once in each flow.
+    pub fn outstanding(&self) -> u32 {
+        let Kind::Rr { outstanding, schedule, .. } = self.kind else { return 1 };
+        let most = u32::try_from(*limits::OUTSTANDING.end()).unwrap_or(u32::MAX);
+        outstanding.unwrap_or(if schedule.is_some() { most } else { 1 })
+    }
+
+    /// Whether the load is requests and responses, over connections that stay or not.
+    pub fn has_transactions(&self) -> bool {
+        !matches!(self.kind, Kind::Stream { .. })
     }
 
     /// Number of flows, both directions together.

@@ -37,7 +37,9 @@ pub fn judge(
         judge_bytes(workload, lane, &mut reasons);
         judge_sums(workload, lane, &mut reasons);
     }
-    if let (Kind::Rr { .. }, Some(client)) = (&workload.kind, client) {
+    if workload.has_transactions()
+        && let Some(client) = client
+    {
         judge_transactions(workload, client, &mut reasons);
     }
     reasons
@@ -58,9 +60,11 @@ fn judge_report(
         let other = name_of(report.role);
         reasons.push(format!("the {end}'s report says that it is the {other}'s"));
     }
+    // A server of connections that come and go has threads that serve them, not flows.
+    let has_flows = role == Role::Client || !matches!(workload.kind, Kind::Connect { .. });
     let mut numbers: Vec<u32> = report.flows.iter().map(|flow| flow.flow).collect();
     numbers.sort_unstable();
-    if !numbers.iter().copied().eq(0..workload.total_flows()) {
+    if has_flows && !numbers.iter().copied().eq(0..workload.total_flows()) {
         reasons.push(format!(
             "the {end} reported {} flows that aren't the {} of the load",
             numbers.len(),
@@ -161,7 +165,13 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
         reasons.push(format!("no transaction was completed ({lost} were lost)"));
     }
     if let End::Count { count } = workload.end {
-        let done = transactions.saturating_add(lost);
+        let failed = match workload.kind {
+            Kind::Connect { .. } => {
+                client.errors.values().fold(0, |a: u64, b| a.saturating_add(*b))
+            }
+            _ => 0,
+        };
+        let done = transactions.saturating_add(lost).saturating_add(failed);
         if done < count && workload.omit_ns == 0 {
             reasons.push(format!("{count} transactions were asked for, and {done} were made"));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tally::{Lane, add_datagrams, lanes, per_second, span_ns, sum};
-use super::{CpuOfEnds, LatencyFrom, Summary};
+use super::{CpuOfEnds, Latency, LatencyFrom, Summary};
 use crate::fairness::jain_index;
 use crate::histogram::Histogram;
 use crate::plan::{End, Kind, Workload};
@@ -17,6 +17,7 @@ use crate::sample::{CpuSeconds, Traffic};
 ///    two rates, and a sum is absent unless both its parts are known.
 /// 2. Transactions are the client's, over the client's measured time.
 /// 3. Lost datagrams are those sent less those received, never below zero.
+///    A connection that was opened, used and closed is one.
 /// 4. CPU per byte or transaction needs the CPU of both ends.
 /// 5. Fairness compares the flows of one direction; where both run, the less fair one counts.
 pub fn summarize(
@@ -27,6 +28,7 @@ pub fn summarize(
     let mut summary = match workload.kind {
         Kind::Stream { .. } => summarize_stream(workload, client, server),
         Kind::Rr { .. } => summarize_rr(workload, client, server),
+        Kind::Connect { .. } => summarize_connect(workload, client, server),
     };
     summary.errors = merge_errors(client, server);
     add_cpu(&mut summary, client, server);
@@ -75,8 +77,7 @@ fn summarize_rr(
     };
     let flows: Vec<&FlowReport> = report.flows.iter().collect();
     let transactions = sum(&flows, |flow| flow.transactions);
-    let histogram = report.latency_hdr.as_deref().and_then(|t| Histogram::from_base64(t).ok());
-    let latency_ns = histogram.and_then(|histogram| histogram.latency());
+    let latency_ns = latency(report.latency_hdr.as_deref());
     let retransmitted =
         |report: &EndReport| retransmitted(&report.flows.iter().collect::<Vec<_>>());
     Summary {
@@ -84,8 +85,10 @@ fn summarize_rr(
         transactions,
         transactions_per_s: transactions.and_then(|n| per_second(n as f64, report.elapsed_ns)),
         transactions_lost: sum(&flows, |flow| flow.transactions_lost),
+        transactions_unsent: sum(&flows, |flow| flow.transactions_unsent),
         latency_ns,
-        latency_from: latency_ns.map(|_| LatencyFrom::ClosedLoop),
+        latency_from: latency_ns.map(|_| latency_from(workload)),
+        service_ns: latency(report.service_hdr.as_deref()),
         retransmitted_segments: retransmitted(report)
             .zip(server.and_then(retransmitted))
             .map(|(client, server)| client.saturating_add(server)),
@@ -93,6 +96,32 @@ fn summarize_rr(
             .and_then(|span| fairness_of(workload, &flows, span, |flow| flow.transactions)),
         ..Summary::default()
     }
+}
+
+fn summarize_connect(
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+) -> Summary {
+    let of_transactions = summarize_rr(workload, client, server);
+    let of_client = |histogram: fn(&EndReport) -> Option<&str>| latency(client.and_then(histogram));
+    Summary {
+        connections_per_s: of_transactions.transactions_per_s,
+        transactions_per_s: None,
+        establishment_ns: of_client(|report| report.establishment_hdr.as_deref()),
+        first_byte_ns: of_client(|report| report.first_byte_hdr.as_deref()),
+        // Counted by the connections, which are gone.
+        retransmitted_segments: None,
+        ..of_transactions
+    }
+}
+
+fn latency(histogram: Option<&str>) -> Option<Latency> {
+    Histogram::from_base64(histogram?).ok()?.latency()
+}
+
+fn latency_from(workload: &Workload) -> LatencyFrom {
+    if workload.schedule().is_some() { LatencyFrom::OpenLoop } else { LatencyFrom::ClosedLoop }
 }
 
 fn add_datagram_figures(summary: &mut Summary, lanes: &[Lane<'_>]) {

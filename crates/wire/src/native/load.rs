@@ -1,6 +1,9 @@
 //! From a load's plain parameters to the steps of each of its flows, the same at both ends.
 
-use crate::step::{Close, Content, Exchange, Framing, Pace, Step, StepEnd, Transfer};
+use crate::step::{
+    Arrivals, Close, Closing, Connection, Content, Exchange, Framing, Pace, Schedule, Step,
+    StepEnd, Transfer,
+};
 
 /// The most that a paced flow sends at once: 1 ms worth of its pace.
 pub const BURST_NS: u64 = 1_000_000;
@@ -10,7 +13,7 @@ pub const BURST_NS: u64 = 1_000_000;
 pub const PATTERN_STRIDE: u64 = 7919;
 
 /// What all flows of a test do together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Bulk transfer or request and response.
     pub kind: LoadKind,
@@ -25,7 +28,7 @@ pub struct Load {
 }
 
 /// Bulk transfer or request and response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadKind {
     /// Bulk transfer. Flows 0 to `up_flows - 1` go from client to server, the `down_flows` after
     /// them from server to client.
@@ -37,7 +40,7 @@ pub enum LoadKind {
         /// Flows from server to client.
         down_flows: u32,
     },
-    /// Request and response, one outstanding in each flow.
+    /// Request and response.
     Rr {
         /// Bytes of a request.
         request_bytes: u32,
@@ -45,9 +48,37 @@ pub enum LoadKind {
         response_bytes: u32,
         /// How long a datagram's response is waited for.
         timeout_ns: u64,
+        /// Requests that may be on their way at once in each flow.
+        outstanding: u32,
+        /// When requests are due.
+        schedule: Option<LoadSchedule>,
         /// Flows.
         flows: u32,
     },
+    /// Connections that come and go, one at a time in each flow.
+    Connect {
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+        /// How long a connection may take.
+        timeout_ns: u64,
+        /// Who closes, and how.
+        close: Closing,
+        /// When connections are due.
+        schedule: Option<LoadSchedule>,
+        /// Flows.
+        flows: u32,
+    },
+}
+
+/// When the requests of all flows together are due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadSchedule {
+    /// How many per second.
+    pub per_s: f64,
+    /// Whether they follow each other at random (a Poisson process) or evenly.
+    pub poisson: bool,
 }
 
 /// When a load ends.
@@ -85,7 +116,7 @@ impl Load {
     pub fn flows(&self) -> u32 {
         match self.kind {
             LoadKind::Stream { up_flows, down_flows, .. } => up_flows.saturating_add(down_flows),
-            LoadKind::Rr { flows, .. } => flows,
+            LoadKind::Rr { flows, .. } | LoadKind::Connect { flows, .. } => flows,
         }
     }
 
@@ -93,7 +124,7 @@ impl Load {
     pub fn client_sends(&self, flow: u32) -> bool {
         match self.kind {
             LoadKind::Stream { up_flows, .. } => flow < up_flows,
-            LoadKind::Rr { .. } => true,
+            LoadKind::Rr { .. } | LoadKind::Connect { .. } => true,
         }
     }
 
@@ -114,7 +145,7 @@ impl Load {
         let (flows, place) = match self.kind {
             LoadKind::Stream { up_flows, .. } if flow < up_flows => (up_flows, flow),
             LoadKind::Stream { up_flows, down_flows, .. } => (down_flows, flow - up_flows),
-            LoadKind::Rr { flows, .. } => (flows, flow),
+            LoadKind::Rr { flows, .. } | LoadKind::Connect { flows, .. } => (flows, flow),
         };
         match self.end {
             LoadEnd::Time { duration_ns } => StepEnd::Time { duration_ns },
@@ -128,18 +159,18 @@ impl Load {
 ///
 /// The sender's (or the requester's) step has the end; the other's ends by its peer. Of a
 /// connection, that same end closes first, gracefully, and the other after it. A UDP association
-/// has nothing to close.
+/// has nothing to close, and connections that come and go are closed as their step says.
 pub fn steps(load: &Load, flow: u32) -> FlowSteps {
     if flow >= load.flows() {
         return FlowSteps { client: Vec::new(), server: Vec::new() };
     }
     let (mut leading, mut following) = match load.kind {
         LoadKind::Stream { unit_bytes, .. } => stream(load, flow, unit_bytes),
-        LoadKind::Rr { request_bytes, response_bytes, timeout_ns, .. } => {
-            rr(load, flow, request_bytes, response_bytes, timeout_ns)
-        }
+        LoadKind::Rr { .. } => rr(load, flow),
+        LoadKind::Connect { .. } => connect(load, flow),
     };
-    if !load.datagrams {
+    let stays = !matches!(load.kind, LoadKind::Connect { .. });
+    if stays && !load.datagrams {
         leading.push(Step::Close(Close::Graceful));
         following.push(Step::Close(Close::AfterPeer));
     }
@@ -163,28 +194,66 @@ fn stream(load: &Load, flow: u32, unit_bytes: u32) -> (Vec<Step>, Vec<Step>) {
     (vec![Step::Send(send)], vec![Step::Receive(receive)])
 }
 
-fn rr(
-    load: &Load,
-    flow: u32,
-    request_bytes: u32,
-    response_bytes: u32,
-    timeout_ns: u64,
-) -> (Vec<Step>, Vec<Step>) {
+fn rr(load: &Load, flow: u32) -> (Vec<Step>, Vec<Step>) {
+    let LoadKind::Rr { request_bytes, response_bytes, timeout_ns, outstanding, schedule, flows } =
+        load.kind
+    else {
+        return (Vec::new(), Vec::new());
+    };
     let answer = Exchange {
         end: StepEnd::Peer,
         request_bytes,
         response_bytes,
-        outstanding: 1,
+        outstanding,
+        schedule: None,
         timeout_ns: None,
         content: load.content(flow),
         framing: load.framing(),
     };
     let exchange = Exchange {
         end: load.end_of(flow),
+        schedule: schedule.map(|schedule| schedule_of(schedule, flows, flow)),
         timeout_ns: load.datagrams.then_some(timeout_ns),
         ..answer.clone()
     };
     (vec![Step::Exchange(exchange)], vec![Step::Answer(answer)])
+}
+
+fn connect(load: &Load, flow: u32) -> (Vec<Step>, Vec<Step>) {
+    let LoadKind::Connect { request_bytes, response_bytes, timeout_ns, close, schedule, flows } =
+        load.kind
+    else {
+        return (Vec::new(), Vec::new());
+    };
+    let accept = Connection {
+        end: StepEnd::Peer,
+        request_bytes,
+        response_bytes,
+        timeout_ns,
+        close,
+        schedule: None,
+    };
+    let connect = Connection {
+        end: load.end_of(flow),
+        schedule: schedule.map(|schedule| schedule_of(schedule, flows, flow)),
+        ..accept.clone()
+    };
+    (vec![Step::Connect(connect)], vec![Step::Accept(accept)])
+}
+
+/// The part of the schedule that falls to one flow. Evenly, the flows take turns; at random, each
+/// has its own random numbers, and their sum is again a Poisson process.
+fn schedule_of(schedule: LoadSchedule, flows: u32, flow: u32) -> Schedule {
+    let flows = f64::from(flows.max(1));
+    Schedule {
+        per_s: schedule.per_s / flows,
+        arrivals: if schedule.poisson {
+            Arrivals::Poisson { seed: u64::from(flow) }
+        } else {
+            Arrivals::Even
+        },
+        first_ns: (f64::from(flow) * 1e9 / schedule.per_s) as u64,
+    }
 }
 
 /// The part of `total` that falls to one of `flows`: even, the remainder on the first ones.

@@ -11,7 +11,7 @@ use socket2::Socket;
 
 use super::DatagramSettings;
 use crate::clock::monotonic_ns;
-use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
+use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
 use crate::phase::Phase;
 use crate::tally::Tally;
 
@@ -125,7 +125,7 @@ impl DatagramAsker {
         tally.record_received(length);
         tally.record_transaction(latency_ns, self.header.warm_up);
         if !self.header.warm_up {
-            local.latency.record_ns(latency_ns);
+            local.latencies.total.record_ns(latency_ns);
         }
         self.next(now_ns);
     }
@@ -158,8 +158,8 @@ impl DatagramAsker {
         self.awaiting = false;
     }
 
-    pub(super) fn leave(self, ending: &mut DatagramEnding) {
-        ending.transactions_lost = Some(self.lost);
+    pub(super) fn leave(self, ending: &mut Ending) {
+        ending.datagrams.transactions_lost = Some(self.lost);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A flow of datagrams over a connected UDP socket.
 
 mod ask;
+mod pipeline;
 mod receive;
 mod send;
 
@@ -10,10 +11,12 @@ use std::sync::Arc;
 
 use linerate_wire::step::Step;
 
+use super::pipeline::Pipeline;
 use super::{DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
 use crate::clock::MILLISECOND_NS;
 use crate::phase::Phase;
 use ask::{DatagramAnswerer, DatagramAsker};
+use pipeline::DatagramPipeline;
 use receive::DatagramReceiver;
 use send::DatagramSender;
 
@@ -40,6 +43,7 @@ enum Doing {
     Sending(DatagramSender),
     Receiving(DatagramReceiver),
     Asking(DatagramAsker),
+    Pipelining(DatagramPipeline),
     Answering(DatagramAnswerer),
     Nothing,
 }
@@ -63,6 +67,9 @@ impl DatagramFlow {
             Some(Step::Receive(transfer)) => {
                 Doing::Receiving(DatagramReceiver::new(socket, settings, &transfer))
             }
+            Some(Step::Exchange(exchange)) if Pipeline::serves(&exchange) => {
+                Doing::Pipelining(DatagramPipeline::new(settings, &exchange))
+            }
             Some(Step::Exchange(exchange)) => {
                 Doing::Asking(DatagramAsker::new(socket, settings, &exchange))
             }
@@ -70,7 +77,7 @@ impl DatagramFlow {
                 Doing::Answering(DatagramAnswerer::new(settings, &exchange))
             }
             // Nothing marks the end of an association on the wire.
-            Some(Step::Close(_)) | None => Doing::Nothing,
+            Some(Step::Close(_) | Step::Connect(_) | Step::Accept(_)) | None => Doing::Nothing,
         };
     }
 
@@ -84,6 +91,7 @@ impl DatagramFlow {
             Doing::Sending(sender) => sender.turn(socket, tally, local),
             Doing::Receiving(receiver) => receiver.turn(socket, tally, local),
             Doing::Asking(asker) => asker.turn(socket, tally, local),
+            Doing::Pipelining(pipeline) => pipeline.turn(socket, tally, local),
             Doing::Answering(answerer) => answerer.turn(socket, tally, local),
             Doing::Nothing => Ok(Stage::Goes(Turn::Ended)),
         }
@@ -94,7 +102,8 @@ impl DatagramFlow {
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Sending(sender) => sender.leave(&mut ending.datagrams),
             Doing::Receiving(receiver) => receiver.leave(ending),
-            Doing::Asking(asker) => asker.leave(&mut ending.datagrams),
+            Doing::Asking(asker) => asker.leave(ending),
+            Doing::Pipelining(pipeline) => pipeline.leave(ending),
             Doing::Answering(_) | Doing::Opening | Doing::Nothing => {}
         }
     }
@@ -110,7 +119,7 @@ impl DatagramFlow {
     /// A failure that a datagram flow outlives: the peer's port was closed for a moment, the link
     /// is down, the local stack is out of room.
     fn record_soft_error(&mut self, error: &io::Error) -> Turn {
-        *self.ending.datagrams.errors.entry(error_kind(error)).or_insert(0) += 1;
+        *self.ending.errors.entry(error_kind(error)).or_insert(0) += 1;
         Turn::Pause { until_ns: crate::clock::monotonic_ns() + MILLISECOND_NS }
     }
 }

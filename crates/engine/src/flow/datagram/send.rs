@@ -174,8 +174,7 @@ impl DatagramSender {
     }
 
     pub(super) fn leave(self, ending: &mut DatagramEnding) {
-        let errors = std::mem::take(&mut ending.errors);
-        *ending = DatagramEnding { gso: Some(self.offload), errors, ..self.ending };
+        *ending = DatagramEnding { gso: Some(self.offload), ..self.ending };
     }
 }
 

@@ -15,16 +15,17 @@ pub(crate) fn render_figures(run: &Run, style: Style) -> String {
     lines.push_datagrams(summary);
     lines.push_cost(summary);
     let mut text = lines.render(style);
-    if let Some(latency) = &summary.latency_ns {
+    if summary.latency_ns.is_some() {
         text.push('\n');
-        text.push_str(&render_latency(latency, summary.latency_from, style));
+        text.push_str(&render_latencies(summary, style));
     }
     text
 }
 
 /// What the test is about: goodput, or transactions per second.
 pub(crate) fn render_main_figure(summary: &Summary) -> String {
-    match (summary.transactions_per_s, summary.goodput_bps) {
+    let rate = summary.transactions_per_s.or(summary.connections_per_s);
+    match (rate, summary.goodput_bps) {
         (Some(rate), _) => format!("{}/s", render_count(rate)),
         (None, Some(bps)) => render_rate(bps),
         (None, None) => "-".to_owned(),
@@ -97,14 +98,13 @@ impl Lines {
             }
             _ => String::new(),
         };
-        let rate = summary.transactions_per_s.map(|rate| format!("{}/s{done}", render_count(rate)));
-        self.push("transactions", rate);
+        let render = |rate: f64| format!("{}/s{done}", render_count(rate));
+        self.push("transactions", summary.transactions_per_s.map(render));
+        self.push("connections", summary.connections_per_s.map(render));
         let lost = summary.transactions_lost;
         self.push("  lost", lost.map(|n| format!("{n}   {}", render_loss(summary))));
-        self.push(
-            "connections",
-            summary.connections_per_s.map(|n| format!("{}/s", render_count(n))),
-        );
+        let unsent = summary.transactions_unsent;
+        self.push("  due, but never begun", unsent.map(render_number));
     }
 
     fn push_datagrams(&mut self, summary: &Summary) {
@@ -149,38 +149,58 @@ impl Lines {
     }
 }
 
-fn render_latency(latency: &Latency, from: Option<LatencyFrom>, style: Style) -> String {
-    let quantiles = [
-        ("p50", latency.p50),
-        ("p90", latency.p90),
-        ("p99", latency.p99),
-        ("p99.9", latency.p99_9),
-        ("p99.99", latency.p99_99),
-        ("p99.999", latency.p99_999),
-    ];
-    let name = match from {
+/// The latency, and the parts of it that were measured apart: a row each.
+fn render_latencies(summary: &Summary, style: Style) -> String {
+    let from = match summary.latency_from {
         Some(LatencyFrom::ClosedLoop) => "latency (closed loop)",
         Some(LatencyFrom::OpenLoop) => "latency (open loop)",
         None => "latency",
     };
-    let mut head = vec![name, "min", "mean"];
-    let mut row = vec![
-        String::new(),
-        render_duration_ns(latency.min),
-        render_duration_ns(latency.mean.max(0.0) as u64),
+    let connects = summary.connections_per_s.is_some();
+    let rows = [
+        ("established", &summary.establishment_ns),
+        ("first byte", &summary.first_byte_ns),
+        (
+            match summary.latency_from {
+                Some(LatencyFrom::OpenLoop) => "from when it was due",
+                _ if connects => "closed",
+                _ => "",
+            },
+            &summary.latency_ns,
+        ),
+        ("from the real start", &summary.service_ns),
     ];
-    for (name, value) in quantiles {
-        if let Some(value) = value {
-            head.push(name);
-            row.push(render_duration_ns(value));
-        }
-    }
+    let shown: Vec<_> = rows.iter().filter_map(|(name, part)| Some((*name, (**part)?))).collect();
+    let supported = |quantile: &Quantile| shown.iter().any(|(_, part)| quantile.1(part).is_some());
+    let quantiles: Vec<&Quantile> = QUANTILES.iter().filter(|q| supported(q)).collect();
+    let mut head = vec![from, "min", "mean"];
+    head.extend(quantiles.iter().map(|(name, _)| *name));
     head.push("max");
-    row.push(render_duration_ns(latency.max));
     let mut table = Table::with_head(&head);
-    table.push(row);
+    for (name, part) in &shown {
+        let mut row = vec![
+            (*name).to_owned(),
+            render_duration_ns(part.min),
+            render_duration_ns(part.mean.max(0.0) as u64),
+        ];
+        let value = |(_, of): &&Quantile| of(part).map_or("-".to_owned(), render_duration_ns);
+        row.extend(quantiles.iter().map(value));
+        row.push(render_duration_ns(part.max));
+        table.push(row);
+    }
     table.render(style)
 }
+
+type Quantile = (&'static str, fn(&Latency) -> Option<u64>);
+
+const QUANTILES: [Quantile; 6] = [
+    ("p50", |latency| latency.p50),
+    ("p90", |latency| latency.p90),
+    ("p99", |latency| latency.p99),
+    ("p99.9", |latency| latency.p99_9),
+    ("p99.99", |latency| latency.p99_99),
+    ("p99.999", |latency| latency.p99_999),
+];
 
 fn render_seconds(seconds: f64) -> String {
     render_duration_ns((seconds.max(0.0) * 1e9) as u64)

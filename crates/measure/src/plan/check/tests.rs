@@ -69,9 +69,14 @@ fn sizes_out_of_range() {
     let sized = |w: &mut Workload, size: u32| {
         w.kind = match w.kind {
             Kind::Stream { direction, .. } => Kind::Stream { direction, send_bytes: size },
-            Kind::Rr { timeout_ns, .. } => {
-                Kind::Rr { request_bytes: size, response_bytes: size, timeout_ns }
-            }
+            Kind::Rr { timeout_ns, .. } => Kind::Rr {
+                request_bytes: size,
+                response_bytes: size,
+                timeout_ns,
+                outstanding: None,
+                schedule: None,
+            },
+            Kind::Connect { .. } => unreachable!("sizes of rr and connect are checked alike"),
         }
     };
     let most = 16 * 1024 * 1024;
@@ -90,7 +95,13 @@ fn sizes_out_of_range() {
         assert_refused(workload.clone(), |w| sized(w, least - 1), &["size", "out of range"]);
         assert_refused(workload, |w| sized(w, most + 1), &["size", "out of range"]);
     }
-    let no_time = Kind::Rr { request_bytes: 1, response_bytes: 1, timeout_ns: 0 };
+    let no_time = Kind::Rr {
+        request_bytes: 1,
+        response_bytes: 1,
+        timeout_ns: 0,
+        outstanding: None,
+        schedule: None,
+    };
     assert_refused(Workload::rr(Transport::Tcp), |w| w.kind = no_time, &["time-out 0 ns"]);
 }
 

@@ -11,7 +11,14 @@ const STREAM: Load = Load {
 };
 
 const RR: Load = Load {
-    kind: LoadKind::Rr { request_bytes: 1, response_bytes: 2, timeout_ns: 3, flows: 4 },
+    kind: LoadKind::Rr {
+        request_bytes: 1,
+        response_bytes: 2,
+        timeout_ns: 3,
+        outstanding: 5,
+        schedule: None,
+        flows: 4,
+    },
     datagrams: true,
     end: LoadEnd::Count { count: 10 },
     pace_bps_per_flow: None,
@@ -93,7 +100,14 @@ fn ends(load: &Load) -> Vec<StepEnd> {
 proptest! {
     #[test]
     fn shares_are_even_and_lose_nothing(count: u64, flows in 1_u32..100) {
-        let kind = LoadKind::Rr { request_bytes: 1, response_bytes: 1, timeout_ns: 1, flows };
+        let kind = LoadKind::Rr {
+            request_bytes: 1,
+            response_bytes: 1,
+            timeout_ns: 1,
+            outstanding: 1,
+            schedule: None,
+            flows,
+        };
         let load = Load { kind, end: LoadEnd::Count { count }, ..RR };
         let shares: Vec<u64> = ends(&load)
             .into_iter()
@@ -120,5 +134,30 @@ proptest! {
         let kind = LoadKind::Stream { unit_bytes: 0, up_flows, down_flows };
         let load = Load { kind, datagrams, end: LoadEnd::Bytes { bytes: end }, ..STREAM };
         prop_assert_eq!(steps(&load, flow).client.is_empty(), flow >= load.flows());
+    }
+}
+
+#[test]
+fn a_schedule_is_shared_by_the_flows_in_turns() {
+    let schedule = Some(LoadSchedule { per_s: 1000.0, poisson: false });
+    let kind = LoadKind::Connect {
+        request_bytes: 1,
+        response_bytes: 2,
+        timeout_ns: 3,
+        close: Closing::Rst,
+        schedule,
+        flows: 4,
+    };
+    let load = Load { kind, datagrams: false, ..RR };
+    for flow in 0..4 {
+        let FlowSteps { client, server } = steps(&load, flow);
+        let [Step::Connect(connection)] = &client[..] else { panic!("{client:?}") };
+        let due = Schedule {
+            per_s: 250.0,
+            arrivals: Arrivals::Even,
+            first_ns: u64::from(flow) * 1_000_000,
+        };
+        assert_eq!(connection.schedule, Some(due));
+        assert!(matches!(&server[..], [Step::Accept(accept)] if accept.schedule.is_none()));
     }
 }

@@ -1,0 +1,49 @@
+//! The histograms of one shard: what a transaction took, and the parts of it that are told apart.
+
+use linerate_measure::histogram::Histogram;
+use linerate_measure::{Kind, Workload};
+
+/// The histograms of one shard, or of several added up. A part that the load doesn't have is absent.
+#[derive(Clone)]
+pub(crate) struct Latencies {
+    /// The whole transaction; by a schedule, from the moment when it was due.
+    pub(crate) total: Histogram,
+    /// By a schedule: from the moment when it really began.
+    pub(crate) service: Option<Histogram>,
+    /// connect: until the connection stood.
+    pub(crate) establishment: Option<Histogram>,
+    /// connect: until the first byte of the response.
+    pub(crate) first_byte: Option<Histogram>,
+}
+
+impl Latencies {
+    /// Empty histograms, with their memory.
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let connects = matches!(workload.kind, Kind::Connect { .. });
+        Self {
+            total: Histogram::new(),
+            service: workload.schedule().is_some().then(Histogram::new),
+            establishment: connects.then(Histogram::new),
+            first_byte: connects.then(Histogram::new),
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.service, &other.service),
+            (&mut self.establishment, &other.establishment),
+            (&mut self.first_byte, &other.first_byte),
+        ];
+        self.total.merge(&other.total);
+        for (ours, theirs) in pairs {
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                ours.merge(theirs);
+            }
+        }
+    }
+}
+
+/// A histogram as reports carry it; `None` where nothing was recorded.
+pub(crate) fn render_histogram(histogram: &Histogram) -> Option<String> {
+    (!histogram.is_empty()).then(|| histogram.to_base64())
+}

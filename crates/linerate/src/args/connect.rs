@@ -1,0 +1,65 @@
+//! What can be typed after `connect`.
+
+use clap::{Args, ValueEnum};
+
+use super::load::ArrivalsName;
+use super::{ConnectArgs, LoadArgs, OutputArgs, values};
+use crate::host::HostPort;
+
+/// The flags of `connect`.
+#[derive(Args, Debug)]
+#[command(
+    before_help = "Examples:
+  linerate connect HOST                             connect, 1 byte out, 1 byte back, close; again
+  linerate connect HOST --close rst --flows 100     100 at once, closed by resets
+  linerate connect HOST --rate 5k                   5000 a second, whatever the answers do
+  linerate connect HOST --source-ports 1024-65535   more ports than the kernel would choose from
+  linerate connect HOST --tls --time 30s            TLS handshakes, half a minute",
+    after_help = super::UNITS
+)]
+pub struct ConnectRateArgs {
+    /// The server: name, address, NAME:PORT or [IPv6]:PORT
+    #[arg(value_name = "HOST", value_parser = HostPort::parse)]
+    pub host: HostPort,
+    /// Bytes of a request
+    #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub request: u32,
+    /// Bytes of a response
+    #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub response: u32,
+    /// Who closes each connection, and how
+    #[arg(long, value_enum, default_value = "fin", help_heading = "Load")]
+    pub close: ClosingName,
+    /// Connections per second, all flows together, begun when they are due (open loop)
+    #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
+    pub rate: Option<f64>,
+    /// How they follow each other
+    #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
+    pub arrivals: Option<ArrivalsName>,
+    /// How long a connection may take before it counts as timed out
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
+    pub timeout: u64,
+    /// The local ports to walk through, as LOW-HIGH [default: the kernel's choice]
+    #[arg(long, value_name = "LO-HI", value_parser = values::port_range, allow_hyphen_values = true, help_heading = "Connection")]
+    pub source_ports: Option<(u16, u16)>,
+    /// The other flags of the load.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// How to reach the server.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Who closes a connection, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClosingName {
+    /// The client, in order (FIN)
+    Fin,
+    /// The client, at once (RST): no port waits in TIME-WAIT
+    Rst,
+    /// The server, in order
+    Server,
+}
