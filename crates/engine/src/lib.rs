@@ -15,6 +15,7 @@
 pub mod access;
 mod client;
 mod clock;
+mod connections;
 mod control;
 pub mod error;
 pub mod event;

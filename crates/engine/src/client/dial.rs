@@ -9,12 +9,11 @@ use linerate_measure::SocketOptions;
 use linerate_measure::plan::{Family, Plan};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection};
 use socket2::Socket;
 
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::control::{Link, client_config};
+use crate::control::{Link, client_config, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::socket::{Binding, connect_stream};
@@ -48,11 +47,6 @@ pub(super) fn dial(plan: &Plan, cancel: &Cancel) -> Result<(SocketAddr, Link), E
 fn session() -> Result<Connection, Error> {
     let failed = |error: rustls::Error| Error::Host(format!("can't begin TLS: {error}"));
     ClientConnection::new(client_config()?, server_name()).map(Connection::from).map_err(failed)
-}
-
-/// The name in the certificate of every server; the fingerprint tells them apart.
-pub(super) fn server_name() -> ServerName<'static> {
-    ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into())
 }
 
 fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_measure::{Plan, Transport, Workload};
+use linerate_measure::{Kind, Plan, Transport, Workload};
 use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof};
 use linerate_wire::native::opening::Opening;
 use rustix::event::{PollFd, PollFlags};
@@ -13,8 +13,9 @@ use rustix::net::{RecvFlags, recv};
 use rustls::{ClientConfig, ClientConnection, Connection};
 use socket2::Socket;
 
-use super::dial::{binding, flow_error, server_name};
+use super::dial::{binding, flow_error};
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
+use crate::control::server_name;
 use crate::error::Error;
 use crate::load::{Load, flow_tag, no_delay};
 use crate::socket::{configure_stream, connect_stream, flow_datagram};
@@ -63,7 +64,11 @@ impl Opener {
             plan: plan.clone(),
             tls,
             next: 0,
-            total: plan.workload.total_flows(),
+            // Connections that come and go are opened as they are measured.
+            total: match plan.workload.kind {
+                Kind::Connect { .. } => 0,
+                Kind::Stream { .. } | Kind::Rr { .. } => plan.workload.total_flows(),
+            },
             pending: Vec::new(),
             deadline_ns: now_ns + PATIENCE_NS,
         }

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
-use linerate_measure::{Plan, Transport};
+use linerate_measure::{Kind, Plan, Transport};
 use linerate_wire::native::Fault;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
 use rustix::event::{PollFd, PollFlags};
 
-use super::dial::{LOOK_NS, dial};
+use super::dial::{LOOK_NS, binding, dial};
 use super::greeting::{greet, wait};
 use super::opener::Opener;
 use super::record::Record;
 use crate::access::Access;
 use crate::clock::{monotonic_ns, now, utc_ns};
+use crate::connections::{Connections, Dial};
 use crate::control::{Link, Reading, data_config, fingerprint, proof};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -235,13 +236,23 @@ impl<'a> Session<'a> {
     fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
         let bell = Arc::clone(&self.bell);
         let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
-        let mut load = Load::prepare(Role::Client, workload, cpus, bell)?;
         let tls = match (workload.transport, self.link.session().peer_certificates()) {
             (Transport::Tls, Some([certificate, ..])) => {
                 Some(data_config(certificate.clone().into_owned())?)
             }
             _ => None,
         };
+        let connections = matches!(workload.kind, Kind::Connect { .. }).then(|| {
+            Connections::Dial(Dial {
+                server: self.server,
+                token,
+                binding: binding(self.plan),
+                source_ports: self.plan.local.source_ports,
+                options: workload.socket.clone(),
+                tls: tls.clone(),
+            })
+        });
+        let mut load = Load::prepare(Role::Client, workload, cpus, bell, connections)?;
         let mut opener = Opener::new(self.plan, self.server, token, tls, monotonic_ns());
         opener.advance(monotonic_ns(), &mut load)?;
         self.load = Some(load);

@@ -99,6 +99,11 @@ pub(crate) fn client_config() -> Result<Arc<ClientConfig>, Error> {
     configured_client(None, vec![ALPN.to_vec()])
 }
 
+/// The name in the certificate of every server; the fingerprint tells them apart.
+pub(crate) fn server_name() -> ServerName<'static> {
+    ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into())
+}
+
 /// TLS as a data connection's client speaks it: only the control connection's certificate will do.
 pub(crate) fn data_config(
     certificate: CertificateDer<'static>,

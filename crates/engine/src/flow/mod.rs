@@ -63,8 +63,8 @@ pub(crate) const CALLS_PER_TURN: u32 = 32;
 pub(crate) trait Drive: Send {
     /// Goes on as far as it can.
     fn turn(&mut self, local: &mut Local) -> Turn;
-    /// What the conducting thread sees of the flow.
-    fn shared(&self) -> &Arc<FlowShared>;
+    /// What it waits for.
+    fn socket(&self) -> &Arc<Socket>;
 }
 
 /// What the flows of one shard share, and nobody else.
@@ -136,7 +136,8 @@ impl Local {
 /// A flow as the conducting thread sees it.
 pub(crate) struct FlowShared {
     pub(crate) number: u32,
-    pub(crate) socket: Arc<Socket>,
+    /// `None` where connections come and go.
+    pub(crate) socket: Option<Arc<Socket>>,
     /// Both addresses, which the kernel forgets when the connection ends.
     pub(crate) addresses: Addresses,
     pub(crate) tally: Tally,
@@ -146,11 +147,11 @@ pub(crate) struct FlowShared {
 }
 
 impl FlowShared {
-    pub(crate) fn new(number: u32, socket: Socket, bell: Arc<Bell>) -> Self {
+    pub(crate) fn new(number: u32, socket: Option<Arc<Socket>>, bell: Arc<Bell>) -> Self {
         Self {
             number,
-            addresses: Addresses::of(&socket),
-            socket: Arc::new(socket),
+            addresses: socket.as_deref().map(Addresses::of).unwrap_or_default(),
+            socket,
             tally: Tally::default(),
             bell,
             ending: Mutex::new(None),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use linerate_measure::report::Verification;
 use linerate_wire::step::{Close, Step};
+use socket2::Socket;
 
 use super::exchange::{Answerer, Asker};
 use super::pipeline::Pipeline;
@@ -111,7 +112,7 @@ impl<S: ByteStream> StreamFlow<S> {
         self.collect();
         let mut ending = std::mem::take(&mut self.ending);
         ending.error = error;
-        ending.tcp = tcp_status(self.shared.socket.as_fd());
+        ending.tcp = tcp_status(self.stream.socket().as_fd());
         self.doing = Doing::Nothing;
         self.shared.set_ended(ending);
         Turn::Ended
@@ -149,8 +150,8 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
         }
     }
 
-    fn shared(&self) -> &Arc<FlowShared> {
-        &self.shared
+    fn socket(&self) -> &Arc<Socket> {
+        self.stream.socket()
     }
 }
 

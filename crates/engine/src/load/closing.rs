@@ -32,7 +32,8 @@ impl Load {
 
     /// No more requests will come: those that answer end.
     pub(crate) fn end_answers(&mut self) {
-        if matches!(self.workload.kind, Kind::Rr { .. }) && self.is_datagrams() {
+        let connects = matches!(self.workload.kind, Kind::Connect { .. });
+        if connects || (self.workload.has_transactions() && self.is_datagrams()) {
             self.drain();
         }
     }
@@ -53,7 +54,7 @@ impl Load {
         for flow in self.flows.iter().flatten() {
             if flow.tally.progress() < Progress::Ended {
                 // Fails only where the connection is gone, and then nobody waits for it.
-                let _gone = flow.socket.shutdown(how);
+                let _gone = flow.socket.as_ref().map(|socket| socket.shutdown(how));
             }
         }
     }

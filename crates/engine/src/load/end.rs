@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_measure::report::{EndReport, FlowReport, Verification};
+use linerate_measure::report::{EndReport, FlowReport, SocketFacts, Verification};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, Traffic};
 
 use super::Load;
@@ -105,9 +105,11 @@ fn flow_report(
         tcp.retransmitted_segments = tcp.retransmitted_segments.saturating_sub(retransmits_before);
         tcp
     });
-    let mut socket = granted(&flow.socket, flow.addresses, !load.is_datagrams());
-    socket.gso = ending.datagrams.gso;
-    socket.gro = ending.datagrams.gro;
+    let socket = flow.socket.as_ref().map(|socket| SocketFacts {
+        gso: ending.datagrams.gso,
+        gro: ending.datagrams.gro,
+        ..granted(socket, flow.addresses, !load.is_datagrams())
+    });
     let mut report = FlowReport {
         flow: flow.number,
         sent: traffic(counts.sent_bytes, counts.send_calls),
@@ -119,7 +121,7 @@ fn flow_report(
             verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
             ..found
         }),
-        socket: Some(socket),
+        socket,
         error: ending.error.as_ref().map(|error| format!("{}: {}", error.kind, error.text)),
         ..FlowReport::default()
     };
@@ -129,7 +131,8 @@ fn flow_report(
         report.transactions_unsent = ending.transactions_unsent;
     }
     let drops_before = meter.base_drops.get(index).copied().unwrap_or(0);
-    let drops = socket_drops(flow.socket.as_fd()).map(|drops| drops.saturating_sub(drops_before));
+    let drops = flow.socket.as_ref().and_then(|socket| socket_drops(socket.as_fd()));
+    let drops = drops.map(|drops| drops.saturating_sub(drops_before));
     let drops = drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
     add_datagrams(&mut report, load.unit_bytes(), drops, &ending);
     report

@@ -74,7 +74,11 @@ impl Meter {
         self.measuring_ns = now_ns;
         self.base = self.last.clone();
         self.base_machine = self.last_machine.clone();
-        let sockets = || flows.iter().map(|flow| flow.as_ref().map(|flow| flow.socket.as_fd()));
+        let sockets = || {
+            flows
+                .iter()
+                .map(|flow| flow.as_ref().and_then(|flow| Some(flow.socket.as_ref()?.as_fd())))
+        };
         self.base_retransmits = sockets()
             .map(|socket| socket.and_then(tcp_status).map_or(0, |s| s.retransmitted_segments))
             .collect();
@@ -231,7 +235,7 @@ fn flow_samples(flows: &Flows, since: &[Counts]) -> Vec<FlowSample> {
             flow: flow.number,
             sent_bytes: (counts.send_calls > 0).then_some(counts.sent_bytes),
             received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
-            tcp: tcp_status(flow.socket.as_fd()),
+            tcp: flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd())),
         })
         .collect()
 }

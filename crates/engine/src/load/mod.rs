@@ -8,9 +8,11 @@ mod bell;
 mod closing;
 mod end;
 mod meter;
+mod own_loop;
 mod steps;
 
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
@@ -20,6 +22,7 @@ use linerate_wire::step::Step;
 use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
+use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::{DatagramFlow, DatagramSettings, Drive, FlowShared, StreamFlow};
 use crate::latencies::Latencies;
@@ -32,6 +35,7 @@ use crate::transport::{Tcp, Tls};
 
 pub(crate) use bell::Bell;
 use meter::Meter;
+use own_loop::own_loop;
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
 
@@ -48,6 +52,8 @@ pub(crate) struct Load {
     phase: Arc<SharedPhase>,
     bell: Arc<Bell>,
     shards: Vec<Shard>,
+    /// Takes connections that come and go and that others accepted.
+    inlet: Option<Sender<Socket>>,
     flows: Vec<Option<Arc<FlowShared>>>,
     meter: Meter,
     /// Datagrams that the peer says it sent, flow by flow.
@@ -69,11 +75,23 @@ impl Load {
         workload: &Workload,
         cpus: &[u32],
         bell: Arc<Bell>,
+        connections: Option<Connections>,
     ) -> Result<Self, Error> {
         let phase = Arc::new(SharedPhase::new());
-        let total = workload.total_flows() as usize;
         let host = host_facts();
         let threads = workload.threads.unwrap_or(host.cpus_online).clamp(1, workload.total_flows());
+        let total = match &connections {
+            Some(Connections::Serve(_)) => threads,
+            _ => workload.total_flows(),
+        } as usize;
+        let standing_for = |number| {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            Some(Arc::new(FlowShared::new(number, None, Arc::clone(&bell))))
+        };
+        let flows: Vec<_> = match &connections {
+            Some(_) => (0..total).map(standing_for).collect(),
+            None => vec![None; total],
+        };
         let (receive_bytes, longest) = buffer_sizes(workload);
         let pattern = Arc::new(if workload.verify {
             Pattern::new(longest)
@@ -83,15 +101,23 @@ impl Load {
         // A flow that waits for its socket and a time at once can't be in a blocking call.
         let overlaps = workload.outstanding() > 1 || workload.schedule().is_some();
         let mut shards = Vec::new();
+        let mut inlet = None;
         for index in 0..threads as usize {
-            let flows = (total - index).div_ceil(threads as usize);
+            let count = (total - index).div_ceil(threads as usize);
+            let own_loop = connections.as_ref().map(|connections| {
+                let (sender, receiver) = channel();
+                inlet.get_or_insert(sender);
+                own_loop(connections, workload, &flows, (index, threads as usize), receiver)
+            });
             shards.push(Shard::spawn(ShardPlan {
-                shape: match flows {
+                shape: match count {
+                    _ if own_loop.is_some() => Shape::Own,
                     _ if workload.busy_poll => Shape::Spinning,
                     1 if !overlaps => Shape::Alone,
                     _ => Shape::Polled,
                 },
-                flows,
+                flows: count,
+                own_loop,
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
                 pattern: Arc::clone(&pattern),
@@ -105,7 +131,8 @@ impl Load {
             phase,
             bell,
             shards,
-            flows: vec![None; total],
+            inlet,
+            flows,
             meter: Meter::new(role, host),
             peer_sent: vec![None; total],
             peer_has_sent_all: false,
@@ -132,9 +159,8 @@ impl Load {
         socket: Socket,
         session: Option<rustls::Connection>,
     ) {
-        let shared = self.share(flow, socket);
+        let (shared, socket) = self.share(flow, socket);
         let steps = self.steps_of(flow);
-        let socket = Arc::clone(&shared.socket);
         let driven: Box<dyn Drive> = match session {
             Some(session) => Box::new(StreamFlow::new(Tls::new(socket, session), shared, steps)),
             None => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
@@ -142,20 +168,31 @@ impl Load {
         self.hand_over(flow, driven);
     }
 
+    /// Adds a connection of those that come and go, of which the opening has been read.
+    pub(crate) fn add_connection(&self, socket: Socket) {
+        if let (Some(inlet), Some(shard)) = (&self.inlet, self.shards.first()) {
+            // A shard that has ended takes nothing more, and closes what it had.
+            let _ended = inlet.send(socket);
+            shard.wake();
+        }
+    }
+
     /// Adds a flow of datagrams over a connected socket.
     pub(crate) fn add_datagrams(&mut self, flow: u32, socket: Socket, tag: u32) {
-        let shared = self.share(flow, socket);
+        let (shared, socket) = self.share(flow, socket);
         let settings = DatagramSettings { tag, offload: !self.workload.socket.no_offload };
-        let driven = DatagramFlow::new(shared, settings, self.steps_of(flow));
+        let driven = DatagramFlow::new(socket, shared, settings, self.steps_of(flow));
         self.hand_over(flow, Box::new(driven));
     }
 
-    fn share(&mut self, flow: u32, socket: Socket) -> Arc<FlowShared> {
-        let shared = Arc::new(FlowShared::new(flow, socket, Arc::clone(&self.bell)));
+    fn share(&mut self, flow: u32, socket: Socket) -> (Arc<FlowShared>, Arc<Socket>) {
+        let socket = Arc::new(socket);
+        let bell = Arc::clone(&self.bell);
+        let shared = Arc::new(FlowShared::new(flow, Some(Arc::clone(&socket)), bell));
         if let Some(slot) = self.flows.get_mut(flow as usize) {
             *slot = Some(Arc::clone(&shared));
         }
-        shared
+        (shared, socket)
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {

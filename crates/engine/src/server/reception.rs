@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_measure::Transport;
 use linerate_wire::native::opening::Opening;
@@ -12,7 +13,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFlags};
 use rustix::time::Timespec;
 use rustls::{Connection, ServerConnection};
-use socket2::Socket;
+use socket2::{SockAddr, Socket};
 
 use super::ServeOptions;
 use super::admission::{Admission, Limits};
@@ -50,12 +51,16 @@ pub(super) enum Guest {
 /// The one thread that receives everybody.
 pub(super) struct Reception {
     pub(super) options: ServeOptions,
-    listener: Socket,
+    pub(super) listener: Arc<Socket>,
+    /// Whether a load takes the connections from the listener, and hands over what isn't its own.
+    listener_is_left: bool,
+    /// Connections that such a load has handed over.
+    pub(super) strays: (Sender<Socket>, Receiver<Socket>),
     udp: UdpPort,
     poll: OwnedFd,
     pub(super) bell: Arc<Bell>,
     control_tls: Arc<rustls::ServerConfig>,
-    data_tls: Arc<rustls::ServerConfig>,
+    pub(super) data_tls: Arc<rustls::ServerConfig>,
     pub(super) guests: BTreeMap<usize, Guest>,
     /// Guests that hold no test, the longest here first; some may have gone or got one since.
     strangers: VecDeque<usize>,
@@ -91,7 +96,9 @@ impl Reception {
         let local = datagrams.local_addr().ok().and_then(|local| local.as_socket());
         let binding = Binding { bind: None, device: options.bind_device.clone() };
         Ok(Self {
-            listener,
+            listener: Arc::new(listener),
+            listener_is_left: false,
+            strays: channel(),
             udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
             poll,
             bell,
@@ -122,7 +129,7 @@ impl Reception {
                 match usize::try_from(event.data.u64()).unwrap_or(usize::MAX) {
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
-                    BELL => self.bell.silence(),
+                    BELL => self.handle_bell(),
                     guest => self.handle_ready(guest),
                 }
             }
@@ -142,20 +149,57 @@ impl Reception {
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
             let Ok((socket, from)) = self.listener.accept() else { return };
-            let Some(client) = from.as_socket().map(plain) else { continue };
-            if socket.set_nonblocking(true).is_err() {
-                continue;
+            self.receive(socket, &from);
+        }
+    }
+
+    fn handle_bell(&mut self) {
+        self.bell.silence();
+        for _ in 0..MOST_ACCEPTED_AT_ONCE {
+            let Ok(socket) = self.strays.1.try_recv() else { return };
+            if let Ok(from) = socket.peer_addr() {
+                self.receive(socket, &from);
             }
-            self.make_room();
-            let guest = self.next_guest;
-            self.next_guest += 1;
-            let deadline_ns = monotonic_ns() + PATIENCE_NS;
-            if self.watch(&socket, guest) {
-                let arrival = Arrival { socket, client, deadline_ns };
-                self.guests.insert(guest, Guest::Arriving(arrival));
-                self.strangers.push_back(guest);
-                self.identify(guest);
-            }
+        }
+        self.bell.ring();
+    }
+
+    fn receive(&mut self, socket: Socket, from: &SockAddr) {
+        let Some(client) = from.as_socket().map(plain) else { return };
+        if socket.set_nonblocking(true).is_err() {
+            return;
+        }
+        self.make_room();
+        let guest = self.next_guest;
+        self.next_guest += 1;
+        let deadline_ns = monotonic_ns() + PATIENCE_NS;
+        if self.watch(&socket, guest) {
+            let arrival = Arrival { socket, client, deadline_ns };
+            self.guests.insert(guest, Guest::Arriving(arrival));
+            self.strangers.push_back(guest);
+            self.identify(guest);
+        }
+    }
+
+    /// Leaves the listener to the loads that take their connections from it themselves, as long as
+    /// there is one.
+    pub(super) fn leave_or_take_listener(&mut self) {
+        let takes_its_own = |guest: &usize| match self.guests.get(guest) {
+            Some(Guest::Control(control)) => control.test.as_ref().is_some_and(Test::accepts),
+            _ => false,
+        };
+        let leave = self.tests.values().any(takes_its_own);
+        if leave == self.listener_is_left {
+            return;
+        }
+        let data = EventData::new_u64(LISTENER as u64);
+        let changed = if leave {
+            epoll::delete(&self.poll, self.listener.as_fd())
+        } else {
+            epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
+        };
+        if changed.is_ok() {
+            self.listener_is_left = leave;
         }
     }
 
@@ -225,6 +269,9 @@ impl Reception {
             return refuse(&self.sink, "a data connection shows the token of no running test");
         };
         let workload = test.workload().clone();
+        if test.accepts() {
+            return test.add_connection(arrival.socket);
+        }
         let Some(load) = test.load_lacking(opening.flow) else {
             return refuse(
                 &self.sink,

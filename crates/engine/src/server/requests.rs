@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_measure::{Role, Workload};
+use linerate_measure::{Kind, Role, Transport, Workload};
 use linerate_wire::native::Fault;
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::server::ServerEvent;
@@ -11,6 +11,7 @@ use super::admission::Verdict;
 use super::reception::{Guest, Reception};
 use super::test::Test;
 use crate::clock::monotonic_ns;
+use crate::connections::{Connections, Serve};
 use crate::control::random;
 use crate::error::Error;
 use crate::event::Event;
@@ -103,6 +104,7 @@ impl Reception {
                 let test = Test::new(token, run_id, load, max_time_ns, monotonic_ns());
                 control.test = Some(test);
                 self.tests.insert(token, guest);
+                self.leave_or_take_listener();
             }
             Err(error) => {
                 machine.refuse(RefusalCause::Host, &error.to_string());
@@ -113,8 +115,24 @@ impl Reception {
 
     fn prepare(&self, workload: &Workload) -> Result<([u8; 16], [u8; 16], Load), Error> {
         let bell = Arc::clone(&self.bell);
-        let load = Load::prepare(Role::Server, workload, &self.options.cpus, bell)?;
-        Ok((random()?, random()?, load))
+        let token = random()?;
+        let connections = self.connections(workload, token);
+        let load = Load::prepare(Role::Server, workload, &self.options.cpus, bell, connections)?;
+        Ok((random()?, token, load))
+    }
+
+    /// Where the connections of a load come from that come and go.
+    fn connections(&self, workload: &Workload, token: [u8; 16]) -> Option<Connections> {
+        matches!(workload.kind, Kind::Connect { .. }).then(|| {
+            Connections::Serve(Serve {
+                listener: Arc::clone(&self.listener),
+                token,
+                options: workload.socket.clone(),
+                tls: (workload.transport == Transport::Tls).then(|| Arc::clone(&self.data_tls)),
+                reception: self.strays.0.clone(),
+                reception_bell: Arc::clone(&self.bell),
+            })
+        })
     }
 
     /// Ends the guest's test, if it has one, and frees all it had.
@@ -124,6 +142,7 @@ impl Reception {
         {
             self.tests.remove(&test.token);
             self.sink.offer(Event::TestEnded { run_id: test.run_id.clone(), how: how.to_owned() });
+            self.leave_or_take_listener();
         }
     }
 

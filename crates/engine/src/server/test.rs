@@ -1,9 +1,10 @@
 //! One client's test at the server.
 
 use linerate_measure::sample::Sample;
-use linerate_measure::{End, Workload};
+use linerate_measure::{End, Kind, Workload};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::Server as Machine;
+use socket2::Socket;
 
 use crate::clock::{SECOND_NS, utc_ns};
 use crate::load::Load;
@@ -56,6 +57,18 @@ impl Test {
 
     pub(super) fn workload(&self) -> &Workload {
         &self.workload
+    }
+
+    /// Whether its load takes connections from the listener itself.
+    pub(super) fn accepts(&self) -> bool {
+        matches!(self.workload.kind, Kind::Connect { .. })
+    }
+
+    /// A connection that its load didn't take from the listener itself.
+    pub(super) fn add_connection(&self, socket: Socket) {
+        if let Some(load) = &self.load {
+            load.add_connection(socket);
+        }
     }
 
     /// The load, while it lacks this flow.

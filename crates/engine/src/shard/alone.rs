@@ -18,7 +18,7 @@ const LONGEST_PARK: Duration = Duration::from_millis(20);
 
 pub(super) fn run(inbox: &Receiver<Box<dyn Drive>>, local: &mut Local) {
     let Ok(mut flow) = inbox.recv() else { return };
-    let socket = &flow.shared().socket;
+    let socket = &flow.socket();
     // A socket that keeps its old mode still carries the flow, at the cost of spinning.
     let _mode = socket.set_nonblocking(false);
     let _timeout = socket.set_write_timeout(Some(LONGEST_SEND));

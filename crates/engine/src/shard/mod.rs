@@ -32,7 +32,12 @@ pub(crate) enum Shape {
     Polled,
     /// Any number of flows, without ever sleeping.
     Spinning,
+    /// Connections that come and go, in a loop made for them.
+    Own,
 }
+
+/// A loop that carries a load in the place of flows, until the load is over.
+pub(crate) type OwnLoop = Box<dyn FnOnce(&Bell, &mut Local) + Send>;
 
 /// What a shard is to be.
 pub(crate) struct ShardPlan {
@@ -46,6 +51,8 @@ pub(crate) struct ShardPlan {
     /// Empty, to be filled.
     pub(crate) latencies: Latencies,
     pub(crate) phase: Arc<SharedPhase>,
+    /// For [`Shape::Own`].
+    pub(crate) own_loop: Option<OwnLoop>,
 }
 
 /// What a shard leaves when its flows have ended.
@@ -77,7 +84,7 @@ impl Shard {
             .name("shard".into())
             .spawn(move || {
                 own_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-                run(&plan, &receiver, &own_waker)
+                run(plan, &receiver, &own_waker)
             })
             .map_err(|error| {
                 Error::Host(format!("can't start a thread: {error}; ask for fewer --threads"))
@@ -102,7 +109,7 @@ impl Shard {
     pub(crate) fn wake(&self) {
         match self.shape {
             Shape::Alone => self.thread.thread().unpark(),
-            Shape::Polled | Shape::Spinning => self.waker.ring(),
+            Shape::Polled | Shape::Spinning | Shape::Own => self.waker.ring(),
         }
     }
 
@@ -125,19 +132,24 @@ impl Shard {
     }
 }
 
-fn run(plan: &ShardPlan, inbox: &Receiver<Box<dyn Drive>>, waker: &Bell) -> ShardEnd {
+fn run(mut plan: ShardPlan, inbox: &Receiver<Box<dyn Drive>>, waker: &Bell) -> ShardEnd {
     let pinning_error = plan.cpu.and_then(|cpu| pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
     let _coarser_at_worst = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let spinning = plan.shape == Shape::Spinning;
     let (pattern, phase) = (Arc::clone(&plan.pattern), Arc::clone(&plan.phase));
-    let latencies = plan.latencies.clone();
+    let latencies = plan.latencies;
     let spins_alone = spinning && plan.flows == 1;
     let mut local = Local::new(plan.receive_bytes, pattern, latencies, phase, spins_alone);
     match plan.shape {
         Shape::Alone => alone::run(inbox, &mut local),
         Shape::Polled | Shape::Spinning => {
             polled::run(inbox, waker, plan.flows, spinning, &mut local);
+        }
+        Shape::Own => {
+            if let Some(own_loop) = plan.own_loop.take() {
+                own_loop(waker, &mut local);
+            }
         }
     }
     ShardEnd {

@@ -115,7 +115,7 @@ fn take_new(inbox: &Receiver<Box<dyn Drive>>, poll: Option<&OwnedFd>, slots: &mu
     loop {
         match inbox.try_recv() {
             Ok(flow) => {
-                let socket = Arc::clone(&flow.shared().socket);
+                let socket = Arc::clone(flow.socket());
                 let index = slots.add(flow);
                 if let Some(poll) = poll {
                     let edges = EventFlags::IN | EventFlags::OUT | EventFlags::ET;

@@ -16,7 +16,7 @@ pub(crate) use batch::{receive_batch, send_batch};
 pub(crate) use drops::socket_drops;
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, configure_stream,
-    connect_stream, flow_datagram, granted, listen, plain,
+    connect_stream, dial_stream, flow_datagram, granted, listen, plain,
 };
 pub(crate) use option::{enable_receive_offload, set_send_segment};
 pub(crate) use tcp_info::tcp_status;

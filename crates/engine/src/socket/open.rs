@@ -9,6 +9,8 @@ use linerate_measure::report::SocketFacts;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use super::option::set_bind_without_port;
+
 /// What the sockets of one end are bound to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Binding {
@@ -78,6 +80,45 @@ pub(crate) fn connect_stream(
     }
 }
 
+/// A TCP socket on its way to `address` from a port of one's own choice or the kernel's; all its
+/// options are set before it leaves.
+pub(crate) fn dial_stream(
+    address: SocketAddr,
+    binding: &Binding,
+    local: Option<SocketAddr>,
+    options: &SocketOptions,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    if *options != SocketOptions::default() {
+        configure_stream(&socket, options, options.no_delay)?;
+        if let Some(mss) = options.mss_bytes {
+            socket.set_tcp_mss(mss)?;
+        }
+    }
+    if let Some(device) = &binding.device {
+        socket.bind_device(Some(device.as_bytes()))?;
+    }
+    match (local, binding.bind) {
+        (Some(local), _) => {
+            // A port in TIME-WAIT may be bound; connecting tells whether it is free for this peer.
+            socket.set_reuse_address(true)?;
+            socket.bind(&local.into())?;
+        }
+        (None, Some(bind)) => {
+            // The port is chosen by the connect, which knows the peer: otherwise each port serves
+            // one peer only.
+            set_bind_without_port(socket.as_fd())?;
+            socket.bind(&SocketAddr::new(bind, 0).into())?;
+        }
+        (None, None) => {}
+    }
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
 /// Sets a connected TCP socket's options.
 pub(crate) fn configure_stream(
     socket: &Socket,
@@ -140,8 +181,8 @@ fn configure_dscp(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
     let class = u32::from(dscp) << 2;
     if socket.local_addr()?.is_ipv6() {
         socket.set_tclass_v6(class)?;
-        let mapped =
-            socket.peer_addr()?.as_socket_ipv6().and_then(|peer| peer.ip().to_ipv4_mapped());
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket_ipv6());
+        let mapped = peer.and_then(|peer| peer.ip().to_ipv4_mapped());
         if mapped.is_none() {
             return Ok(());
         }

@@ -43,3 +43,8 @@ pub(crate) fn set_send_segment(socket: BorrowedFd<'_>, segment_bytes: u16) -> io
 pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
+
+/// Leaves the choice of the port to the connect (IP_BIND_ADDRESS_NO_PORT, ip(7)); for both families.
+pub(super) fn set_bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}

@@ -4,6 +4,9 @@ mod tcp;
 mod tls;
 
 use std::io;
+use std::sync::Arc;
+
+use socket2::Socket;
 
 pub(crate) use tcp::Tcp;
 pub(crate) use tls::Tls;
@@ -23,6 +26,8 @@ pub(crate) trait ByteStream: Send {
     fn flush(&mut self) -> io::Result<()>;
     /// Receives into the beginning of `into`; says how many bytes, 0 when the peer has finished.
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize>;
+    /// What carries it.
+    fn socket(&self) -> &Arc<Socket>;
     /// Says that nothing more will be sent.
     fn finish_sending(&mut self) -> io::Result<()>;
 }

@@ -36,6 +36,10 @@ impl ByteStream for Tcp {
         Ok(length)
     }
 
+    fn socket(&self) -> &Arc<Socket> {
+        &self.0
+    }
+
     fn finish_sending(&mut self) -> io::Result<()> {
         self.0.shutdown(Shutdown::Write)
     }

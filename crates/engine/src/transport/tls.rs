@@ -104,6 +104,10 @@ impl ByteStream for Tls {
         }
     }
 
+    fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
     fn finish_sending(&mut self) -> io::Result<()> {
         if !self.closing {
             self.session.send_close_notify();

@@ -5,7 +5,9 @@ mod figures;
 
 use linerate_engine::event::Event;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
-use linerate_measure::{Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Workload};
+use linerate_measure::{
+    Arrivals, Closing, Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Workload,
+};
 
 use super::ends::render_ends;
 use super::live::LiveLines;
@@ -119,6 +121,7 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         Some(Direction::Up) => format!("stream to {server}"),
         Some(Direction::Down) => format!("stream from {server}"),
         Some(Direction::Both) => format!("stream to and from {server}"),
+        None if matches!(workload.kind, Kind::Connect { .. }) => format!("connect to {server}"),
         None => format!("rr with {server}"),
     };
     let flows = match workload.flows {
@@ -139,8 +142,33 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         }
         None => {}
     }
+    parts.extend(render_requests(workload));
     let title = plan.title.as_ref().map_or(String::new(), |title| format!("{title}\n"));
     format!("{title}{}", parts.join(", "))
+}
+
+/// How requests follow each other, and how connections are closed.
+fn render_requests(workload: &Workload) -> Vec<String> {
+    let mut parts = Vec::new();
+    match workload.kind {
+        Kind::Connect { close: Closing::Fin, .. } => parts.push("closed by the client".to_owned()),
+        Kind::Connect { close: Closing::Rst, .. } => parts.push("closed by resets".to_owned()),
+        Kind::Connect { close: Closing::Server, .. } => {
+            parts.push("closed by the server".to_owned());
+        }
+        Kind::Rr { outstanding: Some(outstanding), .. } => {
+            parts.push(format!("{outstanding} outstanding"));
+        }
+        Kind::Rr { .. } | Kind::Stream { .. } => {}
+    }
+    if let Some(schedule) = workload.schedule() {
+        let how = match schedule.arrivals {
+            Arrivals::Even => "evenly",
+            Arrivals::Poisson => "at random (Poisson)",
+        };
+        parts.push(format!("{} per second, {how}", render_count(schedule.per_s)));
+    }
+    parts
 }
 
 /// The name of the transport as people write it.

@@ -20,7 +20,7 @@ const GROWTH_BYTES: u64 = 16 << 20;
 /// And so much after it had lost half of them already.
 const LATER_GROWTH_BYTES: u64 = 6 << 20;
 
-const LOADS: [&str; 10] = [
+const LOADS: [&str; 12] = [
     "stream --up",
     "stream --down --rate 200M",
     "stream --both --flows 2",
@@ -31,6 +31,8 @@ const LOADS: [&str; 10] = [
     "rr",
     "rr --tls --flows 3 --threads 1",
     "rr --udp --flows 2",
+    "connect --flows 4",
+    "connect --close rst --rate 500 --flows 2",
 ];
 
 /// A small generator of numbers that look random: xorshift64* (Vigna, 2016).

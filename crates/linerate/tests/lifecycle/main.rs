@@ -13,6 +13,7 @@
 
 mod admission;
 mod breaking;
+mod connect;
 mod conversation;
 mod crowd;
 mod datagram_door;

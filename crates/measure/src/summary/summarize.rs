@@ -112,6 +112,8 @@ fn summarize_connect(
         first_byte_ns: of_client(|report| report.first_byte_hdr.as_deref()),
         // Counted by the connections, which are gone.
         retransmitted_segments: None,
+        // Whichever place is free takes the next connection: there is nothing to be fair to.
+        fairness: None,
         ..of_transactions
     }
 }

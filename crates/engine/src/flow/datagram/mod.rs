@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use linerate_wire::step::Step;
+use socket2::Socket;
 
 use super::pipeline::Pipeline;
 use super::{DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
@@ -31,6 +32,7 @@ pub(crate) struct DatagramSettings {
 
 /// A flow of datagrams: its steps, one after the other.
 pub(crate) struct DatagramFlow {
+    socket: Arc<Socket>,
     shared: Arc<FlowShared>,
     settings: DatagramSettings,
     steps: VecDeque<Step>,
@@ -50,16 +52,17 @@ enum Doing {
 
 impl DatagramFlow {
     pub(crate) fn new(
+        socket: Arc<Socket>,
         shared: Arc<FlowShared>,
         settings: DatagramSettings,
         steps: Vec<Step>,
     ) -> Self {
         let steps = steps.into();
-        Self { shared, settings, steps, doing: Doing::Opening, ending: Ending::default() }
+        Self { socket, shared, settings, steps, doing: Doing::Opening, ending: Ending::default() }
     }
 
     fn begin_next_step(&mut self) {
-        let (socket, settings) = (&self.shared.socket, self.settings);
+        let (socket, settings) = (&self.socket, self.settings);
         self.doing = match self.steps.pop_front() {
             Some(Step::Send(transfer)) => {
                 Doing::Sending(DatagramSender::new(socket, settings, &transfer))
@@ -82,7 +85,7 @@ impl DatagramFlow {
     }
 
     fn advance(&mut self, local: &mut Local) -> io::Result<Stage> {
-        let (socket, tally) = (&*self.shared.socket, &self.shared.tally);
+        let (socket, tally) = (&*self.socket, &self.shared.tally);
         match &mut self.doing {
             Doing::Opening => {
                 self.shared.set_ready();
@@ -147,8 +150,8 @@ impl Drive for DatagramFlow {
         }
     }
 
-    fn shared(&self) -> &Arc<FlowShared> {
-        &self.shared
+    fn socket(&self) -> &Arc<Socket> {
+        &self.socket
     }
 }
 

@@ -1,0 +1,81 @@
+//! What carries a connection that comes and goes: TCP, or TLS over it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::Connection;
+use socket2::Socket;
+
+use crate::transport::{ByteStream, Tcp, Tls};
+
+/// A connection's socket, and the session over it where there is one.
+pub(super) struct Carrier {
+    tcp: Tcp,
+    tls: Option<Box<Tls>>,
+}
+
+impl Carrier {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self { tcp: Tcp(Arc::new(socket)), tls: None }
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.tcp.0
+    }
+
+    /// The socket alone; `None` under TLS, which has read some of its bytes.
+    pub(super) fn into_socket(self) -> Option<Socket> {
+        let Self { tcp, tls } = self;
+        if tls.is_some() {
+            return None;
+        }
+        Arc::into_inner(tcp.0)
+    }
+
+    /// From here on everything goes under TLS.
+    pub(super) fn secure(&mut self, session: Connection) {
+        // A handshake is small messages back and forth, none of which may wait for the next.
+        let _slower_at_worst = self.tcp.0.set_tcp_nodelay(true);
+        self.tls = Some(Box::new(Tls::new(Arc::clone(&self.tcp.0), session)));
+    }
+
+    pub(super) fn establish(&mut self) -> io::Result<()> {
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.establish())
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.send(bytes),
+            None => self.tcp.send(bytes),
+        }
+    }
+
+    pub(super) fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.receive(into),
+            None => self.tcp.receive(into),
+        }
+    }
+
+    /// Closes in order, after what TLS has to say.
+    pub(super) fn close(mut self) {
+        if let Some(tls) = &mut self.tls {
+            // The peer may have gone; it has had its response.
+            let _gone = tls.finish_sending();
+        }
+    }
+
+    /// Closes at once, by a reset.
+    pub(super) fn reset(self) {
+        // A socket that doesn't take the option closes in order.
+        let _in_order = self.tcp.0.set_linger(Some(Duration::ZERO));
+    }
+}
+
+impl AsFd for Carrier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tcp.0.as_fd()
+    }
+}

@@ -1,0 +1,188 @@
+//! One connection at the client, from its first packet to its close.
+
+use std::io;
+use std::sync::Arc;
+
+use linerate_wire::native::opening::OPENING_BYTES;
+use linerate_wire::step::Closing;
+use rustls::{ClientConnection, Connection};
+use socket2::Socket;
+
+use super::Interest;
+use super::carrier::Carrier;
+use crate::clock::monotonic_ns;
+use crate::flow::Local;
+use crate::tally::Tally;
+
+/// What every connection of a shard says and awaits.
+pub(super) struct Script {
+    /// The opening; without TLS the request follows it at once.
+    pub(super) first_bytes: Vec<u8>,
+    /// The request, under TLS.
+    pub(super) request_bytes: usize,
+    pub(super) response_bytes: usize,
+    pub(super) close: Closing,
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+/// A connection under way.
+pub(super) struct Attempt {
+    carrier: Carrier,
+    stage: Stage,
+    /// What the poll set watches it for.
+    pub(super) watched: Option<Interest>,
+    /// When it was due; without a schedule, when it began.
+    pub(super) due_ns: u64,
+    pub(super) began_ns: u64,
+    pub(super) warm_up: bool,
+    established_ns: u64,
+    first_byte_ns: u64,
+}
+
+/// How far it has come; the numbers are bytes done.
+enum Stage {
+    Opening(usize),
+    Securing,
+    Requesting(usize),
+    Awaiting(usize),
+    /// The response is here; the server closes.
+    Closing,
+}
+
+/// How long it took, from its first packet.
+pub(super) struct Times {
+    pub(super) establishment_ns: u64,
+    pub(super) first_byte_ns: u64,
+    pub(super) closed_at_ns: u64,
+}
+
+impl Attempt {
+    pub(super) fn new(socket: Socket, due_ns: u64, began_ns: u64, warm_up: bool) -> Self {
+        Self {
+            carrier: Carrier::new(socket),
+            stage: Stage::Opening(0),
+            watched: None,
+            due_ns,
+            began_ns,
+            warm_up,
+            established_ns: 0,
+            first_byte_ns: 0,
+        }
+    }
+
+    pub(super) fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// Goes on as far as it can.
+    pub(super) fn advance(
+        &mut self,
+        script: &Script,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Option<Interest>> {
+        loop {
+            let interest = match self.stage {
+                Stage::Opening(_) | Stage::Requesting(_) => Interest::Writable,
+                Stage::Securing | Stage::Awaiting(_) | Stage::Closing => Interest::Readable,
+            };
+            match self.step(script, tally, local) {
+                Ok(true) => return Ok(None),
+                // The response can't be here yet; asking for it now would be a call for nothing.
+                Ok(false) if matches!(self.stage, Stage::Awaiting(0)) => {
+                    return Ok(Some(Interest::Readable));
+                }
+                Ok(false) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(Some(interest)),
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// One operation; says whether everything is done but the close.
+    fn step(&mut self, script: &Script, tally: &Tally, local: &mut Local) -> io::Result<bool> {
+        match self.stage {
+            Stage::Opening(done) => {
+                let tried_ns = monotonic_ns();
+                let sent = self.carrier.send(&script.first_bytes[done..])?;
+                if done == 0 && script.tls.is_none() {
+                    self.established_ns = tried_ns;
+                }
+                // What goes before the request is no payload.
+                let payload = |bytes: usize| bytes.saturating_sub(OPENING_BYTES);
+                tally.record_sent(payload(done + sent) - payload(done));
+                self.stage = match (done + sent == script.first_bytes.len(), &script.tls) {
+                    (false, _) => Stage::Opening(done + sent),
+                    (true, None) => Stage::Awaiting(0),
+                    (true, Some(config)) => {
+                        self.carrier.secure(session(config)?);
+                        Stage::Securing
+                    }
+                };
+            }
+            Stage::Securing => {
+                self.carrier.establish()?;
+                self.established_ns = monotonic_ns();
+                self.stage = Stage::Requesting(0);
+            }
+            Stage::Requesting(done) => {
+                let length = (script.request_bytes - done).min(local.receive_buffer.len());
+                let sent = self.carrier.send(local.pattern.slice(0, length))?;
+                tally.record_sent(sent);
+                self.stage = if done + sent == script.request_bytes {
+                    Stage::Awaiting(0)
+                } else {
+                    Stage::Requesting(done + sent)
+                };
+            }
+            Stage::Awaiting(done) => {
+                let length = self.receive(tally, local)?;
+                if length == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                if done == 0 {
+                    self.first_byte_ns = monotonic_ns();
+                }
+                self.stage = Stage::Awaiting(done + length);
+                if done + length >= script.response_bytes {
+                    self.stage = Stage::Closing;
+                    return Ok(script.close != Closing::Server);
+                }
+            }
+            Stage::Closing => return Ok(self.receive(tally, local)? == 0),
+        }
+        Ok(false)
+    }
+
+    fn receive(&mut self, tally: &Tally, local: &mut Local) -> io::Result<usize> {
+        let length = self.carrier.receive(&mut local.receive_buffer)?;
+        tally.record_received(length);
+        Ok(length)
+    }
+
+    /// Closes it, and says what it took.
+    pub(super) fn close(self, close: Closing) -> Times {
+        let since = |at_ns: u64| at_ns.saturating_sub(self.began_ns);
+        let (establishment_ns, first_byte_ns) =
+            (since(self.established_ns), since(self.first_byte_ns));
+        match close {
+            Closing::Fin | Closing::Server => self.carrier.close(),
+            Closing::Rst => self.carrier.reset(),
+        }
+        Times { establishment_ns, first_byte_ns, closed_at_ns: monotonic_ns() }
+    }
+
+    /// Gives it up.
+    pub(super) fn abandon(self) {
+        self.carrier.reset();
+    }
+}
+
+fn session(config: &Arc<rustls::ClientConfig>) -> io::Result<Connection> {
+    ClientConnection::new(Arc::clone(config), crate::control::server_name())
+        .map(Connection::from)
+        .map_err(io::Error::other)
+}

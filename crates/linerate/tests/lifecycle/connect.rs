@@ -1,0 +1,148 @@
+//! Connections that come and go: how many, how long, what becomes of those that fail, and that the
+//! server's door stays open to everybody else.
+
+use std::net::TcpListener;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::ends::Server;
+
+fn summary(document: &Document) -> &Value {
+    &document.json()["summary"]
+}
+
+/// The connections of a run that was valid and in which nothing failed.
+#[track_caller]
+fn connections(server: &Server, words: &str) -> (u64, Document) {
+    let document = server.measure(words).document(0);
+    let summary = summary(&document);
+    assert_eq!(summary["errors"], Value::Null, "{words}: {summary}");
+    (summary["transactions"].as_u64().unwrap(), document)
+}
+
+#[test]
+fn every_way_to_close_and_every_transport_is_measured_in_its_parts() {
+    let server = Server::start("");
+    for words in [
+        "connect --close fin",
+        "connect --close rst",
+        "connect --close server",
+        "connect --flows 20 --close rst",
+        "connect --tls",
+        "connect --tls --close server --flows 3",
+        "connect --request 100k --response 300k",
+    ] {
+        let (count, document) = connections(&server, &format!("{words} --time 300ms"));
+        let summary = summary(&document);
+        assert!(count > 10, "{words}: {count}");
+        assert!(summary["connections_per_s"].as_f64().unwrap() > 10.0, "{words}");
+        assert_eq!(summary["transactions_per_s"], Value::Null, "{words}: it is no rr");
+        let least = |part: &str| summary[part]["min"].as_u64().expect(part);
+        let (established, first, closed) =
+            (least("establishment_ns"), least("first_byte_ns"), least("latency_ns"));
+        assert!(established < first && first < closed, "{words}: {established} {first} {closed}");
+        for part in ["establishment_ns", "first_byte_ns", "latency_ns"] {
+            assert_eq!(summary[part]["count"], count, "{words}: {part}");
+        }
+        let served: u64 = document.json()["reports"][1]["flows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|flow| flow["sent"]["bytes"].as_u64().unwrap_or(0))
+            .sum();
+        let response_bytes = if words.contains("300k") { 300_000 } else { 1 };
+        assert!(served >= count * response_bytes, "{words}: {served} bytes served");
+    }
+}
+
+#[test]
+fn a_number_of_connections_is_exact() {
+    let server = Server::start("");
+    let (count, _) = connections(&server, "connect --count 503 --flows 7");
+    assert_eq!(count, 503);
+    let (count, _) = connections(&server, "connect --count 100 --flows 3 --rate 1000");
+    assert_eq!(count, 100);
+}
+
+#[test]
+fn connections_by_a_schedule_keep_to_it() {
+    let server = Server::start("");
+    let (count, document) = connections(&server, "connect --rate 400 --flows 50 --time 1s");
+    let summary = summary(&document);
+    let unsent = summary["transactions_unsent"].as_u64().unwrap();
+    assert!((390..=402).contains(&(count + unsent)), "{count} connections, {unsent} never begun");
+    assert_eq!(summary["latency_from"], "open_loop");
+    assert_eq!(summary["service_ns"]["count"], count);
+}
+
+#[test]
+fn others_are_served_while_connections_come_and_go() {
+    let server = Server::start("");
+    let crowd = server.start_client("connect --flows 50 --time 2s");
+    sleep(Duration::from_millis(300));
+    for words in [
+        "rr --count 100",
+        "stream --bytes 1M --flows 5",
+        "connect --count 50",
+        "rr --udp --count 50",
+    ] {
+        server.measure(words).document(0);
+    }
+    let document = crowd.finish().document(0);
+    assert_eq!(summary(&document)["errors"], Value::Null);
+    // And afterwards, when the listener is the reception's again.
+    server.measure("rr --count 10").document(0);
+}
+
+#[test]
+fn ports_that_are_taken_are_counted_and_the_test_goes_on() {
+    let server = Server::start("");
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let words = format!("connect --bind 127.0.0.1 --source-ports {port}-{port} --time 300ms");
+    let document = server.measure(&words).document(6);
+    let summary = summary(&document);
+    assert!(summary["errors"]["ports_exhausted"].as_u64().unwrap() > 10, "{summary}");
+    // Among ports that are free, the taken one is stepped over.
+    let (low, high) = (port - 20, port + 20);
+    let words = format!("connect --source-ports {low}-{high} --close rst --time 300ms");
+    let (count, _) = connections(&server, &words);
+    assert!(count > 20, "{count}");
+}
+
+#[test]
+fn several_places_share_a_range_of_ports() {
+    let server = Server::start("");
+    let words = "connect --source-ports 21200-21799 --close rst --flows 8 --threads 2 --time 500ms";
+    let (count, _) = connections(&server, words);
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn a_server_that_stands_still_is_counted_as_timed_out() {
+    let server = Server::start("");
+    let client = server.start_client("connect --timeout 100ms --flows 3 --time 2s");
+    sleep(Duration::from_millis(700));
+    server.signal(Signal::STOP);
+    sleep(Duration::from_millis(500));
+    server.signal(Signal::CONT);
+    let document = client.finish().document(0);
+    let summary = summary(&document);
+    assert!(summary["errors"]["timed_out"].as_u64().unwrap() >= 3, "{summary}");
+    assert!(summary["transactions"].as_u64().unwrap() > 10, "{summary}");
+}
+
+#[test]
+fn a_load_whose_client_vanishes_leaves_the_door_open() {
+    let server = Server::start("");
+    for _ in 0..3 {
+        let client = server.start_client("connect --flows 10 --time 20s");
+        sleep(Duration::from_millis(300));
+        client.signal(Signal::KILL);
+        server.measure("connect --count 20").document(0);
+    }
+}
