@@ -120,6 +120,12 @@ impl Host<'_> {
             self.take_opened(local, ending);
             self.sweep();
         }
+        // Whoever hasn't said yet whose it is may be another load's.
+        for guest in std::mem::take(&mut self.guests).into_iter().flatten() {
+            if matches!(guest.stage, Stage::Opening) {
+                self.hand_over_guest(guest);
+            }
+        }
     }
 
     fn accept(&mut self, local: &mut Local, ending: &mut Ending) {
