@@ -226,12 +226,28 @@ impl Plan {
                 format!("{} is no network device: write one such as eth0", quoted(device))
             })?;
         }
-        let (Some(address), Some(family)) = (self.local.bind, self.family) else {
+        self.check_binds()
+    }
+
+    fn check_binds(&self) -> Checked {
+        let binds = &self.local.binds;
+        refuse_if(binds.len() > limits::BINDS, || {
+            format!("a list of {} local addresses: name at most {}", binds.len(), limits::BINDS)
+        })?;
+        let Some(first) = binds.first() else {
             return Ok(());
         };
-        refuse_if(address.is_ipv4() != (family == Family::Ipv4), || {
+        if let Some(other) = binds.iter().find(|bind| bind.is_ipv4() != first.is_ipv4()) {
+            return Err(PlanError(format!(
+                "{first} and {other} as local addresses: bind to addresses of one family"
+            )));
+        }
+        let Some(family) = self.family else {
+            return Ok(());
+        };
+        refuse_if(first.is_ipv4() != (family == Family::Ipv4), || {
             format!(
-                "{address} as local address and {family:?} as family: bind to an address of that \
+                "{first} as local address and {family:?} as family: bind to an address of that \
                  family, or leave the family out"
             )
         })
