@@ -233,9 +233,8 @@ impl<'a> Session<'a> {
     }
 
     fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
-        let bell = Arc::clone(&self.bell);
         let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
-        let mut load = Load::prepare(Role::Client, workload, cpus, bell)?;
+        let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell)?;
         let tls = match (workload.transport, self.link.session().peer_certificates()) {
             (Transport::Tls, Some([certificate, ..])) => {
                 Some(data_config(certificate.clone().into_owned())?)

@@ -5,9 +5,11 @@
 //! its own end came, or its peer's, or nothing moved any more.
 
 mod bell;
+mod census;
 mod closing;
 mod end;
 mod meter;
+mod spread;
 mod steps;
 
 use std::sync::Arc;
@@ -21,37 +23,44 @@ use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
-use crate::flow::{DatagramFlow, DatagramSettings, Drive, FlowShared, StreamFlow};
+use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
-use crate::probe::host_facts;
+use crate::probe::{host_facts, raise_open_files_limit};
 use crate::shard::{Shape, Shard, ShardPlan};
 use crate::tally::Progress;
-use crate::transport::{Tcp, Tls};
 
 pub(crate) use bell::Bell;
+pub(crate) use census::Census;
 use meter::Meter;
+pub(crate) use spread::{Spread, is_apart, spread};
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one.
 const RECEIVE_BYTES: usize = 128 << 10;
 const MOST_RECEIVE_BYTES: usize = 1 << 20;
-/// How often a load that is ending is looked at.
+/// How often a load that is ending is looked at, and how much longer that is for each flow: a look
+/// asks all of them.
 const LOOK_NS: u64 = 5 * MILLISECOND_NS;
+const LOOK_NS_PER_FLOW: u64 = 1_000;
 
 /// One end's load.
 pub(crate) struct Load {
     role: Role,
     workload: Workload,
     phase: Arc<SharedPhase>,
-    bell: Arc<Bell>,
+    census: Arc<Census>,
+    /// Whether the shards have file tables of their own.
+    apart: bool,
     shards: Vec<Shard>,
     flows: Vec<Option<Arc<FlowShared>>>,
     meter: Meter,
     /// Datagrams that the peer says it sent, flow by flow.
     peer_sent: Vec<Option<u64>>,
     peer_has_sent_all: bool,
+    /// When it is next looked whether the load that is ending has ended.
+    next_look_ns: u64,
     /// Whether the peer has been told what this end sent.
     told_sent: bool,
     /// When the load was stopped.
@@ -67,49 +76,66 @@ impl Load {
         role: Role,
         workload: &Workload,
         cpus: &[u32],
-        bell: Arc<Bell>,
+        bell: &Arc<Bell>,
     ) -> Result<Self, Error> {
-        let phase = Arc::new(SharedPhase::new());
-        let total = workload.total_flows() as usize;
+        let total = workload.total_flows();
         let host = host_facts();
-        let threads = workload.threads.unwrap_or(host.cpus_online).clamp(1, workload.total_flows());
+        let threads = workload.threads.unwrap_or(host.cpus_online);
+        let spread = spread(total, threads, raise_open_files_limit()).map_err(Error::Host)?;
+        let mut load = Self {
+            role,
+            workload: workload.clone(),
+            phase: Arc::new(SharedPhase::new()),
+            census: Arc::new(Census::new(total)),
+            apart: spread.apart,
+            shards: Vec::new(),
+            flows: vec![None; total as usize],
+            meter: Meter::new(role, host),
+            peer_sent: Vec::new(),
+            peer_has_sent_all: false,
+            next_look_ns: 0,
+            told_sent: false,
+            stopped_ns: None,
+            moved: (0, 0),
+            notes: Vec::new(),
+        };
+        load.spawn_shards(spread, cpus, bell)?;
+        Ok(load)
+    }
+
+    fn spawn_shards(
+        &mut self,
+        spread: Spread,
+        cpus: &[u32],
+        bell: &Arc<Bell>,
+    ) -> Result<(), Error> {
+        let workload = &self.workload;
         let (receive_bytes, longest) = buffer_sizes(workload);
         let pattern = Arc::new(if workload.verify {
             Pattern::new(longest)
         } else {
             Pattern::beginning(longest)
         });
-        let mut shards = Vec::new();
-        for index in 0..threads as usize {
-            let flows = (total - index).div_ceil(threads as usize);
-            shards.push(Shard::spawn(ShardPlan {
+        let shards = spread.shards as usize;
+        for index in 0..shards {
+            let flows = (self.flows.len() - index).div_ceil(shards);
+            let plan = ShardPlan {
                 shape: match flows {
                     _ if workload.busy_poll => Shape::Spinning,
-                    1 => Shape::Alone,
+                    1 if !spread.apart => Shape::Alone,
                     _ => Shape::Polled,
                 },
                 flows,
+                apart: spread.apart,
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
                 pattern: Arc::clone(&pattern),
-                phase: Arc::clone(&phase),
-            })?);
+                phase: Arc::clone(&self.phase),
+                census: Arc::clone(&self.census),
+            };
+            self.shards.push(Shard::spawn(plan, bell)?);
         }
-        Ok(Self {
-            role,
-            workload: workload.clone(),
-            phase,
-            bell,
-            shards,
-            flows: vec![None; total],
-            meter: Meter::new(role, host),
-            peer_sent: vec![None; total],
-            peer_has_sent_all: false,
-            told_sent: false,
-            stopped_ns: None,
-            moved: (0, 0),
-            notes: Vec::new(),
-        })
+        Ok(())
     }
 
     pub(crate) fn workload(&self) -> &Workload {
@@ -128,30 +154,28 @@ impl Load {
         socket: Socket,
         session: Option<rustls::Connection>,
     ) {
-        let shared = self.share(flow, socket);
-        let steps = self.steps_of(flow);
-        let socket = Arc::clone(&shared.socket);
-        let driven: Box<dyn Drive> = match session {
-            Some(session) => Box::new(StreamFlow::new(Tls::new(socket, session), shared, steps)),
-            None => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
-        };
-        self.hand_over(flow, driven);
+        let over = session.map_or(Over::Tcp, |session| Over::Tls(Box::new(session)));
+        self.hand_over(flow, socket, over);
     }
 
     /// Adds a flow of datagrams over a connected socket.
     pub(crate) fn add_datagrams(&mut self, flow: u32, socket: Socket, tag: u32) {
-        let shared = self.share(flow, socket);
         let settings = DatagramSettings { tag, offload: !self.workload.socket.no_offload };
-        let driven = DatagramFlow::new(shared, settings, self.steps_of(flow));
-        self.hand_over(flow, Box::new(driven));
+        self.hand_over(flow, socket, Over::Datagrams(settings));
     }
 
-    fn share(&mut self, flow: u32, socket: Socket) -> Arc<FlowShared> {
-        let shared = Arc::new(FlowShared::new(flow, socket, Arc::clone(&self.bell)));
+    fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
+        let socket = Arc::new(socket);
+        let kept = (!self.apart).then(|| Arc::clone(&socket));
+        let shared = Arc::new(FlowShared::new(flow, kept));
         if let Some(slot) = self.flows.get_mut(flow as usize) {
             *slot = Some(Arc::clone(&shared));
         }
-        shared
+        let fresh = Fresh { shared, steps: self.steps_of(flow), over };
+        let shards = self.shards.len().max(1);
+        if let Some(shard) = self.shards.get(flow as usize % shards) {
+            shard.add(fresh, socket);
+        }
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {
@@ -162,32 +186,19 @@ impl Load {
         }
     }
 
-    fn hand_over(&self, flow: u32, driven: Box<dyn Drive>) {
-        let shards = self.shards.len().max(1);
-        if let Some(shard) = self.shards.get(flow as usize % shards) {
-            shard.add(driven);
-        }
-    }
-
     /// Whether every flow has come and can carry load.
     pub(crate) fn all_ready(&self) -> bool {
-        self.all_at_least(Progress::Ready)
+        self.census.all_ready()
     }
 
     /// Whether every flow has ended.
     pub(crate) fn all_ended(&self) -> bool {
-        self.all_at_least(Progress::Ended)
-    }
-
-    fn all_at_least(&self, progress: Progress) -> bool {
-        self.flows
-            .iter()
-            .all(|flow| flow.as_ref().is_some_and(|flow| flow.tally.progress() >= progress))
+        self.census.all_ended()
     }
 
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
-        self.meter.open(now_ns, self.workload.interval_ns, &self.flows);
+        self.meter.open(now_ns, self.workload.interval_ns);
         let phase = if self.workload.omit_ns == 0 { Phase::Measure } else { Phase::WarmUp };
         self.advance_to(phase);
     }
@@ -230,7 +241,7 @@ impl Load {
         let opened_ns = self.meter.opened_ns()?;
         let phase = self.phase.current();
         if phase >= Phase::Stop || self.peer_has_sent_all {
-            return Some(now_ns + LOOK_NS);
+            return Some(self.next_look_ns.max(now_ns));
         }
         let mut next_ns = self.meter.next_due();
         if phase == Phase::WarmUp {
@@ -272,7 +283,7 @@ impl Load {
     /// The counts of all flows that send datagrams in bulk from this end, when each of them has
     /// sent its last; `None` before, after the first time, and where there are none.
     pub(crate) fn take_datagrams_sent(&mut self) -> Option<Vec<FlowCount>> {
-        if self.told_sent || !self.is_datagrams() || !self.is_open() {
+        if self.told_sent || !self.is_datagrams() || !self.is_open() || self.census.ended() == 0 {
             return None;
         }
         let mut counts = Vec::new();
@@ -302,6 +313,7 @@ impl Load {
 
     /// The peer has sent so many datagrams, and will send no more.
     pub(crate) fn handle_peer_sent(&mut self, counts: &[FlowCount]) {
+        self.peer_sent.resize(self.flows.len(), None);
         for count in counts {
             if let Some(slot) = self.peer_sent.get_mut(count.flow as usize) {
                 *slot = Some(count.datagrams);

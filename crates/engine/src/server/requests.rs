@@ -1,7 +1,5 @@
 //! What clients ask for, and the tests that come of it.
 
-use std::sync::Arc;
-
 use linerate_measure::{Role, Workload};
 use linerate_wire::native::Fault;
 use linerate_wire::native::message::RefusalCause;
@@ -112,8 +110,7 @@ impl Reception {
     }
 
     fn prepare(&self, workload: &Workload) -> Result<([u8; 16], [u8; 16], Load), Error> {
-        let bell = Arc::clone(&self.bell);
-        let load = Load::prepare(Role::Server, workload, &self.options.cpus, bell)?;
+        let load = Load::prepare(Role::Server, workload, &self.options.cpus, &self.bell)?;
         Ok((random()?, random()?, load))
     }
 

@@ -9,6 +9,8 @@ use linerate_measure::report::SocketFacts;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use super::option::bind_address_only;
+
 /// What the sockets of one end are bound to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Binding {
@@ -22,6 +24,9 @@ impl Binding {
             socket.bind_device(Some(device.as_bytes()))?;
         }
         if let Some(address) = self.bind {
+            // The port is chosen when the peer is known: then a port is taken for one peer only,
+            // and not for all. Where the kernel can't, there are fewer ports.
+            let _fewer_ports = bind_address_only(socket.as_fd());
             socket.bind(&SocketAddr::new(address, 0).into())?;
         }
         Ok(())
@@ -74,6 +79,10 @@ pub(crate) fn connect_stream(
     match socket.connect(&address.into()) {
         Ok(()) => Ok(socket),
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        // connect(2) says EADDRNOTAVAIL for what bind(2) calls EADDRINUSE: no port is left.
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => {
+            Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+        }
         Err(error) => Err(error),
     }
 }

@@ -5,6 +5,8 @@ mod tls;
 
 use std::io;
 
+use socket2::Socket;
+
 pub(crate) use tcp::Tcp;
 pub(crate) use tls::Tls;
 
@@ -13,6 +15,8 @@ pub(crate) use tls::Tls;
 /// On a socket that doesn't block, an operation that can't go on fails with `WouldBlock` and is
 /// tried again after the socket's next edge of readiness; on one that blocks, it waits.
 pub(crate) trait ByteStream: Send {
+    /// What its bytes go over.
+    fn socket(&self) -> &Socket;
     /// Does what comes before the first byte.
     fn establish(&mut self) -> io::Result<()>;
     /// Sends the beginning of `bytes`; says how many.

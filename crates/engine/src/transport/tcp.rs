@@ -14,6 +14,10 @@ use super::ByteStream;
 pub(crate) struct Tcp(pub(crate) Arc<Socket>);
 
 impl ByteStream for Tcp {
+    fn socket(&self) -> &Socket {
+        &self.0
+    }
+
     fn establish(&mut self) -> io::Result<()> {
         Ok(())
     }

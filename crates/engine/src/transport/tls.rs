@@ -68,6 +68,10 @@ impl Tls {
 }
 
 impl ByteStream for Tls {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn establish(&mut self) -> io::Result<()> {
         while self.session.is_handshaking() {
             self.flush()?;

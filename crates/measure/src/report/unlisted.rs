@@ -253,9 +253,8 @@ fn plus(a: Traffic, b: Traffic) -> Traffic {
 
 /// Two counts of datagrams added up, field by field.
 pub(crate) fn add_datagrams(a: DatagramCounts, b: DatagramCounts) -> DatagramCounts {
-    let add = |field: fn(&DatagramCounts) -> Option<u64>| {
-        add(field(&a), field(&b), u64::saturating_add)
-    };
+    let add =
+        |field: fn(&DatagramCounts) -> Option<u64>| add(field(&a), field(&b), u64::saturating_add);
     DatagramCounts {
         sent: add(|counts| counts.sent),
         refused: add(|counts| counts.refused),
