@@ -11,6 +11,7 @@ use super::inlet::{Coming, Inlet};
 use super::slots::Slots;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::Local;
+use crate::phase::Phase;
 
 /// Marks the waker among the events.
 const WAKER: u64 = u64::MAX;
@@ -43,6 +44,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
     let mut rounds = 0_u32;
     let mut open = true;
+    let mut seen = Phase::Hold;
     loop {
         slots.run_queue(local);
         // Looked at before the wait: after the last flow's end nobody may ring any more.
@@ -61,7 +63,12 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
         if take_events(poll.as_ref(), &mut events, timeout, &mut slots) {
             inlet.silence();
             open = take_new(inlet, sockets, &mut slots);
-            slots.handle_phase();
+            // Every arrival wakes the shard too, and that concerns nobody else.
+            let phase = local.phase();
+            if phase != seen {
+                seen = phase;
+                slots.handle_phase();
+            }
         }
     }
 }
