@@ -86,6 +86,9 @@ impl Opener {
 
     /// When something is due even if nothing happens.
     pub(super) fn next_time(&self) -> Option<u64> {
+        if self.next < self.total && self.pending.len() < AT_ONCE {
+            return Some(0);
+        }
         let due_ns = self.pending.iter().map(|one| one.due_ns).min();
         due_ns.map(|due_ns| due_ns.min(self.deadline_ns))
     }
