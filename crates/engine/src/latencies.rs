@@ -4,7 +4,7 @@ use linerate_measure::histogram::Histogram;
 use linerate_measure::{Kind, Workload};
 
 /// The histograms of one shard, or of several added up. A part that the load doesn't have is absent.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Latencies {
     /// The whole transaction; by a schedule, from the moment when it was due.
     pub(crate) total: Histogram,

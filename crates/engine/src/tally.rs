@@ -124,6 +124,21 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Both added up. They are of different flows.
+    pub(crate) fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            sent_bytes: self.sent_bytes.wrapping_add(other.sent_bytes),
+            send_calls: self.send_calls.wrapping_add(other.send_calls),
+            received_bytes: self.received_bytes.wrapping_add(other.received_bytes),
+            receive_calls: self.receive_calls.wrapping_add(other.receive_calls),
+            transactions: self.transactions.wrapping_add(other.transactions),
+            latency_sum_ns: self.latency_sum_ns.wrapping_add(other.latency_sum_ns),
+            datagrams_sent: self.datagrams_sent.wrapping_add(other.datagrams_sent),
+            datagrams_received: self.datagrams_received.wrapping_add(other.datagrams_received),
+            datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
+        }
+    }
+
     /// What was added since an earlier moment.
     pub(crate) fn since(&self, earlier: &Counts) -> Counts {
         Counts {

@@ -21,6 +21,7 @@ pub mod output;
 pub mod planning;
 pub mod shared_key;
 mod signals;
+pub mod sources;
 pub mod start_time;
 mod state_directory;
 

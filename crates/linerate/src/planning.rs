@@ -1,6 +1,7 @@
 //! From what was typed to what it means: flags to plans, one for each size.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
@@ -117,7 +118,7 @@ pub fn plan_from_args(
         workload,
         local: Local {
             cpus: connect.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())?,
-            bind: connect.bind,
+            binds: connect.bind.as_ref().map_or(Vec::new(), |all| all.addresses().to_vec()),
             bind_device: connect.bind_device.clone(),
             source_ports: None,
         },
@@ -202,7 +203,8 @@ fn family_of(host: &HostPort, connect: &ConnectArgs) -> Result<Option<Family>, E
         (_, true) => Some(Family::Ipv6),
         _ => None,
     };
-    let bound = connect.bind.map(|bind| if bind.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 });
+    let family = |bind: &IpAddr| if bind.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
+    let bound = connect.bind.as_ref().and_then(|all| all.addresses().first()).map(family);
     let clash = |one: Option<Family>, other: Option<Family>| matches!((one, other), (Some(one), Some(other)) if one != other);
     if clash(asked, host.family()) {
         return Err(contradiction(&format!(

@@ -66,9 +66,10 @@ pub struct Local {
     /// Processors that the load's threads are pinned to, in turn; empty: wherever the kernel likes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// The local address of every connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bind: Option<std::net::IpAddr>,
+    /// The local addresses of connections, in turn: flow number i has number i modulo their count.
+    /// Empty: whichever the kernel chooses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub binds: Vec<std::net::IpAddr>,
     /// The local ports that `connect` walks through, first and last; absent: the kernel's choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_ports: Option<(u16, u16)>,

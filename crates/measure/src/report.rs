@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, Role, TcpStatus, Traffic};
 
+mod unlisted;
+
+pub(crate) use unlisted::add_datagrams;
+pub use unlisted::{FirstWrong, FlowSum, Shares, Span, Unlisted};
+
 /// What one end counted from the end of the warm-up to the end of its load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndReport {
@@ -14,8 +19,12 @@ pub struct EndReport {
     pub role: Role,
     /// The machine it ran on.
     pub host: HostFacts,
-    /// The flows, in the order of their numbers.
+    /// The flows, in the order of their numbers; the first [`EndReport::MAX_FLOWS`] where there
+    /// are more.
     pub flows: Vec<FlowReport>,
+    /// The other flows, added up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<Unlisted>,
     /// Measured time of this end, all flows together.
     pub elapsed_ns: u64,
     /// CPU of the threads that carried the flows.
@@ -42,6 +51,11 @@ pub struct EndReport {
     /// What the reader of the result must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl EndReport {
+    /// The most flows that a report lists one by one.
+    pub const MAX_FLOWS: usize = 1000;
 }
 
 /// What one flow did at one end, warm-up left out.

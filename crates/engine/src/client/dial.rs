@@ -23,9 +23,11 @@ pub(super) const CONNECT_NS: u64 = 5 * SECOND_NS;
 /// How long a wait lasts before it is seen whether the user wants to stop.
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 
-/// What this end's sockets are bound to.
-pub(super) fn binding(plan: &Plan) -> Binding {
-    Binding { bind: plan.local.bind, device: plan.local.bind_device.clone() }
+/// What the socket of a flow is bound to; the control connection's, too, is the first one's.
+pub(super) fn binding(plan: &Plan, flow: u32) -> Binding {
+    let binds = &plan.local.binds;
+    let bind = binds.get(flow as usize % binds.len().max(1)).copied();
+    Binding { bind, device: plan.local.bind_device.clone() }
 }
 
 /// Connects to the server and begins TLS; returns the address that answered.
@@ -63,7 +65,9 @@ fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
             Some(Family::Ipv6) => address.is_ipv6(),
             None => true,
         })
-        .filter(|address| plan.local.bind.is_none_or(|bind| bind.is_ipv4() == address.is_ipv4()))
+        .filter(|address| {
+            plan.local.binds.first().is_none_or(|bind| bind.is_ipv4() == address.is_ipv4())
+        })
         .collect();
     if wanted.is_empty() { Err(no_address(plan)) } else { Ok(wanted) }
 }
@@ -78,7 +82,8 @@ fn no_address(plan: &Plan) -> Error {
 
 fn connect(address: SocketAddr, plan: &Plan, cancel: &Cancel) -> Result<Socket, Error> {
     let io = |source: io::Error| local_or_remote(address, source);
-    let socket = connect_stream(address, &binding(plan), &SocketOptions::default()).map_err(io)?;
+    let socket =
+        connect_stream(address, &binding(plan, 0), &SocketOptions::default()).map_err(io)?;
     let deadline_ns = monotonic_ns() + CONNECT_NS;
     loop {
         if cancel.requested() {
@@ -110,6 +115,11 @@ fn local_or_remote(address: SocketAddr, error: io::Error) -> Error {
         Some(libc::EADDRNOTAVAIL) => Error::Host(format!(
             "can't connect to {address} from the address given with --bind: it is none of this \
              machine's ({error})"
+        )),
+        Some(libc::EADDRINUSE) => Error::Host(format!(
+            "no local port is left for another connection to {address} ({error}): give several \
+             local addresses with --bind (A,B or a prefix), each of which has ports of its own, \
+             or widen net.ipv4.ip_local_port_range"
         )),
         Some(libc::ENODEV) => Error::Host(format!(
             "can't connect to {address}: there is no such network device (--bind-device)"

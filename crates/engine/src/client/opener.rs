@@ -8,8 +8,9 @@ use std::sync::Arc;
 use linerate_measure::{Kind, Plan, Transport, Workload};
 use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof};
 use linerate_wire::native::opening::Opening;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
+use rustix::time::Timespec;
 use rustls::{ClientConfig, ClientConnection, Connection};
 use socket2::Socket;
 
@@ -25,7 +26,7 @@ use crate::socket::{configure_stream, connect_stream, flow_datagram};
 const AT_ONCE: usize = 256;
 /// A message of the UDP handshake that isn't answered is sent again after this time.
 const AGAIN_NS: u64 = 250 * MILLISECOND_NS;
-/// All flows must stand after this time.
+/// A flow must stand at least this often.
 const PATIENCE_NS: u64 = 10 * SECOND_NS;
 
 /// The flows that are still to be opened.
@@ -38,6 +39,7 @@ pub(super) struct Opener {
     next: u32,
     total: u32,
     pending: Vec<Pending>,
+    /// When the opener loses its patience, unless another flow stands by then.
     deadline_ns: u64,
 }
 
@@ -89,6 +91,9 @@ impl Opener {
 
     /// When something is due even if nothing happens.
     pub(super) fn next_time(&self) -> Option<u64> {
+        if self.next < self.total && self.pending.len() < AT_ONCE {
+            return Some(0);
+        }
         let due_ns = self.pending.iter().map(|one| one.due_ns).min();
         due_ns.map(|due_ns| due_ns.min(self.deadline_ns))
     }
@@ -103,20 +108,29 @@ impl Opener {
             self.pending.push(pending);
             self.next += 1;
         }
-        let mut index = 0;
-        while let Some(pending) = self.pending.get_mut(index) {
+        // From the last to the first, so that what is removed leaves the others' places alone.
+        for (index, has_come) in self.arrivals().into_iter().enumerate().rev() {
+            let Some(pending) = self.pending.get_mut(index) else { continue };
             let stands = match self.transport {
+                _ if !has_come && now_ns < pending.due_ns => false,
                 Transport::Udp => shake_hands(pending, now_ns)?,
                 Transport::Tcp | Transport::Tls => is_connected(pending, self.server)?,
             };
             if stands {
                 let pending = self.pending.swap_remove(index);
                 self.hand_over(pending, load)?;
-            } else {
-                index += 1;
+                self.deadline_ns = now_ns + PATIENCE_NS;
             }
         }
         Ok(())
+    }
+
+    /// Which of the pending sockets have something to say.
+    fn arrivals(&self) -> Vec<bool> {
+        let mut polled: Vec<PollFd<'_>> = self.poll_set().collect();
+        // Interrupted by a signal: as if nothing had come yet.
+        let _interrupted = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        polled.iter().map(|one| !one.revents().is_empty()).collect()
     }
 
     /// The server says that every flow stands there. Only the last word of a handshake can still
@@ -129,7 +143,7 @@ impl Opener {
     }
 
     fn begin(&self, flow: u32) -> Result<Pending, Error> {
-        let (binding, options) = (binding(&self.plan), &self.plan.workload.socket);
+        let (binding, options) = (binding(&self.plan, flow), &self.plan.workload.socket);
         let failed = |error| flow_error(self.server, error);
         if self.transport == Transport::Udp {
             let socket = flow_datagram(None, self.server, &binding, options).map_err(failed)?;
@@ -173,13 +187,13 @@ impl Opener {
         Error::Unreachable(if self.transport == Transport::Udp {
             format!(
                 "the server answers over TCP, but not over UDP to {server} ({standing} of {total} \
-                 flows stood after {seconds} s): does a firewall let UDP port {} pass?",
+                 flows stood, and none more for {seconds} s): does a firewall let UDP port {} pass?",
                 server.port()
             )
         } else {
             format!(
-                "only {standing} of {total} connections to {server} stood after {seconds} s: ask \
-                 for fewer --flows"
+                "only {standing} of {total} connections to {server} stood, and none more for \
+                 {seconds} s: ask for fewer --flows"
             )
         })
     }

@@ -12,7 +12,7 @@ use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSamp
 use linerate_wire::native::message::RefusalCause;
 use rustix::event::{PollFd, PollFlags};
 
-use super::dial::{LOOK_NS, binding, dial};
+use super::dial::{LOOK_NS, dial};
 use super::greeting::{greet, wait};
 use super::opener::Opener;
 use super::record::Record;
@@ -234,7 +234,6 @@ impl<'a> Session<'a> {
     }
 
     fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
-        let bell = Arc::clone(&self.bell);
         let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
         let tls = match (workload.transport, self.link.session().peer_certificates()) {
             (Transport::Tls, Some([certificate, ..])) => {
@@ -246,13 +245,14 @@ impl<'a> Session<'a> {
             Connections::Dial(Dial {
                 server: self.server,
                 token,
-                binding: binding(self.plan),
+                device: self.plan.local.bind_device.clone(),
+                binds: self.plan.local.binds.clone(),
                 source_ports: self.plan.local.source_ports,
                 options: workload.socket.clone(),
                 tls: tls.clone(),
             })
         });
-        let mut load = Load::prepare(Role::Client, workload, cpus, bell, connections)?;
+        let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, connections)?;
         let mut opener = Opener::new(self.plan, self.server, token, tls, monotonic_ns());
         opener.advance(monotonic_ns(), &mut load)?;
         self.load = Some(load);

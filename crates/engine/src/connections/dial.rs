@@ -12,8 +12,8 @@ use super::worker::{Attempt, Script};
 use super::{Dial, LONGEST_WAIT_NS, Poll};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
-use crate::load::Bell;
 use crate::phase::Phase;
+use crate::shard::Inlet;
 use crate::timetable::Timetable;
 
 /// After a connection that couldn't be made, this long none is begun in its place.
@@ -56,20 +56,20 @@ struct Dialer {
 
 impl Dialing {
     /// Runs until the load is stopped and the last connection is closed.
-    pub(crate) fn run(self, waker: &Bell, local: &mut Local) {
+    pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let flows = self.flows.clone();
         let (Some(mut poll), Some(mut dialer)) = (Poll::new(waker), Dialer::new(self, local))
         else {
-            flows.iter().for_each(|flow| flow.set_ended(Ending::default()));
+            flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
             return;
         };
-        dialer.places.iter().for_each(|place| place.shared.set_ready());
+        dialer.places.iter().for_each(|place| place.shared.set_ready(local));
         let mut ready = Vec::new();
         loop {
             let phase = local.phase();
             let now_ns = monotonic_ns();
             if dialer.is_over(phase, now_ns) {
-                return dialer.leave(now_ns);
+                return dialer.leave(now_ns, local);
             }
             if phase > Phase::Hold {
                 dialer.begin_due(now_ns, phase, &poll, local);
@@ -277,7 +277,7 @@ impl Dialer {
         pause_ns.min(due_ns)
     }
 
-    fn leave(self, now_ns: u64) {
+    fn leave(self, now_ns: u64, local: &Local) {
         let mut never_begun = self.scheduled.then_some(self.never_begun);
         for place in self.places {
             if place.shared.tally.last_ns.value() == 0 {
@@ -285,11 +285,8 @@ impl Dialer {
             }
             // The shard's, and so told once.
             let transactions_unsent = never_begun.take();
-            place.shared.set_ended(Ending {
-                errors: place.errors,
-                transactions_unsent,
-                ..Ending::default()
-            });
+            let ending = Ending { errors: place.errors, transactions_unsent, ..Ending::default() };
+            place.shared.set_ended(ending, local);
         }
     }
 }

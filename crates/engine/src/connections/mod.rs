@@ -11,7 +11,7 @@ mod serve;
 mod source;
 mod worker;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -24,7 +24,7 @@ use socket2::Socket;
 
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::load::Bell;
-use crate::socket::Binding;
+use crate::shard::Inlet;
 
 pub(crate) use dial::Dialing;
 pub(crate) use serve::Serving;
@@ -42,7 +42,9 @@ pub(crate) enum Connections {
 pub(crate) struct Dial {
     pub(crate) server: SocketAddr,
     pub(crate) token: [u8; 16],
-    pub(crate) binding: Binding,
+    pub(crate) device: Option<String>,
+    /// Source addresses, taken in turn; none: the kernel's choice.
+    pub(crate) binds: Vec<IpAddr>,
     pub(crate) source_ports: Option<(u16, u16)>,
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
@@ -82,7 +84,7 @@ struct Poll {
 
 impl Poll {
     /// `None` where the machine has no descriptor for it.
-    fn new(waker: &Bell) -> Option<Self> {
+    fn new(waker: &Inlet) -> Option<Self> {
         let set = epoll::create(CreateFlags::CLOEXEC).ok()?;
         epoll::add(&set, waker.as_fd(), EventData::new_u64(WAKER), EventFlags::IN).ok()?;
         Some(Self { set, events: Vec::with_capacity(EVENTS) })
@@ -133,7 +135,7 @@ impl Poll {
     }
 
     /// Takes the last wait's events: the indexes of those that are ready.
-    fn take_ready(&mut self, into: &mut Vec<usize>, waker: &Bell) {
+    fn take_ready(&mut self, into: &mut Vec<usize>, waker: &Inlet) {
         for event in self.events.drain(..) {
             match event.data.u64() {
                 WAKER => waker.silence(),

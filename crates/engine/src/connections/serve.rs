@@ -16,8 +16,8 @@ use super::carrier::Carrier;
 use super::{Interest, LONGEST_WAIT_NS, Poll, Serve};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
-use crate::load::Bell;
 use crate::phase::Phase;
+use crate::shard::Inlet;
 use crate::socket::configure_stream;
 use crate::tally::Tally;
 
@@ -82,12 +82,12 @@ struct Host<'a> {
 
 impl Serving {
     /// Runs until the load has ended.
-    pub(crate) fn run(self, waker: &Bell, local: &mut Local) {
+    pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
         if let Some(poll) = Poll::new(waker)
             && poll.watch(&*self.serve.listener, LISTENER, None, Interest::Readable)
         {
-            self.shared.set_ready();
+            self.shared.set_ready(local);
             let mut host = Host {
                 serve: &self.serve,
                 step: &self.step,
@@ -101,12 +101,12 @@ impl Serving {
             host.run(waker, local, &mut ending);
         }
         self.shared.tally.last_ns.set(monotonic_ns());
-        self.shared.set_ended(ending);
+        self.shared.set_ended(ending, local);
     }
 }
 
 impl Host<'_> {
-    fn run(&mut self, waker: &Bell, local: &mut Local, ending: &mut Ending) {
+    fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
         while local.phase() < Phase::Drained {
             self.poll.wait(LONGEST_WAIT_NS);

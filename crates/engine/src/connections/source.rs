@@ -6,71 +6,71 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_measure::SocketOptions;
 use socket2::Socket;
 
-use crate::socket::{Binding, EVERYWHERE_V4, EVERYWHERE_V6, dial_stream};
+use super::Dial;
+use crate::socket::{Binding, dial_stream};
 
 /// Ports tried for one connection before they count as exhausted.
 const MOST_TRIES: u32 = 512;
 
-/// The source addresses and ports of one shard's connections.
+/// The source addresses and ports of one shard's connections: every port of the first address, then
+/// every port of the next; without a range of ports, each address in turn.
 pub(super) struct Source {
     server: SocketAddr,
-    binding: Binding,
+    device: Option<String>,
+    binds: Vec<IpAddr>,
     options: SocketOptions,
-    walk: Option<Walk>,
-}
-
-/// A way through a range of ports. Shards take every n-th port, so that they never meet.
-struct Walk {
-    first: u32,
-    count: u32,
-    place: u32,
-    step: u32,
+    ports: Option<(u16, u16)>,
+    /// The next place in the walk. Shards take every n-th, so that they never meet.
+    place: u64,
+    step: u64,
 }
 
 impl Source {
-    pub(super) fn new(dial: &super::Dial, shard: usize, shards: usize) -> Self {
-        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let walk = dial.source_ports.map(|(first, last)| Walk {
-            first: u32::from(first),
-            count: u32::from(last - first) + 1,
-            place: number(shard),
-            step: number(shards).max(1),
-        });
+    pub(super) fn new(dial: &Dial, shard: usize, shards: usize) -> Self {
         Self {
             server: dial.server,
-            binding: dial.binding.clone(),
+            device: dial.device.clone(),
+            binds: dial.binds.clone(),
             options: dial.options.clone(),
-            walk,
+            ports: dial.source_ports,
+            place: shard as u64,
+            step: shards as u64,
         }
     }
 
-    /// Begins a connection. A port that still waits in TIME-WAIT, or is somebody else's, is
+    /// Begins a connection. A port that is somebody else's, or that is taken for this peer, is
     /// stepped over.
     pub(super) fn connect(&mut self) -> io::Result<Socket> {
-        let Some(walk) = &mut self.walk else {
-            return dial_stream(self.server, &self.binding, None, &self.options);
+        let tries = match self.ports {
+            Some((first, last)) => (u32::from(last - first) + 1).min(MOST_TRIES),
+            None => self.binds.len().clamp(1, MOST_TRIES as usize) as u32,
         };
-        let address = self.binding.bind.unwrap_or(match self.server {
-            SocketAddr::V4(_) => EVERYWHERE_V4,
-            SocketAddr::V6(_) => EVERYWHERE_V6,
-        });
-        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for _ in 0..walk.count.min(MOST_TRIES) {
-            let local = walk.next(address);
-            match dial_stream(self.server, &self.binding, Some(local), &self.options) {
-                Err(error) if is_taken(&error) => last = error,
-                other => return other,
+        let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+        for _ in 0..tries {
+            let (bind, port) = self.next();
+            let binding = Binding { bind, device: self.device.clone() };
+            outcome = dial_stream(self.server, &binding, port, &self.options);
+            if !matches!(&outcome, Err(error) if is_taken(error)) {
+                break;
             }
         }
-        Err(last)
+        outcome
     }
-}
 
-impl Walk {
-    fn next(&mut self, address: IpAddr) -> SocketAddr {
-        let port = self.first + self.place % self.count;
+    fn next(&mut self) -> (Option<IpAddr>, Option<u16>) {
+        let place = self.place;
         self.place = self.place.wrapping_add(self.step);
-        SocketAddr::new(address, u16::try_from(port).unwrap_or(u16::MAX))
+        let address = |turn: u64| {
+            let addresses = self.binds.len().max(1) as u64;
+            self.binds.get((turn % addresses) as usize).copied()
+        };
+        match self.ports {
+            Some((first, last)) => {
+                let ports = u64::from(last - first) + 1;
+                (address(place / ports), Some(first + (place % ports) as u16))
+            }
+            None => (address(place), None),
+        }
     }
 }
 

@@ -14,16 +14,18 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_measure::report::Verification;
+use linerate_measure::report::{EndReport, SocketFacts, Verification};
 use linerate_measure::sample::{CpuSeconds, TcpStatus};
+use linerate_wire::step::Step;
 use socket2::Socket;
 
 use crate::latencies::Latencies;
-use crate::load::Bell;
+use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
-use crate::socket::{Addresses, thread_usage};
+use crate::socket::thread_usage;
 use crate::tally::{Counts, Progress, Tally};
+use crate::transport::{Tcp, Tls};
 
 pub(crate) use datagram::{DatagramFlow, DatagramSettings};
 pub(crate) use stream::StreamFlow;
@@ -64,7 +66,36 @@ pub(crate) trait Drive: Send {
     /// Goes on as far as it can.
     fn turn(&mut self, local: &mut Local) -> Turn;
     /// What it waits for.
-    fn socket(&self) -> &Arc<Socket>;
+    fn socket(&self) -> &Socket;
+}
+
+/// A flow on its way to its shard, which has its socket from elsewhere.
+pub(crate) struct Fresh {
+    pub(crate) shared: Arc<FlowShared>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) over: Over,
+}
+
+/// What a flow goes over.
+pub(crate) enum Over {
+    Tcp,
+    Tls(Box<rustls::Connection>),
+    Datagrams(DatagramSettings),
+}
+
+impl Fresh {
+    pub(crate) fn begin(self, socket: Arc<Socket>) -> Box<dyn Drive> {
+        let Self { shared, steps, over } = self;
+        match over {
+            Over::Tcp => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
+            Over::Tls(session) => {
+                Box::new(StreamFlow::new(Tls::new(socket, *session), shared, steps))
+            }
+            Over::Datagrams(settings) => {
+                Box::new(DatagramFlow::new(socket, shared, settings, steps))
+            }
+        }
+    }
 }
 
 /// What the flows of one shard share, and nobody else.
@@ -75,6 +106,9 @@ pub(crate) struct Local {
     /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
     pub(crate) spins_alone: bool,
     phase: Arc<SharedPhase>,
+    census: Arc<Census>,
+    /// The conductor's.
+    bell: Arc<Bell>,
     measuring: bool,
     cpu_before: CpuSeconds,
 }
@@ -85,6 +119,8 @@ impl Local {
         pattern: Arc<Pattern>,
         latencies: Latencies,
         phase: Arc<SharedPhase>,
+        census: Arc<Census>,
+        bell: Arc<Bell>,
         spins_alone: bool,
     ) -> Self {
         Self {
@@ -93,6 +129,8 @@ impl Local {
             latencies,
             spins_alone,
             phase,
+            census,
+            bell,
             measuring: false,
             cpu_before: CpuSeconds::default(),
         }
@@ -136,41 +174,48 @@ impl Local {
 /// A flow as the conducting thread sees it.
 pub(crate) struct FlowShared {
     pub(crate) number: u32,
-    /// `None` where connections come and go.
+    /// The flow's socket, where it is in the conductor's file table too.
     pub(crate) socket: Option<Arc<Socket>>,
-    /// Both addresses, which the kernel forgets when the connection ends.
-    pub(crate) addresses: Addresses,
     pub(crate) tally: Tally,
-    bell: Arc<Bell>,
     /// Set once, when the flow ends; never touched while it carries load.
-    ending: Mutex<Option<Ending>>,
+    ending: Mutex<Option<Box<Ending>>>,
 }
 
 impl FlowShared {
-    pub(crate) fn new(number: u32, socket: Option<Arc<Socket>>, bell: Arc<Bell>) -> Self {
-        Self {
-            number,
-            addresses: socket.as_deref().map(Addresses::of).unwrap_or_default(),
-            socket,
-            tally: Tally::default(),
-            bell,
-            ending: Mutex::new(None),
+    pub(crate) fn new(number: u32, socket: Option<Arc<Socket>>) -> Self {
+        Self { number, socket, tally: Tally::default(), ending: Mutex::new(None) }
+    }
+
+    /// Whether the flow stands in its end's report by itself.
+    pub(crate) fn is_listed(&self) -> bool {
+        (self.number as usize) < EndReport::MAX_FLOWS
+    }
+
+    pub(crate) fn set_ready(&self, local: &Local) {
+        self.tally.set_progress(Progress::Ready);
+        if local.census.record_ready() {
+            local.bell.ring();
         }
     }
 
-    pub(crate) fn set_ready(&self) {
-        self.tally.set_progress(Progress::Ready);
-        self.bell.ring();
+    pub(crate) fn set_ended(&self, ending: Ending, local: &Local) {
+        let was_opening = self.tally.progress() == Progress::Opening;
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ending));
+        self.tally.set_progress(Progress::Ended);
+        let never_ready = was_opening && local.census.record_ready();
+        if local.census.record_ended() || never_ready {
+            local.bell.ring();
+        }
     }
 
-    pub(crate) fn set_ended(&self, ending: Ending) {
-        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
-        self.tally.set_progress(Progress::Ended);
-        self.bell.ring();
+    /// When the measured part of a flow that has ended began, where the flow saw that.
+    pub(crate) fn base_ns(&self) -> Option<u64> {
+        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.as_ref()?.base.as_ref().map(|base| base.at_ns)
     }
 
     /// What the flow left when it ended; `None` where it hasn't.
-    pub(crate) fn take_ending(&self) -> Option<Ending> {
+    pub(crate) fn take_ending(&self) -> Option<Box<Ending>> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -181,8 +226,12 @@ pub(crate) struct Ending {
     /// Why, where not as planned.
     pub(crate) error: Option<FlowError>,
     pub(crate) tcp: Option<TcpStatus>,
+    /// The socket as the kernel granted it, of a flow that is listed.
+    pub(crate) socket: Option<SocketFacts>,
+    /// Datagrams that the socket dropped since its measured part began.
+    pub(crate) drops: Option<u64>,
     /// What a flow over a connection had done when its measured part began.
-    pub(crate) base: Option<Base>,
+    pub(crate) base: Option<Box<Base>>,
     pub(crate) verification: Option<Verification>,
     pub(crate) datagrams: DatagramEnding,
     /// Transactions that were due by the schedule and never begun.
@@ -197,6 +246,7 @@ pub(crate) struct Base {
     pub(crate) counts: Counts,
     pub(crate) at_ns: u64,
     pub(crate) verified_bytes: u64,
+    pub(crate) retransmitted_segments: u32,
 }
 
 /// What a flow of datagrams leaves when it ends; warm-up left out.

@@ -16,7 +16,7 @@ use super::{Base, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::pattern::Verifier;
 use crate::phase::Phase;
-use crate::socket::tcp_status;
+use crate::socket::{Addresses, granted, tcp_status};
 use crate::transport::ByteStream;
 
 /// A flow over a connection: its steps, one after the other.
@@ -25,7 +25,11 @@ pub(crate) struct StreamFlow<S> {
     shared: Arc<FlowShared>,
     steps: VecDeque<Step>,
     doing: Doing,
-    ending: Ending,
+    /// Both addresses of a flow that is listed: the kernel forgets them when the connection ends.
+    addresses: Option<Box<Addresses>>,
+    base: Option<Box<Base>>,
+    verification: Option<Verification>,
+    transactions_unsent: Option<u64>,
 }
 
 /// The stage that a flow is in.
@@ -46,7 +50,17 @@ enum Doing {
 impl<S: ByteStream> StreamFlow<S> {
     pub(crate) fn new(stream: S, shared: Arc<FlowShared>, steps: Vec<Step>) -> Self {
         let steps = steps.into_iter().flat_map(without_combination).collect();
-        Self { stream, shared, steps, doing: Doing::Opening, ending: Ending::default() }
+        let addresses = shared.is_listed().then(|| Box::new(Addresses::of(stream.socket())));
+        Self {
+            stream,
+            shared,
+            steps,
+            doing: Doing::Opening,
+            addresses,
+            base: None,
+            verification: None,
+            transactions_unsent: None,
+        }
     }
 
     fn begin_next_step(&mut self) {
@@ -70,7 +84,7 @@ impl<S: ByteStream> StreamFlow<S> {
         match &mut self.doing {
             Doing::Opening => {
                 stream.establish()?;
-                self.shared.set_ready();
+                self.shared.set_ready(local);
                 Ok(Stage::Over)
             }
             Doing::Sending(sender) => sender.turn(stream, tally, local),
@@ -90,31 +104,40 @@ impl<S: ByteStream> StreamFlow<S> {
     fn begin_measuring(&mut self) {
         let verified_bytes = self.verification().map_or(0, |found| found.verified_bytes);
         let (counts, at_ns) = (self.shared.tally.counts(), monotonic_ns());
-        self.ending.base = Some(Base { counts, at_ns, verified_bytes });
+        let tcp = tcp_status(self.stream.socket().as_fd());
+        let retransmitted_segments = tcp.map_or(0, |tcp| tcp.retransmitted_segments);
+        self.base = Some(Box::new(Base { counts, at_ns, verified_bytes, retransmitted_segments }));
     }
 
     fn verification(&self) -> Option<Verification> {
         match &self.doing {
             Doing::Receiving(receiver) => receiver.verifier().map(Verifier::found),
-            _ => self.ending.verification,
+            _ => self.verification,
         }
     }
 
     /// Keeps what the step that ends has found out.
     fn collect(&mut self) {
-        self.ending.verification = self.verification();
+        self.verification = self.verification();
         if let Doing::Pipelining(pipeline) = &self.doing {
-            self.ending.transactions_unsent = pipeline.never_sent();
+            self.transactions_unsent = pipeline.never_sent();
         }
     }
 
-    fn end(&mut self, error: Option<FlowError>) -> Turn {
+    fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         self.collect();
-        let mut ending = std::mem::take(&mut self.ending);
-        ending.error = error;
-        ending.tcp = tcp_status(self.stream.socket().as_fd());
+        let socket = self.stream.socket();
+        let ending = Ending {
+            error,
+            tcp: tcp_status(socket.as_fd()),
+            socket: self.addresses.take().map(|addresses| granted(socket, *addresses, true)),
+            base: self.base.take(),
+            verification: self.verification,
+            transactions_unsent: self.transactions_unsent,
+            ..Ending::default()
+        };
         self.doing = Doing::Nothing;
-        self.shared.set_ended(ending);
+        self.shared.set_ended(ending, local);
         Turn::Ended
     }
 }
@@ -122,35 +145,35 @@ impl<S: ByteStream> StreamFlow<S> {
 impl<S: ByteStream> Drive for StreamFlow<S> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
-            if self.ending.base.is_none() && local.is_measuring() {
+            if self.base.is_none() && local.is_measuring() {
                 self.begin_measuring();
             }
             match self.advance(local) {
-                Ok(Stage::Goes(Turn::Ended)) => return self.end(None),
+                Ok(Stage::Goes(Turn::Ended)) => return self.end(None, local),
                 Ok(Stage::Goes(turn)) => {
                     if local.phase() == Phase::Abort {
-                        return self.end(Some(aborted()));
+                        return self.end(Some(aborted()), local);
                     }
                     return turn;
                 }
                 Ok(Stage::Over) if local.phase() == Phase::Abort => {
-                    return self.end(Some(aborted()));
+                    return self.end(Some(aborted()), local);
                 }
                 Ok(Stage::Over) => {
                     self.collect();
                     self.begin_next_step();
                 }
                 Err(error) => match error.kind() {
-                    _ if local.phase() == Phase::Abort => return self.end(Some(aborted())),
+                    _ if local.phase() == Phase::Abort => return self.end(Some(aborted()), local),
                     io::ErrorKind::WouldBlock => return Turn::READY,
                     io::ErrorKind::Interrupted => {}
-                    _ => return self.end(Some(error.into())),
+                    _ => return self.end(Some(error.into()), local),
                 },
             }
         }
     }
 
-    fn socket(&self) -> &Arc<Socket> {
+    fn socket(&self) -> &Socket {
         self.stream.socket()
     }
 }

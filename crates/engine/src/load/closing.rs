@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use linerate_measure::{End, Kind};
 use linerate_wire::step::Step;
 
-use super::Load;
+use super::{LOOK_NS, LOOK_NS_PER_FLOW, Load};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::phase::Phase;
 use crate::tally::Progress;
@@ -49,7 +49,8 @@ impl Load {
         self.shut_down(Shutdown::Read);
     }
 
-    /// Wakes whoever is blocked in a call.
+    /// Wakes whoever is blocked in a call. Nobody is in a shard apart: there the phase is seen when
+    /// the shard is woken.
     fn shut_down(&self, how: Shutdown) {
         for flow in self.flows.iter().flatten() {
             if flow.tally.progress() < Progress::Ended {
@@ -62,6 +63,10 @@ impl Load {
     /// Ends what would wait for ever: datagram receivers when all has come or nothing comes any
     /// more, and everybody when nothing moves.
     pub(super) fn look_after_ending(&mut self, now_ns: u64) {
+        if now_ns < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = now_ns + LOOK_NS + LOOK_NS_PER_FLOW * self.flows.len() as u64;
         let sum = self.sum_of_counters();
         if self.moved.0 == 0 || sum != self.moved.1 {
             self.moved = (now_ns, sum);

@@ -1,10 +1,9 @@
 //! What one end counted in all.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
-use std::sync::Arc;
 
-use linerate_measure::report::{EndReport, FlowReport, SocketFacts, Verification};
+use linerate_measure::Direction;
+use linerate_measure::report::{EndReport, FlowReport, SocketFacts, Span, Unlisted, Verification};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, Traffic};
 
 use super::Load;
@@ -13,7 +12,6 @@ use crate::clock::MILLISECOND_NS;
 use crate::flow::{Base, Ending, FlowShared};
 use crate::latencies::{Latencies, render_histogram};
 use crate::shard::ShardEnd;
-use crate::socket::{granted, socket_drops};
 use crate::tally::Counts;
 
 /// Times closer together than this say nothing about a rate.
@@ -29,25 +27,34 @@ pub(super) fn report(
     let mut notes = load.notes.clone();
     let mut errors = BTreeMap::new();
     let mut flows = Vec::new();
+    let mut unlisted = Unlisted::default();
+    let spans = spans(load, meter, now_ns);
+    let mut count = 0;
     for flow in load.flows.iter().flatten() {
         let ending = flow.take_ending().unwrap_or_default();
         count_errors(&ending, &mut errors);
-        flows.push(flow_report(load, meter, flow, ending, now_ns));
+        let report = flow_report(load, meter, flow, &ending, now_ns);
+        count += 1;
+        if flow.is_listed() {
+            flows.push(report);
+        } else {
+            let direction = load.workload.flow_direction(flow.number);
+            unlisted.of_mut(direction).add(&load.workload, &report, spans.of(direction));
+        }
     }
-    let absent = load.flows.len() - flows.len();
+    let absent = load.flows.len() - count;
     if absent > 0 {
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
     }
     let mut host = meter.host.clone();
     let (latencies, cpu) =
         merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
-    let from_ns = flows.iter().filter_map(|flow| flow.from_ns).min().unwrap_or(0);
-    let to_ns = flows.iter().filter_map(|flow| flow.to_ns).max().unwrap_or(from_ns);
     EndReport {
         role: load.role,
         host,
         flows,
-        elapsed_ns: to_ns.saturating_sub(from_ns),
+        unlisted: (unlisted.flows() > 0).then_some(unlisted),
+        elapsed_ns: spans.all.length_ns().unwrap_or(0),
         cpu,
         machine_cpu,
         latency_hdr: render_histogram(&latencies.total),
@@ -57,6 +64,37 @@ pub(super) fn report(
         errors,
         notes,
     }
+}
+
+/// The times that the flows cover.
+#[derive(Default)]
+struct Spans {
+    up: Span,
+    down: Span,
+    all: Span,
+}
+
+impl Spans {
+    fn of(&self, direction: Direction) -> Span {
+        if direction == Direction::Down { self.down } else { self.up }
+    }
+}
+
+/// Needed before a flow can be added to others: shares are of what all flows had.
+fn spans(load: &Load, meter: &Meter, now_ns: u64) -> Spans {
+    let mut spans = Spans::default();
+    for flow in load.flows.iter().flatten() {
+        let at_ns = flow.base_ns().filter(|_| load.workload.omit_ns > 0);
+        let base_ns = at_ns.unwrap_or(meter.measuring_ns);
+        let (from_ns, to_ns) = measured_time(load, meter, flow, base_ns, now_ns);
+        let span = Span { from_ns, to_ns };
+        spans.all.cover(span);
+        match load.workload.flow_direction(flow.number) {
+            Direction::Down => spans.down.cover(span),
+            Direction::Up | Direction::Both => spans.up.cover(span),
+        }
+    }
+    spans
 }
 
 fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {
@@ -92,23 +130,23 @@ fn merge(
 fn flow_report(
     load: &Load,
     meter: &Meter,
-    flow: &Arc<FlowShared>,
-    ending: Ending,
+    flow: &FlowShared,
+    ending: &Ending,
     now_ns: u64,
 ) -> FlowReport {
     let index = flow.number as usize;
-    let base = base_of(load, meter, index, &ending);
+    let base = base_of(load, meter, index, ending);
     let counts = flow.tally.counts().since(&base.counts);
-    let (from_ns, to_ns) = measured_time(load, meter, flow, &base, now_ns);
-    let retransmits_before = meter.base_retransmits.get(index).copied().unwrap_or(0);
+    let (from_ns, to_ns) = measured_time(load, meter, flow, base.at_ns, now_ns);
+    let retransmits_before = ending.base.as_ref().map_or(0, |base| base.retransmitted_segments);
     let tcp = ending.tcp.map(|mut tcp| {
         tcp.retransmitted_segments = tcp.retransmitted_segments.saturating_sub(retransmits_before);
         tcp
     });
-    let socket = flow.socket.as_ref().map(|socket| SocketFacts {
+    let socket = ending.socket.clone().map(|socket| SocketFacts {
         gso: ending.datagrams.gso,
         gro: ending.datagrams.gro,
-        ..granted(socket, flow.addresses, !load.is_datagrams())
+        ..socket
     });
     let mut report = FlowReport {
         flow: flow.number,
@@ -130,11 +168,8 @@ fn flow_report(
         report.transactions_lost = ending.datagrams.transactions_lost;
         report.transactions_unsent = ending.transactions_unsent;
     }
-    let drops_before = meter.base_drops.get(index).copied().unwrap_or(0);
-    let drops = flow.socket.as_ref().and_then(|socket| socket_drops(socket.as_fd()));
-    let drops = drops.map(|drops| drops.saturating_sub(drops_before));
-    let drops = drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
-    add_datagrams(&mut report, load.unit_bytes(), drops, &ending);
+    let drops = ending.drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
+    add_datagrams(&mut report, load.unit_bytes(), drops, ending);
     report
 }
 
@@ -142,8 +177,8 @@ fn flow_report(
 /// first saw its end. A flow that never did has the conductor's reading of that moment.
 fn base_of(load: &Load, meter: &Meter, index: usize, ending: &Ending) -> Base {
     let counts = meter.base.get(index).copied().unwrap_or_default();
-    let of_load = Base { counts, at_ns: meter.measuring_ns, verified_bytes: 0 };
-    ending.base.filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
+    let of_load = Base { counts, at_ns: meter.measuring_ns, ..Base::default() };
+    ending.base.as_deref().copied().filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
 }
 
 /// The part of the flow's own time that lies after the warm-up, since the load was opened.
@@ -155,7 +190,7 @@ fn measured_time(
     load: &Load,
     meter: &Meter,
     flow: &FlowShared,
-    base: &Base,
+    base_ns: u64,
     now_ns: u64,
 ) -> (Option<u64>, Option<u64>) {
     let Some(opened_ns) = meter.opened_ns() else { return (None, None) };
@@ -169,9 +204,9 @@ fn measured_time(
         last_ns if receives && load.is_datagrams() => last_ns.max(load.time_was_up_ns()),
         last_ns => last_ns,
     };
-    let mut from_ns = first_ns.max(base.at_ns);
+    let mut from_ns = first_ns.max(base_ns);
     if receives && to_ns.saturating_sub(from_ns) < SHORTEST_RATE_NS {
-        from_ns = base.at_ns;
+        from_ns = base_ns;
     }
     (Some(from_ns.saturating_sub(opened_ns)), Some(to_ns.max(from_ns).saturating_sub(opened_ns)))
 }

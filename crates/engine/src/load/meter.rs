@@ -12,7 +12,7 @@ use crate::clock::utc_ns;
 use crate::flow::FlowShared;
 use crate::probe::{MachineTimes, thread_cpu};
 use crate::shard::Shard;
-use crate::socket::{socket_drops, tcp_status};
+use crate::socket::tcp_status;
 use crate::tally::Counts;
 
 type Flows = [Option<Arc<FlowShared>>];
@@ -26,14 +26,13 @@ pub(super) struct Meter {
     index: u32,
     /// The last sample's moment and what was read then.
     last_ns: u64,
-    last: Vec<Counts>,
+    last: Reading,
     last_machine: MachineTimes,
     last_cpu: CpuSeconds,
     /// The end of the warm-up, or the opening where there is none.
     pub(super) measuring_ns: u64,
+    /// What each flow had done by the end of a warm-up; empty where there is none.
     pub(super) base: Vec<Counts>,
-    pub(super) base_retransmits: Vec<u32>,
-    pub(super) base_drops: Vec<u64>,
     base_machine: MachineTimes,
 }
 
@@ -46,13 +45,11 @@ impl Meter {
             interval_ns: u64::MAX,
             index: 0,
             last_ns: 0,
-            last: Vec::new(),
+            last: Reading::default(),
             last_machine: MachineTimes::default(),
             last_cpu: CpuSeconds::default(),
             measuring_ns: 0,
             base: Vec::new(),
-            base_retransmits: Vec::new(),
-            base_drops: Vec::new(),
             base_machine: MachineTimes::default(),
         }
     }
@@ -61,29 +58,13 @@ impl Meter {
         self.opened
     }
 
-    pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64, flows: &Flows) {
+    pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64) {
         self.opened = Some(now_ns);
         self.interval_ns = interval_ns;
         self.last_ns = now_ns;
-        self.last = vec![Counts::default(); flows.len()];
         self.last_machine = MachineTimes::now();
-        self.set_base(now_ns, flows);
-    }
-
-    fn set_base(&mut self, now_ns: u64, flows: &Flows) {
         self.measuring_ns = now_ns;
-        self.base = self.last.clone();
         self.base_machine = self.last_machine.clone();
-        let sockets = || {
-            flows
-                .iter()
-                .map(|flow| flow.as_ref().and_then(|flow| Some(flow.socket.as_ref()?.as_fd())))
-        };
-        self.base_retransmits = sockets()
-            .map(|socket| socket.and_then(tcp_status).map_or(0, |s| s.retransmitted_segments))
-            .collect();
-        self.base_drops =
-            sockets().map(|socket| socket.and_then(socket_drops).unwrap_or(0)).collect();
     }
 
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
@@ -102,7 +83,10 @@ impl Meter {
         shards: &[Shard],
     ) -> Option<Sample> {
         let sample = self.take_sample(now_ns, true, flows, shards);
-        self.set_base(now_ns, flows);
+        let counts = |flow: &Option<Arc<FlowShared>>| flow.as_ref().map(|flow| flow.tally.counts());
+        self.base = flows.iter().map(|flow| counts(flow).unwrap_or_default()).collect();
+        self.measuring_ns = now_ns;
+        self.base_machine = self.last_machine.clone();
         sample
     }
 
@@ -122,10 +106,8 @@ impl Meter {
     }
 
     fn has_moved(&self, flows: &Flows) -> bool {
-        counts_of(flows).iter().zip(&self.last).any(|(now, before)| {
-            let since = now.since(before);
-            since.send_calls + since.receive_calls > 0
-        })
+        let since = Reading::of(flows).total.since(&self.last.total);
+        since.send_calls + since.receive_calls > 0
     }
 
     pub(super) fn take_sample(
@@ -136,9 +118,7 @@ impl Meter {
         shards: &[Shard],
     ) -> Option<Sample> {
         let opened_ns = self.opened?;
-        let counts = counts_of(flows);
-        let since: Vec<Counts> =
-            counts.iter().zip(&self.last).map(|(now, before)| now.since(before)).collect();
+        let reading = Reading::of(flows);
         let machine = MachineTimes::now();
         let load = cpu_of(shards);
         let sample = Sample {
@@ -149,17 +129,17 @@ impl Meter {
             to_ns: now_ns - opened_ns,
             utc_ns: utc_ns(),
             warm_up,
-            flows: flow_samples(flows, &since),
+            flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {
                 load: difference(load, self.last_cpu),
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
-            ..totals(&since)
+            ..totals(&reading.total.since(&self.last.total))
         };
         self.index += 1;
         self.last_ns = now_ns;
-        self.last = counts;
+        self.last = reading;
         self.last_machine = machine;
         self.last_cpu = load;
         Some(sample)
@@ -171,8 +151,25 @@ impl Meter {
     }
 }
 
-fn counts_of(flows: &Flows) -> Vec<Counts> {
-    flows.iter().map(|flow| flow.as_ref().map(|f| f.tally.counts()).unwrap_or_default()).collect()
+/// The counts of all flows together at one moment, and of those that samples list.
+#[derive(Default)]
+struct Reading {
+    total: Counts,
+    first: Vec<Counts>,
+}
+
+impl Reading {
+    fn of(flows: &Flows) -> Self {
+        let mut reading = Self::default();
+        for flow in flows.iter().flatten() {
+            let counts = flow.tally.counts();
+            reading.total = reading.total.plus(&counts);
+            if reading.first.len() < Sample::MAX_FLOWS {
+                reading.first.push(counts);
+            }
+        }
+        reading
+    }
 }
 
 fn cpu_of(shards: &[Shard]) -> CpuSeconds {
@@ -194,13 +191,11 @@ fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
 }
 
 /// The sums over all flows, in a sample whose other fields are still empty.
-fn totals(since: &[Counts]) -> Sample {
-    let sum = |of: fn(&Counts) -> u64| since.iter().map(of).sum::<u64>();
+fn totals(since: &Counts) -> Sample {
     let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls });
-    let transactions = sum(|c| c.transactions);
-    let latency_sum_ns = sum(|c| c.latency_sum_ns);
-    let (sent, received) = (sum(|c| c.datagrams_sent), sum(|c| c.datagrams_received));
-    let expected = sum(|c| c.datagrams_expected);
+    let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
+    let (sent, received) = (since.datagrams_sent, since.datagrams_received);
+    let expected = since.datagrams_expected;
     Sample {
         schema: String::new(),
         role: Role::Client,
@@ -209,8 +204,8 @@ fn totals(since: &[Counts]) -> Sample {
         to_ns: 0,
         utc_ns: 0,
         warm_up: false,
-        sent: traffic(sum(|c| c.sent_bytes), sum(|c| c.send_calls)),
-        received: traffic(sum(|c| c.received_bytes), sum(|c| c.receive_calls)),
+        sent: traffic(since.sent_bytes, since.send_calls),
+        received: traffic(since.received_bytes, since.receive_calls),
         transactions: (transactions > 0).then_some(transactions),
         latency_mean_ns: (latency_sum_ns > 0).then(|| latency_sum_ns as f64 / transactions as f64),
         datagrams: (sent + received > 0).then(|| DatagramCounts {
@@ -225,17 +220,16 @@ fn totals(since: &[Counts]) -> Sample {
     }
 }
 
-fn flow_samples(flows: &Flows, since: &[Counts]) -> Vec<FlowSample> {
-    flows
-        .iter()
-        .flatten()
-        .zip(since)
-        .take(Sample::MAX_FLOWS)
-        .map(|(flow, counts)| FlowSample {
-            flow: flow.number,
-            sent_bytes: (counts.send_calls > 0).then_some(counts.sent_bytes),
-            received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
-            tcp: flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd())),
-        })
-        .collect()
+/// The first flows one by one. What the kernel says of a connection is known where its socket is
+/// in the conductor's file table.
+fn flow_samples(flows: &Flows, now: &Reading, last: &Reading) -> Vec<FlowSample> {
+    let before = last.first.iter().copied().chain(std::iter::repeat(Counts::default()));
+    let counts = now.first.iter().zip(before).map(|(now, before)| now.since(&before));
+    let sample = |(flow, counts): (&Arc<FlowShared>, Counts)| FlowSample {
+        flow: flow.number,
+        sent_bytes: (counts.send_calls > 0).then_some(counts.sent_bytes),
+        received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
+        tcp: flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd())),
+    };
+    flows.iter().flatten().zip(counts).map(sample).collect()
 }

@@ -5,10 +5,12 @@
 //! its own end came, or its peer's, or nothing moved any more.
 
 mod bell;
+mod census;
 mod closing;
 mod end;
 mod meter;
 mod own_loop;
+mod spread;
 mod steps;
 
 use std::sync::Arc;
@@ -24,33 +26,38 @@ use socket2::Socket;
 use crate::clock::MILLISECOND_NS;
 use crate::connections::Connections;
 use crate::error::Error;
-use crate::flow::{DatagramFlow, DatagramSettings, Drive, FlowShared, StreamFlow};
+use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
 use crate::latencies::Latencies;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
-use crate::probe::host_facts;
+use crate::probe::{host_facts, raise_open_files_limit};
 use crate::shard::{Shape, Shard, ShardPlan};
 use crate::tally::Progress;
-use crate::transport::{Tcp, Tls};
 
 pub(crate) use bell::Bell;
+pub(crate) use census::Census;
 use meter::Meter;
 use own_loop::own_loop;
+pub(crate) use spread::{Spread, is_apart, spread};
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one.
 const RECEIVE_BYTES: usize = 128 << 10;
 const MOST_RECEIVE_BYTES: usize = 1 << 20;
-/// How often a load that is ending is looked at.
+/// How often a load that is ending is looked at, and how much longer that is for each flow: a look
+/// asks all of them.
 const LOOK_NS: u64 = 5 * MILLISECOND_NS;
+const LOOK_NS_PER_FLOW: u64 = 1_000;
 
 /// One end's load.
 pub(crate) struct Load {
     role: Role,
     workload: Workload,
     phase: Arc<SharedPhase>,
-    bell: Arc<Bell>,
+    census: Arc<Census>,
+    /// Whether the shards have file tables of their own.
+    apart: bool,
     shards: Vec<Shard>,
     /// Takes connections that come and go and that others accepted.
     inlet: Option<Sender<Socket>>,
@@ -59,6 +66,8 @@ pub(crate) struct Load {
     /// Datagrams that the peer says it sent, flow by flow.
     peer_sent: Vec<Option<u64>>,
     peer_has_sent_all: bool,
+    /// When it is next looked whether the load that is ending has ended.
+    next_look_ns: u64,
     /// Whether the peer has been told what this end sent.
     told_sent: bool,
     /// When the load was stopped.
@@ -74,24 +83,53 @@ impl Load {
         role: Role,
         workload: &Workload,
         cpus: &[u32],
-        bell: Arc<Bell>,
+        bell: &Arc<Bell>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
-        let phase = Arc::new(SharedPhase::new());
+        let flows = workload.total_flows();
         let host = host_facts();
-        let threads = workload.threads.unwrap_or(host.cpus_online).clamp(1, workload.total_flows());
-        let total = match &connections {
-            Some(Connections::Serve(_)) => threads,
-            _ => workload.total_flows(),
-        } as usize;
-        let standing_for = |number| {
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            Some(Arc::new(FlowShared::new(number, None, Arc::clone(&bell))))
+        let threads = workload.threads.unwrap_or(host.cpus_online);
+        let spread = match connections {
+            // The listener, and what is handed over, is in the shared table.
+            Some(_) => Spread { shards: threads.clamp(1, flows), apart: false },
+            None => spread(flows, threads, raise_open_files_limit()).map_err(Error::Host)?,
         };
-        let flows: Vec<_> = match &connections {
-            Some(_) => (0..total).map(standing_for).collect(),
-            None => vec![None; total],
+        // At the server, whom a shard serves is no flow of its own.
+        let total = match connections {
+            Some(Connections::Serve(_)) => spread.shards,
+            _ => flows,
         };
+        let standing_for = |number| connections.as_ref().map(|_| FlowShared::new(number, None));
+        let mut load = Self {
+            role,
+            workload: workload.clone(),
+            phase: Arc::new(SharedPhase::new()),
+            census: Arc::new(Census::new(total)),
+            apart: spread.apart,
+            shards: Vec::new(),
+            inlet: None,
+            flows: (0..total).map(|number| standing_for(number).map(Arc::new)).collect(),
+            meter: Meter::new(role, host),
+            peer_sent: Vec::new(),
+            peer_has_sent_all: false,
+            next_look_ns: 0,
+            told_sent: false,
+            stopped_ns: None,
+            moved: (0, 0),
+            notes: Vec::new(),
+        };
+        load.spawn_shards(spread, cpus, bell, connections)?;
+        Ok(load)
+    }
+
+    fn spawn_shards(
+        &mut self,
+        spread: Spread,
+        cpus: &[u32],
+        bell: &Arc<Bell>,
+        connections: Option<Connections>,
+    ) -> Result<(), Error> {
+        let workload = &self.workload;
         let (receive_bytes, longest) = buffer_sizes(workload);
         let pattern = Arc::new(if workload.verify {
             Pattern::new(longest)
@@ -100,47 +138,34 @@ impl Load {
         });
         // A flow that waits for its socket and a time at once can't be in a blocking call.
         let overlaps = workload.outstanding() > 1 || workload.schedule().is_some();
-        let mut shards = Vec::new();
-        let mut inlet = None;
-        for index in 0..threads as usize {
-            let count = (total - index).div_ceil(threads as usize);
+        let shards = spread.shards as usize;
+        for index in 0..shards {
+            let flows = (self.flows.len() - index).div_ceil(shards);
             let own_loop = connections.as_ref().map(|connections| {
                 let (sender, receiver) = channel();
-                inlet.get_or_insert(sender);
-                own_loop(connections, workload, &flows, (index, threads as usize), receiver)
+                self.inlet.get_or_insert(sender);
+                own_loop(connections, workload, &self.flows, (index, shards), receiver)
             });
-            shards.push(Shard::spawn(ShardPlan {
-                shape: match count {
+            let plan = ShardPlan {
+                shape: match flows {
                     _ if own_loop.is_some() => Shape::Own,
                     _ if workload.busy_poll => Shape::Spinning,
-                    1 if !overlaps => Shape::Alone,
+                    1 if !spread.apart && !overlaps => Shape::Alone,
                     _ => Shape::Polled,
                 },
-                flows: count,
-                own_loop,
+                flows,
+                apart: spread.apart,
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
                 pattern: Arc::clone(&pattern),
                 latencies: Latencies::new(workload),
-                phase: Arc::clone(&phase),
-            })?);
+                phase: Arc::clone(&self.phase),
+                census: Arc::clone(&self.census),
+                own_loop,
+            };
+            self.shards.push(Shard::spawn(plan, bell)?);
         }
-        Ok(Self {
-            role,
-            workload: workload.clone(),
-            phase,
-            bell,
-            shards,
-            inlet,
-            flows,
-            meter: Meter::new(role, host),
-            peer_sent: vec![None; total],
-            peer_has_sent_all: false,
-            told_sent: false,
-            stopped_ns: None,
-            moved: (0, 0),
-            notes: Vec::new(),
-        })
+        Ok(())
     }
 
     pub(crate) fn workload(&self) -> &Workload {
@@ -159,13 +184,8 @@ impl Load {
         socket: Socket,
         session: Option<rustls::Connection>,
     ) {
-        let (shared, socket) = self.share(flow, socket);
-        let steps = self.steps_of(flow);
-        let driven: Box<dyn Drive> = match session {
-            Some(session) => Box::new(StreamFlow::new(Tls::new(socket, session), shared, steps)),
-            None => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
-        };
-        self.hand_over(flow, driven);
+        let over = session.map_or(Over::Tcp, |session| Over::Tls(Box::new(session)));
+        self.hand_over(flow, socket, over);
     }
 
     /// Adds a connection of those that come and go, of which the opening has been read.
@@ -179,20 +199,22 @@ impl Load {
 
     /// Adds a flow of datagrams over a connected socket.
     pub(crate) fn add_datagrams(&mut self, flow: u32, socket: Socket, tag: u32) {
-        let (shared, socket) = self.share(flow, socket);
         let settings = DatagramSettings { tag, offload: !self.workload.socket.no_offload };
-        let driven = DatagramFlow::new(socket, shared, settings, self.steps_of(flow));
-        self.hand_over(flow, Box::new(driven));
+        self.hand_over(flow, socket, Over::Datagrams(settings));
     }
 
-    fn share(&mut self, flow: u32, socket: Socket) -> (Arc<FlowShared>, Arc<Socket>) {
+    fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
         let socket = Arc::new(socket);
-        let bell = Arc::clone(&self.bell);
-        let shared = Arc::new(FlowShared::new(flow, Some(Arc::clone(&socket)), bell));
+        let kept = (!self.apart).then(|| Arc::clone(&socket));
+        let shared = Arc::new(FlowShared::new(flow, kept));
         if let Some(slot) = self.flows.get_mut(flow as usize) {
             *slot = Some(Arc::clone(&shared));
         }
-        (shared, socket)
+        let fresh = Fresh { shared, steps: self.steps_of(flow), over };
+        let shards = self.shards.len().max(1);
+        if let Some(shard) = self.shards.get(flow as usize % shards) {
+            shard.add(fresh, socket);
+        }
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {
@@ -203,32 +225,19 @@ impl Load {
         }
     }
 
-    fn hand_over(&self, flow: u32, driven: Box<dyn Drive>) {
-        let shards = self.shards.len().max(1);
-        if let Some(shard) = self.shards.get(flow as usize % shards) {
-            shard.add(driven);
-        }
-    }
-
     /// Whether every flow has come and can carry load.
     pub(crate) fn all_ready(&self) -> bool {
-        self.all_at_least(Progress::Ready)
+        self.census.all_ready()
     }
 
     /// Whether every flow has ended.
     pub(crate) fn all_ended(&self) -> bool {
-        self.all_at_least(Progress::Ended)
-    }
-
-    fn all_at_least(&self, progress: Progress) -> bool {
-        self.flows
-            .iter()
-            .all(|flow| flow.as_ref().is_some_and(|flow| flow.tally.progress() >= progress))
+        self.census.all_ended()
     }
 
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
-        self.meter.open(now_ns, self.workload.interval_ns, &self.flows);
+        self.meter.open(now_ns, self.workload.interval_ns);
         let phase = if self.workload.omit_ns == 0 { Phase::Measure } else { Phase::WarmUp };
         self.advance_to(phase);
     }
@@ -271,7 +280,7 @@ impl Load {
         let opened_ns = self.meter.opened_ns()?;
         let phase = self.phase.current();
         if phase >= Phase::Stop || self.peer_has_sent_all {
-            return Some(now_ns + LOOK_NS);
+            return Some(self.next_look_ns.max(now_ns));
         }
         let mut next_ns = self.meter.next_due();
         if phase == Phase::WarmUp {
@@ -313,7 +322,7 @@ impl Load {
     /// The counts of all flows that send datagrams in bulk from this end, when each of them has
     /// sent its last; `None` before, after the first time, and where there are none.
     pub(crate) fn take_datagrams_sent(&mut self) -> Option<Vec<FlowCount>> {
-        if self.told_sent || !self.is_datagrams() || !self.is_open() {
+        if self.told_sent || !self.is_datagrams() || !self.is_open() || self.census.ended() == 0 {
             return None;
         }
         let mut counts = Vec::new();
@@ -343,6 +352,7 @@ impl Load {
 
     /// The peer has sent so many datagrams, and will send no more.
     pub(crate) fn handle_peer_sent(&mut self, counts: &[FlowCount]) {
+        self.peer_sent.resize(self.flows.len(), None);
         for count in counts {
             if let Some(slot) = self.peer_sent.get_mut(count.flow as usize) {
                 *slot = Some(count.datagrams);

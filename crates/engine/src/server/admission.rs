@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+use linerate_measure::plan::limits;
 use linerate_measure::units::{render_duration_ns, render_rate};
 use linerate_measure::{Direction, End, Rate, Workload};
 use linerate_wire::native::message::RefusalCause;
+
+use crate::load::is_apart;
 
 /// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
 const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
@@ -20,10 +23,15 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Flows of all tests together: each takes a descriptor.
+    /// Flows of all tests together that are in the shared file table: each takes a descriptor.
     fn most_flows(&self) -> u64 {
         let apart = DESCRIPTORS_APART_FROM_FLOWS.min(self.max_descriptors / 2);
         self.max_descriptors - apart
+    }
+
+    /// Flows of all tests together, wherever they are: what one test may have at most.
+    fn most_flows_apart() -> u64 {
+        *limits::FLOWS.end()
     }
 }
 
@@ -31,7 +39,10 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Need {
     client: usize,
+    /// Flows in the shared file table.
     flows: u64,
+    /// Flows in file tables of their own.
+    flows_apart: u64,
     rate_bps: u64,
     exclusive: bool,
 }
@@ -70,9 +81,13 @@ impl Admission {
         if let Some(why) = self.beyond_limits(workload) {
             return Verdict::Refused(RefusalCause::Limit, why);
         }
+        let flows = workload.total_flows();
+        let apart = is_apart(flows, self.limits.max_descriptors);
+        let flows = u64::from(flows);
         let need = Need {
             client,
-            flows: u64::from(workload.total_flows()),
+            flows: if apart { 0 } else { flows },
+            flows_apart: if apart { flows } else { 0 },
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,
         };
@@ -109,11 +124,10 @@ impl Admission {
 
     fn beyond_limits(&self, workload: &Workload) -> Option<String> {
         let flows = u64::from(workload.total_flows());
-        let most_flows = self.limits.most_flows();
+        let most_flows = Limits::most_flows_apart();
         if flows > most_flows {
             return Some(format!(
-                "{flows} flow(s) are more than this server's limit of open files allows \
-                 ({most_flows}): ask for fewer --flows, or raise the server's limit (ulimit -n)"
+                "{flows} flows are more than a server carries ({most_flows}): ask for fewer --flows"
             ));
         }
         if let (Some(most_ns), End::Time { duration_ns }) = (self.limits.max_time_ns, workload.end)
@@ -167,6 +181,15 @@ impl Admission {
                 "{flows} flows of other tests leave no room for {} more under this server's limit \
                  of open files: try again later, or ask for fewer --flows",
                 need.flows
+            ));
+        }
+        let apart: u64 = self.running.iter().map(|other| other.flows_apart).sum();
+        let most_apart = Limits::most_flows_apart();
+        if apart.saturating_add(need.flows_apart) > most_apart {
+            return Some(format!(
+                "{apart} flows of other tests leave no room for {} more of the {most_apart} that a \
+                 server carries: try again later, or ask for fewer --flows",
+                need.flows_apart
             ));
         }
         let most_bps = self.limits.max_rate_bps?;
@@ -249,6 +272,23 @@ mod tests {
     }
 
     #[test]
+    fn flows_apart_take_nothing_of_the_shared_table() {
+        let mut admission = admission(8);
+        let flows = |flows| Workload { flows, ..workload() };
+        assert_eq!(admission.handle_request(1, &flows(900_000), false), Verdict::Admitted);
+        assert_eq!(admission.handle_request(2, &flows(10_000), false), Verdict::Admitted);
+        assert_eq!(admission.handle_request(3, &flows(9_000), false), Verdict::Admitted);
+        for (more, why) in [(1_000, "open files"), (100_001, "1000000 that a server carries")] {
+            let refused = admission.handle_request(4, &flows(more), false);
+            assert!(
+                matches!(&refused, Verdict::Refused(RefusalCause::Busy, text) if text.contains(why))
+            );
+        }
+        assert_eq!(admission.handle_departure(1), None);
+        assert_eq!(admission.handle_request(4, &flows(100_001), false), Verdict::Admitted);
+    }
+
+    #[test]
     fn limits_are_named() {
         let mut admission = Admission::new(Limits {
             max_tests: 4,
@@ -265,7 +305,9 @@ mod tests {
         assert!(refusal(&mut admission, &workload()).contains("--time"));
         let short = Workload { end: End::Time { duration_ns: 1_000_000_000 }, ..workload() };
         assert!(refusal(&mut admission, &short).contains("--rate"));
-        let many = Workload { flows: 501, ..short.clone() };
+        let flows = 500_001;
+        let both = linerate_measure::Kind::Stream { direction: Direction::Both, send_bytes: 1 };
+        let many = Workload { flows, kind: both, ..short.clone() };
         assert!(refusal(&mut admission, &many).contains("--flows"));
         let paced = Workload { rate: Some(Rate::AllFlows { bps: 600_000_000 }), ..short };
         assert_eq!(admission.handle_request(1, &paced, false), Verdict::Admitted);

@@ -252,7 +252,10 @@ impl Reception {
             }
             Identified::Data(opening) => {
                 let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-                self.strangers.retain(|stranger| *stranger != guest);
+                // Whoever has come last is identified first.
+                if let Some(at) = self.strangers.iter().rposition(|stranger| *stranger == guest) {
+                    self.strangers.remove(at);
+                }
                 self.handle_data(arrival, &opening);
             }
         }
@@ -268,7 +271,6 @@ impl Reception {
         let Some(test) = self.test_of(&opening.token) else {
             return refuse(&self.sink, "a data connection shows the token of no running test");
         };
-        let workload = test.workload().clone();
         if test.accepts() {
             return test.add_connection(arrival.socket);
         }
@@ -278,10 +280,11 @@ impl Reception {
                 "a data connection is for a flow that its test doesn't lack",
             );
         };
+        let workload = load.workload();
         if workload.transport == Transport::Udp {
             return refuse(&self.sink, "a data connection belongs to a test over UDP");
         }
-        if let Err(error) = configure_stream(&arrival.socket, &workload.socket, no_delay(&workload))
+        if let Err(error) = configure_stream(&arrival.socket, &workload.socket, no_delay(workload))
         {
             return refuse(&self.sink, &format!("its options can't be set: {error}"));
         }

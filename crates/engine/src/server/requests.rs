@@ -114,10 +114,10 @@ impl Reception {
     }
 
     fn prepare(&self, workload: &Workload) -> Result<([u8; 16], [u8; 16], Load), Error> {
-        let bell = Arc::clone(&self.bell);
         let token = random()?;
         let connections = self.connections(workload, token);
-        let load = Load::prepare(Role::Server, workload, &self.options.cpus, bell, connections)?;
+        let cpus = &self.options.cpus;
+        let load = Load::prepare(Role::Server, workload, cpus, &self.bell, connections)?;
         Ok((random()?, token, load))
     }
 

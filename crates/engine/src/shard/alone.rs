@@ -1,13 +1,13 @@
 //! One flow, in blocking calls: the shape with the fewest system calls.
 
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec};
 
+use super::inlet::Inlet;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::flow::{Drive, Local, Turn};
+use crate::flow::{Local, Turn};
 
 /// A sender that is blocked looks at the phase this often.
 const LONGEST_SEND: Duration = Duration::from_millis(50);
@@ -16,9 +16,9 @@ const LONGEST_NAP_NS: u64 = 20 * MILLISECOND_NS;
 /// A held flow looks at the phase this often should a wake-up be missed.
 const LONGEST_PARK: Duration = Duration::from_millis(20);
 
-pub(super) fn run(inbox: &Receiver<Box<dyn Drive>>, local: &mut Local) {
-    let Ok(mut flow) = inbox.recv() else { return };
-    let socket = &flow.socket();
+pub(super) fn run(inlet: &Inlet, local: &mut Local) {
+    let Some(mut flow) = inlet.wait() else { return };
+    let socket = flow.socket();
     // A socket that keeps its old mode still carries the flow, at the cost of spinning.
     let _mode = socket.set_nonblocking(false);
     let _timeout = socket.set_write_timeout(Some(LONGEST_SEND));

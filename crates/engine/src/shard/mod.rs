@@ -3,25 +3,36 @@
 //! Three shapes carry the same flows. One flow alone gets plain blocking calls, the fewest there
 //! can be; many share an edge-triggered poll set; and where it is asked for, a shard polls without
 //! ever sleeping.
+//!
+//! A shard of a load that the shared file table has no room for lives *apart*: its thread has a
+//! file table of its own. What it owns is opened and closed in that table alone, so nothing that
+//! holds a descriptor goes from one thread to another; sockets come as messages.
 
 mod alone;
+mod inlet;
 mod polled;
 mod slots;
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use linerate_measure::sample::CpuSeconds;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use socket2::Socket;
 
 use crate::error::Error;
-use crate::flow::{Drive, Local};
+use crate::flow::{Fresh, Local};
 use crate::latencies::Latencies;
-use crate::load::Bell;
+use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
-use crate::socket::thread_usage;
+use crate::socket::{own_table, thread_usage};
+pub(crate) use inlet::Inlet;
+use inlet::Outlet;
 
 /// How a shard waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +48,15 @@ pub(crate) enum Shape {
 }
 
 /// A loop that carries a load in the place of flows, until the load is over.
-pub(crate) type OwnLoop = Box<dyn FnOnce(&Bell, &mut Local) + Send>;
+pub(crate) type OwnLoop = Box<dyn FnOnce(&Inlet, &mut Local) + Send>;
 
 /// What a shard is to be.
 pub(crate) struct ShardPlan {
     pub(crate) shape: Shape,
     /// Flows that it will get.
     pub(crate) flows: usize,
+    /// Whether it has a file table of its own. Then its shape isn't [`Shape::Alone`].
+    pub(crate) apart: bool,
     /// The processor that it is pinned to.
     pub(crate) cpu: Option<u32>,
     pub(crate) receive_bytes: usize,
@@ -51,11 +64,13 @@ pub(crate) struct ShardPlan {
     /// Empty, to be filled.
     pub(crate) latencies: Latencies,
     pub(crate) phase: Arc<SharedPhase>,
+    pub(crate) census: Arc<Census>,
     /// For [`Shape::Own`].
     pub(crate) own_loop: Option<OwnLoop>,
 }
 
 /// What a shard leaves when its flows have ended.
+#[derive(Default)]
 pub(crate) struct ShardEnd {
     pub(crate) latencies: Latencies,
     pub(crate) cpu: CpuSeconds,
@@ -67,36 +82,35 @@ pub(crate) struct ShardEnd {
 /// A running shard.
 pub(crate) struct Shard {
     shape: Shape,
-    inbox: Option<Sender<Box<dyn Drive>>>,
-    waker: Arc<Bell>,
+    outlet: Option<Outlet>,
     thread_id: Arc<AtomicI32>,
     thread: JoinHandle<ShardEnd>,
 }
 
 impl Shard {
-    pub(crate) fn spawn(plan: ShardPlan) -> Result<Self, Error> {
-        let waker = Arc::new(Bell::new()?);
-        let (inbox, receiver) = channel();
-        let (shape, own_waker) = (plan.shape, Arc::clone(&waker));
+    /// Starts a shard, which rings the conductor's bell when its flows have news.
+    pub(crate) fn spawn(plan: ShardPlan, conductor: &Arc<Bell>) -> Result<Self, Error> {
+        let (shape, apart) = (plan.shape, plan.apart);
         let thread_id = Arc::new(AtomicI32::new(0));
         let own_id = Arc::clone(&thread_id);
-        let thread = std::thread::Builder::new()
-            .name("shard".into())
-            .spawn(move || {
-                own_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-                run(plan, &receiver, &own_waker)
-            })
-            .map_err(|error| {
-                Error::Host(format!("can't start a thread: {error}; ask for fewer --threads"))
-            })?;
-        Ok(Self { shape, inbox: Some(inbox), waker, thread_id, thread })
+        let (outlet, thread) = if apart {
+            spawn_apart(plan, conductor, own_id)?
+        } else {
+            let bell = Arc::new(Bell::new()?);
+            let (inbox, receiver) = channel();
+            let inlet = Inlet::Shared { inbox: receiver, bell: Arc::clone(&bell) };
+            let conductor = Arc::clone(conductor);
+            let thread = start(move || run(plan, &inlet, conductor, &own_id))?;
+            (Outlet::Shared { inbox, bell }, thread)
+        };
+        Ok(Self { shape, outlet: Some(outlet), thread_id, thread })
     }
 
-    pub(crate) fn add(&self, flow: Box<dyn Drive>) {
-        if let Some(inbox) = &self.inbox
-            && inbox.send(flow).is_ok()
-        {
-            self.waker.ring();
+    /// Hands a flow over. A shard apart has the only copy of its socket from then on.
+    pub(crate) fn add(&self, flow: Fresh, socket: Arc<Socket>) {
+        if let Some(outlet) = &self.outlet {
+            // A shard that has failed says so when it is joined.
+            let _failed = outlet.send(flow, socket);
         }
     }
 
@@ -107,9 +121,10 @@ impl Shard {
 
     /// Makes the shard look at the phase again.
     pub(crate) fn wake(&self) {
-        match self.shape {
-            Shape::Alone => self.thread.thread().unpark(),
-            Shape::Polled | Shape::Spinning | Shape::Own => self.waker.ring(),
+        match (&self.outlet, self.shape) {
+            (_, Shape::Alone) => self.thread.thread().unpark(),
+            (Some(outlet), Shape::Polled | Shape::Spinning | Shape::Own) => outlet.wake(),
+            (None, _) => {}
         }
     }
 
@@ -126,29 +141,98 @@ impl Shard {
 
     /// No more flows will come: a shard that waits for some ends.
     fn release(&mut self) {
-        self.inbox = None;
         self.wake();
-        self.waker.ring();
+        let Some(outlet) = self.outlet.take() else { return };
+        // The link's end is the last thing that a shard apart hears. One in the shared table
+        // hears its bell, after the channel has ended.
+        if let Outlet::Shared { inbox, bell } = outlet {
+            drop(inbox);
+            bell.ring();
+        }
+        self.thread.thread().unpark();
     }
 }
 
-fn run(mut plan: ShardPlan, inbox: &Receiver<Box<dyn Drive>>, waker: &Bell) -> ShardEnd {
+fn start(body: impl FnOnce() -> ShardEnd + Send + 'static) -> Result<JoinHandle<ShardEnd>, Error> {
+    thread::Builder::new().name("shard".into()).spawn(body).map_err(|error| {
+        Error::Host(format!("can't start a thread: {error}; ask for fewer --threads"))
+    })
+}
+
+/// Starts a thread with a file table of its own, and sees it have one.
+fn spawn_apart(
+    plan: ShardPlan,
+    conductor: &Bell,
+    own_id: Arc<AtomicI32>,
+) -> Result<(Outlet, JoinHandle<ShardEnd>), Error> {
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let (near, far) = pair.map_err(|error| {
+        Error::Host(format!(
+            "can't open another file descriptor ({error}): raise the limit (ulimit -n)"
+        ))
+    })?;
+    let (far, bell) = (Arc::new(far), conductor.descriptor());
+    let keep = [Arc::clone(&far), Arc::clone(&bell)];
+    let (inbox, receiver) = channel::<Fresh>();
+    let (tell, told) = sync_channel(1);
+    // Nothing that goes into the thread but these may hold a descriptor.
+    let thread = start(move || match own_table_of(keep, &tell) {
+        Ok([link, bell]) => {
+            let inlet = Inlet::Apart { inbox: receiver, link };
+            run(plan, &inlet, Arc::new(Bell::of(bell)), &own_id)
+        }
+        Err(_) => ShardEnd::default(),
+    })?;
+    let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
+    // The thread has its own descriptors now, or never will: these are no longer needed here.
+    told.recv().unwrap_or_else(|_| Err(ended())).map_err(|error| {
+        Error::Host(format!(
+            "so many flows need a file table for each thread, and this machine doesn't let a \
+             thread have one (unshare: {error}): raise the limit of open files (ulimit -n) above \
+             twice their number, ask for fewer --flows, or let the container call unshare"
+        ))
+    })?;
+    drop((far, bell));
+    Ok((Outlet::Apart { inbox, link: near }, thread))
+}
+
+/// [`own_table`], and the other thread told.
+fn own_table_of<const N: usize>(
+    keep: [Arc<OwnedFd>; N],
+    tell: &SyncSender<io::Result<()>>,
+) -> io::Result<[OwnedFd; N]> {
+    let own = own_table(keep);
+    let outcome = match &own {
+        Ok(_) => Ok(()),
+        Err(error) => Err(io::Error::from(error.kind())),
+    };
+    // Whoever started this thread waits for it.
+    let _heard = tell.send(outcome);
+    own
+}
+
+fn run(plan: ShardPlan, inlet: &Inlet, bell: Arc<Bell>, own_id: &AtomicI32) -> ShardEnd {
+    own_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let pinning_error = plan.cpu.and_then(|cpu| pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
     let _coarser_at_worst = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let spinning = plan.shape == Shape::Spinning;
-    let (pattern, phase) = (Arc::clone(&plan.pattern), Arc::clone(&plan.phase));
-    let latencies = plan.latencies;
     let spins_alone = spinning && plan.flows == 1;
-    let mut local = Local::new(plan.receive_bytes, pattern, latencies, phase, spins_alone);
+    let mut local = Local::new(
+        plan.receive_bytes,
+        plan.pattern,
+        plan.latencies,
+        plan.phase,
+        plan.census,
+        bell,
+        spins_alone,
+    );
     match plan.shape {
-        Shape::Alone => alone::run(inbox, &mut local),
-        Shape::Polled | Shape::Spinning => {
-            polled::run(inbox, waker, plan.flows, spinning, &mut local);
-        }
+        Shape::Alone => alone::run(inlet, &mut local),
+        Shape::Polled | Shape::Spinning => polled::run(inlet, plan.flows, spinning, &mut local),
         Shape::Own => {
-            if let Some(own_loop) = plan.own_loop.take() {
-                own_loop(waker, &mut local);
+            if let Some(own_loop) = plan.own_loop {
+                own_loop(inlet, &mut local);
             }
         }
     }

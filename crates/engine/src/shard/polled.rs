@@ -1,18 +1,17 @@
 //! Many flows in an edge-triggered poll set.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{self, PollFd, PollFlags};
 use rustix::time::Timespec;
 
+use super::inlet::{Coming, Inlet};
 use super::slots::Slots;
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::flow::{Drive, Local};
-use crate::load::Bell;
+use crate::flow::Local;
+use crate::phase::Phase;
 
 /// Marks the waker among the events.
 const WAKER: u64 = u64::MAX;
@@ -31,18 +30,12 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const COARSE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Runs until all `expected` flows have come and ended, or no more can come.
-pub(super) fn run(
-    inbox: &Receiver<Box<dyn Drive>>,
-    waker: &Bell,
-    expected: usize,
-    spinning: bool,
-    local: &mut Local,
-) {
+pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Local) {
     // Without a poll set every socket is tried in every round: slower, never wrong.
     let poll = epoll::create(CreateFlags::CLOEXEC).ok();
     if let Some(poll) = &poll {
         let _polled_by_rounds =
-            epoll::add(poll, waker.as_fd(), EventData::new_u64(WAKER), EventFlags::IN);
+            epoll::add(poll, inlet.as_fd(), EventData::new_u64(WAKER), EventFlags::IN);
     }
     // Where every socket is tried anyway, the poll set would only cost each arrival its notice.
     let try_all = poll.is_none() || (spinning && expected <= FEW_FLOWS);
@@ -51,6 +44,7 @@ pub(super) fn run(
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
     let mut rounds = 0_u32;
     let mut open = true;
+    let mut seen = Phase::Hold;
     loop {
         slots.run_queue(local);
         // Looked at before the wait: after the last flow's end nobody may ring any more.
@@ -67,9 +61,14 @@ pub(super) fn run(
         }
         let timeout = if spinning { Some(NO_WAIT) } else { wait_at_most(&slots) };
         if take_events(poll.as_ref(), &mut events, timeout, &mut slots) {
-            waker.silence();
-            open = take_new(inbox, sockets, &mut slots);
-            slots.handle_phase();
+            inlet.silence();
+            open = take_new(inlet, sockets, &mut slots);
+            // Every arrival wakes the shard too, and that concerns nobody else.
+            let phase = local.phase();
+            if phase != seen {
+                seen = phase;
+                slots.handle_phase();
+            }
         }
     }
 }
@@ -111,21 +110,20 @@ fn wait_at_most(slots: &Slots) -> Option<Timespec> {
 }
 
 /// Takes the flows that have come; says whether more can.
-fn take_new(inbox: &Receiver<Box<dyn Drive>>, poll: Option<&OwnedFd>, slots: &mut Slots) -> bool {
+fn take_new(inlet: &Inlet, poll: Option<&OwnedFd>, slots: &mut Slots) -> bool {
     loop {
-        match inbox.try_recv() {
-            Ok(flow) => {
-                let socket = Arc::clone(flow.socket());
-                let index = slots.add(flow);
+        match inlet.take() {
+            Coming::Flow(flow) => {
                 if let Some(poll) = poll {
                     let edges = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
-                    let data = EventData::new_u64(index as u64);
+                    let data = EventData::new_u64(slots.len() as u64);
                     // A flow that can't be polled ends when its peer or the conductor ends it.
-                    let _unpolled = epoll::add(poll, socket.as_fd(), data, edges);
+                    let _unpolled = epoll::add(poll, flow.socket().as_fd(), data, edges);
                 }
+                slots.add(flow);
             }
-            Err(TryRecvError::Empty) => return true,
-            Err(TryRecvError::Disconnected) => return false,
+            Coming::Nothing => return true,
+            Coming::Closed => return false,
         }
     }
 }

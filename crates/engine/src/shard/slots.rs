@@ -49,12 +49,11 @@ impl Slots {
         self.ended
     }
 
-    /// Adds a flow, due for its first turn; returns its index.
-    pub(super) fn add(&mut self, flow: Box<dyn Drive>) -> usize {
+    /// Adds a flow, due for its first turn; its index is the length before.
+    pub(super) fn add(&mut self, flow: Box<dyn Drive>) {
         let index = self.slots.len();
         self.slots.push(Slot { flow, waiting: Waiting::Turn, due_ns: u64::MAX, timed: false });
         self.queue.push_back(index);
-        index
     }
 
     /// The flow's socket has become ready.

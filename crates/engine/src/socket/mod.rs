@@ -9,6 +9,7 @@ mod batch;
 mod drops;
 mod open;
 mod option;
+mod table;
 mod tcp_info;
 mod usage;
 
@@ -19,5 +20,6 @@ pub(crate) use open::{
     connect_stream, dial_stream, flow_datagram, granted, listen, plain,
 };
 pub(crate) use option::{enable_receive_offload, set_send_segment};
+pub(crate) use table::own_table;
 pub(crate) use tcp_info::tcp_status;
 pub(crate) use usage::thread_usage;

@@ -9,7 +9,7 @@ use linerate_measure::report::SocketFacts;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::option::set_bind_without_port;
+use super::option::bind_address_only;
 
 /// What the sockets of one end are bound to.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,9 @@ impl Binding {
             socket.bind_device(Some(device.as_bytes()))?;
         }
         if let Some(address) = self.bind {
+            // The port is chosen when the peer is known: then a port is taken for one peer only,
+            // and not for all. Where the kernel can't, there are fewer ports.
+            let _fewer_ports = bind_address_only(socket.as_fd());
             socket.bind(&SocketAddr::new(address, 0).into())?;
         }
         Ok(())
@@ -76,16 +79,20 @@ pub(crate) fn connect_stream(
     match socket.connect(&address.into()) {
         Ok(()) => Ok(socket),
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        // connect(2) says EADDRNOTAVAIL for what bind(2) calls EADDRINUSE: no port is left.
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => {
+            Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+        }
         Err(error) => Err(error),
     }
 }
 
-/// A TCP socket on its way to `address` from a port of one's own choice or the kernel's; all its
+/// A TCP socket on its way to `address` from this port or one of the kernel's choice; all its
 /// options are set before it leaves.
 pub(crate) fn dial_stream(
     address: SocketAddr,
     binding: &Binding,
-    local: Option<SocketAddr>,
+    port: Option<u16>,
     options: &SocketOptions,
 ) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -96,22 +103,17 @@ pub(crate) fn dial_stream(
             socket.set_tcp_mss(mss)?;
         }
     }
-    if let Some(device) = &binding.device {
-        socket.bind_device(Some(device.as_bytes()))?;
-    }
-    match (local, binding.bind) {
-        (Some(local), _) => {
+    match port {
+        None => binding.apply(&socket)?,
+        Some(port) => {
+            if let Some(device) = &binding.device {
+                socket.bind_device(Some(device.as_bytes()))?;
+            }
             // A port in TIME-WAIT may be bound; connecting tells whether it is free for this peer.
             socket.set_reuse_address(true)?;
-            socket.bind(&local.into())?;
+            let any = if address.is_ipv4() { EVERYWHERE_V4 } else { EVERYWHERE_V6 };
+            socket.bind(&SocketAddr::new(binding.bind.unwrap_or(any), port).into())?;
         }
-        (None, Some(bind)) => {
-            // The port is chosen by the connect, which knows the peer: otherwise each port serves
-            // one peer only.
-            set_bind_without_port(socket.as_fd())?;
-            socket.bind(&SocketAddr::new(bind, 0).into())?;
-        }
-        (None, None) => {}
     }
     match socket.connect(&address.into()) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),

@@ -39,12 +39,12 @@ pub(crate) fn set_send_segment(socket: BorrowedFd<'_>, segment_bytes: u16) -> io
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, i32::from(segment_bytes))
 }
 
+/// Makes bind(2) with port 0 leave the port to connect(2) (IP_BIND_ADDRESS_NO_PORT, ip(7)).
+pub(super) fn bind_address_only(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
 /// Lets the kernel hand over several datagrams of one size as one (UDP_GRO, udp(7)).
 pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
-}
-
-/// Leaves the choice of the port to the connect (IP_BIND_ADDRESS_NO_PORT, ip(7)); for both families.
-pub(super) fn set_bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set_option(socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }

@@ -4,7 +4,6 @@ mod tcp;
 mod tls;
 
 use std::io;
-use std::sync::Arc;
 
 use socket2::Socket;
 
@@ -18,6 +17,9 @@ pub(crate) use tls::Tls;
 pub(crate) trait ByteStream: Send {
     /// Whether a receive that fills less than its buffer has taken all there was.
     const SHORT_MEANS_EMPTY: bool;
+
+    /// What its bytes go over.
+    fn socket(&self) -> &Socket;
     /// Does what comes before the first byte.
     fn establish(&mut self) -> io::Result<()>;
     /// Sends the beginning of `bytes`; says how many.
@@ -26,8 +28,6 @@ pub(crate) trait ByteStream: Send {
     fn flush(&mut self) -> io::Result<()>;
     /// Receives into the beginning of `into`; says how many bytes, 0 when the peer has finished.
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize>;
-    /// What carries it.
-    fn socket(&self) -> &Arc<Socket>;
     /// Says that nothing more will be sent.
     fn finish_sending(&mut self) -> io::Result<()>;
 }

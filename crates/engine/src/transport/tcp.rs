@@ -16,6 +16,10 @@ pub(crate) struct Tcp(pub(crate) Arc<Socket>);
 impl ByteStream for Tcp {
     const SHORT_MEANS_EMPTY: bool = true;
 
+    fn socket(&self) -> &Socket {
+        &self.0
+    }
+
     fn establish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -34,10 +38,6 @@ impl ByteStream for Tcp {
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (length, _) = rustix::net::recv(self.0.as_fd(), into, RecvFlags::empty())?;
         Ok(length)
-    }
-
-    fn socket(&self) -> &Arc<Socket> {
-        &self.0
     }
 
     fn finish_sending(&mut self) -> io::Result<()> {

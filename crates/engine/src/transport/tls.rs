@@ -71,6 +71,10 @@ impl ByteStream for Tls {
     /// Records come one by one, and more may wait in the socket.
     const SHORT_MEANS_EMPTY: bool = false;
 
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn establish(&mut self) -> io::Result<()> {
         while self.session.is_handshaking() {
             self.send_records()?;
@@ -102,10 +106,6 @@ impl ByteStream for Tls {
                 other => return other,
             }
         }
-    }
-
-    fn socket(&self) -> &Arc<Socket> {
-        &self.socket
     }
 
     fn finish_sending(&mut self) -> io::Result<()> {

@@ -1,6 +1,5 @@
 //! The flags of the commands that measure with a server.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -8,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{OutputArgs, values};
 use crate::cpus::Cpus;
 use crate::host::HostPort;
+use crate::sources::Sources;
 
 /// The flags of `stream`.
 #[derive(Args, Debug)]
@@ -195,9 +195,9 @@ pub struct ConnectArgs {
     /// IPv6 only
     #[arg(short = '6', group = "family")]
     pub ipv6: bool,
-    /// The local address of every connection
-    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
-    pub bind: Option<IpAddr>,
+    /// The local address of connections; several, or a prefix (127.0.0.0/29): in turn
+    #[arg(long, value_name = "ADDRESS", value_parser = Sources::parse)]
+    pub bind: Option<Sources>,
     /// The network device of every connection
     #[arg(long, value_name = "DEVICE")]
     pub bind_device: Option<String>,

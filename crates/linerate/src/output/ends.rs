@@ -1,7 +1,7 @@
 //! Both ends side by side: what each counted, what it cost, what it ran on.
 
-use linerate_measure::report::{EndReport, FlowReport, SocketFacts};
-use linerate_measure::sample::{CpuSeconds, MachineCpu};
+use linerate_measure::report::{EndReport, FlowSum, SocketFacts};
+use linerate_measure::sample::{CpuSeconds, MachineCpu, Traffic};
 use linerate_measure::units::{render_bytes, render_duration_ns};
 use linerate_measure::{Role, Run};
 
@@ -29,11 +29,15 @@ type Figure = fn(&EndReport) -> Option<String>;
 
 /// The rows, in their order; a row that neither end can fill is left out.
 const ROWS: &[(&str, Figure)] = &[
-    ("sent", |end| sum(end, |flow| flow.sent.map(|sent| sent.bytes)).map(render_bytes)),
-    ("  a call", |end| per_call(end, |flow| flow.sent.map(|sent| (sent.bytes, sent.calls)))),
-    ("received", |end| sum(end, |flow| flow.received.map(|got| got.bytes)).map(render_bytes)),
-    ("  a call", |end| per_call(end, |flow| flow.received.map(|got| (got.bytes, got.calls)))),
-    ("transactions", |end| sum(end, |flow| flow.transactions).map(super::text::render_number)),
+    ("sent", |end| Some(render_bytes(sent(end)?.bytes))),
+    ("  a call", |end| per_call(sent(end)?)),
+    ("received", |end| Some(render_bytes(received(end)?.bytes))),
+    ("  a call", |end| per_call(received(end)?)),
+    ("transactions", |end| {
+        let flows = end.flows.iter().map(|flow| flow.transactions);
+        let others = unlisted(end).map(|sum| sum.transactions);
+        flows.chain(others).flatten().reduce(u64::saturating_add).map(super::text::render_number)
+    }),
     ("measured time", |end| Some(render_duration_ns(end.elapsed_ns))),
     ("CPU user", |end| Some(render_cpu(end.cpu.user_s))),
     ("CPU system", |end| Some(render_cpu(end.cpu.system_s))),
@@ -43,7 +47,8 @@ const ROWS: &[(&str, Figure)] = &[
         machine(end, |cpu| cpu.user_s + cpu.system_s + cpu.irq_s + cpu.softirq_s)
     }),
     ("flows ended early", |end| {
-        let early = end.flows.iter().filter(|flow| flow.error.is_some()).count();
+        let others: u64 = unlisted(end).flat_map(|sum| sum.errors.values()).sum();
+        let early = end.flows.iter().filter(|flow| flow.error.is_some()).count() as u64 + others;
         (early > 0).then(|| early.to_string())
     }),
     ("smoothed RTT", |end| rtt(end, |tcp| Some(tcp.rtt_us))),
@@ -62,14 +67,28 @@ const ROWS: &[(&str, Figure)] = &[
 /// The most processors that are listed one by one.
 const CPUS_SHOWN: usize = 8;
 
-fn sum(end: &EndReport, of: impl Fn(&FlowReport) -> Option<u64>) -> Option<u64> {
-    end.flows.iter().filter_map(of).reduce(u64::saturating_add)
+/// The flows that aren't listed one by one, direction by direction.
+fn unlisted(end: &EndReport) -> impl Iterator<Item = &FlowSum> {
+    end.unlisted.iter().flat_map(|unlisted| [&unlisted.up, &unlisted.down])
 }
 
-fn per_call(end: &EndReport, of: impl Fn(&FlowReport) -> Option<(u64, u64)>) -> Option<String> {
-    let bytes = sum(end, |flow| of(flow).map(|(bytes, _)| bytes))?;
-    let calls = sum(end, |flow| of(flow).map(|(_, calls)| calls))?;
-    (calls > 0).then(|| render_bytes(bytes / calls))
+fn sent(end: &EndReport) -> Option<Traffic> {
+    add(end.flows.iter().map(|flow| flow.sent).chain(unlisted(end).map(|sum| sum.sent)))
+}
+
+fn received(end: &EndReport) -> Option<Traffic> {
+    add(end.flows.iter().map(|flow| flow.received).chain(unlisted(end).map(|sum| sum.received)))
+}
+
+fn add(parts: impl Iterator<Item = Option<Traffic>>) -> Option<Traffic> {
+    parts.flatten().reduce(|a, b| Traffic {
+        bytes: a.bytes.saturating_add(b.bytes),
+        calls: a.calls.saturating_add(b.calls),
+    })
+}
+
+fn per_call(traffic: Traffic) -> Option<String> {
+    traffic.bytes.checked_div(traffic.calls).map(render_bytes)
 }
 
 fn render_cpu(seconds: f64) -> String {

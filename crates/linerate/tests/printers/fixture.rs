@@ -205,6 +205,7 @@ fn report(role: Role, flow: FlowReport) -> EndReport {
         role,
         host: host(),
         flows: vec![flow],
+        unlisted: None,
         elapsed_ns: 2 * SECOND_NS,
         cpu: cpu(0.5, 1.0),
         machine_cpu: vec![MachineCpu {

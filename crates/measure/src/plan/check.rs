@@ -279,24 +279,45 @@ impl Plan {
                 format!("{} is no network device: write one such as eth0", quoted(device))
             })?;
         }
-        if let Some((first, last)) = self.local.source_ports {
-            within("source port", first, &limits::PORT, in_digits)?;
-            refuse_if(last < first, || {
-                format!("source ports {first}-{last}: give the lower port first")
-            })?;
-            refuse_if(!matches!(self.workload.kind, Kind::Connect { .. }), || {
-                format!(
-                    "source ports {first}-{last} without connections that come and go: leave \
-                         them out, or measure connect"
-                )
-            })?;
-        }
-        let (Some(address), Some(family)) = (self.local.bind, self.family) else {
+        self.check_source_ports()?;
+        self.check_binds()
+    }
+
+    fn check_source_ports(&self) -> Checked {
+        let Some((first, last)) = self.local.source_ports else {
             return Ok(());
         };
-        refuse_if(address.is_ipv4() != (family == Family::Ipv4), || {
+        within("source port", first, &limits::PORT, in_digits)?;
+        refuse_if(last < first, || {
+            format!("source ports {first}-{last}: give the lower port first")
+        })?;
+        refuse_if(!matches!(self.workload.kind, Kind::Connect { .. }), || {
             format!(
-                "{address} as local address and {family:?} as family: bind to an address of that \
+                "source ports {first}-{last} without connections that come and go: leave them \
+                 out, or measure connect"
+            )
+        })
+    }
+
+    fn check_binds(&self) -> Checked {
+        let binds = &self.local.binds;
+        refuse_if(binds.len() > limits::BINDS, || {
+            format!("a list of {} local addresses: name at most {}", binds.len(), limits::BINDS)
+        })?;
+        let Some(first) = binds.first() else {
+            return Ok(());
+        };
+        if let Some(other) = binds.iter().find(|bind| bind.is_ipv4() != first.is_ipv4()) {
+            return Err(PlanError(format!(
+                "{first} and {other} as local addresses: bind to addresses of one family"
+            )));
+        }
+        let Some(family) = self.family else {
+            return Ok(());
+        };
+        refuse_if(first.is_ipv4() != (family == Family::Ipv4), || {
+            format!(
+                "{first} as local address and {family:?} as family: bind to an address of that \
                  family, or leave the family out"
             )
         })

@@ -37,6 +37,8 @@ pub const HOST_BYTES: RangeInclusive<usize> = 1..=253;
 pub const DEVICE_BYTES: RangeInclusive<usize> = 1..=15;
 /// Processors that a plan names.
 pub const CPUS: usize = 4096;
+/// Local addresses that a plan names.
+pub const BINDS: usize = 256;
 /// Tags of a plan.
 pub const TAGS: usize = 64;
 /// Bytes of a title, a tag's key or a tag's value.

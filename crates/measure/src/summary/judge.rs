@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::tally::{Lane, lanes, sum};
+use super::tally::{Lane, flows_of, lanes};
 use crate::histogram::Histogram;
 use crate::plan::{Direction, End, Kind, Transport, Workload};
-use crate::report::{EndReport, FlowReport};
+use crate::report::EndReport;
 use crate::sample::Role;
 use crate::units::quoted;
 
@@ -32,7 +32,7 @@ pub fn judge(
     for (role, report) in [(Role::Client, client), (Role::Server, server)] {
         judge_report(workload, role, report, &mut reasons);
     }
-    for lane in lanes(workload, client, server) {
+    for lane in &lanes(workload, client, server) {
         judge_arrival(lane, &mut reasons);
         judge_bytes(workload, lane, &mut reasons);
         judge_sums(workload, lane, &mut reasons);
@@ -60,14 +60,12 @@ fn judge_report(
         let other = name_of(report.role);
         reasons.push(format!("the {end}'s report says that it is the {other}'s"));
     }
+    let reported = flows_reported(report);
     // A server of connections that come and go has threads that serve them, not flows.
     let has_flows = role == Role::Client || !matches!(workload.kind, Kind::Connect { .. });
-    let mut numbers: Vec<u32> = report.flows.iter().map(|flow| flow.flow).collect();
-    numbers.sort_unstable();
-    if has_flows && !numbers.iter().copied().eq(0..workload.total_flows()) {
+    if has_flows && !has_every_flow(workload, report) {
         reasons.push(format!(
-            "the {end} reported {} flows that aren't the {} of the load",
-            numbers.len(),
+            "the {end} reported {reported} flows that aren't the {} of the load",
             workload.total_flows(),
         ));
     }
@@ -75,8 +73,14 @@ fn judge_report(
     for error in report.flows.iter().filter_map(|flow| flow.error.as_deref()) {
         *kinds.entry(error).or_default() += 1;
     }
+    for sum in report.unlisted.iter().flat_map(|unlisted| [&unlisted.up, &unlisted.down]) {
+        for (kind, flows) in &sum.errors {
+            let count = kinds.entry(kind).or_default();
+            *count = count.saturating_add(*flows);
+        }
+    }
     if !kinds.is_empty() {
-        let failed: u64 = kinds.values().sum();
+        let failed = kinds.values().copied().fold(0, u64::saturating_add);
         // The kinds are the peer's words: no control character of theirs reaches a terminal.
         let kinds: Vec<String> = kinds
             .iter()
@@ -84,55 +88,79 @@ fn judge_report(
             .map(|(kind, flows)| format!("{}: {flows}", quoted(kind)))
             .collect();
         reasons.push(format!(
-            "{failed} of {} flows ended before their time at the {end} ({})",
-            report.flows.len(),
+            "{failed} of {reported} flows ended before their time at the {end} ({})",
             kinds.join(", "),
         ));
     }
 }
 
-fn judge_arrival(lane: Lane<'_>, reasons: &mut Vec<String>) {
-    let Some(flows) = lane.receiving() else {
+fn flows_reported(report: &EndReport) -> u64 {
+    let unlisted = report.unlisted.as_ref().map_or(0, |unlisted| unlisted.flows());
+    unlisted.saturating_add(report.flows.len() as u64)
+}
+
+/// Whether the flows listed are different ones of the load's, and the others make up the rest of
+/// each direction.
+fn has_every_flow(workload: &Workload, report: &EndReport) -> bool {
+    let total = workload.total_flows();
+    let mut numbers: Vec<u32> = report.flows.iter().map(|flow| flow.flow).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let own = numbers.last().is_none_or(|greatest| *greatest < total);
+    let complete = |direction: Direction| {
+        let of_load = match workload.direction() {
+            Some(Direction::Both) => workload.flows,
+            Some(other) if other != direction => 0,
+            None if direction == Direction::Down => 0,
+            _ => total,
+        };
+        let listed = report.flows.iter().filter(|f| workload.flow_direction(f.flow) == direction);
+        let unlisted = report.unlisted.as_ref().map_or(0, |all| all.of(direction).flows);
+        unlisted.saturating_add(listed.count() as u64) == u64::from(of_load)
+    };
+    own && numbers.len() == report.flows.len()
+        && complete(Direction::Up)
+        && complete(Direction::Down)
+}
+
+fn judge_arrival(lane: &Lane, reasons: &mut Vec<String>) {
+    let Some(flows) = &lane.receiving else {
         return;
     };
     // One silent flow among many is data (fairness shows it); silence of all is no measurement.
-    if flows.iter().all(|flow| received_bytes(flow) == 0) {
-        reasons.push(format!("nothing arrived {} on any of {} flows", way_of(lane), flows.len()));
+    if flows.received.is_none_or(|received| received.bytes == 0) {
+        reasons.push(format!("nothing arrived {} on any of {} flows", way_of(lane), flows.flows));
     }
 }
 
-fn judge_bytes(workload: &Workload, lane: Lane<'_>, reasons: &mut Vec<String>) {
-    let flows = lane.receiving().unwrap_or_default();
-    let found = |flow: &FlowReport| flow.verification.unwrap_or_default();
-    let wrong_flows: Vec<_> = flows.iter().filter(|flow| found(flow).wrong_bytes > 0).collect();
-    if let Some(first) = wrong_flows.first() {
-        let wrong = wrong_flows.iter().fold(0, |n: u64, f| n.saturating_add(found(f).wrong_bytes));
-        let place = match (found(first).first_wrong_offset, found(first).first_wrong_extent_bytes) {
+fn judge_bytes(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
+    let Some(flows) = &lane.receiving else {
+        return;
+    };
+    if let Some(first) = flows.first_wrong {
+        let place = match (first.offset, first.extent_bytes) {
             (Some(offset), Some(extent)) => format!("{extent} bytes at offset {offset} of "),
             (Some(offset), None) => format!("at offset {offset} of "),
             (None, _) => String::new(),
         };
         reasons.push(format!(
-            "{wrong} received bytes {} were wrong, the first {place}flow {}",
+            "{} received bytes {} were wrong, the first {place}flow {}",
+            flows.wrong_bytes.unwrap_or(0),
             way_of(lane),
             first.flow,
         ));
     }
-    let unchecked = flows
-        .iter()
-        .filter(|flow| received_bytes(flow) > 0)
-        .filter(|flow| found(flow).verified_bytes == 0 && found(flow).wrong_bytes == 0)
-        .count();
-    if workload.verify && unchecked > 0 {
+    if workload.verify && flows.unchecked_flows > 0 {
         reasons.push(format!(
-            "verification was asked, and {unchecked} of {} flows {} were not checked",
-            flows.len(),
+            "verification was asked, and {} of {} flows {} were not checked",
+            flows.unchecked_flows,
+            flows.flows,
             way_of(lane),
         ));
     }
 }
 
-fn judge_sums(workload: &Workload, lane: Lane<'_>, reasons: &mut Vec<String>) {
+fn judge_sums(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
     let way = way_of(lane);
     // A stream's bytes carry no mark of the warm-up: some sent in it may arrive after it.
     let countable = workload.omit_ns == 0;
@@ -158,9 +186,9 @@ fn judge_sums(workload: &Workload, lane: Lane<'_>, reasons: &mut Vec<String>) {
 }
 
 fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec<String>) {
-    let flows: Vec<&FlowReport> = client.flows.iter().collect();
-    let transactions = sum(&flows, |flow| flow.transactions).unwrap_or(0);
-    let lost = sum(&flows, |flow| flow.transactions_lost).unwrap_or(0);
+    let flows = flows_of(workload, Direction::Up, client);
+    let transactions = flows.transactions.unwrap_or(0);
+    let lost = flows.transactions_lost.unwrap_or(0);
     if transactions == 0 {
         reasons.push(format!("no transaction was completed ({lost} were lost)"));
     }
@@ -189,10 +217,6 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
     }
 }
 
-fn received_bytes(flow: &FlowReport) -> u64 {
-    flow.received.map_or(0, |traffic| traffic.bytes)
-}
-
 fn name_of(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
@@ -200,7 +224,7 @@ fn name_of(role: Role) -> &'static str {
     }
 }
 
-fn way_of(lane: Lane<'_>) -> &'static str {
+fn way_of(lane: &Lane) -> &'static str {
     match lane.direction {
         Direction::Down => "from the server",
         Direction::Up | Direction::Both => "from the client",

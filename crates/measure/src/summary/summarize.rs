@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::tally::{Lane, add_datagrams, lanes, per_second, span_ns, sum};
+use super::tally::{Lane, flows_of, lanes, per_second};
 use super::{CpuOfEnds, Latency, LatencyFrom, Summary};
-use crate::fairness::jain_index;
 use crate::histogram::Histogram;
-use crate::plan::{End, Kind, Workload};
-use crate::report::{EndReport, FlowReport, Verification};
+use crate::plan::{Direction, Kind, Workload};
+use crate::report::{EndReport, FlowSum, add_datagrams};
 use crate::sample::{CpuSeconds, Traffic};
 
 /// What the two ends' reports come to. A report that is missing leaves what depends on it absent.
@@ -48,15 +47,15 @@ fn summarize_stream(
         sent_bps: all(&lanes, sent_bps).map(|rates| rates.iter().sum()),
         received_bytes: received.map(|traffic| traffic.bytes),
         sent_bytes: sent.map(|traffic| traffic.bytes),
-        elapsed_s: lanes.iter().filter_map(|lane| lane.receive_time_ns()).max().map(seconds),
+        elapsed_s: lanes.iter().filter_map(Lane::receive_time_ns).max().map(seconds),
         bytes_per_send: sent.and_then(bytes_per_call),
         bytes_per_receive: received.and_then(bytes_per_call),
         jitter_ns: jitter_ns(&lanes),
         retransmitted_segments: all(&lanes, retransmitted_by_sender)
             .map(|counts| counts.into_iter().fold(0, u64::saturating_add)),
-        verified_bytes: sum_verified(&lanes, |found| found.verified_bytes),
-        wrong_bytes: sum_verified(&lanes, |found| found.wrong_bytes),
-        fairness: lanes.iter().filter_map(|lane| lane_fairness(workload, lane)).reduce(f64::min),
+        verified_bytes: sum_verified(&lanes, |flows| flows.verified_bytes),
+        wrong_bytes: sum_verified(&lanes, |flows| flows.wrong_bytes),
+        fairness: lanes.iter().filter_map(lane_fairness).reduce(f64::min),
         ..Summary::default()
     };
     if let [up, down] = lanes.as_slice() {
@@ -75,25 +74,25 @@ fn summarize_rr(
     let Some(report) = client else {
         return Summary::default();
     };
-    let flows: Vec<&FlowReport> = report.flows.iter().collect();
-    let transactions = sum(&flows, |flow| flow.transactions);
+    let flows = flows_of(workload, Direction::Up, report);
+    let transactions = flows.transactions;
     let latency_ns = latency(report.latency_hdr.as_deref());
-    let retransmitted =
-        |report: &EndReport| retransmitted(&report.flows.iter().collect::<Vec<_>>());
+    let retransmitted_by_server =
+        server.and_then(|report| flows_of(workload, Direction::Up, report).retransmitted_segments);
     Summary {
         elapsed_s: (report.elapsed_ns > 0).then(|| seconds(report.elapsed_ns)),
         transactions,
         transactions_per_s: transactions.and_then(|n| per_second(n as f64, report.elapsed_ns)),
-        transactions_lost: sum(&flows, |flow| flow.transactions_lost),
-        transactions_unsent: sum(&flows, |flow| flow.transactions_unsent),
+        transactions_lost: flows.transactions_lost,
+        transactions_unsent: flows.transactions_unsent,
         latency_ns,
         latency_from: latency_ns.map(|_| latency_from(workload)),
         service_ns: latency(report.service_hdr.as_deref()),
-        retransmitted_segments: retransmitted(report)
-            .zip(server.and_then(retransmitted))
+        retransmitted_segments: flows
+            .retransmitted_segments
+            .zip(retransmitted_by_server)
             .map(|(client, server)| client.saturating_add(server)),
-        fairness: span_ns(&flows)
-            .and_then(|span| fairness_of(workload, &flows, span, |flow| flow.transactions)),
+        fairness: fairness_of(&flows),
         ..Summary::default()
     }
 }
@@ -126,7 +125,7 @@ fn latency_from(workload: &Workload) -> LatencyFrom {
     if workload.schedule().is_some() { LatencyFrom::OpenLoop } else { LatencyFrom::ClosedLoop }
 }
 
-fn add_datagram_figures(summary: &mut Summary, lanes: &[Lane<'_>]) {
+fn add_datagram_figures(summary: &mut Summary, lanes: &[Lane]) {
     let Some(counts) = all(lanes, Lane::datagrams) else {
         return;
     };
@@ -170,8 +169,8 @@ fn merge_errors(client: Option<&EndReport>, server: Option<&EndReport>) -> BTree
 }
 
 /// `figure` of every lane; `None` unless every one has it.
-fn all<'a, T>(lanes: &[Lane<'a>], figure: impl Fn(Lane<'a>) -> Option<T>) -> Option<Vec<T>> {
-    lanes.iter().map(|lane| figure(*lane)).collect()
+fn all<'a, T>(lanes: &'a [Lane], figure: impl Fn(&'a Lane) -> Option<T>) -> Option<Vec<T>> {
+    lanes.iter().map(figure).collect()
 }
 
 fn add_traffic(parts: Vec<Traffic>) -> Traffic {
@@ -181,7 +180,7 @@ fn add_traffic(parts: Vec<Traffic>) -> Traffic {
     })
 }
 
-fn sent_bps(lane: Lane<'_>) -> Option<f64> {
+fn sent_bps(lane: &Lane) -> Option<f64> {
     per_second(lane.sent()?.bytes as f64 * 8.0, lane.send_time_ns()?)
 }
 
@@ -189,57 +188,31 @@ fn bytes_per_call(traffic: Traffic) -> Option<f64> {
     ratio(traffic.bytes, traffic.calls)
 }
 
-fn jitter_ns(lanes: &[Lane<'_>]) -> Option<f64> {
-    let flows: Vec<f64> = all(lanes, Lane::receiving)?
-        .into_iter()
-        .flatten()
-        .filter_map(|flow| flow.jitter_ns)
-        .collect();
-    (!flows.is_empty()).then(|| flows.iter().sum::<f64>() / flows.len() as f64)
+/// The mean over the flows that have a jitter.
+fn jitter_ns(lanes: &[Lane]) -> Option<f64> {
+    let flows = all(lanes, |lane| lane.receiving.as_ref())?;
+    let count: u64 = flows.iter().map(|flows| flows.jitter_flows).fold(0, u64::saturating_add);
+    let sum_ns: f64 = flows.iter().filter_map(|flows| flows.jitter_sum_ns).sum();
+    (count > 0).then(|| sum_ns / count as f64)
 }
 
 /// Only the sender's kernel knows what was sent again.
-fn retransmitted_by_sender(lane: Lane<'_>) -> Option<u64> {
-    retransmitted(&lane.sending()?)
+fn retransmitted_by_sender(lane: &Lane) -> Option<u64> {
+    lane.sending.as_ref()?.retransmitted_segments
 }
 
-fn retransmitted(flows: &[&FlowReport]) -> Option<u64> {
-    sum(flows, |flow| flow.tcp.map(|tcp| u64::from(tcp.retransmitted_segments)))
+fn sum_verified(lanes: &[Lane], bytes: fn(&FlowSum) -> Option<u64>) -> Option<u64> {
+    let flows = all(lanes, |lane| lane.receiving.as_ref())?;
+    flows.into_iter().filter_map(bytes).reduce(u64::saturating_add)
 }
 
-fn sum_verified(lanes: &[Lane<'_>], bytes: fn(Verification) -> u64) -> Option<u64> {
-    let flows: Vec<_> = all(lanes, Lane::receiving)?.into_iter().flatten().collect();
-    sum(&flows, |flow| flow.verification.map(bytes))
+fn lane_fairness(lane: &Lane) -> Option<f64> {
+    fairness_of(lane.receiving.as_ref()?)
 }
 
-fn lane_fairness(workload: &Workload, lane: &Lane<'_>) -> Option<f64> {
-    let flows = lane.receiving()?;
-    let span = span_ns(&flows)?;
-    fairness_of(workload, &flows, span, |flow| flow.received.map(|traffic| traffic.bytes))
-}
-
-/// Fairness of the flows' rates. A load that ends by time gives all flows the same time. One that
-/// ends by amount gives them the same amount, and the time each took for it tells them apart.
-fn fairness_of(
-    workload: &Workload,
-    flows: &[&FlowReport],
-    (from_ns, span_ns): (u64, u64),
-    amount: fn(&FlowReport) -> Option<u64>,
-) -> Option<f64> {
-    let time_of = |flow: &FlowReport| match workload.end {
-        End::Time { .. } => span_ns,
-        End::Bytes { .. } | End::Count { .. } => {
-            flow.to_ns.map_or(span_ns, |to_ns| to_ns.saturating_sub(from_ns))
-        }
-    };
-    let rates: Option<Vec<f64>> = flows
-        .iter()
-        .map(|flow| match amount(flow).unwrap_or(0) {
-            0 => Some(0.0),
-            some => per_second(some as f64, time_of(flow)),
-        })
-        .collect();
-    jain_index(&rates?)
+fn fairness_of(flows: &FlowSum) -> Option<f64> {
+    flows.span.length_ns()?;
+    flows.shares.jain_index(flows.flows)
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

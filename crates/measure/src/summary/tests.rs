@@ -15,6 +15,7 @@ fn report(role: Role, flows: Vec<FlowReport>) -> EndReport {
         role,
         host: HostFacts::default(),
         flows,
+        unlisted: None,
         elapsed_ns: 2 * SECOND_NS,
         cpu: CpuSeconds { user_s: 0.25, system_s: 0.75 },
         machine_cpu: Vec::new(),

@@ -7,6 +7,7 @@ mod send;
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_wire::step::Step;
@@ -16,6 +17,7 @@ use super::pipeline::Pipeline;
 use super::{DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
 use crate::clock::MILLISECOND_NS;
 use crate::phase::Phase;
+use crate::socket::{Addresses, granted, socket_drops};
 use ask::{DatagramAnswerer, DatagramAsker};
 use pipeline::DatagramPipeline;
 use receive::DatagramReceiver;
@@ -38,6 +40,10 @@ pub(crate) struct DatagramFlow {
     steps: VecDeque<Step>,
     doing: Doing,
     ending: Ending,
+    /// Both addresses of a flow that is listed.
+    addresses: Option<Box<Addresses>>,
+    /// What the socket had dropped when the measured part began.
+    drops_before: Option<u64>,
 }
 
 enum Doing {
@@ -57,12 +63,21 @@ impl DatagramFlow {
         settings: DatagramSettings,
         steps: Vec<Step>,
     ) -> Self {
-        let steps = steps.into();
-        Self { socket, shared, settings, steps, doing: Doing::Opening, ending: Ending::default() }
+        let addresses = shared.is_listed().then(|| Box::new(Addresses::of(&socket)));
+        Self {
+            socket,
+            shared,
+            settings,
+            steps: steps.into(),
+            doing: Doing::Opening,
+            ending: Ending::default(),
+            addresses,
+            drops_before: None,
+        }
     }
 
     fn begin_next_step(&mut self) {
-        let (socket, settings) = (&self.socket, self.settings);
+        let (socket, settings) = (&*self.socket, self.settings);
         self.doing = match self.steps.pop_front() {
             Some(Step::Send(transfer)) => {
                 Doing::Sending(DatagramSender::new(socket, settings, &transfer))
@@ -88,7 +103,7 @@ impl DatagramFlow {
         let (socket, tally) = (&*self.socket, &self.shared.tally);
         match &mut self.doing {
             Doing::Opening => {
-                self.shared.set_ready();
+                self.shared.set_ready(local);
                 Ok(Stage::Over)
             }
             Doing::Sending(sender) => sender.turn(socket, tally, local),
@@ -111,11 +126,15 @@ impl DatagramFlow {
         }
     }
 
-    fn end(&mut self, error: Option<FlowError>) -> Turn {
+    fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         self.collect();
         let mut ending = std::mem::take(&mut self.ending);
         ending.error = error;
-        self.shared.set_ended(ending);
+        let socket = &*self.socket;
+        ending.socket = self.addresses.take().map(|addresses| granted(socket, *addresses, false));
+        let before = self.drops_before.unwrap_or(0);
+        ending.drops = socket_drops(socket.as_fd()).map(|drops| drops.saturating_sub(before));
+        self.shared.set_ended(ending, local);
         Turn::Ended
     }
 
@@ -130,12 +149,15 @@ impl DatagramFlow {
 impl Drive for DatagramFlow {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
+            if self.drops_before.is_none() && local.is_measuring() {
+                self.drops_before = Some(socket_drops(self.socket.as_fd()).unwrap_or(0));
+            }
             let advanced = self.advance(local);
             if local.phase() == Phase::Abort {
-                return self.end(None);
+                return self.end(None, local);
             }
             match advanced {
-                Ok(Stage::Goes(Turn::Ended)) => return self.end(None),
+                Ok(Stage::Goes(Turn::Ended)) => return self.end(None, local),
                 Ok(Stage::Goes(turn)) => return turn,
                 Ok(Stage::Over) => {
                     self.collect();
@@ -150,7 +172,7 @@ impl Drive for DatagramFlow {
         }
     }
 
-    fn socket(&self) -> &Arc<Socket> {
+    fn socket(&self) -> &Socket {
         &self.socket
     }
 }

@@ -155,9 +155,14 @@ fn plans_that_make_no_sense() {
     refused(
         |p| {
             p.family = Some(Family::Ipv6);
-            p.local.bind = Some([127, 0, 0, 1].into());
+            p.local.binds = vec![[127, 0, 0, 1].into()];
         },
         "127.0.0.1",
+    );
+    refused(|p| p.local.binds = vec![[127, 0, 0, 1].into(); 257], "257 local addresses");
+    refused(
+        |p| p.local.binds = vec![[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()],
+        "one family",
     );
 }
 

@@ -1,0 +1,78 @@
+//! Over how many shards a load is spread, and whether they have file tables of their own.
+
+use linerate_measure::plan::limits::THREADS;
+
+/// The most flows of a shard that has a file table of its own.
+const MOST_FLOWS_APART: u64 = 19_000;
+/// Descriptors of such a shard that aren't flows': standard ones, link, bell, poll set.
+const OTHERS_APART: u64 = 16;
+
+/// How a load is spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) shards: u32,
+    /// Whether each shard has a file table of its own.
+    pub(crate) apart: bool,
+}
+
+/// Whether a load has more flows than it may take of the file table that all share, where a table
+/// has room for so many: half of it, so that others have room beside it.
+pub(crate) fn is_apart(flows: u32, open_files: u64) -> bool {
+    u64::from(flows) > open_files / 2
+}
+
+/// Spreads so many flows over `threads` shards, or more where a file table can't hold that many.
+///
+/// # Errors
+///
+/// Where that takes more threads than there may be; the text names the limit and the way out.
+pub(crate) fn spread(flows: u32, threads: u32, open_files: u64) -> Result<Spread, String> {
+    let threads = threads.clamp(1, flows.max(1));
+    if !is_apart(flows, open_files) {
+        return Ok(Spread { shards: threads, apart: false });
+    }
+    let most = open_files.saturating_sub(OTHERS_APART).min(MOST_FLOWS_APART);
+    let needed = u64::from(flows).checked_div(most).map_or(u64::MAX, |whole| whole + 1);
+    let shards = needed.max(threads.into());
+    match u32::try_from(shards) {
+        Ok(shards) if shards <= *THREADS.end() as u32 => Ok(Spread { shards, apart: true }),
+        _ => Err(format!(
+            "{flows} flows need more than {} threads where a thread may have {open_files} open \
+             files: ask for fewer --flows, or raise the limit (ulimit -n)",
+            THREADS.end()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_loads_stay_in_the_shared_table() {
+        assert_eq!(spread(1, 2, 20_000), Ok(Spread { shards: 1, apart: false }));
+        assert_eq!(spread(10_000, 2, 20_000), Ok(Spread { shards: 2, apart: false }));
+        assert_eq!(spread(10_001, 2, 20_000), Ok(Spread { shards: 2, apart: true }));
+    }
+
+    #[test]
+    fn no_shard_has_more_flows_than_its_table_holds() {
+        for open_files in [64, 1024, 20_000, 1 << 20] {
+            for flows in [600_000, 20_001, 38_000, 38_001, 100_000, 1_000_000] {
+                let Ok(Spread { shards, apart: true }) = spread(flows, 2, open_files) else {
+                    continue;
+                };
+                let each = u64::from(flows.div_ceil(shards));
+                assert!(each <= MOST_FLOWS_APART, "{flows} flows, {shards} shards");
+                assert!(each + OTHERS_APART <= open_files, "{flows} flows, {shards} shards");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_too_low_is_named() {
+        let error = spread(1_000_000, 2, 100).unwrap_err();
+        assert!(error.contains("100 open files") && error.contains("ulimit -n"), "{error}");
+        assert!(spread(100, 2, 10).is_err());
+    }
+}

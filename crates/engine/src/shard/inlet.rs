@@ -1,0 +1,157 @@
+//! How flows come to a shard, and how it is woken.
+//!
+//! A shard in the shared file table takes its flows from a channel, socket and all, beside a bell.
+//! One apart takes a socket as a descriptor over a pair of Unix sockets (SCM_RIGHTS, unix(7)), and
+//! the rest of the flow from the channel; a message without a descriptor wakes it.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
+};
+use socket2::Socket;
+
+use crate::flow::{Drive, Fresh};
+use crate::load::Bell;
+
+/// The conductor's end.
+pub(super) enum Outlet {
+    /// To a shard in the shared table.
+    Shared { inbox: Sender<(Fresh, Arc<Socket>)>, bell: Arc<Bell> },
+    /// To a shard apart.
+    Apart { inbox: Sender<Fresh>, link: OwnedFd },
+}
+
+impl Outlet {
+    /// Hands a flow over; fails where the shard has ended.
+    pub(super) fn send(&self, flow: Fresh, socket: Arc<Socket>) -> io::Result<()> {
+        let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
+        match self {
+            Self::Shared { inbox, bell } => {
+                inbox.send((flow, socket)).map_err(|_| ended())?;
+                bell.ring();
+                Ok(())
+            }
+            Self::Apart { inbox, link } => {
+                inbox.send(flow).map_err(|_| ended())?;
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                let rights = [socket.as_fd()];
+                control.push(SendAncillaryMessage::ScmRights(&rights));
+                // Waits where the shard has not yet taken what it was sent before.
+                let message = [IoSlice::new(&[1])];
+                rustix::io::retry_on_intr(|| {
+                    sendmsg(link, &message, &mut control, SendFlags::NOSIGNAL)
+                })?;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        match self {
+            Self::Shared { bell, .. } => bell.ring(),
+            Self::Apart { link, .. } => {
+                // Fails only when so much is unread that one more makes no difference.
+                let _awake_anyway = send(link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            }
+        }
+    }
+}
+
+/// The shard's end.
+pub(crate) enum Inlet {
+    /// In the shared table.
+    Shared { inbox: Receiver<(Fresh, Arc<Socket>)>, bell: Arc<Bell> },
+    /// Apart.
+    Apart { inbox: Receiver<Fresh>, link: OwnedFd },
+}
+
+/// What has come.
+pub(super) enum Coming {
+    Flow(Box<dyn Drive>),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing more, ever.
+    Closed,
+}
+
+impl Inlet {
+    /// Takes a flow if one has come.
+    pub(super) fn take(&self) -> Coming {
+        match self {
+            Self::Shared { inbox, .. } => match inbox.try_recv() {
+                Ok((flow, socket)) => Coming::Flow(flow.begin(socket)),
+                Err(TryRecvError::Empty) => Coming::Nothing,
+                Err(TryRecvError::Disconnected) => Coming::Closed,
+            },
+            Self::Apart { inbox, link } => take_descriptor(link, inbox),
+        }
+    }
+
+    /// Waits for a flow; `None` where none can come any more.
+    pub(super) fn wait(&self) -> Option<Box<dyn Drive>> {
+        match self {
+            Self::Shared { inbox, .. } => {
+                let (flow, socket) = inbox.recv().ok()?;
+                Some(flow.begin(socket))
+            }
+            Self::Apart { .. } => None,
+        }
+    }
+
+    /// Makes it ready for the next waking.
+    pub(crate) fn silence(&self) {
+        if let Self::Shared { bell, .. } = self {
+            bell.silence();
+        }
+    }
+}
+
+impl AsFd for Inlet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Shared { bell, .. } => bell.as_fd(),
+            Self::Apart { link, .. } => link.as_fd(),
+        }
+    }
+}
+
+fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Fresh>) -> Coming {
+    loop {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        match recvmsg(link, &mut [IoSliceMut::new(&mut byte)], &mut control, flags) {
+            Ok(message) if message.bytes == 0 => return Coming::Closed,
+            Ok(_) => {}
+            Err(Errno::AGAIN) => return Coming::Nothing,
+            Err(Errno::INTR) => continue,
+            Err(_) => return Coming::Closed,
+        }
+        if byte == [0] {
+            // Somebody wakes the shard; perhaps a flow has come behind that.
+            continue;
+        }
+        // The flow was sent before its descriptor.
+        let Ok(flow) = inbox.try_recv() else { return Coming::Closed };
+        let descriptor = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
+            _ => None,
+        });
+        match descriptor {
+            Some(descriptor) => {
+                return Coming::Flow(flow.begin(Arc::new(Socket::from(descriptor))));
+            }
+            // The kernel had no room for it: the flow never comes, which its end's report says.
+            None => continue,
+        }
+    }
+}
