@@ -18,6 +18,7 @@ mod host_figures;
 mod link;
 mod loss;
 mod network;
+mod ports;
 mod rate;
 
 use network::Network;

@@ -100,6 +100,17 @@ impl Network {
         found.1.parse().unwrap()
     }
 
+    /// Sets a parameter of the kernel in the client's namespace.
+    pub(crate) fn set_client_sysctl(&self, name: &str, value: &str) {
+        let write = format!("echo {value} > /proc/sys/{}", name.replace('.', "/"));
+        run(&["ip", "netns", "exec", &self.client, "sh", "-c", &write]).unwrap();
+    }
+
+    /// Gives the client's device another address.
+    pub(crate) fn add_client_address(&self, address: &str) {
+        run(&["ip", "-n", &self.client, "addr", "add", address, "dev", CLIENT_DEVICE]).unwrap();
+    }
+
     /// Takes the server's device down, or up again.
     pub(crate) fn set_server_link(&self, state: &str) {
         run(&["ip", "-n", &self.server, "link", "set", SERVER_DEVICE, state]).unwrap();
