@@ -35,6 +35,11 @@ def render_figure(value):
     return f"{value:.3g}"
 
 
+def first_line(text):
+    """The first line of what a tool said; the document has it all."""
+    return text.strip().partition("\n")[0]
+
+
 def render_row(row):
     """A row and its bar, for --list."""
     if row.bar is None:
@@ -52,7 +57,7 @@ def render_outcome(outcome):
     if outcome.verdict == SKIPPED:
         return f"{name} skipped: {outcome.skipped}"
     if outcome.verdict == NOT_COMPLETED:
-        return "\n".join([f"{name} {NOT_COMPLETED}", f"    {outcome.peer_failures[-1]}"])
+        return f"{name} {NOT_COMPLETED}: {first_line(outcome.peer_failures[-1])}"
 
     def value(number):
         return render_value(outcome.unit, number)
@@ -70,8 +75,8 @@ def render_outcome(outcome):
         f" {cpu[0]:>9} {cpu[1]:>9} {other:>5}"
     ]
     lines += [f"    {note}" for note in outcome.notes]
-    lines += [f"    FAILED {failure}" for failure in outcome.failures]
-    lines += [f"    the peer failed: {failure}" for failure in outcome.peer_failures]
+    lines += [f"    FAILED {first_line(failure)}" for failure in outcome.failures]
+    lines += [f"    the peer failed: {first_line(failure)}" for failure in outcome.peer_failures]
     return "\n".join(lines)
 
 

@@ -23,11 +23,14 @@ class Nuttcp(Tool):
         return [*argv, f"-T{work.seconds:g}", "-fparse", self.placement.address]
 
     def read_result(self, work, client):
-        return parse_nuttcp(client.output())
+        return parse_nuttcp(client.output() + client.errors())
 
 
 def parse_nuttcp(text):
-    """A Measured from -fparse, which gives the receiver's figures; a megabyte has 2^20 bytes."""
+    """A Measured from -fparse, which gives the receiver's figures; a megabyte has 2^20 bytes. Of
+    more flows than it can have it only says so, and goes on with those."""
+    if "MAXSTREAM" in text:
+        raise RunFailed("nuttcp: more flows than it can have (128)")
     values = dict(pair.split("=", 1) for pair in text.split() if "=" in pair)
     try:
         return Measured(float(values["rate_Mbps"]) * 1e6, float(values["megabytes"]) * 2**20 / 1e9)

@@ -16,6 +16,13 @@ class Sockperf(Tool):
     name = "sockperf"
     kinds = ("tcp_rr", "udp_rr")
 
+    def one_shot(self, work):
+        # A server that spins would use up a processor while the other side runs.
+        return True
+
+    def finish_server(self, work):
+        self.server.end()
+
     def launch(self, work):
         self.port = free_port()
         self.serve([self.path, "server", *self._both(work)], self.port, work.transport)
