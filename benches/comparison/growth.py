@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 
+from .interval import median
 from .plot import write_plot
 from .process import Child, RunFailed
 
@@ -10,6 +11,7 @@ FLOWS = (1, 10, 100, 1_000, 10_000, 100_000)
 # One source address has fewer ports than this; a prefix has several addresses.
 FLOWS_OF_AN_ADDRESS = 20_000
 SOURCES = "127.0.0.0/29"
+RUNS = 3  # of each point: the median rate, the most memory
 TIME_OUT_S = 150.0
 SAMPLE_S = 0.05
 
@@ -23,11 +25,14 @@ def run_growth(row, place, context, outcome):
         source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
         work = replace(context.prepared(row.ours[1]), flows=flows, source=source)
         try:
-            point = _measured_point(context.tool(row.ours[0]), place, work)
+            runs = [_run(context.tool(row.ours[0]), place, work) for _ in range(RUNS)]
         except (RunFailed, ValueError, KeyError) as failure:
-            outcome.notes.append(f"{flows:>7} flows: not completed: {failure}")
+            reason = str(failure).partition("\n")[0]
+            outcome.notes.append(f"{flows:>7} flows: not completed: {reason}")
             continue
-        used_s += point.pop("cpu_s")
+        used_s += sum(run.pop("cpu_s") for run in runs)
+        point = {key: max(run[key] for run in runs) for key in runs[0]}
+        point["transactions_per_s"] = median([run["transactions_per_s"] for run in runs])
         points.append(point)
         outcome.notes.append(
             f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s, resident"
@@ -48,7 +53,7 @@ def run_growth(row, place, context, outcome):
     return used_s
 
 
-def _measured_point(tool, place, work):
+def _run(tool, place, work):
     """The rate, and the most memory that each end held at once."""
     peak = [0, 0]
     try:

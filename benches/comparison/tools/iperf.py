@@ -50,10 +50,8 @@ def parse_iperf3(text, kind):
         return Measured(received["bits_per_second"], gigabytes)
     packets = received["packets"] - received["lost_packets"]
     loss = received["lost_packets"] / max(received["packets"], 1)
-    per_s = packets / received["seconds"]
-    # Its own sums count the lost ones, too.
-    goodput_bps = per_s * received["bytes"] * 8 / max(received["packets"], 1)
-    return Measured(per_s, gigabytes, loss=loss, extra={"goodput_bps": goodput_bps})
+    extra = {"goodput_bps": received["bits_per_second"]}
+    return Measured(packets / received["seconds"], gigabytes, loss=loss, extra=extra)
 
 
 REPORT = re.compile(r"^\[ *(SUM|\d+)\] +([\d.]+)-([\d.]+) sec +(\d+) Bytes +(\d+) bits/sec", re.M)

@@ -6,7 +6,7 @@ from ..process import RunFailed, free_port
 from .tool import Measured, Tool
 
 TESTS = {"tcp_stream": "TCP_STREAM", "tcp_rr": "TCP_RR", "udp_rr": "UDP_RR", "tcp_crr": "TCP_CRR"}
-KEYS = "THROUGHPUT,ELAPSED_TIME,REMOTE_BYTES_RECVD"
+KEYS = "THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD"
 
 
 class Netperf(Tool):
@@ -41,11 +41,14 @@ def parse_netperf(text, is_stream):
     """A Measured from keyval output."""
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
-        elapsed_s = float(values["ELAPSED_TIME"])
+        per_s = float(values["THROUGHPUT"])
         if not is_stream:
-            per_s = float(values["THROUGHPUT"])
-            return Measured(per_s, per_s * elapsed_s)
+            return Measured(per_s, per_s * float(values["ELAPSED_TIME"]))
+        if values["THROUGHPUT_UNITS"] != "10^6bits/s":
+            raise RunFailed(f"netperf: a throughput in {values['THROUGHPUT_UNITS']}")
+        # Its elapsed time has two decimals only, so what was received is put in proportion.
         received = int(values["REMOTE_BYTES_RECVD"])
-        return Measured(received * 8 / elapsed_s, received / 1e9)
+        share = received / max(int(values["LOCAL_BYTES_SENT"]), 1)
+        return Measured(per_s * 1e6 * share, received / 1e9)
     except KeyError as missing:
         raise RunFailed(f"netperf: no {missing} in its output") from missing
