@@ -12,8 +12,8 @@ SKIPPED = "skipped"
 
 @dataclass
 class Outcome:
-    """A run of ours that fails, fails the row. A peer's is shown; where no pair came about the row
-    says so, and is no failure."""
+    """A run of ours that fails, fails the row. A peer's is shown; where more of its runs failed than
+    were completed the row says that it did not complete, and is no failure."""
 
     row: str
     placement: str
@@ -45,8 +45,10 @@ class Outcome:
             return SKIPPED
         if self.failures:
             return FAIL
+        if len(self.peer_failures) > len(self.values):
+            return NOT_COMPLETED
         if not self.values:
-            return NOT_COMPLETED if self.peer_failures else FAIL
+            return FAIL
         if self.bar is None:
             return INFO
         good = self.median <= self.bar if self.smaller_is_better else self.median >= self.bar

@@ -38,6 +38,7 @@ class Verdicts(unittest.TestCase):
         lost = outcome([], peer_failures=["too many flows\nusage: tool"])
         self.assertEqual(lost.verdict, "peer did not complete")
         self.assertIn("too many flows", render_outcome(lost))
+        self.assertEqual(outcome([0.5], peer_failures=["a", "b"]).verdict, "peer did not complete")
         self.assertEqual(outcome([0.5, 0.5], peer_failures=["once"]).verdict, "FAIL")
 
     def test_a_skipped_row_says_why(self):
