@@ -29,7 +29,7 @@ struct options {
     double seconds;      /* how long the client sends */
     int cpu;             /* processor to pin to, -1: none */
     int spin;            /* poll with MSG_DONTWAIT instead of sleeping */
-    const char *mode;    /* udp_stream: single, batch or offload */
+    const char *mode;    /* udp_stream: single, batch or offload; tcp_crr: fin, rst or server */
     const char *congestion;
 };
 
@@ -43,8 +43,8 @@ __attribute__((noreturn, unused)) static void usage(const char *program)
 {
     fprintf(stderr,
             "usage: %s server PORT [options] | client HOST PORT [options]\n"
-            "  --size BYTES  --time SECONDS  --cpu N  --spin  --mode single|batch|offload\n"
-            "  --congestion NAME\n"
+            "  --size BYTES  --time SECONDS  --cpu N  --spin  --congestion NAME\n"
+            "  --mode single|batch|offload (udp_stream), fin|rst|server (tcp_crr)\n"
             "HOST is an IPv4 address; port 0 takes a free one. The server serves one client,\n"
             "prints its port first and its figures last.\n",
             program);

@@ -19,11 +19,16 @@ def facts(congestion):
         "cpu": f"{_cpu_model()} x {os.cpu_count()}",
         "architecture": platform.machine(),
         "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
-        "congestion control": congestion or _sysctl("net/ipv4/tcp_congestion_control"),
+        "congestion control": congestion or host_congestion(),
         "rmem_max": _sysctl("net/core/rmem_max"),
         "wmem_max": _sysctl("net/core/wmem_max"),
         "loopback MTU": _read("/sys/class/net/lo/mtu"),
     }
+
+
+def host_congestion():
+    """The congestion control of connections that choose none."""
+    return _sysctl("net/ipv4/tcp_congestion_control")
 
 
 def has_congestion(name):

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -12,28 +13,56 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 # prctl(2): the signal that a process gets when its parent has died.
 PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
+# And who becomes the parent of a descendant whose own parent has died.
+PR_SET_CHILD_SUBREAPER = 36
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+# Servers that can't choose a port get one below every range of ephemeral ports in use here.
+SERVER_PORTS = range(5300, 16000)
+LISTENING = "0A"  # of /proc/net/tcp; a bound UDP socket is always found
 
 
 class RunFailed(Exception):
     """A run that gave no figure; the text says why."""
 
 
-def _pinned_to(cpu):
-    """What a child does before exec: stay on one processor, die with this command."""
+def _prepared(cpu, namespace):
+    """What a child does before exec: stay on one processor, enter a network namespace (an open
+    file), lead a process group of its own, die with this command."""
 
     def prepare():
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.setpgid(0, 0)
         if cpu is not None:
             os.sched_setaffinity(0, {cpu})
+        if namespace is not None and LIBC.setns(namespace, 0) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
 
     return prepare
+
+
+def adopt_orphans():
+    """Makes this command the parent of what a tool detaches, so that `end_orphans` finds it."""
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_orphans():
+    """Ends every process that descends from this command and is still there."""
+    deadline = time.monotonic() + 2.0
+    while time.monotonic() < deadline:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as children:
+            pids = [int(pid) for pid in children.read().split()]
+        if not pids:
+            return
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 class Child:
     """One process with its output in files, so that no pipe can fill up and stop it."""
 
-    def __init__(self, argv, cpu=None, environment=None):
+    def __init__(self, argv, cpu=None, environment=None, namespace=None):
         self.argv = [str(part) for part in argv]
         self.out = tempfile.TemporaryFile(mode="w+")
         self.err = tempfile.TemporaryFile(mode="w+")
@@ -47,7 +76,7 @@ class Child:
             stdout=self.out,
             stderr=self.err,
             env=environment,
-            preexec_fn=_pinned_to(cpu),
+            preexec_fn=_prepared(cpu, namespace),
         )
         self.pid = self._process.pid
 
@@ -60,12 +89,14 @@ class Child:
         return _content(self.err)[-400:].strip()
 
     def poll(self):
-        """Reaps it if it has ended; whether it has."""
+        """Reaps it if it has ended, and ends what it left in its group; whether it has ended."""
         if self.code is not None:
             return True
-        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
-        if pid == 0:
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return False
+        # While it is a zombie its number can't be another group's.
+        os.killpg(self.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(self.pid, 0)
         self.wall_s = time.monotonic() - self.started_s
         self.cpu_s = usage.ru_utime + usage.ru_stime
         self.code = os.waitstatus_to_exitcode(status)
@@ -99,12 +130,36 @@ class Child:
         self.end()
         raise RunFailed(f"{self._name()} was not ready within {timeout_s:.0f} s")
 
+    def wait_for_port(self, port, kind="tcp", timeout_s=10.0):
+        """Waits until somebody in its network namespace listens on a port."""
+        deadline = time.monotonic() + timeout_s
+        while not self._listens(port, kind):
+            if self.poll():
+                raise RunFailed(f"{self._name()} ended with {self.code}: {self.errors()}")
+            if time.monotonic() > deadline:
+                self.end()
+                raise RunFailed(f"{self._name()} did not listen on {port} in {timeout_s:.0f} s")
+            time.sleep(0.005)
+
+    def _listens(self, port, kind):
+        wanted = f":{port:04X}"
+        for table in (kind, f"{kind}6"):
+            try:
+                with open(f"/proc/{self.pid}/net/{table}", encoding="ascii") as sockets:
+                    rows = [line.split() for line in sockets.readlines()[1:]]
+            except OSError:
+                continue
+            if any(row[1].endswith(wanted) and (kind == "udp" or row[3] == LISTENING)
+                   for row in rows):
+                return True
+        return False
+
     def end(self):
-        """Ends it, gently first."""
+        """Ends it and its group, gently first."""
         for kind in (signal.SIGTERM, signal.SIGKILL):
             if self.poll():
                 return
-            os.kill(self.pid, kind)
+            os.killpg(self.pid, kind)
             deadline = time.monotonic() + 2.0
             while not self.poll() and time.monotonic() < deadline:
                 time.sleep(0.005)
@@ -134,8 +189,15 @@ def _content(file):
     return os.pread(file.fileno(), size, 0).decode(errors="replace")
 
 
-def free_port():
-    """A TCP port of loopback that was free a moment ago, for tools that can't choose one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_port(count=1):
+    """The first of some neighbouring ports that were free a moment ago, for TCP and for UDP."""
+    for first in random.sample(SERVER_PORTS, 200):
+        try:
+            for port in range(first, first + count):
+                for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                    with socket.socket(type=kind) as probe:
+                        probe.bind(("", port))
+        except OSError:
+            continue
+        return first
+    raise RunFailed(f"no {count} free ports between {SERVER_PORTS[0]} and {SERVER_PORTS[-1]}")

@@ -1,0 +1,60 @@
+"""What one row in one placement came to, and its verdict."""
+
+import statistics
+from dataclasses import dataclass, field
+
+from .interval import median, median_interval
+
+PASS, FAIL, INFO = "pass", "FAIL", "info"
+NOT_COMPLETED = "peer did not complete"
+SKIPPED = "skipped"
+
+
+@dataclass
+class Outcome:
+    """A run of ours that fails, fails the row. A peer's is shown; where more of its runs failed than
+    were completed the row says that it did not complete, and is no failure."""
+
+    row: str
+    placement: str
+    bar: float | None
+    unit: str
+    values: list = field(default_factory=list)  # ratios, or differences, bytes, seconds
+    pairs: list = field(default_factory=list)  # each pair's figures
+    failures: list = field(default_factory=list)  # ours
+    peer_failures: list = field(default_factory=list)
+    skipped: str | None = None  # why
+    smaller_is_better: bool = False
+    other_cpus: float | None = None  # processors' worth of other work meanwhile
+    notes: list = field(default_factory=list)
+
+    @property
+    def median(self):
+        """The median of the values, or None."""
+        return median(self.values)
+
+    @property
+    def interval(self):
+        """Its 95 % interval, or None."""
+        return median_interval(self.values)
+
+    @property
+    def verdict(self):
+        """`pass`, `FAIL`, without a bar `info`, or why there is none of these."""
+        if self.skipped:
+            return SKIPPED
+        if self.failures:
+            return FAIL
+        if len(self.peer_failures) > len(self.values):
+            return NOT_COMPLETED
+        if not self.values:
+            return FAIL
+        if self.bar is None:
+            return INFO
+        good = self.median <= self.bar if self.smaller_is_better else self.median >= self.bar
+        return PASS if good else FAIL
+
+    def side(self, name, key):
+        """The median of one side's figure over the pairs; None where there is none."""
+        values = [pair[name][key] for pair in self.pairs if pair[name].get(key) is not None]
+        return statistics.median(values) if values else None

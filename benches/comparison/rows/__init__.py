@@ -1,0 +1,30 @@
+"""The rows, in the order of the table."""
+
+import fnmatch
+
+from ..tools import Work
+from .row import Row, alone, self_check_rows
+from .tcp import BULK, tcp_rows
+from .transactions import connect_rows, rr_rows
+from .udp import udp_rows
+
+__all__ = ["Row", "all_rows", "self_check_rows", "selected"]
+
+
+def all_rows():
+    """Every row."""
+    own = [
+        alone("memory over 60 s", BULK, 1 << 20, "bytes", "memory", placements=("split",)),
+        alone("start to first byte", BULK, 0.020, "s", "first_byte"),
+        alone("cost growth", Work("tcp_rr", 1), None, "transactions/s", "growth",
+              placements=("split",)),
+    ]
+    return [*tcp_rows(), *udp_rows(), *rr_rows(), *connect_rows(), *own]
+
+
+def selected(rows, patterns):
+    """The rows that match a pattern, or have it as a part of their name; all without patterns."""
+    wanted = [pattern.strip().lower() for text in patterns for pattern in text.split(",")]
+    return [row for row in rows
+            if not wanted or any(fnmatch.fnmatchcase(row.name.lower(), pattern)
+                                 or pattern in row.name.lower() for pattern in wanted)]

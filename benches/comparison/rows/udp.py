@@ -1,0 +1,33 @@
+"""Bulk UDP: received packets, and loss at the same offered rate."""
+
+from dataclasses import replace
+
+from ..tools import BareLoop, Iperf3, Iperf3New, Work
+from .row import against
+
+SIZES = (64, 1400)
+FRACTIONS = (0.5, 0.8, 1.0)
+
+
+def udp_rows():
+    """With offload against iperf3 --gsro, one packet a call against the batched C loop."""
+    rows = []
+    for size, bar_new, bar_old in ((64, 1.3, 50), (1400, 1.0, 8)):
+        work, name = Work("udp_stream", size), f"udp stream {size} B"
+        rows += [
+            against(Iperf3New, name, work, bar_new, "packets/s"),
+            against(Iperf3, name, work, bar_old, "packets/s"),
+            against(BareLoop, name, work, None, "packets/s"),
+        ]
+    for size in SIZES:
+        batched = replace(Work("udp_stream", size), mode="batch")
+        rows.append(against(BareLoop, f"udp stream --no-offload {size} B", batched, 0.97,
+                            "packets/s"))
+    for size in SIZES:
+        for fraction in FRACTIONS:
+            rows.append(against(Iperf3New, f"udp loss {size} B at {fraction:g} x its best",
+                                Work("udp_stream", size), 0, "loss", measure="loss",
+                                fraction=fraction))
+        rows.append(against(Iperf3, f"udp loss {size} B at 1 x its best",
+                            Work("udp_stream", size), 0, "loss", measure="loss"))
+    return rows

@@ -1,0 +1,105 @@
+"""The table on the terminal, and the document for other programs."""
+
+import json
+from dataclasses import asdict
+
+from . import machine
+from .outcome import NOT_COMPLETED, SKIPPED
+
+HEADING = (f"{'work':<45} {'placed':<6} {'median':>9} {'interval':>19} {'bar':>8}  {'result':<6}"
+           f" {'ours':>9} {'theirs':>9} {'CPU ours':>9} {'theirs':>9} {'other':>5}")
+LEGEND = ("# CPU: seconds of both ends per GB (streams) or per transaction (rr, connect);"
+          " other: processors' worth of other work")
+
+
+def render_value(unit, value):
+    """A median, a bound or a bar in the unit that its row is judged in."""
+    if value is None:
+        return "-"
+    if unit == "s":
+        return f"{value * 1e3:.1f} ms"
+    if unit == "bytes":
+        return f"{value / 1024:.0f} KiB"
+    if unit == "loss":
+        return f"{value * 100:+.3f} %"
+    return f"{value:.3f}"
+
+
+def render_figure(value):
+    """A rate with an SI prefix."""
+    if value is None:
+        return "-"
+    for limit, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.2f} {prefix}"
+    return f"{value:.3g}"
+
+
+def first_line(text):
+    """The first line of what a tool said; the document has it all."""
+    return text.strip().partition("\n")[0]
+
+
+def render_row(row):
+    """A row and its bar, for --list."""
+    if row.bar is None:
+        bar = "-"
+    elif row.measure == "ratio":
+        bar = f">= {row.bar:g}"
+    else:
+        bar = f"<= {render_value(row.figure, row.bar)}"
+    return f"{row.name:<45} {bar:<12} {' '.join(row.placements)}"
+
+
+def render_outcome(outcome):
+    """One row of the table, with a line for every note and failure below it."""
+    name = f"{outcome.row:<45} {outcome.placement:<6}"
+    if outcome.verdict == SKIPPED:
+        return f"{name} skipped: {outcome.skipped}"
+    if outcome.verdict == NOT_COMPLETED:
+        return f"{name} {NOT_COMPLETED}: {first_line(outcome.peer_failures[-1])}"
+
+    def value(number):
+        return render_value(outcome.unit, number)
+
+    interval = outcome.interval
+    bounds = "-" if interval is None else f"{value(interval[0])}..{value(interval[1])}"
+    figure = "loss" if outcome.unit == "loss" else "figure"
+    cpu = [outcome.side(side, "cpu_s_per_unit") for side in ("ours", "theirs")]
+    cpu = ["-" if used is None else f"{used:.3g}" for used in cpu]
+    other = "-" if outcome.other_cpus is None else f"{outcome.other_cpus:.2f}"
+    lines = [
+        f"{name} {value(outcome.median):>9} {bounds:>19} {value(outcome.bar):>8}"
+        f"  {outcome.verdict:<6} {render_figure(outcome.side('ours', figure)):>9}"
+        f" {render_figure(outcome.side('theirs', figure)):>9}"
+        f" {cpu[0]:>9} {cpu[1]:>9} {other:>5}"
+    ]
+    lines += [f"    {note}" for note in outcome.notes]
+    lines += [f"    FAILED {first_line(failure)}" for failure in outcome.failures]
+    lines += [f"    the peer failed: {first_line(failure)}" for failure in outcome.peer_failures]
+    return "\n".join(lines)
+
+
+def render_summary(outcomes, minutes):
+    """How many rows passed, failed, told or did not come about."""
+    counts = {}
+    for outcome in outcomes:
+        counts[outcome.verdict] = counts.get(outcome.verdict, 0) + 1
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"# {told or 'no row'}; {minutes:.0f} minutes\n{LEGEND}"
+
+
+def write_json(path, options, outcomes):
+    """Every pair's figures."""
+    document = {
+        "schema": "linerate.compare/2",
+        "machine": machine.facts(options.congestion),
+        "pairs": options.pairs,
+        "seconds": options.seconds,
+        "rows": [
+            dict(asdict(outcome), median=outcome.median, interval=outcome.interval,
+                 verdict=outcome.verdict)
+            for outcome in outcomes
+        ],
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

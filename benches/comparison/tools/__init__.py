@@ -1,0 +1,16 @@
+"""The tools that are compared, a family a file. A new peer is a class here, its program in
+search.py, its rows in ../rows, and a captured output in ../tests."""
+
+from .bare import BareLoop
+from .iperf import Iperf2, Iperf3, Iperf3New
+from .linerate import Linerate
+from .neper import Neper
+from .netperf import Netperf
+from .others import Ethr, Nuttcp
+from .sockperf import Sockperf
+from .tool import GRACE_S, Measured, Tool, Work
+
+__all__ = [
+    "GRACE_S", "BareLoop", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "Measured",
+    "Neper", "Netperf", "Nuttcp", "Sockperf", "Tool", "Work",
+]

@@ -1,0 +1,51 @@
+"""The C loops of benches/baseline."""
+
+import json
+import os
+
+from .tool import GRACE_S, Measured, Tool
+
+
+class BareLoop(Tool):
+    """A C program; its server serves one client and ends."""
+
+    name = "C loop"
+    kinds = ("tcp_stream", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream")
+
+    def one_shot(self, work):
+        return True
+
+    def launch(self, work):
+        self.serve([os.path.join(self.path, work.kind), "server", "0", *_options(work)])
+        self.port = self.server.wait_for_line(lambda line: json.loads(line).get("port"))
+
+    def client_argv(self, work):
+        program = os.path.join(self.path, work.kind)
+        timing = ["--time", f"{work.seconds:g}"]
+        return [program, "client", self.placement.address, self.port, *timing, *_options(work)]
+
+    def finish_server(self, work):
+        self.server.wait(GRACE_S)
+
+    def read_result(self, work, client):
+        received = json.loads(self.server.output().splitlines()[-1])
+        sent = json.loads(client.output().splitlines()[-1])
+        if not work.is_stream:
+            return Measured(sent["transactions"] / sent["elapsed_s"], sent["transactions"])
+        gigabytes = received["bytes"] / 1e9
+        bits_per_s = received["bytes"] * 8 / received["elapsed_s"]
+        if work.kind == "tcp_stream":
+            return Measured(bits_per_s, gigabytes)
+        loss = 1 - received["datagrams"] / max(sent["datagrams"], 1)
+        figure = received["datagrams"] / received["elapsed_s"]
+        return Measured(figure, gigabytes, loss=loss, extra={"goodput_bps": bits_per_s})
+
+
+def _options(work):
+    argv = ["--size", work.size]
+    argv += ["--spin"] if work.spin else []
+    argv += ["--mode", work.mode] if work.kind == "udp_stream" else []
+    argv += ["--mode", work.close] if work.kind == "tcp_crr" else []
+    if work.transport == "tcp" and work.congestion:
+        argv += ["--congestion", work.congestion]
+    return argv

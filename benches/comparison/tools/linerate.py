@@ -1,0 +1,97 @@
+"""linerate itself."""
+
+import json
+import os
+import subprocess
+import tempfile
+
+from ..process import RunFailed
+from .tool import Measured, Tool
+
+
+class Linerate(Tool):
+    """Its files go to a directory of this run, not to the user's home."""
+
+    name = "linerate"
+    kinds = ("tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr")
+    home = None
+    commands = {}  # of a program's path and command: whether it has it
+
+    def environment(self):
+        if Linerate.home is None:
+            Linerate.home = tempfile.TemporaryDirectory(prefix="linerate-compare-")
+        home = Linerate.home.name
+        return dict(os.environ, HOME=home, XDG_CONFIG_HOME=home, XDG_STATE_HOME=home)
+
+    def refusal(self, work, network):
+        command = command_of(work)
+        key = (self.path, command)
+        if key not in Linerate.commands:
+            answer = subprocess.run([self.path, command, "--help"], capture_output=True,
+                                    stdin=subprocess.DEVNULL, timeout=10, check=False)
+            Linerate.commands[key] = answer.returncode == 0
+        return None if Linerate.commands[key] else f"this linerate has no command `{command}`"
+
+    def one_shot(self, work):
+        # The ports that closed connections still hold belong to one address and port of a server:
+        # the others get a new port every run, too.
+        return work.kind == "tcp_crr"
+
+    def launch(self, work):
+        address = self.placement.address
+        self.serve([self.path, "serve", "--bind", address, "--port", "0", "--ndjson"])
+        record = self.server.wait_for_line(_listening_record)
+        self.address = record["address"]
+        self.fingerprint = record["fingerprint"]
+
+    def finish_server(self, work):
+        if self.one_shot(work):
+            self.server.end()
+
+    def client_argv(self, work):
+        argv = [self.path, command_of(work), self.address, "--server-key", self.fingerprint]
+        argv += ["--json", "--time", f"{work.seconds:g}s", f"--{work.transport}"]
+        if work.kind == "tcp_crr":
+            argv.remove("--tcp")
+            argv += ["--close", work.close]
+        elif work.is_stream:
+            argv += ["--up", "--size", work.size]
+        else:
+            argv += ["--request", work.size, "--response", work.size]
+        if work.transport == "tcp" and work.congestion:
+            argv += ["--congestion", work.congestion]
+        argv += ["--flows", work.flows] if work.flows > 1 else []
+        argv += ["--bind", work.source] if work.source else []
+        argv += ["--verify"] if work.verify else []
+        argv += ["--busy-poll"] if work.spin else []
+        argv += ["--no-offload"] if work.kind == "udp_stream" and work.mode != "offload" else []
+        argv += ["--rate", f"{int(work.rate_bps)}"] if work.rate_bps else []
+        return argv
+
+    def read_result(self, work, client):
+        summary = json.loads(client.output())["summary"]
+        if work.kind == "tcp_crr":
+            return Measured(summary["connections_per_s"], summary["transactions"])
+        if not work.is_stream:
+            return Measured(summary["transactions_per_s"], summary["transactions"])
+        gigabytes = summary["received_bytes"] / 1e9
+        if work.kind == "udp_stream":
+            extra = {"goodput_bps": summary["goodput_bps"]}
+            figure = summary["datagrams_per_s"]
+            return Measured(figure, gigabytes, loss=summary.get("loss_ratio"), extra=extra)
+        if work.verify and summary.get("verified_bytes") != summary["received_bytes"]:
+            raise RunFailed("linerate: not every received byte was verified")
+        return Measured(summary["goodput_bps"], gigabytes)
+
+
+def command_of(work):
+    """The command of linerate that does the work."""
+    return "stream" if work.is_stream else "connect" if work.kind == "tcp_crr" else "rr"
+
+
+def _listening_record(line):
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if record.get("record") == "listening" else None

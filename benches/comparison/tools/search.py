@@ -1,0 +1,71 @@
+"""Finding the peers' programs."""
+
+import glob
+import os
+import re
+import subprocess
+
+from .iperf import Iperf2, Iperf3, Iperf3New
+from .neper import Neper
+from .netperf import Netperf
+from .others import Ethr, Nuttcp
+from .sockperf import Sockperf
+
+# The program that is looked for, and the one that must stand beside it. neper's `tcp_crr` is the
+# one whose name no other package has.
+PROGRAMS = {
+    Iperf3: ("iperf3", None),
+    Iperf3New: ("iperf3", None),
+    Iperf2: ("iperf", None),
+    Netperf: ("netperf", "netserver"),
+    Neper: ("tcp_crr", "tcp_stream"),
+    Sockperf: ("sockperf", None),
+    Nuttcp: ("nuttcp", None),
+    Ethr: ("ethr", None),
+}
+
+
+def find_peers(directories):
+    """The path of every peer that is here: in the directories (and theirs: */, */bin, */src)
+    first, then on PATH."""
+    places = []
+    for directory in directories:
+        for pattern in ("", "bin", "src", "*", "*/bin", "*/src"):
+            places += sorted(glob.glob(os.path.join(glob.escape(directory), pattern)))
+    places += os.get_exec_path()
+    paths = {}
+    for kind, (program, beside) in PROGRAMS.items():
+        found = [path for path in (os.path.join(place, program) for place in places)
+                 if _is_program(path) and _suits(kind, path)
+                 and (beside is None or _is_program(os.path.join(os.path.dirname(path), beside)))]
+        if found:
+            paths[kind] = found[0]
+    return paths
+
+
+def version(kind, path):
+    """What a peer says it is, or nothing."""
+    flag = {"netperf": "-V", "nuttcp": "-V", "ethr": None, "neper": None}.get(kind.name, "--version")
+    text = _answer(path, flag) if flag else ""
+    match = re.search(r"\d+\.\d+(\.\d+)*\S*", text)
+    return match[0].rstrip(",") if match else ""
+
+
+def _is_program(path):
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _suits(kind, path):
+    """The two kinds of iperf3 are told apart by the flag that makes the difference."""
+    if kind in (Iperf3, Iperf3New):
+        return ("--gsro" in _answer(path, "--help")) == (kind is Iperf3New)
+    return True
+
+
+def _answer(path, flag):
+    try:
+        answer = subprocess.run([path, flag], capture_output=True, text=True, timeout=5,
+                                stdin=subprocess.DEVNULL, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout + answer.stderr
