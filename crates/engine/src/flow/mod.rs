@@ -5,6 +5,7 @@
 //! shard's time is used up.
 
 mod datagram;
+mod departures;
 mod exchange;
 mod pipeline;
 mod stream;
@@ -54,6 +55,17 @@ pub(crate) enum Stage {
     Goes(Turn),
     /// It is over; the next one begins.
     Over,
+}
+
+/// How far the sending of requests that are due has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// All have left, or have no room.
+    Done,
+    /// The socket takes no more now.
+    Blocked,
+    /// There are more, and responses may have come meanwhile.
+    More,
 }
 
 /// System calls that a flow makes in one turn before others have theirs.

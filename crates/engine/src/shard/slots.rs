@@ -5,6 +5,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::flow::{Drive, Local, Turn};
 
+/// Entries of the heap that may have lost their meaning before it is cleaned, beside one a flow.
+const MOST_PASSED_OVER: usize = 64;
+
 /// What a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
@@ -25,10 +28,11 @@ struct Slot {
     waiting: Waiting,
     /// When the flow wants a turn at the latest.
     due_ns: u64,
-    /// Whether the heap has an entry for the flow. It has one at most: an entry that comes up
-    /// early goes back with the time that holds by then, so that a deadline which moves with every
-    /// transaction costs nothing.
-    timed: bool,
+    /// The time of the flow's entry in the heap that counts; `u64::MAX`: it has none. One that
+    /// comes up early goes back with the time that holds by then, so that a deadline which moves
+    /// on with every transaction costs nothing. One that comes up late is of no use: a deadline
+    /// that moves ahead gets a new entry, and the old one is passed over.
+    entry_ns: u64,
 }
 
 /// The flows of a polled shard.
@@ -52,7 +56,12 @@ impl Slots {
     /// Adds a flow, due for its first turn; returns its index.
     pub(super) fn add(&mut self, flow: Box<dyn Drive>) -> usize {
         let index = self.slots.len();
-        self.slots.push(Slot { flow, waiting: Waiting::Turn, due_ns: u64::MAX, timed: false });
+        self.slots.push(Slot {
+            flow,
+            waiting: Waiting::Turn,
+            due_ns: u64::MAX,
+            entry_ns: u64::MAX,
+        });
         self.queue.push_back(index);
         index
     }
@@ -88,15 +97,17 @@ impl Slots {
             }
             self.times.pop();
             let slot = &mut self.slots[index];
-            slot.timed = false;
+            if slot.entry_ns != due_ns {
+                continue;
+            }
+            slot.entry_ns = u64::MAX;
             if !matches!(slot.waiting, Waiting::Socket | Waiting::Time) {
                 continue;
             }
             if slot.due_ns <= now_ns {
                 self.enqueue(index);
-            } else if slot.due_ns < u64::MAX {
-                slot.timed = true;
-                self.times.push(Reverse((slot.due_ns, index)));
+            } else {
+                self.push_time(index);
             }
         }
     }
@@ -135,11 +146,21 @@ impl Slots {
         match slot.waiting {
             Waiting::Turn => self.queue.push_back(index),
             Waiting::Nothing => self.ended += 1,
-            _ if slot.due_ns < u64::MAX && !slot.timed => {
-                slot.timed = true;
-                self.times.push(Reverse((slot.due_ns, index)));
-            }
-            _ => {}
+            _ => self.push_time(index),
+        }
+    }
+
+    /// Sees to it that the heap has an entry that comes up in time for the flow.
+    fn push_time(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.due_ns >= slot.entry_ns {
+            return;
+        }
+        slot.entry_ns = slot.due_ns;
+        self.times.push(Reverse((slot.due_ns, index)));
+        if self.times.len() > 2 * self.slots.len() + MOST_PASSED_OVER {
+            let slots = &self.slots;
+            self.times.retain(|Reverse((due_ns, index))| slots[*index].entry_ns == *due_ns);
         }
     }
 
