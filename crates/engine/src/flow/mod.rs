@@ -25,6 +25,7 @@ use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::socket::{Addresses, thread_usage};
 use crate::tally::{Counts, Progress, Tally};
+use crate::transport::Lent;
 
 pub(crate) use datagram::{DatagramFlow, DatagramSettings};
 pub(crate) use stream::StreamFlow;
@@ -196,6 +197,8 @@ pub(crate) struct Ending {
     pub(crate) base: Option<Base>,
     pub(crate) verification: Option<Verification>,
     pub(crate) datagrams: DatagramEnding,
+    /// What became of memory that was lent for sending.
+    pub(crate) lent: Option<Lent>,
     /// Transactions that were due by the schedule and never begun.
     pub(crate) transactions_unsent: Option<u64>,
     /// Failures by kind that the flow outlived.

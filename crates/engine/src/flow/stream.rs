@@ -112,6 +112,7 @@ impl<S: ByteStream> StreamFlow<S> {
         self.collect();
         let mut ending = std::mem::take(&mut self.ending);
         ending.error = error;
+        ending.lent = self.stream.lent();
         ending.tcp = tcp_status(self.shared.socket.as_fd());
         self.doing = Doing::Nothing;
         self.shared.set_ended(ending);

@@ -15,6 +15,7 @@ use crate::latencies::{Latencies, render_histogram};
 use crate::shard::ShardEnd;
 use crate::socket::{granted, socket_drops};
 use crate::tally::Counts;
+use crate::transport::Lent;
 
 /// Times closer together than this say nothing about a rate.
 const SHORTEST_RATE_NS: u64 = MILLISECOND_NS;
@@ -29,8 +30,10 @@ pub(super) fn report(
     let mut notes = load.notes.clone();
     let mut errors = BTreeMap::new();
     let mut flows = Vec::new();
+    let mut lent = None;
     for flow in load.flows.iter().flatten() {
         let ending = flow.take_ending().unwrap_or_default();
+        add_lent(&mut lent, ending.lent);
         count_errors(&ending, &mut errors);
         flows.push(flow_report(load, meter, flow, ending, now_ns));
     }
@@ -38,6 +41,7 @@ pub(super) fn report(
     if absent > 0 {
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
     }
+    notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
     let (latencies, cpu) =
         merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
@@ -57,6 +61,25 @@ pub(super) fn report(
         errors,
         notes,
     }
+}
+
+fn add_lent(sum: &mut Option<Lent>, lent: Option<Lent>) {
+    let Some(lent) = lent else { return };
+    let sum = sum.get_or_insert_default();
+    sum.sends += lent.sends;
+    sum.returned += lent.returned;
+    sum.copied += lent.copied;
+}
+
+fn render_lent(lent: Lent) -> String {
+    let Lent { sends, returned, copied } = lent;
+    format!(
+        "zero copy: the kernel copied the bytes of {copied} of {sends} sends after all{}",
+        match sends.saturating_sub(returned) {
+            0 => String::new(),
+            unheard => format!(", and has not said what it did with {unheard}"),
+        }
+    )
 }
 
 fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {

@@ -5,6 +5,7 @@
 //! its own end came, or its peer's, or nothing moved any more.
 
 mod bell;
+mod carriage;
 mod closing;
 mod end;
 mod meter;
@@ -21,16 +22,16 @@ use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
-use crate::flow::{DatagramFlow, DatagramSettings, Drive, FlowShared, StreamFlow};
+use crate::flow::{DatagramFlow, DatagramSettings, Drive, FlowShared};
 use crate::latencies::Latencies;
-use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::host_facts;
 use crate::shard::{Shape, Shard, ShardPlan};
 use crate::tally::Progress;
-use crate::transport::{Tcp, Tls};
+use crate::transport::PageCache;
 
 pub(crate) use bell::Bell;
+use carriage::{file_for, pattern_for};
 use meter::Meter;
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
@@ -48,6 +49,8 @@ pub(crate) struct Load {
     phase: Arc<SharedPhase>,
     bell: Arc<Bell>,
     shards: Vec<Shard>,
+    /// What flows send from that have no bytes of their own.
+    file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
     meter: Meter,
     /// Datagrams that the peer says it sent, flow by flow.
@@ -75,13 +78,13 @@ impl Load {
         let host = host_facts();
         let threads = workload.threads.unwrap_or(host.cpus_online).clamp(1, workload.total_flows());
         let (receive_bytes, longest) = buffer_sizes(workload);
-        let pattern = Arc::new(if workload.verify {
-            Pattern::new(longest)
-        } else {
-            Pattern::beginning(longest)
-        });
-        // A flow that waits for its socket and a time at once can't be in a blocking call.
-        let overlaps = workload.outstanding() > 1 || workload.schedule().is_some();
+        let pattern = pattern_for(workload, longest);
+        let file = file_for(workload, &pattern, longest)?;
+        // A flow that waits for its socket and a time at once, or for lent memory to come back,
+        // can't be in a blocking call.
+        let overlaps = workload.outstanding() > 1
+            || workload.schedule().is_some()
+            || workload.variant.zero_copy;
         let mut shards = Vec::new();
         for index in 0..threads as usize {
             let flows = (total - index).div_ceil(threads as usize);
@@ -105,6 +108,7 @@ impl Load {
             phase,
             bell,
             shards,
+            file,
             flows: vec![None; total],
             meter: Meter::new(role, host),
             peer_sent: vec![None; total],
@@ -134,12 +138,7 @@ impl Load {
     ) {
         let shared = self.share(flow, socket);
         let steps = self.steps_of(flow);
-        let socket = Arc::clone(&shared.socket);
-        let driven: Box<dyn Drive> = match session {
-            Some(session) => Box::new(StreamFlow::new(Tls::new(socket, session), shared, steps)),
-            None => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
-        };
-        self.hand_over(flow, driven);
+        self.hand_over(flow, self.carry(shared, steps, session));
     }
 
     /// Adds a flow of datagrams over a connected socket.

@@ -6,14 +6,18 @@
 #![allow(unsafe_code, reason = "system calls without a safe wrapper; nowhere else")]
 
 mod batch;
+mod discard;
 mod drops;
+mod lending;
 mod open;
 mod option;
 mod tcp_info;
 mod usage;
 
 pub(crate) use batch::{receive_batch, send_batch};
+pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
+pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, configure_stream,
     connect_stream, flow_datagram, granted, listen, plain,
