@@ -169,3 +169,83 @@ impl Slots {
         self.queue.push_back(index);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linerate_measure::Workload;
+    use linerate_measure::plan::{Direction, Transport};
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+    use crate::flow::FlowShared;
+    use crate::latencies::Latencies;
+    use crate::load::Bell;
+    use crate::pattern::Pattern;
+    use crate::phase::SharedPhase;
+
+    /// A flow whose turns end as written down, and then for ever as the last one.
+    struct Scripted {
+        shared: Arc<FlowShared>,
+        turns: VecDeque<Turn>,
+    }
+
+    impl Drive for Scripted {
+        fn turn(&mut self, _local: &mut Local) -> Turn {
+            self.turns.pop_front().unwrap_or(Turn::READY)
+        }
+
+        fn shared(&self) -> &Arc<FlowShared> {
+            &self.shared
+        }
+    }
+
+    fn scripted(turns: &[Turn]) -> (Slots, Local) {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        let bell = Arc::new(Bell::new().unwrap());
+        let shared = Arc::new(FlowShared::new(0, socket, bell));
+        let mut slots = Slots::default();
+        slots.add(Box::new(Scripted { shared, turns: turns.iter().copied().collect() }));
+        let latencies = Latencies::new(&Workload::stream(Direction::Up, Transport::Tcp));
+        let phase = Arc::new(SharedPhase::new());
+        (slots, Local::new(1, Arc::new(Pattern::new(1)), latencies, phase, false))
+    }
+
+    fn wait(until_ns: u64) -> Turn {
+        Turn::Wait { until_ns: Some(until_ns) }
+    }
+
+    #[test]
+    fn a_deadline_that_moves_ahead_is_kept() {
+        let turns = [wait(200), wait(50), Turn::Pause { until_ns: 20 }, wait(300)];
+        let (mut slots, mut local) = scripted(&turns);
+        for next_ns in [200, 50, 20] {
+            slots.run_queue(&mut local);
+            assert_eq!(slots.next_time(), Some(next_ns));
+            slots.enqueue(0);
+        }
+        slots.run_queue(&mut local);
+        // The entries at 20, 50 and 200 come up, and nobody gets a turn before 300.
+        for now_ns in [20, 50, 200, 299] {
+            slots.handle_time(now_ns);
+            assert!(!slots.has_queue(), "{now_ns}");
+        }
+        slots.handle_time(300);
+        assert!(slots.has_queue());
+    }
+
+    #[test]
+    fn deadlines_that_come_and_go_take_no_memory() {
+        let turns: Vec<Turn> = (0..10_000).flat_map(|n| [wait(1_000_000 + n), wait(n)]).collect();
+        let (mut slots, mut local) = scripted(&turns);
+        for now_ns in 0..10_000 {
+            slots.run_queue(&mut local);
+            slots.enqueue(0);
+            slots.run_queue(&mut local);
+            slots.handle_time(now_ns);
+            assert!(slots.has_queue(), "{now_ns}");
+            assert!(slots.times.len() < 80, "{}", slots.times.len());
+        }
+    }
+}

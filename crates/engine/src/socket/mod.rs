@@ -23,5 +23,7 @@ pub(crate) use open::{
     connect_stream, flow_datagram, granted, listen, plain,
 };
 pub(crate) use option::{enable_receive_offload, set_send_segment};
+#[cfg(test)]
+pub(crate) use tcp_info::tcp_bytes;
 pub(crate) use tcp_info::tcp_status;
 pub(crate) use usage::thread_usage;

@@ -36,3 +36,6 @@ pub(crate) trait ByteStream: Send {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

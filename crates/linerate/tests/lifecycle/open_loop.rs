@@ -130,6 +130,19 @@ fn what_a_standing_server_kept_from_leaving_is_counted() {
 }
 
 #[test]
+fn what_a_server_that_never_comes_back_left_unanswered_is_counted() {
+    let server = Server::start("");
+    let client = server.start_client("rr --rate 1000 --request 256k --response 1 --time 1500ms");
+    std::thread::sleep(UNDER_WAY);
+    server.signal(Signal::STOP);
+    let document = client.finish().document(1);
+    server.signal(Signal::CONT);
+    assert!(document.count("transactions_lost") > 0, "{}", document.json()["summary"]);
+    assert!(document.count("transactions_unsent") > 100, "{}", document.json()["summary"]);
+    assert!((1_480..1_900).contains(&due(&document)), "{}", due(&document));
+}
+
+#[test]
 fn requests_that_nobody_answers_are_counted() {
     let server = Server::start("");
     let client = server.start_client("rr --udp --rate 1000 --time 1500ms --timeout 50ms");
