@@ -101,7 +101,14 @@ pub struct RrArgs {
     pub rate: Option<f64>,
     /// How they follow each other: even (default), or poisson, at random as many independent users
     /// make them
-    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true, requires = "rate", help_heading = "Load")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        hide_possible_values = true,
+        requires = "rate",
+        help_heading = "Load"
+    )]
     pub arrivals: Option<ArrivalsName>,
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
