@@ -199,6 +199,8 @@ pub(crate) struct Ending {
     pub(crate) datagrams: DatagramEnding,
     /// What became of memory that was lent for sending.
     pub(crate) lent: Option<Lent>,
+    /// Transactions whose response never came.
+    pub(crate) transactions_lost: Option<u64>,
     /// Transactions that were due by the schedule and never begun.
     pub(crate) transactions_unsent: Option<u64>,
     /// Failures by kind that the flow outlived.
@@ -220,7 +222,6 @@ pub(crate) struct DatagramEnding {
     pub(crate) sent_bytes: u64,
     pub(crate) refused: u64,
     pub(crate) arrivals: Option<Box<SequenceTracker>>,
-    pub(crate) transactions_lost: Option<u64>,
     pub(crate) gso: Option<bool>,
     pub(crate) gro: Option<bool>,
 }

@@ -104,7 +104,7 @@ impl<S: ByteStream> StreamFlow<S> {
         self.ending.verification = self.verification();
         if let Doing::Pipelining(pipeline) = &self.doing {
             self.ending.transactions_unsent = pipeline.never_sent();
-            self.ending.datagrams.transactions_lost = pipeline.unanswered();
+            self.ending.transactions_lost = pipeline.unanswered();
         }
     }
 

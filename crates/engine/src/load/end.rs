@@ -148,7 +148,7 @@ fn flow_report(
     };
     if load.asks() {
         report.transactions = Some(flow.tally.measured_transactions.value());
-        report.transactions_lost = ending.datagrams.transactions_lost;
+        report.transactions_lost = ending.transactions_lost;
         report.transactions_unsent = ending.transactions_unsent;
     }
     let drops_before = meter.base_drops.get(index).copied().unwrap_or(0);

@@ -159,7 +159,7 @@ impl DatagramAsker {
     }
 
     pub(super) fn leave(self, ending: &mut Ending) {
-        ending.datagrams.transactions_lost = Some(self.lost);
+        ending.transactions_lost = Some(self.lost);
     }
 }
 

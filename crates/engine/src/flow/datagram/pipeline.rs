@@ -66,7 +66,7 @@ impl DatagramPipeline {
     /// What is still on its way when the flow ends won't be awaited, and is lost.
     pub(super) fn leave(self, ending: &mut Ending) {
         let given_up = self.requests.iter().filter(|r| !r.answered && !r.warm_up).count();
-        ending.datagrams.transactions_lost = Some(self.lost + given_up as u64);
+        ending.transactions_lost = Some(self.lost + given_up as u64);
         ending.transactions_unsent = self.departures.never_sent();
     }
 
