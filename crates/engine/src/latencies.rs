@@ -28,6 +28,15 @@ impl Latencies {
         }
     }
 
+    /// One transaction: by a schedule from the moment when it was due, and from the real start.
+    #[inline]
+    pub(crate) fn record_ns(&mut self, total_ns: u64, service_ns: u64) {
+        self.total.record_ns(total_ns);
+        if let Some(service) = &mut self.service {
+            service.record_ns(service_ns);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         let pairs = [
             (&mut self.service, &other.service),

@@ -5,6 +5,9 @@
 //! the longest slice, so that every slice of it is contiguous: sending it costs nothing over
 //! sending anything else, and checking it costs one comparison of memory.
 
+use std::sync::{Arc, OnceLock};
+
+use linerate_measure::plan::limits;
 use linerate_measure::report::Verification;
 
 /// After so many bytes the pattern repeats: the largest prime below 2^14. Short, so that it stays in
@@ -28,6 +31,15 @@ impl Pattern {
             bytes.extend_from_within(..PERIOD_BYTES.min(longest - start));
         }
         Self { bytes }
+    }
+
+    /// A pattern for all that send from memory that they lend to the kernel: of the longest slices
+    /// there are, and never freed, since the kernel may send from it when its connection and the
+    /// load are long gone, and must not find other bytes there.
+    pub(crate) fn lasting() -> Arc<Self> {
+        static LASTING: OnceLock<Arc<Pattern>> = OnceLock::new();
+        let longest = usize::try_from(*limits::MESSAGE_BYTES.end()).unwrap_or(usize::MAX);
+        Arc::clone(LASTING.get_or_init(|| Arc::new(Self::new(longest))))
     }
 
     /// The beginning of a pattern, for flows that send the same bytes every time: of its slices

@@ -79,7 +79,8 @@ pub struct FlowReport {
     /// Transactions completed (rr, client).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
-    /// Transactions given up because no response came in time (UDP rr, client).
+    /// Transactions given up because no response came in time (UDP rr, client), or because their
+    /// flow ended before it came (many at once or by a schedule).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions_lost: Option<u64>,
     /// Transactions that were due by the schedule and never begun (client).

@@ -36,6 +36,31 @@ pub struct Transfer {
     pub content: Content,
     /// How the bytes are framed.
     pub framing: Framing,
+    /// How the bytes get into the system, or out of it; absent: copied.
+    #[serde(skip_serializing_if = "Movement::is_copy")]
+    pub movement: Movement,
+}
+
+/// How bulk bytes get from the program into the system, or out of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Movement {
+    /// Copied from or to the program's memory.
+    #[default]
+    Copy,
+    /// Sent from the program's memory, which is lent until it was delivered.
+    ZeroCopy,
+    /// Sent from the page cache, or received into nowhere: the program has no byte of it.
+    Splice,
+    /// Received and dropped unread.
+    Discard,
+}
+
+impl Movement {
+    /// Whether this is the plain way.
+    pub fn is_copy(&self) -> bool {
+        *self == Self::Copy
+    }
 }
 
 /// Requests and responses.

@@ -146,6 +146,9 @@ impl Answerer {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
+        // Requests that came since the last turn were announced then, and nobody announces them
+        // again: unless the peer awaits this response, the socket must be asked.
+        self.drained &= self.one_by_one;
         for _ in 0..CALLS_PER_TURN {
             if self.unsent_bytes > 0 {
                 let length = self.unsent_bytes.min(local.receive_buffer.len());

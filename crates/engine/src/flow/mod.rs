@@ -5,6 +5,7 @@
 //! shard's time is used up.
 
 mod datagram;
+mod departures;
 mod exchange;
 mod pipeline;
 mod stream;
@@ -25,7 +26,9 @@ use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::socket::thread_usage;
 use crate::tally::{Counts, Progress, Tally};
-use crate::transport::{Tcp, Tls};
+use crate::transport::{
+    Discarding, FromPageCache, IntoNowhere, Lent, PageCache, Tcp, Tls, ZeroCopy,
+};
 
 pub(crate) use datagram::{DatagramFlow, DatagramSettings};
 pub(crate) use stream::StreamFlow;
@@ -58,6 +61,17 @@ pub(crate) enum Stage {
     Over,
 }
 
+/// How far the sending of requests that are due has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// All have left, or have no room.
+    Done,
+    /// The socket takes no more now.
+    Blocked,
+    /// There are more, and responses may have come meanwhile.
+    More,
+}
+
 /// System calls that a flow makes in one turn before others have theirs.
 pub(crate) const CALLS_PER_TURN: u32 = 32;
 
@@ -80,6 +94,14 @@ pub(crate) struct Fresh {
 pub(crate) enum Over {
     Tcp,
     Tls(Box<rustls::Connection>),
+    /// TCP, with memory lent for sending.
+    ZeroCopy,
+    /// TCP, sending from a file.
+    FromPageCache(PageCache),
+    /// TCP, receiving into nowhere.
+    IntoNowhere,
+    /// TCP, receiving nothing of what comes.
+    Discarding,
     Datagrams(DatagramSettings),
 }
 
@@ -91,6 +113,13 @@ impl Fresh {
             Over::Tls(session) => {
                 Box::new(StreamFlow::new(Tls::new(socket, *session), shared, steps))
             }
+            Over::ZeroCopy => Box::new(StreamFlow::new(ZeroCopy::new(socket), shared, steps)),
+            Over::FromPageCache(file) => {
+                let stream = FromPageCache::new(Tcp(socket), file);
+                Box::new(StreamFlow::new(stream, shared, steps))
+            }
+            Over::IntoNowhere => Box::new(StreamFlow::new(IntoNowhere(Tcp(socket)), shared, steps)),
+            Over::Discarding => Box::new(StreamFlow::new(Discarding(Tcp(socket)), shared, steps)),
             Over::Datagrams(settings) => {
                 Box::new(DatagramFlow::new(socket, shared, settings, steps))
             }
@@ -234,6 +263,10 @@ pub(crate) struct Ending {
     pub(crate) base: Option<Box<Base>>,
     pub(crate) verification: Option<Verification>,
     pub(crate) datagrams: DatagramEnding,
+    /// What became of memory that was lent for sending.
+    pub(crate) lent: Option<Lent>,
+    /// Transactions whose response never came.
+    pub(crate) transactions_lost: Option<u64>,
     /// Transactions that were due by the schedule and never begun.
     pub(crate) transactions_unsent: Option<u64>,
     /// Failures by kind that the flow outlived.
@@ -256,7 +289,6 @@ pub(crate) struct DatagramEnding {
     pub(crate) sent_bytes: u64,
     pub(crate) refused: u64,
     pub(crate) arrivals: Option<Box<SequenceTracker>>,
-    pub(crate) transactions_lost: Option<u64>,
     pub(crate) gso: Option<bool>,
     pub(crate) gro: Option<bool>,
 }

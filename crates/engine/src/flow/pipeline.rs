@@ -3,40 +3,43 @@
 use std::collections::VecDeque;
 use std::io;
 
-use linerate_wire::step::{Exchange, StepEnd};
+use linerate_wire::step::Exchange;
 
-use super::{CALLS_PER_TURN, Local, Stage, Turn};
+use super::departures::Departures;
+use super::{CALLS_PER_TURN, Local, Sending, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::phase::Phase;
 use crate::tally::Tally;
-use crate::timetable::Timetable;
 use crate::transport::ByteStream;
+
+/// Sends before the responses that have come are taken.
+const SENDS_PER_ROUND: u32 = 4;
 
 /// Sends requests as long as there is room for more on their way, each when it is due, and takes
 /// their responses in order.
 ///
 /// 1. By a schedule, a request counts from the moment when it was due, however late it could be
-///    sent; what it took from the real send is recorded beside it.
+///    sent; what it took from the moment when its first byte was handed to the system is recorded
+///    beside it.
 /// 2. A request that is due while no more may be on their way waits, and is sent as soon as one of
 ///    them is answered.
-/// 3. When the load stops, what was due and never sent is counted, and what was sent is awaited.
+/// 3. When the load stops, what was due and of which no byte was sent is counted, and what was
+///    sent is awaited.
 pub(crate) struct Pipeline {
     request_bytes: usize,
     response_bytes: usize,
     outstanding: usize,
-    timetable: Option<Timetable>,
-    left: u64,
+    departures: Departures,
     unsent_bytes: usize,
     /// Bytes of the oldest response that have come.
     received_bytes: usize,
     on_their_way: VecDeque<Request>,
-    stopped: bool,
-    never_sent: u64,
 }
 
 /// A request that awaits its response.
 struct Request {
     due_ns: u64,
+    /// When its first byte was sent.
     sent_ns: u64,
     warm_up: bool,
 }
@@ -47,16 +50,10 @@ impl Pipeline {
             request_bytes: step.request_bytes as usize,
             response_bytes: step.response_bytes as usize,
             outstanding: step.outstanding as usize,
-            timetable: step.schedule.as_ref().map(Timetable::new),
-            left: match step.end {
-                StepEnd::Count { count } => count,
-                _ => u64::MAX,
-            },
+            departures: Departures::new(step),
             unsent_bytes: 0,
             received_bytes: 0,
             on_their_way: VecDeque::new(),
-            stopped: false,
-            never_sent: 0,
         }
     }
 
@@ -67,7 +64,13 @@ impl Pipeline {
 
     /// Requests that were due and never sent; `None` without a schedule.
     pub(crate) fn never_sent(&self) -> Option<u64> {
-        self.timetable.as_ref().map(|_| self.never_sent)
+        self.departures.never_sent()
+    }
+
+    /// Requests whose response hasn't come; `None` where there are none.
+    pub(crate) fn unanswered(&self) -> Option<u64> {
+        let unanswered = self.on_their_way.iter().filter(|request| !request.warm_up).count();
+        (unanswered > 0).then_some(unanswered as u64)
     }
 
     pub(crate) fn turn<S: ByteStream>(
@@ -84,12 +87,15 @@ impl Pipeline {
             }
             let now_ns = monotonic_ns();
             self.begin_due(now_ns, phase, tally);
-            let sent_all = self.send(stream, tally, local)?;
-            if self.stopped && sent_all && self.on_their_way.is_empty() {
+            let sending = self.send(stream, now_ns, tally, local)?;
+            if self.departures.are_over()
+                && sending == Sending::Done
+                && self.on_their_way.is_empty()
+            {
                 tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
             }
-            if drained {
+            if drained && sending != Sending::More {
                 return Ok(Stage::Goes(Turn::Wait { until_ns: self.next_due_ns() }));
             }
         }
@@ -98,61 +104,76 @@ impl Pipeline {
 
     /// Begins what is due and has room.
     fn begin_due(&mut self, now_ns: u64, phase: Phase, tally: &Tally) {
-        if phase >= Phase::Stop || self.left == 0 {
-            self.stop(now_ns);
+        if !self.departures.go_on(phase, now_ns, tally) {
+            if phase >= Phase::Stop {
+                self.withdraw_unsent();
+            }
             return;
         }
-        if tally.first_ns.value() == 0 {
-            tally.first_ns.set(now_ns);
-        }
-        if let Some(timetable) = &mut self.timetable {
-            timetable.begin(now_ns);
-        }
-        while self.left > 0 && self.on_their_way.len() < self.outstanding {
-            let due_ns = self.timetable.as_ref().map_or(now_ns, Timetable::due_ns);
-            if due_ns > now_ns {
-                return;
-            }
-            if let Some(timetable) = &mut self.timetable {
-                timetable.take();
-            }
-            let warm_up = phase == Phase::WarmUp;
+        while self.on_their_way.len() < self.outstanding {
+            let Some(due_ns) = self.departures.due_by(now_ns) else { return };
+            self.departures.take();
+            let warm_up = self.departures.is_warm_up(due_ns);
             self.on_their_way.push_back(Request { due_ns, sent_ns: now_ns, warm_up });
             self.unsent_bytes += self.request_bytes;
-            self.left -= 1;
         }
     }
 
-    fn stop(&mut self, now_ns: u64) {
-        if self.stopped {
-            return;
-        }
-        self.stopped = true;
-        if let Some(timetable) = &mut self.timetable {
-            self.never_sent = timetable.take_due_before(now_ns, self.left);
+    /// Requests of which no byte was sent are none.
+    fn withdraw_unsent(&mut self) {
+        let unsent = self.unsent_bytes / self.request_bytes;
+        self.unsent_bytes -= unsent * self.request_bytes;
+        for request in self.on_their_way.drain(self.on_their_way.len() - unsent..) {
+            self.departures.withdraw(u64::from(!request.warm_up));
         }
     }
 
-    /// Sends what there is; says whether nothing is left.
+    /// Sends what there is, or a part of it.
     fn send<S: ByteStream>(
         &mut self,
         stream: &mut S,
+        now_ns: u64,
         tally: &Tally,
         local: &Local,
-    ) -> io::Result<bool> {
-        while self.unsent_bytes > 0 {
+    ) -> io::Result<Sending> {
+        let mut now_ns = now_ns;
+        for _ in 0..SENDS_PER_ROUND {
+            if self.unsent_bytes == 0 {
+                break;
+            }
             let length = self.unsent_bytes.min(local.receive_buffer.len());
             match stream.send(local.pattern.slice(0, length)) {
                 Ok(sent) => {
                     tally.record_sent(sent);
-                    self.unsent_bytes -= sent;
+                    self.record_sent(sent, now_ns);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Sending::Blocked);
+                }
                 Err(error) => return Err(error),
             }
+            if self.unsent_bytes > 0 {
+                now_ns = monotonic_ns();
+            }
+        }
+        if self.unsent_bytes > 0 {
+            return Ok(Sending::More);
         }
         stream.flush()?;
-        Ok(true)
+        Ok(Sending::Done)
+    }
+
+    fn record_sent(&mut self, sent: usize, now_ns: u64) {
+        let requests = self.on_their_way.len();
+        let unbegun_before = self.unsent_bytes / self.request_bytes;
+        self.unsent_bytes -= sent;
+        let unbegun = self.unsent_bytes / self.request_bytes;
+        for request in self.on_their_way.range_mut(requests - unbegun_before..requests - unbegun) {
+            request.sent_ns = now_ns;
+            if !self.departures.is_scheduled() {
+                request.due_ns = now_ns;
+            }
+        }
     }
 
     /// Takes what has come; says whether nothing is left to take.
@@ -186,19 +207,14 @@ impl Pipeline {
             self.received_bytes -= self.response_bytes;
             let latency_ns = now_ns.saturating_sub(request.due_ns);
             tally.record_transaction(latency_ns, request.warm_up);
-            if request.warm_up {
-                continue;
-            }
-            local.latencies.total.record_ns(latency_ns);
-            if let Some(service) = &mut local.latencies.service {
-                service.record_ns(now_ns.saturating_sub(request.sent_ns));
+            if !request.warm_up {
+                local.latencies.record_ns(latency_ns, now_ns.saturating_sub(request.sent_ns));
             }
         }
     }
 
     /// When the next request is due, if there is room for it.
     fn next_due_ns(&self) -> Option<u64> {
-        let timetable = self.timetable.as_ref().filter(|_| !self.stopped)?;
-        (self.on_their_way.len() < self.outstanding).then(|| timetable.due_ns())
+        self.departures.next_due_ns().filter(|_| self.on_their_way.len() < self.outstanding)
     }
 }

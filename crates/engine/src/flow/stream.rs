@@ -30,6 +30,7 @@ pub(crate) struct StreamFlow<S> {
     base: Option<Box<Base>>,
     verification: Option<Verification>,
     transactions_unsent: Option<u64>,
+    transactions_lost: Option<u64>,
 }
 
 /// The stage that a flow is in.
@@ -60,6 +61,7 @@ impl<S: ByteStream> StreamFlow<S> {
             base: None,
             verification: None,
             transactions_unsent: None,
+            transactions_lost: None,
         }
     }
 
@@ -121,11 +123,13 @@ impl<S: ByteStream> StreamFlow<S> {
         self.verification = self.verification();
         if let Doing::Pipelining(pipeline) = &self.doing {
             self.transactions_unsent = pipeline.never_sent();
+            self.transactions_lost = pipeline.unanswered();
         }
     }
 
     fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         self.collect();
+        let lent = self.stream.lent();
         let socket = self.stream.socket();
         let ending = Ending {
             error,
@@ -134,6 +138,8 @@ impl<S: ByteStream> StreamFlow<S> {
             base: self.base.take(),
             verification: self.verification,
             transactions_unsent: self.transactions_unsent,
+            transactions_lost: self.transactions_lost,
+            lent,
             ..Ending::default()
         };
         self.doing = Doing::Nothing;

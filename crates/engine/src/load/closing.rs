@@ -12,6 +12,9 @@ use crate::tally::Progress;
 
 /// A load that was stopped and in which nothing moves for so long is given up.
 const STALL_NS: u64 = 3 * SECOND_NS;
+/// Responses are awaited for so long after the load was stopped: requests sent faster than they can
+/// be answered would make a short test a long one.
+const LONGEST_AWAIT_NS: u64 = 30 * SECOND_NS;
 /// Datagrams that have not come so long after the last one are lost.
 const SILENCE_NS: u64 = 500 * MILLISECOND_NS;
 
@@ -84,6 +87,15 @@ impl Load {
                 "nothing moved for {} s after the load was stopped: flows that had not ended were \
                  given up",
                 STALL_NS / SECOND_NS
+            ));
+            self.abort();
+        }
+        let ending_ns = self.stopped_ns.map_or(0, |stopped_ns| now_ns.saturating_sub(stopped_ns));
+        if ending_ns >= LONGEST_AWAIT_NS && self.asks() && self.phase.current() < Phase::Abort {
+            self.notes.push(format!(
+                "responses were still coming {} s after the load was stopped: those that had not \
+                 come were given up and count as lost",
+                LONGEST_AWAIT_NS / SECOND_NS
             ));
             self.abort();
         }

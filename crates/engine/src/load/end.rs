@@ -13,6 +13,7 @@ use crate::flow::{Base, Ending, FlowShared};
 use crate::latencies::{Latencies, render_histogram};
 use crate::shard::ShardEnd;
 use crate::tally::Counts;
+use crate::transport::Lent;
 
 /// Times closer together than this say nothing about a rate.
 const SHORTEST_RATE_NS: u64 = MILLISECOND_NS;
@@ -30,8 +31,10 @@ pub(super) fn report(
     let mut unlisted = Unlisted::default();
     let spans = spans(load, meter, now_ns);
     let mut count = 0;
+    let mut lent = None;
     for flow in load.flows.iter().flatten() {
         let ending = flow.take_ending().unwrap_or_default();
+        add_lent(&mut lent, ending.lent);
         count_errors(&ending, &mut errors);
         let report = flow_report(load, meter, flow, &ending, now_ns);
         count += 1;
@@ -42,10 +45,12 @@ pub(super) fn report(
             unlisted.of_mut(direction).add(&load.workload, &report, spans.of(direction));
         }
     }
+    notes.extend(lent.map(render_lent));
     let absent = load.flows.len() - count;
     if absent > 0 {
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
     }
+    notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
     let (latencies, cpu) =
         merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
@@ -95,6 +100,25 @@ fn spans(load: &Load, meter: &Meter, now_ns: u64) -> Spans {
         }
     }
     spans
+}
+
+fn add_lent(sum: &mut Option<Lent>, lent: Option<Lent>) {
+    let Some(lent) = lent else { return };
+    let sum = sum.get_or_insert_default();
+    sum.sends += lent.sends;
+    sum.returned += lent.returned;
+    sum.copied += lent.copied;
+}
+
+fn render_lent(lent: Lent) -> String {
+    let Lent { sends, returned, copied } = lent;
+    format!(
+        "zero copy: the kernel copied the bytes of {copied} of {sends} sends after all{}",
+        match sends.saturating_sub(returned) {
+            0 => String::new(),
+            unheard => format!(", and has not said what it did with {unheard}"),
+        }
+    )
 }
 
 fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {
@@ -165,7 +189,7 @@ fn flow_report(
     };
     if load.asks() {
         report.transactions = Some(flow.tally.measured_transactions.value());
-        report.transactions_lost = ending.datagrams.transactions_lost;
+        report.transactions_lost = ending.transactions_lost;
         report.transactions_unsent = ending.transactions_unsent;
     }
     let drops = ending.drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));

@@ -5,6 +5,7 @@
 //! its own end came, or its peer's, or nothing moved any more.
 
 mod bell;
+mod carriage;
 mod census;
 mod closing;
 mod end;
@@ -28,13 +29,14 @@ use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
 use crate::latencies::Latencies;
-use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, raise_open_files_limit};
 use crate::shard::{Shape, Shard, ShardPlan};
 use crate::tally::Progress;
+use crate::transport::PageCache;
 
 pub(crate) use bell::Bell;
+use carriage::{file_for, pattern_for};
 pub(crate) use census::Census;
 use meter::Meter;
 use own_loop::own_loop;
@@ -61,6 +63,8 @@ pub(crate) struct Load {
     shards: Vec<Shard>,
     /// Takes connections that come and go and that others accepted.
     inlet: Option<Sender<Socket>>,
+    /// What flows send from that have no bytes of their own.
+    file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
     meter: Meter,
     /// Datagrams that the peer says it sent, flow by flow.
@@ -108,6 +112,7 @@ impl Load {
             apart: spread.apart,
             shards: Vec::new(),
             inlet: None,
+            file: None,
             flows: (0..total).map(|number| standing_for(number).map(Arc::new)).collect(),
             meter: Meter::new(role, host),
             peer_sent: Vec::new(),
@@ -131,13 +136,13 @@ impl Load {
     ) -> Result<(), Error> {
         let workload = &self.workload;
         let (receive_bytes, longest) = buffer_sizes(workload);
-        let pattern = Arc::new(if workload.verify {
-            Pattern::new(longest)
-        } else {
-            Pattern::beginning(longest)
-        });
-        // A flow that waits for its socket and a time at once can't be in a blocking call.
-        let overlaps = workload.outstanding() > 1 || workload.schedule().is_some();
+        let pattern = pattern_for(workload, longest);
+        self.file = file_for(workload, &pattern, longest, spread)?;
+        // A flow that waits for its socket and a time at once, or for lent memory to come back,
+        // can't be in a blocking call.
+        let overlaps = workload.outstanding() > 1
+            || workload.schedule().is_some()
+            || workload.variant.zero_copy;
         let shards = spread.shards as usize;
         for index in 0..shards {
             let flows = (self.flows.len() - index).div_ceil(shards);
@@ -184,7 +189,7 @@ impl Load {
         socket: Socket,
         session: Option<rustls::Connection>,
     ) {
-        let over = session.map_or(Over::Tcp, |session| Over::Tls(Box::new(session)));
+        let over = self.carriage(&self.steps_of(flow), session);
         self.hand_over(flow, socket, over);
     }
 

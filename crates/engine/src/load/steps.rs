@@ -1,8 +1,10 @@
 //! From a workload to what its flows do.
 
-use linerate_measure::{Arrivals, Closing, Direction, End, Kind, Schedule, Transport, Workload};
+use linerate_measure::{
+    Arrivals, Closing, Direction, End, Kind, Schedule, Transport, Variant, Workload,
+};
 use linerate_wire::native::load::{FlowSteps, Load, LoadEnd, LoadKind, LoadSchedule, steps};
-use linerate_wire::step;
+use linerate_wire::step::{self, Movement};
 
 /// The steps of one flow of a workload, at both ends.
 pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
@@ -26,12 +28,30 @@ fn load_schedule(schedule: Schedule) -> LoadSchedule {
     LoadSchedule { per_s: schedule.per_s, poisson: schedule.arrivals == Arrivals::Poisson }
 }
 
+fn sent(variant: Variant) -> Movement {
+    match variant {
+        Variant { zero_copy: true, .. } => Movement::ZeroCopy,
+        Variant { splice: true, .. } => Movement::Splice,
+        _ => Movement::Copy,
+    }
+}
+
+fn received(variant: Variant) -> Movement {
+    match variant {
+        Variant { discard: true, .. } => Movement::Discard,
+        Variant { splice: true, .. } => Movement::Splice,
+        _ => Movement::Copy,
+    }
+}
+
 fn parameters(workload: &Workload) -> Load {
     let kind = match workload.kind {
         Kind::Stream { direction, send_bytes } => LoadKind::Stream {
             unit_bytes: send_bytes,
             up_flows: if direction == Direction::Down { 0 } else { workload.flows },
             down_flows: if direction == Direction::Up { 0 } else { workload.flows },
+            sent: sent(workload.variant),
+            received: received(workload.variant),
         },
         Kind::Rr { request_bytes, response_bytes, timeout_ns, .. } => LoadKind::Rr {
             request_bytes,

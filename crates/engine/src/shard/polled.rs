@@ -28,6 +28,8 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// epoll_wait(2) counts in milliseconds, which is no pace for waits shorter than this; ppoll(2)
 /// counts in nanoseconds and costs a call more.
 const COARSE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// A longer wait ends so much too early, and the rest is waited for in nanoseconds.
+const REST_NS: u64 = 10_000_000;
 
 /// Runs until all `expected` flows have come and ended, or no more can come.
 pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Local) {
@@ -105,7 +107,10 @@ fn wait_at_most(slots: &Slots) -> Option<Timespec> {
     if slots.has_queue() {
         return Some(NO_WAIT);
     }
-    let wait_ns = slots.next_time()?.saturating_sub(monotonic_ns());
+    let mut wait_ns = slots.next_time()?.saturating_sub(monotonic_ns());
+    if wait_ns >= COARSE_WAIT.tv_nsec as u64 {
+        wait_ns -= REST_NS;
+    }
     Some(Timespec { tv_sec: (wait_ns / SECOND_NS) as i64, tv_nsec: (wait_ns % SECOND_NS) as _ })
 }
 

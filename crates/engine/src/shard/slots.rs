@@ -5,6 +5,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::flow::{Drive, Local, Turn};
 
+/// Entries of the heap that may have lost their meaning before it is cleaned, beside one a flow.
+const MOST_PASSED_OVER: usize = 64;
+
 /// What a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
@@ -25,10 +28,11 @@ struct Slot {
     waiting: Waiting,
     /// When the flow wants a turn at the latest.
     due_ns: u64,
-    /// Whether the heap has an entry for the flow. It has one at most: an entry that comes up
-    /// early goes back with the time that holds by then, so that a deadline which moves with every
-    /// transaction costs nothing.
-    timed: bool,
+    /// The time of the flow's entry in the heap that counts; `u64::MAX`: it has none. One that
+    /// comes up early goes back with the time that holds by then, so that a deadline which moves
+    /// on with every transaction costs nothing. One that comes up late is of no use: a deadline
+    /// that moves ahead gets a new entry, and the old one is passed over.
+    entry_ns: u64,
 }
 
 /// The flows of a polled shard.
@@ -52,7 +56,12 @@ impl Slots {
     /// Adds a flow, due for its first turn; its index is the length before.
     pub(super) fn add(&mut self, flow: Box<dyn Drive>) {
         let index = self.slots.len();
-        self.slots.push(Slot { flow, waiting: Waiting::Turn, due_ns: u64::MAX, timed: false });
+        self.slots.push(Slot {
+            flow,
+            waiting: Waiting::Turn,
+            due_ns: u64::MAX,
+            entry_ns: u64::MAX,
+        });
         self.queue.push_back(index);
     }
 
@@ -87,15 +96,17 @@ impl Slots {
             }
             self.times.pop();
             let slot = &mut self.slots[index];
-            slot.timed = false;
+            if slot.entry_ns != due_ns {
+                continue;
+            }
+            slot.entry_ns = u64::MAX;
             if !matches!(slot.waiting, Waiting::Socket | Waiting::Time) {
                 continue;
             }
             if slot.due_ns <= now_ns {
                 self.enqueue(index);
-            } else if slot.due_ns < u64::MAX {
-                slot.timed = true;
-                self.times.push(Reverse((slot.due_ns, index)));
+            } else {
+                self.push_time(index);
             }
         }
     }
@@ -134,16 +145,105 @@ impl Slots {
         match slot.waiting {
             Waiting::Turn => self.queue.push_back(index),
             Waiting::Nothing => self.ended += 1,
-            _ if slot.due_ns < u64::MAX && !slot.timed => {
-                slot.timed = true;
-                self.times.push(Reverse((slot.due_ns, index)));
-            }
-            _ => {}
+            _ => self.push_time(index),
+        }
+    }
+
+    /// Sees to it that the heap has an entry that comes up in time for the flow.
+    fn push_time(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.due_ns >= slot.entry_ns {
+            return;
+        }
+        slot.entry_ns = slot.due_ns;
+        self.times.push(Reverse((slot.due_ns, index)));
+        if self.times.len() > 2 * self.slots.len() + MOST_PASSED_OVER {
+            let slots = &self.slots;
+            self.times.retain(|Reverse((due_ns, index))| slots[*index].entry_ns == *due_ns);
         }
     }
 
     fn enqueue(&mut self, index: usize) {
         self.slots[index].waiting = Waiting::Turn;
         self.queue.push_back(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linerate_measure::Workload;
+    use linerate_measure::plan::{Direction, Transport};
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+    use crate::latencies::Latencies;
+    use crate::load::{Bell, Census};
+    use crate::pattern::Pattern;
+    use crate::phase::SharedPhase;
+
+    /// A flow whose turns end as written down, and then for ever as the last one.
+    struct Scripted {
+        socket: Socket,
+        turns: VecDeque<Turn>,
+    }
+
+    impl Drive for Scripted {
+        fn turn(&mut self, _local: &mut Local) -> Turn {
+            self.turns.pop_front().unwrap_or(Turn::READY)
+        }
+
+        fn socket(&self) -> &Socket {
+            &self.socket
+        }
+    }
+
+    fn scripted(turns: &[Turn]) -> (Slots, Local) {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        let bell = Arc::new(Bell::new().unwrap());
+        let mut slots = Slots::default();
+        slots.add(Box::new(Scripted { socket, turns: turns.iter().copied().collect() }));
+        let latencies = Latencies::new(&Workload::stream(Direction::Up, Transport::Tcp));
+        let phase = Arc::new(SharedPhase::new());
+        let (pattern, census) = (Arc::new(Pattern::new(1)), Arc::new(Census::new(1)));
+        (slots, Local::new(1, pattern, latencies, phase, census, bell, false))
+    }
+
+    fn wait(until_ns: u64) -> Turn {
+        Turn::Wait { until_ns: Some(until_ns) }
+    }
+
+    #[test]
+    fn a_deadline_that_moves_ahead_is_kept() {
+        let turns = [wait(200), wait(50), Turn::Pause { until_ns: 20 }, wait(300)];
+        let (mut slots, mut local) = scripted(&turns);
+        for next_ns in [200, 50, 20] {
+            slots.run_queue(&mut local);
+            assert_eq!(slots.next_time(), Some(next_ns));
+            slots.enqueue(0);
+        }
+        slots.run_queue(&mut local);
+        // The entries at 20, 50 and 200 come up, and nobody gets a turn before 300.
+        for now_ns in [20, 50, 200, 299] {
+            slots.handle_time(now_ns);
+            assert!(!slots.has_queue(), "{now_ns}");
+        }
+        slots.handle_time(300);
+        assert!(slots.has_queue());
+    }
+
+    #[test]
+    fn deadlines_that_come_and_go_take_no_memory() {
+        let turns: Vec<Turn> = (0..10_000).flat_map(|n| [wait(1_000_000 + n), wait(n)]).collect();
+        let (mut slots, mut local) = scripted(&turns);
+        for now_ns in 0..10_000 {
+            slots.run_queue(&mut local);
+            slots.enqueue(0);
+            slots.run_queue(&mut local);
+            slots.handle_time(now_ns);
+            assert!(slots.has_queue(), "{now_ns}");
+            assert!(slots.times.len() < 80, "{}", slots.times.len());
+        }
     }
 }

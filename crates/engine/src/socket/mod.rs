@@ -6,7 +6,9 @@
 #![allow(unsafe_code, reason = "system calls without a safe wrapper; nowhere else")]
 
 mod batch;
+mod discard;
 mod drops;
+mod lending;
 mod open;
 mod option;
 mod table;
@@ -14,12 +16,16 @@ mod tcp_info;
 mod usage;
 
 pub(crate) use batch::{receive_batch, send_batch};
+pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
+pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, configure_stream,
     connect_stream, dial_stream, flow_datagram, granted, listen, plain,
 };
 pub(crate) use option::{enable_receive_offload, set_send_segment};
 pub(crate) use table::own_table;
+#[cfg(test)]
+pub(crate) use tcp_info::tcp_bytes;
 pub(crate) use tcp_info::tcp_status;
 pub(crate) use usage::thread_usage;

@@ -19,7 +19,12 @@ pub(super) fn read_option(
     if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+pub(super) fn set_option(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: i32,
+) -> io::Result<()> {
     // SAFETY: the pointer and length describe `value`, which outlives the call; the descriptor is
     // borrowed, so it is open.
     let result = unsafe {

@@ -14,6 +14,13 @@ struct TcpInfo {
 }
 
 impl TcpInfo {
+    fn read(socket: BorrowedFd<'_>) -> Option<Self> {
+        let mut info = Self { bytes: [0; 256], length: 0 };
+        info.length =
+            read_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info.bytes).ok()?.min(256);
+        Some(info)
+    }
+
     fn u32_at(&self, offset: usize) -> Option<u32> {
         let field = self.bytes[..self.length].get(offset..offset + 4)?;
         Some(u32::from_ne_bytes(field.try_into().ok()?))
@@ -25,11 +32,17 @@ impl TcpInfo {
     }
 }
 
+/// Bytes that the peer has acknowledged and bytes that have come, as the kernel counts them; where
+/// this end opened the connection, the first includes the SYN's one.
+#[cfg(test)]
+pub(crate) fn tcp_bytes(socket: BorrowedFd<'_>) -> Option<(u64, u64)> {
+    let info = TcpInfo::read(socket)?;
+    Some((info.u64_at(120)?, info.u64_at(128)?))
+}
+
 /// Reads TCP_INFO; `None` where the socket isn't TCP or the kernel refuses.
 pub(crate) fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
-    let mut info = TcpInfo { bytes: [0; 256], length: 0 };
-    info.length =
-        read_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info.bytes).ok()?.min(256);
+    let info = TcpInfo::read(socket)?;
     Some(TcpStatus {
         mss_bytes: info.u32_at(16)?,
         pmtu_bytes: info.u32_at(60)?,

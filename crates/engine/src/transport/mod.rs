@@ -1,14 +1,20 @@
 //! What carries a flow's bytes.
 
+mod discard;
+mod splice;
 mod tcp;
 mod tls;
+mod zero_copy;
 
 use std::io;
 
 use socket2::Socket;
 
+pub(crate) use discard::Discarding;
+pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
 pub(crate) use tls::Tls;
+pub(crate) use zero_copy::{Lent, ZeroCopy};
 
 /// An ordered stream of bytes over a socket.
 ///
@@ -30,4 +36,11 @@ pub(crate) trait ByteStream: Send {
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize>;
     /// Says that nothing more will be sent.
     fn finish_sending(&mut self) -> io::Result<()>;
+    /// What became of memory that was lent for sending; `None` where none ever is.
+    fn lent(&mut self) -> Option<Lent> {
+        None
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,8 +99,16 @@ pub struct RrArgs {
     /// loop)
     #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
     pub rate: Option<f64>,
-    /// How they follow each other
-    #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
+    /// How they follow each other: even (default), or poisson, at random as many independent users
+    /// make them
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        hide_possible_values = true,
+        requires = "rate",
+        help_heading = "Load"
+    )]
     pub arrivals: Option<ArrivalsName>,
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]

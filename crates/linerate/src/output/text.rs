@@ -6,7 +6,7 @@ mod figures;
 use linerate_engine::event::Event;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{
-    Arrivals, Closing, Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Workload,
+    Arrivals, Closing, Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Variant, Workload,
 };
 
 use super::ends::render_ends;
@@ -92,11 +92,6 @@ pub(crate) fn render_report(run: &Run, style: Style) -> String {
     for note in &status.notes {
         text.push_str(&format!("note: {note}\n"));
     }
-    for report in &run.reports {
-        for note in &report.notes {
-            text.push_str(&format!("note ({}): {note}\n", name_of(report.role)));
-        }
-    }
     text.push_str(&render_verdict(run, style));
     text
 }
@@ -143,6 +138,7 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         None => {}
     }
     parts.extend(render_requests(workload));
+    parts.extend(render_variant(workload.variant));
     let title = plan.title.as_ref().map_or(String::new(), |title| format!("{title}\n"));
     format!("{title}{}", parts.join(", "))
 }
@@ -157,18 +153,28 @@ fn render_requests(workload: &Workload) -> Vec<String> {
             parts.push("closed by the server".to_owned());
         }
         Kind::Rr { outstanding: Some(outstanding), .. } => {
-            parts.push(format!("{outstanding} outstanding"));
+            parts.push(format!("{outstanding} on their way"));
         }
         Kind::Rr { .. } | Kind::Stream { .. } => {}
     }
-    if let Some(schedule) = workload.schedule() {
-        let how = match schedule.arrivals {
-            Arrivals::Even => "evenly",
-            Arrivals::Poisson => "at random (Poisson)",
-        };
-        parts.push(format!("{} per second, {how}", render_count(schedule.per_s)));
-    }
+    parts.extend(workload.schedule().map(|schedule| match schedule.arrivals {
+        Arrivals::Even => format!("{}/s", render_count(schedule.per_s)),
+        Arrivals::Poisson => format!("{}/s at random", render_count(schedule.per_s)),
+    }));
     parts
+}
+
+/// What the program doesn't do that others do; a result that has it compares with none that hasn't.
+fn render_variant(variant: Variant) -> Option<String> {
+    let parts: Vec<&str> = [
+        (variant.zero_copy, "without copying what is sent (zero copy)"),
+        (variant.splice, "without touching a byte (splice)"),
+        (variant.discard, "without reading a byte (discard)"),
+    ]
+    .into_iter()
+    .filter_map(|(asked, text)| asked.then_some(text))
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
 /// The name of the transport as people write it.

@@ -36,6 +36,12 @@ fn contradictory_flags() {
     refused("stream a:1 --port 2", 2, "two ports: 1");
     refused("rr a --timeout 1s", 2, "goes with --udp");
     refused("rr a --verify", 2, "unexpected argument '--verify'");
+    refused("rr a --arrivals poisson", 2, "--rate <N>");
+    refused("stream a --zero-copy --udp", 2, "measure a TCP stream");
+    refused("stream a --discard --tls", 2, "measure a TCP stream");
+    refused("stream a --zero-copy --splice", 2, "zero copy and splice");
+    refused("stream a --discard --splice", 2, "discard and splice");
+    refused("stream a --discard --verify", 2, "nobody reads");
 }
 
 #[test]
@@ -70,6 +76,12 @@ fn numbers_that_make_no_sense() {
         ("stream a --bind nowhere", "no address"),
         ("rr a --udp --timeout 0", "out of range"),
         ("rr a --request 0", "out of range"),
+        ("rr a --rate 0", "out of range"),
+        ("rr a --rate -1", "negative"),
+        ("rr a --rate 1Mx", "such as"),
+        ("rr a --outstanding 0", "1 to 65536"),
+        ("rr a --outstanding 65537", "1 to 65536"),
+        ("rr a --arrivals random", "'--arrivals <NAME>'"),
         ("serve --port 65536", "'--port <PORT>'"),
         ("serve --max-tests 0", "would refuse every client"),
         ("serve --max-rate 0", "lets nothing through"),

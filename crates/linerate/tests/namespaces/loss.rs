@@ -113,6 +113,40 @@ fn udp_rr_goes_on_at_one_in_a_hundred_lost() {
     in_network(|network| transactions_go_on(network, 100));
 }
 
+/// At 5 % lost each of 16 places is held up for 200 ms by every twentieth request that takes it:
+/// 1600 requests a second leave. Did one lost request hold up the others, it would be about 140.
+#[test]
+fn a_lost_request_holds_up_only_its_own_place() {
+    in_network(|network| {
+        network.filter(&drop_rules(REQUEST, 20));
+        let server = Server::start(network);
+        let flags = ["rr", "--udp", "--time", "3s", "--timeout", "200ms", "--outstanding", "16"];
+        let run = server.measure(&flags);
+        let (dropped, passed) = (network.counted("dropped"), network.counted("passed"));
+        let done = run.count("/summary/transactions");
+        let lost = run.count("/summary/transactions_lost");
+        assert_eq!(done + lost, dropped + passed, "{lost} lost, nftables dropped {dropped}");
+        assert!(lost >= dropped && lost <= dropped + passed / 100, "{lost} of {dropped}");
+        assert!(done > 1_200, "{done} in 3 s");
+    });
+}
+
+#[test]
+fn losses_change_nothing_of_a_schedule() {
+    in_network(|network| {
+        network.filter(&drop_rules(REQUEST, 20));
+        let server = Server::start(network);
+        let run = server.measure(&["rr", "--udp", "--time", "3s", "--rate", "500"]);
+        let (dropped, passed) = (network.counted("dropped"), network.counted("passed"));
+        let done = run.count("/summary/transactions");
+        let lost = run.count("/summary/transactions_lost");
+        let unsent = run.count("/summary/transactions_unsent");
+        assert_eq!(done + lost, dropped + passed, "{lost} lost, nftables dropped {dropped}");
+        assert!((1_490..1_700).contains(&(done + lost + unsent)), "{done}, {lost}, {unsent}");
+        assert!(lost >= dropped && unsent <= 50, "{dropped} dropped: {lost}, {unsent}");
+    });
+}
+
 /// Every datagram that arrives at the server may be lost, those that open the flow too.
 #[test]
 fn a_udp_flow_opens_and_ends_at_one_in_five_lost() {

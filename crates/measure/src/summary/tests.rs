@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::histogram::Histogram;
-use crate::plan::{Direction, End, Kind, Transport, Workload};
+use crate::plan::{Arrivals, Direction, End, Kind, Schedule, Transport, Workload};
 use crate::report::{EndReport, FlowReport, HostFacts, Verification};
 use crate::sample::{CpuSeconds, Role, TcpStatus, Traffic};
 
@@ -163,6 +163,64 @@ fn transactions_are_the_clients() {
     let latency = summary.latency_ns.unwrap();
     assert!(latency.p90.is_some() && latency.p99.is_none());
     assert_eq!(judge(&workload, Some(&client), Some(&server)), Vec::<String>::new());
+}
+
+fn histogram_of(count: u64, each_ns: u64) -> Option<String> {
+    let mut histogram = Histogram::new();
+    (0..count).for_each(|_| histogram.record_ns(each_ns));
+    Some(histogram.to_base64())
+}
+
+/// Half of what was due every millisecond for 2 s left: the rest is data, not a reason.
+#[test]
+fn a_schedule_counts_from_when_requests_were_due() {
+    let mut client = rr_client(1_000, 1_000);
+    client.service_hdr = histogram_of(1_000, 5_000);
+    client.flows[0].transactions_unsent = Some(998);
+    let mut workload = Workload::rr(Transport::Udp);
+    if let Kind::Rr { schedule, .. } = &mut workload.kind {
+        *schedule = Some(Schedule { per_s: 1_000.0, arrivals: Arrivals::Poisson });
+    }
+    let server = rr_server();
+    let summary = summarize(&workload, Some(&client), Some(&server));
+    assert_eq!(summary.latency_from, Some(LatencyFrom::OpenLoop));
+    assert_eq!(summary.transactions_per_s, Some(500.0));
+    assert_eq!((summary.transactions_lost, summary.transactions_unsent), (Some(2), Some(998)));
+    let (latency, service) = (summary.latency_ns.unwrap(), summary.service_ns.unwrap());
+    assert_eq!((latency.count, service.count), (1_000, 1_000));
+    assert!(latency.min > 19_000 && service.max < 6_000);
+    assert_eq!((summary.establishment_ns, summary.connections_per_s), (None, None));
+    assert_eq!(judge(&workload, Some(&client), Some(&server)), Vec::<String>::new());
+    // Without a schedule there is nothing that could be due.
+    let closed =
+        summarize(&Workload::rr(Transport::Udp), Some(&rr_client(1_000, 1_000)), Some(&server));
+    assert_eq!(closed.latency_from, Some(LatencyFrom::ClosedLoop));
+    assert_eq!((closed.service_ns, closed.transactions_unsent), (None, None));
+}
+
+#[test]
+fn connections_have_their_parts_told_apart() {
+    let mut client = rr_client(1_000, 1_000);
+    client.flows[0].transactions_lost = None;
+    client.establishment_hdr = histogram_of(1_000, 7_000);
+    client.first_byte_hdr = histogram_of(1_000, 14_000);
+    client.errors = [("timed_out".to_owned(), 24)].into();
+    let server = report(Role::Server, Vec::new());
+    let mut workload = Workload::connect(Transport::Tcp);
+    workload.end = End::Count { count: 1_024 };
+    let summary = summarize(&workload, Some(&client), Some(&server));
+    assert_eq!((summary.connections_per_s, summary.transactions_per_s), (Some(500.0), None));
+    assert_eq!(summary.transactions, Some(1_000));
+    let parts = [summary.establishment_ns, summary.first_byte_ns, summary.latency_ns];
+    let [established, first_byte, closed] = parts.map(|part| part.unwrap().mean);
+    assert!(established < first_byte && first_byte < closed, "{parts:?}");
+    assert_eq!((summary.service_ns, summary.latency_from), (None, Some(LatencyFrom::ClosedLoop)));
+    assert_eq!(summary.errors, [("timed_out".to_owned(), 24)].into());
+    // Those that failed under load were made too, and a server of such has no flows.
+    assert_eq!(judge(&workload, Some(&client), Some(&server)), Vec::<String>::new());
+    client.errors.clear();
+    let reasons = judge(&workload, Some(&client), Some(&server));
+    assert_one_reason(&reasons, &["1024 transactions were asked for", "1000 were made"]);
 }
 
 /// Asserts that exactly one reason is given and has all of `words`.

@@ -1,8 +1,8 @@
 //! From a load's plain parameters to the steps of each of its flows, the same at both ends.
 
 use crate::step::{
-    Arrivals, Close, Closing, Connection, Content, Exchange, Framing, Pace, Schedule, Step,
-    StepEnd, Transfer,
+    Arrivals, Close, Closing, Connection, Content, Exchange, Framing, Movement, Pace, Schedule,
+    Step, StepEnd, Transfer,
 };
 
 /// The most that a paced flow sends at once: 1 ms worth of its pace.
@@ -39,6 +39,10 @@ pub enum LoadKind {
         up_flows: u32,
         /// Flows from server to client.
         down_flows: u32,
+        /// How senders move the bytes.
+        sent: Movement,
+        /// How receivers move them.
+        received: Movement,
     },
     /// Request and response.
     Rr {
@@ -165,7 +169,7 @@ pub fn steps(load: &Load, flow: u32) -> FlowSteps {
         return FlowSteps { client: Vec::new(), server: Vec::new() };
     }
     let (mut leading, mut following) = match load.kind {
-        LoadKind::Stream { unit_bytes, .. } => stream(load, flow, unit_bytes),
+        LoadKind::Stream { .. } => stream(load, flow),
         LoadKind::Rr { .. } => rr(load, flow),
         LoadKind::Connect { .. } => connect(load, flow),
     };
@@ -181,16 +185,20 @@ pub fn steps(load: &Load, flow: u32) -> FlowSteps {
     }
 }
 
-fn stream(load: &Load, flow: u32, unit_bytes: u32) -> (Vec<Step>, Vec<Step>) {
+fn stream(load: &Load, flow: u32) -> (Vec<Step>, Vec<Step>) {
+    let LoadKind::Stream { unit_bytes, sent, received, .. } = load.kind else {
+        return (Vec::new(), Vec::new());
+    };
     let receive = Transfer {
         end: StepEnd::Peer,
         unit_bytes,
         pace: None,
         content: load.content(flow),
         framing: load.framing(),
+        movement: received,
     };
     let pace = load.pace_bps_per_flow.map(|bps| Pace { bps, burst_ns: BURST_NS });
-    let send = Transfer { end: load.end_of(flow), pace, ..receive.clone() };
+    let send = Transfer { end: load.end_of(flow), pace, movement: sent, ..receive.clone() };
     (vec![Step::Send(send)], vec![Step::Receive(receive)])
 }
 

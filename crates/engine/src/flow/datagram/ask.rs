@@ -159,7 +159,7 @@ impl DatagramAsker {
     }
 
     pub(super) fn leave(self, ending: &mut Ending) {
-        ending.datagrams.transactions_lost = Some(self.lost);
+        ending.transactions_lost = Some(self.lost);
     }
 }
 
@@ -167,12 +167,15 @@ impl DatagramAsker {
 pub(super) struct DatagramAnswerer {
     tag: u32,
     response: Vec<u8>,
+    /// Whether `response` awaits that the socket takes it.
+    unsent: bool,
     started: bool,
 }
 
 impl DatagramAnswerer {
     pub(super) fn new(settings: DatagramSettings, step: &Exchange) -> Self {
-        Self { tag: settings.tag, response: vec![0; step.response_bytes as usize], started: false }
+        let response = vec![0; step.response_bytes as usize];
+        Self { tag: settings.tag, response, unsent: false, started: false }
     }
 
     pub(super) fn turn(
@@ -185,6 +188,9 @@ impl DatagramAnswerer {
             if local.phase() >= Phase::Drained {
                 tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
+            }
+            if self.unsent {
+                self.send_response(socket, tally)?;
             }
             let into = local.receive_buffer.as_mut_slice();
             let length = match rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()) {
@@ -203,10 +209,25 @@ impl DatagramAnswerer {
             tally.record_received(length);
             // A response has room for its header: the plan's limits see to it.
             let _has_room = RrHeader { response: true, ..header }.encode(&mut self.response);
-            let sent = rustix::net::send(socket.as_fd(), &self.response, SendFlags::empty())?;
-            tally.record_sent(sent);
-            tally.transactions.add(1);
+            self.send_response(socket, tally)?;
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    /// A socket that takes no more now takes the response later. One that refuses it has lost it,
+    /// as the path may.
+    fn send_response(&mut self, socket: &Socket, tally: &Tally) -> io::Result<()> {
+        self.unsent = false;
+        match rustix::net::send(socket.as_fd(), &self.response, SendFlags::empty()) {
+            Ok(sent) => {
+                tally.record_sent(sent);
+                tally.transactions.add(1);
+                Ok(())
+            }
+            Err(error) => {
+                self.unsent = error == Errno::AGAIN;
+                Err(error.into())
+            }
+        }
     }
 }

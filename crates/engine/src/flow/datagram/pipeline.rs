@@ -5,17 +5,21 @@ use std::io;
 use std::os::fd::AsFd;
 
 use linerate_wire::native::datagram::RrHeader;
-use linerate_wire::step::{Exchange, StepEnd};
+use linerate_wire::step::Exchange;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
 use super::DatagramSettings;
 use crate::clock::monotonic_ns;
-use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
+use crate::flow::departures::Departures;
+use crate::flow::{CALLS_PER_TURN, Ending, Local, Sending, Stage, Turn};
 use crate::phase::Phase;
 use crate::tally::Tally;
-use crate::timetable::Timetable;
+
+/// Requests that are remembered, the answered ones behind one that isn't included: an answer that
+/// is never to come holds up a flow that is so far ahead of it, and no memory grows without end.
+const MOST_REMEMBERED: usize = 1 << 20;
 
 /// Sends requests as long as there is room for more on their way, each when it is due, and takes
 /// their responses in any order.
@@ -26,14 +30,13 @@ pub(super) struct DatagramPipeline {
     tag: u32,
     request: Vec<u8>,
     outstanding: usize,
-    timetable: Option<Timetable>,
+    departures: Departures,
     timeout_ns: u64,
-    left: u64,
     /// The sequence number of the oldest request that is remembered.
     oldest_seq: u64,
     requests: VecDeque<Request>,
-    stopped: bool,
-    never_sent: u64,
+    /// Those of them that haven't been answered.
+    unanswered: usize,
     lost: u64,
 }
 
@@ -51,23 +54,20 @@ impl DatagramPipeline {
             tag: settings.tag,
             request: vec![0; step.request_bytes as usize],
             outstanding: step.outstanding as usize,
-            timetable: step.schedule.as_ref().map(Timetable::new),
+            departures: Departures::new(step),
             timeout_ns: step.timeout_ns.unwrap_or(u64::MAX),
-            left: match step.end {
-                StepEnd::Count { count } => count,
-                _ => u64::MAX,
-            },
             oldest_seq: 0,
             requests: VecDeque::new(),
-            stopped: false,
-            never_sent: 0,
+            unanswered: 0,
             lost: 0,
         }
     }
 
+    /// What is still on its way when the flow ends won't be awaited, and is lost.
     pub(super) fn leave(self, ending: &mut Ending) {
-        ending.datagrams.transactions_lost = Some(self.lost);
-        ending.transactions_unsent = self.timetable.map(|_| self.never_sent);
+        let given_up = self.requests.iter().filter(|r| !r.answered && !r.warm_up).count();
+        ending.transactions_lost = Some(self.lost + given_up as u64);
+        ending.transactions_unsent = self.departures.never_sent();
     }
 
     pub(super) fn turn(
@@ -83,81 +83,67 @@ impl DatagramPipeline {
                 return Ok(Stage::Goes(Turn::Held));
             }
             let now_ns = monotonic_ns();
-            self.give_up_overdue(now_ns);
-            let has_room = self.send_due(socket, now_ns, phase, tally)?;
-            if self.stopped && self.requests.is_empty() {
-                tally.last_ns.set(now_ns);
+            if drained {
+                // Before that the response may be here and wait to be taken.
+                self.give_up_overdue(now_ns);
+            }
+            let sending = self.send_due(socket, now_ns, phase, tally)?;
+            if phase >= Phase::Drained || (self.departures.are_over() && self.unanswered == 0) {
+                tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
             }
-            if drained {
-                return Ok(Stage::Goes(Turn::Wait { until_ns: self.next_time_ns(has_room) }));
+            if drained && sending != Sending::More {
+                return Ok(Stage::Goes(Turn::Wait { until_ns: self.next_time_ns(sending) }));
             }
         }
         Ok(Stage::Goes(Turn::Again))
     }
 
-    /// Sends what is due and has room; says whether the socket would take more.
+    /// Sends what is due and has room, or a part of it.
     fn send_due(
         &mut self,
         socket: &Socket,
         now_ns: u64,
         phase: Phase,
         tally: &Tally,
-    ) -> io::Result<bool> {
-        if phase >= Phase::Stop || self.left == 0 {
-            self.stop(now_ns);
-            return Ok(true);
+    ) -> io::Result<Sending> {
+        if !self.departures.go_on(phase, now_ns, tally) {
+            return Ok(Sending::Done);
         }
-        if tally.first_ns.value() == 0 {
-            tally.first_ns.set(now_ns);
-        }
-        if let Some(timetable) = &mut self.timetable {
-            timetable.begin(now_ns);
-        }
-        let warm_up = phase == Phase::WarmUp;
-        while self.left > 0 && self.requests.len() < self.outstanding {
-            let due_ns = self.timetable.as_ref().map_or(now_ns, Timetable::due_ns);
-            if due_ns > now_ns {
-                return Ok(true);
+        let mut now_ns = now_ns;
+        for _ in 0..CALLS_PER_TURN {
+            if !self.has_room() {
+                return Ok(Sending::Done);
             }
+            let Some(due_ns) = self.departures.due_by(now_ns) else { return Ok(Sending::Done) };
+            let warm_up = self.departures.is_warm_up(due_ns);
             let seq = self.oldest_seq + self.requests.len() as u64;
             // A request has room for its header: the plan's limits see to it.
             let _has_room =
                 RrHeader { response: false, tag: self.tag, seq, warm_up }.encode(&mut self.request);
             match rustix::net::send(socket.as_fd(), &self.request, SendFlags::empty()) {
                 Ok(sent) => tally.record_sent(sent),
-                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::AGAIN) => return Ok(Sending::Blocked),
                 Err(error) => return Err(error.into()),
             }
-            if let Some(timetable) = &mut self.timetable {
-                timetable.take();
-            }
+            self.departures.take();
             self.requests.push_back(Request { due_ns, sent_ns: now_ns, warm_up, answered: false });
-            self.left -= 1;
+            self.unanswered += 1;
+            // One after the other: each counts from its own send.
+            now_ns = monotonic_ns();
         }
-        Ok(true)
+        Ok(Sending::More)
     }
 
-    fn stop(&mut self, now_ns: u64) {
-        if !self.stopped {
-            self.stopped = true;
-            if let Some(timetable) = &mut self.timetable {
-                self.never_sent = timetable.take_due_before(now_ns, self.left);
-            }
-        }
+    fn has_room(&self) -> bool {
+        self.unanswered < self.outstanding && self.requests.len() < MOST_REMEMBERED
     }
 
     /// Takes what has come; says whether nothing is left to take.
     fn receive(&mut self, socket: &Socket, tally: &Tally, local: &mut Local) -> io::Result<bool> {
         for _ in 0..CALLS_PER_TURN {
             match rustix::net::recv(socket.as_fd(), &mut local.receive_buffer, RecvFlags::empty()) {
-                Ok((length, _)) => {
-                    if local.phase() >= Phase::Drained {
-                        self.requests.clear();
-                        return Ok(true);
-                    }
-                    self.handle_datagram(length, tally, local);
-                }
+                Ok((length, _)) => self.handle_datagram(length, tally, local),
                 Err(Errno::AGAIN) => return Ok(true),
                 Err(error) => return Err(error.into()),
             }
@@ -177,15 +163,13 @@ impl DatagramPipeline {
             return;
         }
         request.answered = true;
+        self.unanswered -= 1;
         let now_ns = monotonic_ns();
         let latency_ns = now_ns.saturating_sub(request.due_ns);
         tally.record_received(length);
         tally.record_transaction(latency_ns, request.warm_up);
         if !request.warm_up {
-            local.latencies.total.record_ns(latency_ns);
-            if let Some(service) = &mut local.latencies.service {
-                service.record_ns(now_ns.saturating_sub(request.sent_ns));
-            }
+            local.latencies.record_ns(latency_ns, now_ns.saturating_sub(request.sent_ns));
         }
         while self.requests.front().is_some_and(|request| request.answered) {
             self.forget_oldest();
@@ -199,6 +183,7 @@ impl DatagramPipeline {
                 return;
             }
             self.lost += u64::from(!request.answered && !request.warm_up);
+            self.unanswered -= usize::from(!request.answered);
             self.forget_oldest();
         }
     }
@@ -209,11 +194,11 @@ impl DatagramPipeline {
     }
 
     /// When the next request is due, or a response overdue.
-    fn next_time_ns(&self, has_room: bool) -> Option<u64> {
+    fn next_time_ns(&self, sending: Sending) -> Option<u64> {
         let overdue_ns =
             self.requests.front().map(|request| request.sent_ns.saturating_add(self.timeout_ns));
-        let may_send = has_room && !self.stopped && self.requests.len() < self.outstanding;
-        let due_ns = self.timetable.as_ref().filter(|_| may_send).map(Timetable::due_ns);
+        let may_send = sending == Sending::Done && self.has_room();
+        let due_ns = self.departures.next_due_ns().filter(|_| may_send);
         [overdue_ns, due_ns].into_iter().flatten().min()
     }
 }

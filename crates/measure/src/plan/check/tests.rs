@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::{Direction, Local};
+use super::super::{Arrivals, Direction, Local, Schedule};
 use super::*;
 
 fn stream(transport: Transport) -> Workload {
@@ -132,6 +132,115 @@ fn contradictions() {
     assert_refused(udp(), |w| w.socket.no_delay = true, &["no delay", "UDP"]);
     let bare = Kind::Stream { direction: Direction::Up, send_bytes: DATAGRAM_HEADER_BYTES };
     assert_refused(Workload { kind: bare, ..udp() }, |w| w.verify = true, &["header"]);
+}
+
+/// An exchange or connections with this schedule.
+fn scheduled(mut workload: Workload, per_s: f64) -> Workload {
+    match &mut workload.kind {
+        Kind::Rr { schedule, .. } | Kind::Connect { schedule, .. } => {
+            *schedule = Some(Schedule { per_s, arrivals: Arrivals::Even });
+        }
+        Kind::Stream { .. } => unreachable!("a stream has no schedule"),
+    }
+    workload
+}
+
+#[test]
+fn schedules_and_outstanding_requests_out_of_range() {
+    for start in [Workload::rr(Transport::Udp), Workload::connect(Transport::Tls)] {
+        for per_s in [0.001, 1.5, 1e9] {
+            assert_eq!(scheduled(start.clone(), per_s).check(), Ok(()), "{per_s}");
+        }
+        for per_s in [0.0, -1.0, 0.0009, 1.1e9, f64::NAN, f64::INFINITY] {
+            let words = ["per second is out of range", "0.001 to 1000000000"];
+            assert_refused(start.clone(), |w| *w = scheduled(w.clone(), per_s), &words);
+        }
+    }
+    let outstanding = |number: u32| {
+        move |w: &mut Workload| {
+            if let Kind::Rr { outstanding, .. } = &mut w.kind {
+                *outstanding = Some(number);
+            }
+        }
+    };
+    let rr = || Workload::rr(Transport::Tcp);
+    for number in [1, 65_536] {
+        let mut fitting = rr();
+        outstanding(number)(&mut fitting);
+        assert_eq!((fitting.check(), fitting.outstanding()), (Ok(()), number));
+    }
+    for number in [0, 65_537] {
+        let words = [&*number.to_string(), "outstanding", "1 to 65536"];
+        assert_refused(rr(), outstanding(number), &words);
+    }
+    assert_eq!(rr().outstanding(), 1);
+    assert_eq!(scheduled(rr(), 10.0).outstanding(), 65_536);
+}
+
+#[test]
+fn variants_go_with_tcp_streams_only() {
+    let zero_copy = Variant { zero_copy: true, ..Variant::default() };
+    let splice = Variant { splice: true, ..Variant::default() };
+    let discard = Variant { discard: true, ..Variant::default() };
+    for variant in [zero_copy, splice, discard, Variant { discard: true, ..zero_copy }] {
+        assert_eq!(Workload { variant, ..stream(Transport::Tcp) }.check(), Ok(()));
+        for start in [
+            stream(Transport::Udp),
+            stream(Transport::Tls),
+            Workload::rr(Transport::Tcp),
+            Workload::connect(Transport::Tcp),
+        ] {
+            assert_refused(start, |w| w.variant = variant, &["zero copy, splice or discard"]);
+        }
+    }
+    let tcp = || stream(Transport::Tcp);
+    let both = Variant { splice: true, ..zero_copy };
+    assert_refused(tcp(), |w| w.variant = both, &["zero copy and splice", "sender"]);
+    let both = Variant { splice: true, ..discard };
+    assert_refused(tcp(), |w| w.variant = both, &["discard and splice", "receiver"]);
+    for variant in [splice, discard] {
+        let unread = |w: &mut Workload| (w.verify, w.variant) = (true, variant);
+        assert_refused(tcp(), unread, &["verification", "nobody reads"]);
+    }
+    assert_eq!(Workload { verify: true, variant: zero_copy, ..tcp() }.check(), Ok(()));
+}
+
+#[test]
+fn connections_that_make_no_sense() {
+    let connect = || Workload::connect(Transport::Tcp);
+    let datagrams = Kind::Connect {
+        request_bytes: 16,
+        response_bytes: 16,
+        timeout_ns: 1_000_000,
+        close: Default::default(),
+        schedule: None,
+    };
+    let over_udp = |w: &mut Workload| (w.kind, w.transport) = (datagrams, Transport::Udp);
+    assert_refused(connect(), over_udp, &["connections over UDP", "TCP or TLS"]);
+    assert_refused(connect(), |w| w.busy_poll = true, &["busy polling"]);
+    assert_refused(connect(), |w| w.verify = true, &["verification"]);
+    assert_refused(connect(), |w| w.end = End::Bytes { bytes: 9 }, &["9 bytes", "transactions"]);
+    let rate = Some(Rate::EachFlow { bps: 1_000_000 });
+    assert_refused(connect(), |w| w.rate = rate, &["rate in bits"]);
+}
+
+#[test]
+fn source_ports_that_make_no_sense() {
+    let refused = |workload: Workload, ports: (u16, u16), words: &str| {
+        let mut plan = Plan { workload, ..plan() };
+        plan.local.source_ports = Some(ports);
+        let error = plan.check().expect_err("the ports make no sense").to_string();
+        assert!(error.contains(words), "{words:?} isn't in {error:?}");
+    };
+    let connect = || Workload::connect(Transport::Tcp);
+    refused(connect(), (0, 9), "source port 0");
+    refused(connect(), (9, 8), "source ports 9-8");
+    refused(Workload::rr(Transport::Tcp), (8, 9), "measure connect");
+    for ports in [(1, 65_535), (9, 9)] {
+        let mut plan = Plan { workload: connect(), ..plan() };
+        plan.local.source_ports = Some(ports);
+        assert_eq!(plan.check(), Ok(()));
+    }
 }
 
 #[test]

@@ -2,8 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
+const fn stream_of(unit_bytes: u32, up_flows: u32, down_flows: u32) -> LoadKind {
+    let (sent, received) = (Movement::Copy, Movement::Copy);
+    LoadKind::Stream { unit_bytes, up_flows, down_flows, sent, received }
+}
+
 const STREAM: Load = Load {
-    kind: LoadKind::Stream { unit_bytes: 1000, up_flows: 2, down_flows: 1 },
+    kind: stream_of(1000, 2, 1),
     datagrams: false,
     end: LoadEnd::Bytes { bytes: 101 },
     pace_bps_per_flow: Some(8_000),
@@ -33,12 +38,29 @@ fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
         pace: None,
         content: Content::Pattern { offset: 0 },
         framing: Framing::None,
+        movement: Movement::Copy,
     };
     let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000 });
     let send = Transfer { end: StepEnd::Bytes { bytes: 51 }, pace, ..receive.clone() };
     let FlowSteps { client, server } = steps(&STREAM, 0);
     assert_eq!(client, [Step::Send(send), Step::Close(Close::Graceful)]);
     assert_eq!(server, [Step::Receive(receive), Step::Close(Close::AfterPeer)]);
+}
+
+#[test]
+fn each_end_moves_bytes_in_its_own_way() {
+    let (sent, received) = (Movement::ZeroCopy, Movement::Discard);
+    let kind = LoadKind::Stream { unit_bytes: 1, up_flows: 1, down_flows: 1, sent, received };
+    for flow in 0..2 {
+        let FlowSteps { client, server } = steps(&Load { kind, ..STREAM }, flow);
+        for step in client.iter().chain(&server) {
+            match step {
+                Step::Send(transfer) => assert_eq!(transfer.movement, sent),
+                Step::Receive(transfer) => assert_eq!(transfer.movement, received),
+                _ => assert!(matches!(step, Step::Close(_)), "{step:?}"),
+            }
+        }
+    }
 }
 
 #[test]
@@ -120,7 +142,7 @@ proptest! {
 
     #[test]
     fn each_direction_gets_all_bytes(bytes in 0..u64::MAX / 2, up_flows in 1_u32..50, down_flows in 1_u32..50) {
-        let kind = LoadKind::Stream { unit_bytes: 1, up_flows, down_flows };
+        let kind = stream_of(1, up_flows, down_flows);
         let load = Load { kind, end: LoadEnd::Bytes { bytes }, ..STREAM };
         let sum: u64 = ends(&load)
             .into_iter()
@@ -131,7 +153,7 @@ proptest! {
 
     #[test]
     fn any_load_has_steps(up_flows: u32, down_flows: u32, flow: u32, end: u64, datagrams: bool) {
-        let kind = LoadKind::Stream { unit_bytes: 0, up_flows, down_flows };
+        let kind = stream_of(0, up_flows, down_flows);
         let load = Load { kind, datagrams, end: LoadEnd::Bytes { bytes: end }, ..STREAM };
         prop_assert_eq!(steps(&load, flow).client.is_empty(), flow >= load.flows());
     }

@@ -1,0 +1,174 @@
+//! Which requests are to leave, and when.
+
+use linerate_wire::step::{Exchange, StepEnd};
+
+use crate::phase::Phase;
+use crate::tally::Tally;
+use crate::timetable::Timetable;
+
+/// The requests of a flow that haven't left yet.
+///
+/// 1. By a schedule each is due at its own time, otherwise as soon as there is room for it.
+/// 2. A request belongs to the warm-up if it was due in it, whenever it leaves.
+/// 3. When the load stops, those are counted that were due in the measured part and never left:
+///    together with those that did, they are all that were due.
+pub(super) struct Departures {
+    timetable: Option<Timetable>,
+    left: u64,
+    /// When the measured part began; `u64::MAX`: not yet.
+    measured_from_ns: u64,
+    stopped: bool,
+    never_sent: u64,
+}
+
+impl Departures {
+    pub(super) fn new(step: &Exchange) -> Self {
+        Self {
+            timetable: step.schedule.as_ref().map(Timetable::new),
+            left: match step.end {
+                StepEnd::Count { count } => count,
+                _ => u64::MAX,
+            },
+            measured_from_ns: u64::MAX,
+            stopped: false,
+            never_sent: 0,
+        }
+    }
+
+    /// Whether requests may leave in this phase.
+    #[inline]
+    pub(super) fn go_on(&mut self, phase: Phase, now_ns: u64, tally: &Tally) -> bool {
+        if phase >= Phase::Stop || self.left == 0 {
+            self.stop(now_ns);
+            return false;
+        }
+        if tally.first_ns.value() == 0 {
+            tally.first_ns.set(now_ns);
+        }
+        if let Some(timetable) = &mut self.timetable {
+            timetable.begin(now_ns);
+        }
+        if phase == Phase::Measure && self.measured_from_ns == u64::MAX {
+            self.measured_from_ns = now_ns;
+        }
+        true
+    }
+
+    /// When the next request was due, if it may leave by now.
+    #[inline]
+    pub(super) fn due_by(&self, now_ns: u64) -> Option<u64> {
+        let due_ns = self.timetable.as_ref().map_or(now_ns, Timetable::due_ns);
+        (self.left > 0 && due_ns <= now_ns).then_some(due_ns)
+    }
+
+    /// The next request leaves.
+    #[inline]
+    pub(super) fn take(&mut self) {
+        self.left -= 1;
+        if let Some(timetable) = &mut self.timetable {
+            timetable.take();
+        }
+    }
+
+    /// Whether a request that was due at this time belongs to the warm-up.
+    #[inline]
+    pub(super) fn is_warm_up(&self, due_ns: u64) -> bool {
+        due_ns < self.measured_from_ns
+    }
+
+    #[inline]
+    pub(super) fn is_scheduled(&self) -> bool {
+        self.timetable.is_some()
+    }
+
+    /// Requests of the measured part that were taken, and after all never left.
+    pub(super) fn withdraw(&mut self, requests: u64) {
+        self.never_sent += requests;
+    }
+
+    fn stop(&mut self, now_ns: u64) {
+        if self.stopped {
+            return;
+        }
+        self.stopped = true;
+        let Some(timetable) = &mut self.timetable else { return };
+        let of_warm_up = timetable.take_due_before(self.measured_from_ns.min(now_ns), self.left);
+        self.never_sent += timetable.take_due_before(now_ns, self.left - of_warm_up);
+    }
+
+    pub(super) fn are_over(&self) -> bool {
+        self.stopped
+    }
+
+    /// Requests of the measured part that were due and never left; `None` without a schedule, and
+    /// where the flow ended before its load.
+    pub(super) fn never_sent(&self) -> Option<u64> {
+        (self.stopped && self.is_scheduled()).then_some(self.never_sent)
+    }
+
+    /// When the next request is due; `None` without a schedule, and where none will leave.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        self.timetable.as_ref().filter(|_| !self.stopped && self.left > 0).map(Timetable::due_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_wire::step::{Arrivals, Content, Framing, Schedule};
+
+    use super::*;
+
+    fn departures(per_s: f64, end: StepEnd) -> Departures {
+        Departures::new(&Exchange {
+            end,
+            request_bytes: 1,
+            response_bytes: 1,
+            outstanding: 1,
+            schedule: Some(Schedule { per_s, arrivals: Arrivals::Even, first_ns: 0 }),
+            timeout_ns: None,
+            content: Content::Filler,
+            framing: Framing::None,
+        })
+    }
+
+    #[test]
+    fn what_left_and_what_never_did_are_all_that_were_due() {
+        let mut departures = departures(1000.0, StepEnd::Peer);
+        let tally = Tally::default();
+        assert!(departures.go_on(Phase::Measure, 1, &tally));
+        let mut left = 0;
+        while departures.due_by(40_000_001).is_some() && left < 17 {
+            departures.take();
+            left += 1;
+        }
+        assert_eq!(departures.never_sent(), None);
+        assert!(!departures.go_on(Phase::Stop, 100_000_001, &tally));
+        assert_eq!((left, departures.never_sent()), (17, Some(83)));
+        assert_eq!((departures.next_due_ns(), departures.are_over()), (None, true));
+    }
+
+    #[test]
+    fn what_was_due_in_the_warm_up_counts_nowhere() {
+        let mut departures = departures(1000.0, StepEnd::Peer);
+        let tally = Tally::default();
+        assert!(departures.go_on(Phase::WarmUp, 1, &tally));
+        assert!(departures.go_on(Phase::Measure, 50_000_001, &tally));
+        assert!(departures.is_warm_up(50_000_000) && !departures.is_warm_up(50_000_001));
+        assert!(!departures.go_on(Phase::Stop, 60_000_001, &tally));
+        assert_eq!(departures.never_sent(), Some(10));
+    }
+
+    #[test]
+    fn a_count_is_never_surpassed() {
+        let mut departures = departures(1000.0, StepEnd::Count { count: 3 });
+        let tally = Tally::default();
+        assert!(departures.go_on(Phase::Measure, 1, &tally));
+        let mut left = 0;
+        while departures.due_by(1_000_000_000).is_some() {
+            departures.take();
+            left += 1;
+        }
+        assert!(!departures.go_on(Phase::Measure, 1_000_000_000, &tally));
+        assert_eq!((left, departures.never_sent()), (3, Some(0)));
+    }
+}

@@ -1,0 +1,65 @@
+//! What carries the bytes of a flow over a connection: chosen once, when the flow comes.
+
+use std::sync::Arc;
+
+use linerate_measure::Workload;
+use linerate_wire::step::{Movement, Step};
+
+use super::{Load, Spread};
+use crate::error::Error;
+use crate::flow::Over;
+use crate::pattern::Pattern;
+use crate::transport::PageCache;
+
+/// The pattern that a load sends, of which slices of up to `longest` bytes are needed.
+pub(super) fn pattern_for(workload: &Workload, longest: usize) -> Arc<Pattern> {
+    match workload {
+        _ if workload.variant.zero_copy => Pattern::lasting(),
+        _ if workload.verify => Arc::new(Pattern::new(longest)),
+        _ => Arc::new(Pattern::beginning(longest)),
+    }
+}
+
+/// The file that a load sends from, where it does.
+pub(super) fn file_for(
+    workload: &Workload,
+    pattern: &Pattern,
+    longest: usize,
+    spread: Spread,
+) -> Result<Option<PageCache>, Error> {
+    if !workload.variant.splice {
+        return Ok(None);
+    }
+    if spread.apart {
+        let flows = workload.total_flows();
+        return Err(Error::Host(format!(
+            "{flows} flows have file tables of their own, in which there is no file to splice \
+             from: leave out --splice, or ask for fewer --flows"
+        )));
+    }
+    PageCache::of(pattern.slice(0, longest)).map(Some).map_err(|error| {
+        Error::Host(format!("can't make a file in memory (memfd): {error}; leave out --splice"))
+    })
+}
+
+impl Load {
+    /// What carries a flow over a connection: TLS where a session is given.
+    pub(super) fn carriage(&self, steps: &[Step], session: Option<rustls::Connection>) -> Over {
+        if let Some(session) = session {
+            return Over::Tls(Box::new(session));
+        }
+        match (steps.first(), &self.file) {
+            (Some(Step::Send(transfer)), file) => match (transfer.movement, file) {
+                (Movement::ZeroCopy, _) => Over::ZeroCopy,
+                (Movement::Splice, Some(file)) => Over::FromPageCache(file.clone()),
+                _ => Over::Tcp,
+            },
+            (Some(Step::Receive(transfer)), _) => match transfer.movement {
+                Movement::Splice => Over::IntoNowhere,
+                Movement::Discard => Over::Discarding,
+                Movement::Copy | Movement::ZeroCopy => Over::Tcp,
+            },
+            _ => Over::Tcp,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! TCP whose bytes never are in the program: from the page cache, and into nowhere.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, sendfile};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+
+use socket2::Socket;
+
+use super::{ByteStream, Tcp};
+
+/// What a pipe is asked to hold; a kernel that refuses leaves it at less, which costs calls.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// A file in memory that flows send from.
+#[derive(Clone)]
+pub(crate) struct PageCache(Arc<OwnedFd>);
+
+impl PageCache {
+    /// A file of these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> io::Result<Self> {
+        let mut file = File::from(memfd_create("linerate", MemfdFlags::CLOEXEC)?);
+        file.write_all(bytes)?;
+        Ok(Self(Arc::new(file.into())))
+    }
+}
+
+/// A connected TCP socket that sends from a file (sendfile(2)): of what is to be sent only the
+/// length matters.
+pub(crate) struct FromPageCache {
+    socket: Tcp,
+    file: PageCache,
+}
+
+impl FromPageCache {
+    pub(crate) fn new(socket: Tcp, file: PageCache) -> Self {
+        Self { socket, file }
+    }
+}
+
+impl ByteStream for FromPageCache {
+    const SHORT_MEANS_EMPTY: bool = true;
+
+    fn socket(&self) -> &Socket {
+        self.socket.socket()
+    }
+
+    fn establish(&mut self) -> io::Result<()> {
+        self.socket.establish()
+    }
+
+    #[inline]
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut from = 0;
+        Ok(sendfile(&*self.socket.0, &*self.file.0, Some(&mut from), bytes.len())?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.socket.receive(into)
+    }
+
+    fn finish_sending(&mut self) -> io::Result<()> {
+        self.socket.finish_sending()
+    }
+}
+
+/// A connected TCP socket whose received bytes go through a pipe to /dev/null (splice(2)): the
+/// buffer of a receive stays as it is.
+pub(crate) struct IntoNowhere(pub(crate) Tcp);
+
+impl ByteStream for IntoNowhere {
+    const SHORT_MEANS_EMPTY: bool = true;
+
+    fn socket(&self) -> &Socket {
+        self.0.socket()
+    }
+
+    fn establish(&mut self) -> io::Result<()> {
+        self.0.establish()
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    #[inline]
+    fn receive(&mut self, _into: &mut [u8]) -> io::Result<usize> {
+        SINK.with(|kept| {
+            let sink = kept.take().map_or_else(Sink::open, Ok)?;
+            let moved = sink.fill(&self.0);
+            // One that failed half way isn't empty, and serves nobody any more.
+            match moved {
+                Ok(length) => sink.empty(length)?,
+                Err(error) => {
+                    kept.set(Some(sink));
+                    return Err(error);
+                }
+            }
+            kept.set(Some(sink));
+            moved
+        })
+    }
+
+    fn finish_sending(&mut self) -> io::Result<()> {
+        self.0.finish_sending()
+    }
+}
+
+thread_local! {
+    /// The flows of a thread share one: it is empty after each receive.
+    static SINK: Cell<Option<Sink>> = const { Cell::new(None) };
+}
+
+/// A pipe, and nowhere behind it.
+struct Sink {
+    outlet: OwnedFd,
+    inlet: OwnedFd,
+    nowhere: OwnedFd,
+}
+
+impl Sink {
+    fn open() -> io::Result<Self> {
+        let (outlet, inlet) = pipe_with(PipeFlags::CLOEXEC)?;
+        let _smaller_at_worst = fcntl_setpipe_size(&inlet, PIPE_BYTES);
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let nowhere = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+        Ok(Self { outlet, inlet, nowhere })
+    }
+
+    fn fill(&self, from: &Tcp) -> io::Result<usize> {
+        let flags = SpliceFlags::MOVE;
+        Ok(splice(from.0.as_fd(), None, &self.inlet, None, PIPE_BYTES, flags)?)
+    }
+
+    fn empty(&self, length: usize) -> io::Result<()> {
+        let mut left = length;
+        while left > 0 {
+            left -= splice(&self.outlet, None, &self.nowhere, None, left, SpliceFlags::MOVE)?;
+        }
+        Ok(())
+    }
+}

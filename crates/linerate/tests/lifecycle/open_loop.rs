@@ -1,0 +1,211 @@
+//! Requests that keep to a schedule, and many on their way at once: nothing waits for ever, nothing
+//! is left out, and a server that stands still shows in full.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::document::Document;
+use crate::ends::{Client, Server};
+
+/// Until a client of these tests certainly carries load.
+const UNDER_WAY: Duration = Duration::from_millis(700);
+/// A machine that is busy may stand still itself in between, so that a figure may need more than
+/// one go.
+const ATTEMPTS: u32 = 4;
+
+/// A count of the summary, 0 where the load doesn't have it.
+fn count_or_none(document: &Document, field: &str) -> u64 {
+    document.json()["summary"][field].as_u64().unwrap_or(0)
+}
+
+/// All requests that were due in the measured part.
+fn due(document: &Document) -> u64 {
+    document.count("transactions")
+        + count_or_none(document, "transactions_lost")
+        + document.count("transactions_unsent")
+}
+
+#[test]
+fn requests_keep_to_their_schedule() {
+    let server = Server::start("");
+    for flags in [
+        "",
+        "--flows 3",
+        "--flows 5 --threads 2 --omit 300ms",
+        "--tls",
+        "--udp",
+        "--udp --flows 3",
+        "--arrivals poisson",
+        "--udp --arrivals poisson --outstanding 100",
+        "--busy-poll",
+        "--busy-poll --udp --flows 2",
+    ] {
+        let document = server.measure(&format!("rr --rate 1000 --time 1s {flags}")).document(0);
+        // The time ends when the flow looks at it; a Poisson process has its own deviation (32).
+        let least = if flags.contains("poisson") { 800 } else { 980 };
+        assert!((least..1_300).contains(&due(&document)), "{flags}: {}", due(&document));
+        let summary = &document.json()["summary"];
+        assert_eq!(summary["latency_from"], "open_loop", "{flags}");
+        assert_eq!(document.count("service_ns/count"), document.count("latency_ns/count"));
+        assert!(document.figure("service_ns/mean") <= document.figure("latency_ns/mean"));
+        assert!(document.count("transactions") >= least / 2, "{flags}: {summary}");
+    }
+    let document = server.measure("rr --time 200ms").document(0);
+    let summary = &document.json()["summary"];
+    assert_eq!(summary["latency_from"], "closed_loop");
+    assert!(summary["service_ns"].is_null() && summary["transactions_unsent"].is_null());
+}
+
+#[test]
+fn a_slow_schedule_is_kept_to_the_millisecond() {
+    let server = Server::start("");
+    let mut seen = Vec::new();
+    for _ in 0..ATTEMPTS {
+        // Waits of more than 20 ms, of which the kernel's poll sets know whole milliseconds only.
+        let document = server.measure("rr --udp --rate 25 --time 1s").document(0);
+        seen.push(document.count("latency_ns/p50"));
+        if seen.iter().any(|p50| *p50 < 900_000) {
+            return;
+        }
+    }
+    panic!("{seen:?}");
+}
+
+#[test]
+fn a_count_is_exact_however_many_are_on_their_way() {
+    let server = Server::start("");
+    for (flags, count) in [
+        ("--rate 5k", 1_001),
+        ("--rate 5k --flows 3", 1_001),
+        ("--rate 5k --tls --flows 3 --threads 1", 1_001),
+        ("--rate 5k --udp --flows 3", 1_001),
+        ("--rate 5k --arrivals poisson --outstanding 2", 1_001),
+        ("--outstanding 32", 20_011),
+        ("--outstanding 32 --tls --flows 3 --threads 2", 20_011),
+        ("--outstanding 32 --udp --flows 2 --timeout 10s", 5_003),
+        ("--outstanding 65536", 100_003),
+        ("--outstanding 8 --busy-poll", 2_003),
+        ("--outstanding 8 --request 1M --response 1", 101),
+        ("--outstanding 8 --request 1 --response 1M", 101),
+        ("--outstanding 8 --size 1M --flows 2 --threads 1", 41),
+        ("--outstanding 8 --size 1M --tls", 21),
+        ("--rate 50 --size 1M --tls", 21),
+    ] {
+        let document = server.measure(&format!("rr --count {count} {flags}")).document(0);
+        let lost = count_or_none(&document, "transactions_lost");
+        assert_eq!(document.count("transactions") + lost, count, "{flags}");
+        assert_eq!(document.count("latency_ns/count") + lost, count, "{flags}");
+        if flags.contains("--rate") {
+            assert_eq!(document.count("transactions_unsent"), 0, "{flags}");
+        }
+    }
+}
+
+#[test]
+fn the_time_of_many_large_messages_counts_from_their_first_byte() {
+    let server = Server::start("");
+    let words = "rr --outstanding 64 --request 1M --response 1 --count 640";
+    let document = server.measure(words).document(0);
+    // Were all 64 to count from the moment when there was room for them, each would take as long
+    // as 64 of them; the system holds far fewer on their way.
+    let each_ns = document.figure("elapsed_s") * 1e9 / 640.0;
+    let mean_ns = document.figure("latency_ns/mean");
+    assert!(mean_ns < 48.0 * each_ns, "{mean_ns} ns, one each {each_ns} ns");
+}
+
+#[test]
+fn what_a_standing_server_kept_from_leaving_is_counted() {
+    let server = Server::start("");
+    // More than the sockets of both ends hold.
+    let words = "rr --rate 1000 --request 256k --response 1 --time 1500ms";
+    let client = server.start_client(words);
+    std::thread::sleep(UNDER_WAY);
+    server.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1_500));
+    server.signal(Signal::CONT);
+    let document = client.finish().document(0);
+    assert!(document.count("transactions_unsent") > 100, "{}", document.json()["summary"]);
+    assert!((1_480..1_900).contains(&due(&document)), "{}", due(&document));
+}
+
+#[test]
+fn what_a_server_that_never_comes_back_left_unanswered_is_counted() {
+    let server = Server::start("");
+    let client = server.start_client("rr --rate 1000 --request 256k --response 1 --time 1500ms");
+    std::thread::sleep(UNDER_WAY);
+    server.signal(Signal::STOP);
+    let document = client.finish().document(1);
+    server.signal(Signal::CONT);
+    assert!(document.count("transactions_lost") > 0, "{}", document.json()["summary"]);
+    assert!(document.count("transactions_unsent") > 100, "{}", document.json()["summary"]);
+    assert!((1_480..1_900).contains(&due(&document)), "{}", due(&document));
+}
+
+#[test]
+fn requests_that_nobody_answers_are_counted() {
+    let server = Server::start("");
+    let client = server.start_client("rr --udp --rate 1000 --time 1500ms --timeout 50ms");
+    std::thread::sleep(UNDER_WAY);
+    server.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1_500));
+    server.signal(Signal::CONT);
+    let document = client.finish().document(0);
+    assert!(document.count("transactions_lost") > 100, "{}", document.json()["summary"]);
+    assert!((1_480..1_900).contains(&due(&document)), "{}", due(&document));
+}
+
+/// Stops the server for so long while the client measures; says for how long it was.
+fn freeze(server: &Server, how_long: Duration) -> Duration {
+    server.signal(Signal::STOP);
+    let stopped = Instant::now();
+    std::thread::sleep(how_long);
+    server.signal(Signal::CONT);
+    stopped.elapsed()
+}
+
+/// Of a load that goes on for T and a server that stands still for F of it, a share (F - x) / T
+/// waits longer than x: the quantile p is F - (1 - p) T.
+fn freeze_shows(document: &Document, frozen: Duration) -> Result<(), String> {
+    let (frozen_ns, elapsed_ns) = (frozen.as_nanos() as f64, document.figure("elapsed_s") * 1e9);
+    for (name, p) in [("p99", 0.99), ("p99.9", 0.999)] {
+        let expected_ns = frozen_ns - (1.0 - p) * elapsed_ns;
+        let seen_ns = document.figure(&format!("latency_ns/{name}"));
+        if (seen_ns / expected_ns - 1.0).abs() > 0.05 {
+            return Err(format!("{name}: {seen_ns} ns, not {expected_ns} ns"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_that_stands_still_shows_in_full() {
+    // One request on its way at a time, the others wait behind it: what a closed loop would hide,
+    // and the service time does.
+    let loads = ["--rate 1000", "--rate 1000 --udp --timeout 2s", "--rate 1000 --outstanding 1"];
+    std::thread::scope(|scope| {
+        for flags in loads {
+            scope.spawn(move || {
+                let server = Server::start("");
+                let mut seen = Vec::new();
+                for _ in 0..ATTEMPTS {
+                    let client: Client = server.start_client(&format!("rr --time 10s {flags}"));
+                    std::thread::sleep(4 * UNDER_WAY);
+                    let frozen = freeze(&server, Duration::from_millis(200));
+                    let document = client.finish().document(0);
+                    assert_eq!(count_or_none(&document, "transactions_lost"), 0, "{flags}");
+                    match freeze_shows(&document, frozen) {
+                        Ok(()) if flags.contains("--outstanding 1") => {
+                            let service_ns = document.count("service_ns/p99");
+                            assert!(service_ns < 50_000_000, "{service_ns}");
+                            return;
+                        }
+                        Ok(()) => return,
+                        Err(difference) => seen.push(difference),
+                    }
+                }
+                panic!("{flags}: {seen:?}");
+            });
+        }
+    });
+}
