@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
         let reading = self.link.read(&mut plaintext);
         self.machine.handle_bytes(now(), &plaintext);
         match reading {
-            Ok(Reading::Open) => {}
+            Ok(Reading::Open | Reading::More) => {}
             Ok(Reading::Ended) | Err(_) => self.machine.handle_end(now()),
         }
         if self.machine.poll_timeout().is_some_and(|due_ns| due_ns <= monotonic_ns()) {

@@ -1,6 +1,6 @@
 //! The one thread that receives everybody.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use super::ServeOptions;
 use super::admission::{Admission, Limits};
 use super::arrival::{Arrival, Identified, PATIENCE_NS};
 use super::control::{Control, Standing};
+use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
 use super::udp::{Knock, UdpPort};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
@@ -33,11 +34,11 @@ const DATAGRAMS: usize = 1;
 const BELL: usize = 2;
 const FIRST_GUEST: usize = 3;
 
-/// Connections that hold no test. When there are more, the one that has been here longest goes:
-/// a flood of them delays a client by no more than its own few round trips take.
+/// Connections that hold no test. When there are more, some of the most alike go.
 const MOST_STRANGERS: usize = 512;
-/// Connections accepted before others have their turn.
-const MOST_ACCEPTED_AT_ONCE: usize = 128;
+/// Connections accepted before others have their turn. Those that wait to be accepted wait in one
+/// line, whoever they are, so it is kept short: accepting costs little, and is done first.
+const MOST_ACCEPTED_AT_ONCE: usize = 256;
 /// How long a wait lasts before it is seen whether the server shall stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 
@@ -57,8 +58,10 @@ pub(super) struct Reception {
     control_tls: Arc<rustls::ServerConfig>,
     data_tls: Arc<rustls::ServerConfig>,
     pub(super) guests: BTreeMap<usize, Guest>,
-    /// Guests that hold no test, the longest here first; some may have gone or got one since.
-    strangers: VecDeque<usize>,
+    pub(super) strangers: Strangers,
+    pub(super) turns: Turns,
+    /// Clients of which more has arrived than was taken at once.
+    pub(super) unread: Vec<usize>,
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     next_guest: usize,
@@ -98,7 +101,9 @@ impl Reception {
             control_tls: server_config(&options.identity, true)?,
             data_tls: server_config(&options.identity, false)?,
             guests: BTreeMap::new(),
-            strangers: VecDeque::new(),
+            strangers: Strangers::default(),
+            turns: Turns::default(),
+            unread: Vec::new(),
             tests: HashMap::new(),
             admission: Admission::new(limits),
             next_guest: FIRST_GUEST,
@@ -123,15 +128,19 @@ impl Reception {
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
                     BELL => self.bell.silence(),
-                    guest => self.handle_ready(guest),
+                    guest => self.take_notice(guest),
                 }
             }
+            self.give_turns();
             self.conduct_all();
         }
         Ok(())
     }
 
     fn wait_at_most(&self, now_ns: u64) -> u64 {
+        if !self.turns.is_empty() || !self.unread.is_empty() {
+            return 0;
+        }
         let next_ns = self.guests.values().filter_map(|guest| match guest {
             Guest::Arriving(arrival) => Some(arrival.deadline_ns),
             Guest::Control(control) => control.next_time(now_ns),
@@ -141,20 +150,26 @@ impl Reception {
 
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            let Ok((socket, from)) = self.listener.accept() else { return };
+            let (socket, from) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if is_short_of_descriptors(&error) => return self.push_out_one(),
+                Err(_) => return,
+            };
             let Some(client) = from.as_socket().map(plain) else { continue };
             if socket.set_nonblocking(true).is_err() {
                 continue;
             }
-            self.make_room();
+            while self.strangers.len() >= MOST_STRANGERS {
+                self.push_out_one();
+            }
             let guest = self.next_guest;
             self.next_guest += 1;
             let deadline_ns = monotonic_ns() + PATIENCE_NS;
             if self.watch(&socket, guest) {
                 let arrival = Arrival { socket, client, deadline_ns };
                 self.guests.insert(guest, Guest::Arriving(arrival));
-                self.strangers.push_back(guest);
-                self.identify(guest);
+                self.place(guest);
+                self.turns.push(guest, Origin::of(client));
             }
         }
     }
@@ -165,26 +180,7 @@ impl Reception {
         epoll::add(&self.poll, socket.as_fd(), data, edges).is_ok()
     }
 
-    fn make_room(&mut self) {
-        while self.strangers.len() >= MOST_STRANGERS {
-            let Some(oldest) = self.strangers.pop_front() else { return };
-            if self.is_stranger(oldest) {
-                self.remove(oldest, Some("too many connections that asked for nothing".to_owned()));
-            }
-        }
-    }
-
-    fn is_stranger(&self, guest: usize) -> bool {
-        match self.guests.get(&guest) {
-            Some(Guest::Arriving(_)) => true,
-            Some(Guest::Control(control)) => {
-                !control.holds_place() && !self.admission.waiting().any(|waiting| waiting == guest)
-            }
-            None => false,
-        }
-    }
-
-    fn handle_ready(&mut self, guest: usize) {
+    pub(super) fn handle_ready(&mut self, guest: usize) {
         match self.guests.get(&guest) {
             Some(Guest::Arriving(_)) => self.identify(guest),
             Some(Guest::Control(_)) => self.listen(guest),
@@ -208,7 +204,7 @@ impl Reception {
             }
             Identified::Data(opening) => {
                 let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-                self.strangers.retain(|stranger| *stranger != guest);
+                self.strangers.remove(guest);
                 self.handle_data(arrival, &opening);
             }
         }
@@ -283,7 +279,12 @@ impl Reception {
     fn listen(&mut self, guest: usize) {
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         match control.listen(self.options.shared_key.as_ref()) {
-            Standing::Goes => self.handle_events(guest),
+            Standing::Goes => {
+                if control.has_unread() {
+                    self.unread.push(guest);
+                }
+                self.handle_events(guest);
+            }
             Standing::Over(why) => self.remove(guest, why),
         }
     }
@@ -317,19 +318,25 @@ impl Reception {
         {
             self.handle_fault(guest, &fault);
         }
+        self.place(guest);
     }
 
-    fn remove(&mut self, guest: usize, why: Option<String>) {
+    pub(super) fn remove(&mut self, guest: usize, why: Option<String>) {
         self.end_test(guest, why.as_deref().unwrap_or("ended"));
         let client = match self.guests.remove(&guest) {
             Some(Guest::Arriving(arrival)) => arrival.client,
             Some(Guest::Control(control)) => control.client,
             None => return,
         };
-        self.strangers.retain(|stranger| *stranger != guest);
+        self.strangers.remove(guest);
+        self.turns.remove(guest, Origin::of(client));
         self.depart(guest);
         if let Some(why) = why {
             self.sink.offer(Event::Refused { client, why });
         }
     }
+}
+
+fn is_short_of_descriptors(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
