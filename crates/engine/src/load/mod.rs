@@ -179,6 +179,12 @@ impl Load {
         self.all_at_least(Progress::Ended)
     }
 
+    /// Whether a flow has ended.
+    pub(crate) fn any_ended(&self) -> bool {
+        let mut flows = self.flows.iter().flatten();
+        flows.any(|flow| flow.tally.progress() >= Progress::Ended)
+    }
+
     fn all_at_least(&self, progress: Progress) -> bool {
         self.flows
             .iter()

@@ -6,8 +6,8 @@ use super::reception::{Guest, Reception};
 use super::strangers::{Acquaintance, Origin};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 
-/// Strangers have their turns for so long before others have theirs: about a dozen handshakes.
-const STRANGERS_TURN_NS: u64 = 4 * MILLISECOND_NS;
+/// Strangers have their turns for so long before others have theirs: some dozens of handshakes.
+const STRANGERS_TURN_NS: u64 = 10 * MILLISECOND_NS;
 
 impl Reception {
     pub(super) fn push_out_one(&mut self) {
@@ -26,9 +26,11 @@ impl Reception {
         }
     }
 
-    /// Something is to be read. Who holds a test is heard at once, a stranger in its turn.
+    /// Something is to be read. Who holds a test is heard at once, and so is what a connection says
+    /// it is: that costs nothing. For TLS strangers have their turns.
     pub(super) fn take_notice(&mut self, guest: usize) {
         match self.guests.get(&guest) {
+            Some(Guest::Arriving(arrival)) if !arrival.has_spoken => self.identify(guest),
             Some(known) if known.acquaintance().is_none() => self.handle_ready(guest),
             Some(stranger) => self.turns.push(guest, Origin::of(stranger.client())),
             None => {}
@@ -61,6 +63,7 @@ impl Guest {
     /// How far a stranger has come; `None` of one that holds a test or waits for one.
     fn acquaintance(&self) -> Option<Acquaintance> {
         match self {
+            Guest::Arriving(arrival) if arrival.has_spoken => Some(Acquaintance::Spoken),
             Guest::Arriving(_) => Some(Acquaintance::Silent),
             Guest::Control(control) => control.acquaintance(),
         }

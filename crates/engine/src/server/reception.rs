@@ -38,7 +38,7 @@ const FIRST_GUEST: usize = 3;
 const MOST_STRANGERS: usize = 512;
 /// Connections accepted before others have their turn. Those that wait to be accepted wait in one
 /// line, whoever they are, so it is kept short: accepting costs little, and is done first.
-const MOST_ACCEPTED_AT_ONCE: usize = 256;
+const MOST_ACCEPTED_AT_ONCE: usize = 128;
 /// How long a wait lasts before it is seen whether the server shall stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 
@@ -166,10 +166,10 @@ impl Reception {
             self.next_guest += 1;
             let deadline_ns = monotonic_ns() + PATIENCE_NS;
             if self.watch(&socket, guest) {
-                let arrival = Arrival { socket, client, deadline_ns };
+                let arrival = Arrival { socket, client, deadline_ns, has_spoken: false };
                 self.guests.insert(guest, Guest::Arriving(arrival));
                 self.place(guest);
-                self.turns.push(guest, Origin::of(client));
+                self.identify(guest);
             }
         }
     }
@@ -182,31 +182,39 @@ impl Reception {
 
     pub(super) fn handle_ready(&mut self, guest: usize) {
         match self.guests.get(&guest) {
-            Some(Guest::Arriving(_)) => self.identify(guest),
+            Some(Guest::Arriving(_)) => self.begin_control(guest),
             Some(Guest::Control(_)) => self.listen(guest),
             None => {}
         }
     }
 
-    fn identify(&mut self, guest: usize) {
-        let Some(Guest::Arriving(arrival)) = self.guests.get(&guest) else { return };
+    /// Looks at what an arrival has said.
+    pub(super) fn identify(&mut self, guest: usize) {
+        let Some(Guest::Arriving(arrival)) = self.guests.get_mut(&guest) else { return };
         match arrival.identify() {
             Identified::NotYet => {}
             Identified::Foreign(why) => self.remove(guest, Some(why)),
             Identified::Control => {
-                let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-                let Arrival { socket, client, .. } = arrival;
-                let _slower_at_worst = socket.set_tcp_nodelay(true);
-                if let Ok(control) = Control::new(socket, client, &self.control_tls) {
-                    self.guests.insert(guest, Guest::Control(Box::new(control)));
-                    self.listen(guest);
-                }
+                arrival.has_spoken = true;
+                let origin = Origin::of(arrival.client);
+                self.turns.push(guest, origin);
+                self.place(guest);
             }
             Identified::Data(opening) => {
                 let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
                 self.strangers.remove(guest);
                 self.handle_data(arrival, &opening);
             }
+        }
+    }
+
+    fn begin_control(&mut self, guest: usize) {
+        let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
+        let Arrival { socket, client, .. } = arrival;
+        let _slower_at_worst = socket.set_tcp_nodelay(true);
+        if let Ok(control) = Control::new(socket, client, &self.control_tls) {
+            self.guests.insert(guest, Guest::Control(Box::new(control)));
+            self.listen(guest);
         }
     }
 

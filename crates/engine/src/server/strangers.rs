@@ -29,9 +29,11 @@ impl Origin {
 /// How far a stranger has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Acquaintance {
-    /// It has said nothing that only a client would say.
+    /// It has said nothing, or not all of a client's first words.
     Silent,
-    /// It has begun a TLS handshake that the server has answered.
+    /// It has said them.
+    Spoken,
+    /// The server has answered.
     Answered,
     /// TLS is agreed on.
     Agreed,
