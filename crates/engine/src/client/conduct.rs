@@ -30,7 +30,7 @@ impl Session<'_> {
             return self.begin(load, now_ns);
         }
         if let Some(sample) = load.tick(now_ns) {
-            self.keep(sample);
+            self.keep_own(sample);
         }
         if let Some(counts) = load.take_datagrams_sent() {
             self.machine.sent(&counts);

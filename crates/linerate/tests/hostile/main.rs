@@ -13,6 +13,7 @@
     reason = "a test may stop at the first surprise and say what it saw"
 )]
 
+mod address;
 mod amplification;
 mod claims;
 mod extent;
