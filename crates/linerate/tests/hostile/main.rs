@@ -1,9 +1,9 @@
 //! Peers that mean harm: a server and its clients hold against them, and honest ones are served.
 //!
 //! What is shown here is promised in SECURITY.md. As it stands each test takes seconds;
-//! `LINERATE_HOSTILE=long` makes them as large as the promises (some ten million messages, an hour
-//! on a small machine in a debug build, minutes in a release build). What is drawn by lot is drawn
-//! from a seed that is printed and can be given back with `LINERATE_SEED`.
+//! `LINERATE_HOSTILE=long` makes them as large as the promises: ten million mutants, floods of
+//! minutes. What is drawn by lot is drawn from a seed that is printed and can be given back with
+//! `LINERATE_SEED`.
 
 #![allow(
     clippy::unwrap_used,

@@ -54,6 +54,7 @@ impl Conversation {
     }
 
     /// Says bytes that may be no frame, to a server that may be gone.
+    #[allow(dead_code, reason = "for the tests of hostile peers")]
     pub(crate) fn say_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
         self.stream.flush()

@@ -94,6 +94,7 @@ impl Server {
     }
 
     /// What it has said on standard error.
+    #[allow(dead_code, reason = "for the tests of hostile peers")]
     pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.home().join(SERVER_STDERR)).unwrap()
     }
@@ -200,6 +201,7 @@ impl Client {
         send(&self.process, signal);
     }
 
+    #[allow(dead_code, reason = "for the tests of hostile peers")]
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
