@@ -87,7 +87,7 @@ mod tests {
     fn a_report_is_as_large_as_its_flows() {
         let flow = r#"{"flow":1}"#;
         assert!(read_report(&report(flow, ""), 1).is_ok());
-        let many = vec![flow; 3];
+        let many = [flow; 3];
         assert!(read_report(&report(&many.join(","), ""), 3).is_ok());
         let refused = read_report(&report(&many.join(","), ""), 2).unwrap_err().to_string();
         assert!(refused.contains("3 flows where 2"), "{refused}");

@@ -122,8 +122,8 @@ fn flood(port: u16, said: &[u8], each: Duration, goes_on: &AtomicBool) -> usize 
     count
 }
 
-/// Ends the flood, also where a test fails.
-struct EndOnDrop<'a>(&'a AtomicBool);
+/// Ends an attack, also where a test fails.
+pub(crate) struct EndOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {

@@ -14,6 +14,7 @@ use crate::address::{Address, KINDS, datagram};
 use crate::conversation::{Conversation, connect, stream, tls_session, workload};
 use crate::ends::Server;
 use crate::extent::{extent, is_long};
+use crate::flood::EndOnDrop;
 use crate::lot::Lot;
 use crate::resources::Held;
 
@@ -160,6 +161,7 @@ fn mutants_end_nothing_grow_nothing_and_disturb_nobody() {
     let began = Instant::now();
     let mut early = None;
     std::thread::scope(|scope| {
+        let _end = EndOnDrop(&goes_on);
         let attack = scope.spawn(|| {
             let mut attacker = Attacker::new(server.port, &sent);
             while goes_on.load(Ordering::Relaxed) {

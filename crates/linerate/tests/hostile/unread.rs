@@ -1,6 +1,6 @@
 //! Peers that stop reading: what is meant for them is bounded, and they hold nobody up.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::conversation::{Conversation, connect_data, stream, workload};
 use crate::ends::{Server, holds_within};
-use crate::extent::extent;
+use crate::extent::{extent, is_long};
 use crate::resources::{Held, assert_idle};
 
 /// Nothing moves in a stopped load for 3 s, then it is given up; the rest is the machine being
@@ -65,6 +65,36 @@ fn one_that_reads_no_answers_costs_a_bounded_amount() {
     assert!(grown < UNREAD_BYTES, "{grown} bytes for one that reads nothing");
     // Silent now, but connected.
     assert_served_within(&server, LEASE);
+    assert_idle(&server, idle, LEASE);
+}
+
+/// One that has finished, and goes on with its load all the same, has a minute. Nothing shorter
+/// than the minute shows that, so the short form only sees that its connection is the price.
+#[test]
+fn one_that_goes_on_after_its_end_is_given_up() {
+    let server = Server::start("--max-tests 1");
+    let idle = Held::by_idle(&server);
+    let (mut conversation, mut flow) = running(server.port, &rr());
+    conversation.say(&json!({ "kind": "finish" }));
+    let began = Instant::now();
+    let goes_on = Duration::from_secs(extent(4, 70));
+    let mut response = vec![0; 100_000];
+    while began.elapsed() < goes_on {
+        let asked = flow.write_all(&[0; 1_000]).and_then(|()| flow.read_exact(&mut response));
+        let ping = encode_frame(b"{\"kind\":\"ping\",\"sent_ns\":1}", usize::MAX).unwrap();
+        if asked.is_err() || conversation.say_bytes(&ping).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let took = began.elapsed();
+    if is_long() {
+        assert!(took < Duration::from_secs(65), "{took:?}");
+    } else {
+        assert!(took >= goes_on, "a load that goes on was cut off after {took:?}");
+    }
+    drop((conversation, flow));
+    assert_served_within(&server, Duration::from_secs(2));
     assert_idle(&server, idle, LEASE);
 }
 
