@@ -23,25 +23,26 @@ pub(crate) static FULL_SPEED: Mutex<()> = Mutex::new(());
 /// A client's addresses: that of the flood, and another.
 const HOMES: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)];
 
-/// How long a small test takes from this address; it must succeed.
-#[track_caller]
-fn small_test(server: &Server, home: Ipv4Addr) -> Duration {
-    let ended = server.measure(&format!("rr --count 3 --bind {home}"));
-    ended.document(0);
-    ended.took
-}
-
 /// What a test takes from this address while it goes on: the lower quartile of three at least, as
-/// whatever else the machine does makes some of them slower. Every one must succeed.
+/// whatever else the machine does makes some of them slower. From an address that isn't the
+/// flood's every one must succeed; from the flood's own, three of four.
+#[track_caller]
 fn small_tests(server: &Server, home: Ipv4Addr, goes_on: impl Fn() -> bool) -> Duration {
-    let mut took: Vec<Duration> = Vec::new();
-    while took.len() < 3 || goes_on() {
-        took.push(small_test(server, home));
+    let (mut took, mut failed) = (Vec::new(), Vec::new());
+    while took.len() + failed.len() < 4 || goes_on() {
+        let ended = server.measure(&format!("rr --count 3 --bind {home}"));
+        match ended.exit_code {
+            Some(0) => took.push(ended.took),
+            _ => failed.push(ended.stderr),
+        }
         // What it says of the crowd must not pile up here.
         server.records();
     }
     took.sort();
-    eprintln!("from {home}: {} tests, {:?} to {:?}", took.len(), took[0], took[took.len() - 1]);
+    eprintln!("from {home}: {} tests, {} failed", took.len(), failed.len());
+    let most_failed = if home == HOMES[0] { took.len() / 3 } else { 0 };
+    assert!(failed.len() <= most_failed, "from {home}, beside {}: {failed:?}", took.len());
+    eprintln!("{:?} to {:?}", took[0], took[took.len() - 1]);
     took[took.len() / 4]
 }
 
