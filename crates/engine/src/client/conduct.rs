@@ -30,7 +30,7 @@ impl Session<'_> {
             return self.begin(load, now_ns);
         }
         if let Some(sample) = load.tick(now_ns) {
-            self.keep(sample);
+            self.keep_own(sample);
         }
         if let Some(counts) = load.take_datagrams_sent() {
             self.machine.sent(&counts);
@@ -50,6 +50,14 @@ impl Session<'_> {
 
     /// Starts the server's load when all flows stand, and this end's when the server has started.
     fn begin(&mut self, load: &mut Load, now_ns: u64) -> Result<(), Error> {
+        // Nothing has begun, so nothing can have ended as planned, and the server waits for ever.
+        if !self.progress.server_ready && load.any_ended() {
+            return Err(Error::Peer(
+                "a flow was closed by the server before the load began: the server has more \
+                 connections than it keeps, or something on the path closes them; try again"
+                    .to_owned(),
+            ));
+        }
         if self.progress.server_ready && !self.progress.asked_start && load.all_ready() {
             self.progress.asked_start = true;
             if load.all_ended() {

@@ -5,6 +5,7 @@ mod conduct;
 mod dial;
 mod greeting;
 mod opener;
+mod received;
 mod record;
 mod session;
 

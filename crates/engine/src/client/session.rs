@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::dial::{LOOK_NS, dial};
 use super::greeting::{greet, wait};
 use super::opener::Opener;
+use super::received::{printable, read_host, read_report, read_sample};
 use super::record::Record;
 use crate::access::Access;
 use crate::clock::{monotonic_ns, now, utc_ns};
@@ -24,6 +25,10 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
 use crate::probe::raise_open_files_limit;
+
+/// Each end takes a sample an interval. A server may have so many more than twice this end's: one
+/// that has ever more of them would fill this end's memory.
+const SPARE_SAMPLES: u64 = 64;
 
 /// Measures; fills the record as far as it comes, also where it fails.
 pub(super) fn measure(
@@ -62,12 +67,15 @@ pub(super) struct Session<'a> {
     pub(super) ended_ns: Option<u64>,
 }
 
-/// What has been said already, so that it is said once.
+/// What has been said and taken in already.
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) server_ready: bool,
     pub(super) asked_start: bool,
     pub(super) finished: bool,
+    own_samples: u64,
+    server_samples: u64,
+    samples_left_out: u64,
 }
 
 impl<'a> Session<'a> {
@@ -164,7 +172,7 @@ impl<'a> Session<'a> {
         let reading = self.link.read(&mut plaintext);
         self.machine.handle_bytes(now(), &plaintext);
         match reading {
-            Ok(Reading::Open) => {}
+            Ok(Reading::Open | Reading::More) => {}
             Ok(Reading::Ended) | Err(_) => self.machine.handle_end(now()),
         }
         if self.machine.poll_timeout().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
@@ -204,7 +212,7 @@ impl<'a> Session<'a> {
             ClientEvent::Queued { place } => self.sink.offer(Event::Queued { place }),
             ClientEvent::Admitted { run_id, token, host } => {
                 self.record.run_id = run_id;
-                self.record.server_host = serde_json::from_str(&host).ok();
+                self.record.server_host = read_host(&host);
                 self.open_flows(token)?;
             }
             ClientEvent::ClockSample(sample) => self.record_clock(&sample),
@@ -222,12 +230,9 @@ impl<'a> Session<'a> {
                 }
             }
             ClientEvent::Result(text) => {
-                let report: EndReport = serde_json::from_str(&text).map_err(|error| {
-                    Error::Peer(format!("the server's result can't be read: {error}"))
-                })?;
-                self.result = Some(report);
+                self.result = Some(read_report(&text, self.plan.workload.total_flows())?);
             }
-            ClientEvent::Refused { cause, text } => return Err(refused(cause, text)),
+            ClientEvent::Refused { cause, text } => return Err(refused(cause, printable(&text))),
             ClientEvent::Failed(fault) => return Err(self.failed(&fault)),
         }
         Ok(())
@@ -277,13 +282,23 @@ impl<'a> Session<'a> {
     }
 
     fn handle_sample(&mut self, text: &str) {
-        match serde_json::from_str::<Sample>(text) {
-            Ok(sample) if sample.role == Role::Server => self.keep(sample),
-            _ => self.record.notes.push("a sample of the server's can't be read".to_owned()),
+        let most = SPARE_SAMPLES + 2 * self.progress.own_samples;
+        match read_sample(text) {
+            Some(sample) if self.progress.server_samples < most => {
+                self.progress.server_samples += 1;
+                self.keep(sample);
+            }
+            _ => self.progress.samples_left_out += 1,
         }
     }
 
-    pub(super) fn keep(&mut self, sample: Sample) {
+    /// Keeps a sample of this end's.
+    pub(super) fn keep_own(&mut self, sample: Sample) {
+        self.progress.own_samples += 1;
+        self.keep(sample);
+    }
+
+    fn keep(&mut self, sample: Sample) {
         self.sink.offer(Event::Sample(Box::new(sample.clone())));
         self.record.samples.push(sample);
     }
@@ -293,7 +308,11 @@ impl<'a> Session<'a> {
     }
 
     fn failed(&self, fault: &Fault) -> Error {
-        Error::Peer(format!("the measurement against {} failed: {fault}", self.server))
+        Error::Peer(format!(
+            "the measurement against {} failed: {}",
+            self.server,
+            printable(&fault.to_string())
+        ))
     }
 
     /// Ends the load and keeps what was counted, whatever the outcome.
@@ -303,11 +322,18 @@ impl<'a> Session<'a> {
         {
             let (sample, report) = load.finish(monotonic_ns());
             if let Some(sample) = sample {
-                self.keep(sample);
+                self.keep_own(sample);
             }
             self.record.client = Some(report);
         }
         self.record.server = self.result.take();
+        if self.progress.samples_left_out > 0 {
+            self.record.notes.push(format!(
+                "{} samples of the server's were left out: they can't be read, or there were more \
+                 of them than intervals",
+                self.progress.samples_left_out
+            ));
+        }
         self.link.close();
         let _server_may_be_gone = self.link.flush();
         outcome

@@ -8,7 +8,7 @@ use socket2::Socket;
 
 /// So much of what the other end said first is kept, to say what it is if it isn't ours.
 const PREFACE_BYTES: usize = 64;
-/// Plaintext taken at once, so that a peer which says much doesn't keep others waiting.
+/// Bytes taken at once, so that a peer which says much doesn't keep others waiting.
 const READ_BYTES: usize = 64 << 10;
 
 /// A control connection.
@@ -16,6 +16,7 @@ pub(crate) struct Link {
     socket: Socket,
     session: Connection,
     preface: Vec<u8>,
+    answered: bool,
 }
 
 /// What reading came to.
@@ -23,6 +24,8 @@ pub(crate) struct Link {
 pub(crate) enum Reading {
     /// The other end may say more.
     Open,
+    /// More has arrived than was taken at once.
+    More,
     /// It has closed the connection.
     Ended,
 }
@@ -32,7 +35,7 @@ impl Link {
         // A frame is queued as a whole, and a result of many flows is longer than rustls would
         // hold by itself; frames have a limit of their own.
         session.set_buffer_limit(None);
-        Self { socket, session, preface: Vec::new() }
+        Self { socket, session, preface: Vec::new(), answered: false }
     }
 
     pub(crate) fn session(&self) -> &Connection {
@@ -48,19 +51,26 @@ impl Link {
         self.session.is_handshaking()
     }
 
+    /// Whether this end has said anything.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered
+    }
+
     pub(crate) fn wants_write(&self) -> bool {
         self.session.wants_write()
     }
 
     /// Moves what has arrived into `plaintext`.
     pub(crate) fn read(&mut self, plaintext: &mut Vec<u8>) -> io::Result<Reading> {
-        let mut ended = false;
-        while plaintext.len() < READ_BYTES {
+        let (mut ended, mut taken) = (false, 0);
+        while taken < READ_BYTES {
             let mut tap = Tap { socket: &self.socket, preface: &mut self.preface };
             match self.session.read_tls(&mut tap) {
                 Ok(0) => ended = true,
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(length) => taken += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Reading::Open);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
@@ -78,7 +88,7 @@ impl Link {
                 return Ok(Reading::Ended);
             }
         }
-        Ok(Reading::Open)
+        Ok(Reading::More)
     }
 
     /// Queues `bytes` for the other end.
@@ -94,6 +104,7 @@ impl Link {
     /// Writes what is queued, as far as the socket takes it.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
+            self.answered = true;
             match self.session.write_tls(&mut &self.socket) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

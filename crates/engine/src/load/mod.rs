@@ -240,6 +240,11 @@ impl Load {
         self.census.all_ended()
     }
 
+    /// Whether a flow has ended.
+    pub(crate) fn any_ended(&self) -> bool {
+        self.census.ended() > 0
+    }
+
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
         self.meter.open(now_ns, self.workload.interval_ns);

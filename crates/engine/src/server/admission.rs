@@ -12,6 +12,9 @@ use crate::load::is_apart;
 /// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
 const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
 
+/// Clients that may wait to be alone: each keeps a connection for as long as it likes.
+const MOST_WAITING: usize = 64;
+
 /// What all tests together may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -91,6 +94,10 @@ impl Admission {
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,
         };
+        if exclusive && self.waiting.len() >= MOST_WAITING {
+            let why = format!("{MOST_WAITING} clients wait to measure alone: try again later");
+            return Verdict::Refused(RefusalCause::Busy, why);
+        }
         if exclusive && (!self.running.is_empty() || !self.waiting.is_empty()) {
             self.waiting.push_back(need);
             return Verdict::Queued(u32::try_from(self.waiting.len()).unwrap_or(u32::MAX));
@@ -245,6 +252,21 @@ mod tests {
         );
         assert_eq!(admission.handle_departure(1), None);
         assert_eq!(admission.handle_request(3, &workload(), false), Verdict::Admitted);
+    }
+
+    #[test]
+    fn no_more_wait_than_the_limit_says() {
+        let mut admission = admission(2);
+        assert_eq!(admission.handle_request(0, &workload(), false), Verdict::Admitted);
+        for client in 1..=MOST_WAITING {
+            let verdict = admission.handle_request(client, &workload(), true);
+            assert!(matches!(verdict, Verdict::Queued(_)));
+        }
+        let next = admission.handle_request(MOST_WAITING + 1, &workload(), true);
+        assert!(matches!(next, Verdict::Refused(RefusalCause::Busy, _)));
+        assert_eq!(admission.handle_departure(MOST_WAITING), None);
+        let next = admission.handle_request(MOST_WAITING + 1, &workload(), true);
+        assert_eq!(next, Verdict::Queued(64));
     }
 
     #[test]

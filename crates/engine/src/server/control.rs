@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_measure::Workload;
+use linerate_wire::native::Stage;
 use linerate_wire::native::server::{Server as Machine, ServerConfig, ServerEvent};
 use rustls::{Connection, ServerConnection};
 use socket2::Socket;
 
+use super::strangers::Acquaintance;
 use super::test::Test;
 use crate::access::SharedKey;
 use crate::clock::{SECOND_NS, monotonic_ns, now};
@@ -30,6 +32,7 @@ pub(super) struct Control {
     pub(super) waiting: Option<Box<Workload>>,
     deadline_ns: Option<u64>,
     closing: bool,
+    has_unread: bool,
 }
 
 /// Whether a conversation goes on.
@@ -56,18 +59,31 @@ impl Control {
             waiting: None,
             deadline_ns: Some(monotonic_ns() + HANDSHAKE_NS),
             closing: false,
+            has_unread: false,
         })
     }
 
-    /// Whether a client is admitted here, or waits to be.
-    pub(super) fn holds_place(&self) -> bool {
-        self.test.is_some()
+    /// How far the client has come; `None` when it is admitted, or waits to be.
+    pub(super) fn acquaintance(&self) -> Option<Acquaintance> {
+        match &self.machine {
+            _ if self.test.is_some() || self.waiting.is_some() => None,
+            Some(machine) if machine.stage() == Stage::Delivering => Some(Acquaintance::Served),
+            Some(_) => Some(Acquaintance::Agreed),
+            None if self.link.has_answered() => Some(Acquaintance::Answered),
+            None => Some(Acquaintance::Silent),
+        }
+    }
+
+    /// Whether more has arrived than `listen` took.
+    pub(super) fn has_unread(&self) -> bool {
+        self.has_unread
     }
 
     /// Takes what has arrived.
     pub(super) fn listen(&mut self, key: Option<&SharedKey>) -> Standing {
         let mut plaintext = Vec::new();
         let reading = self.link.read(&mut plaintext);
+        self.has_unread = matches!(reading, Ok(Reading::More));
         if let (None, Err(error)) = (&self.machine, &reading) {
             return Standing::Over(Some(format!("TLS failed: {error}")));
         }
@@ -79,12 +95,12 @@ impl Control {
         }
         let Some(machine) = &mut self.machine else {
             return match reading {
-                Ok(Reading::Open) => Standing::Goes,
+                Ok(Reading::Open | Reading::More) => Standing::Goes,
                 _ => Standing::Over(Some("it left during the TLS handshake".to_owned())),
             };
         };
         machine.handle_bytes(now(), &plaintext);
-        if !matches!(reading, Ok(Reading::Open)) {
+        if !matches!(reading, Ok(Reading::Open | Reading::More)) {
             machine.handle_end(now());
         }
         Standing::Goes

@@ -8,8 +8,10 @@
 mod admission;
 mod arrival;
 mod control;
+mod crowd;
 mod reception;
 mod requests;
+mod strangers;
 mod test;
 mod udp;
 

@@ -1,6 +1,6 @@
 //! The one thread that receives everybody.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use super::ServeOptions;
 use super::admission::{Admission, Limits};
 use super::arrival::{Arrival, Identified, PATIENCE_NS};
 use super::control::{Control, Standing};
+use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
 use super::udp::{Knock, UdpPort};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
@@ -34,10 +35,10 @@ const DATAGRAMS: usize = 1;
 const BELL: usize = 2;
 const FIRST_GUEST: usize = 3;
 
-/// Connections that hold no test. When there are more, the one that has been here longest goes:
-/// a flood of them delays a client by no more than its own few round trips take.
+/// Connections that hold no test. When there are more, some of the most alike go.
 const MOST_STRANGERS: usize = 512;
-/// Connections accepted before others have their turn.
+/// Connections accepted before others have their turn. Those that wait to be accepted wait in one
+/// line, whoever they are, so it is kept short: accepting costs little, and is done first.
 const MOST_ACCEPTED_AT_ONCE: usize = 128;
 /// How long a wait lasts before it is seen whether the server shall stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
@@ -62,8 +63,10 @@ pub(super) struct Reception {
     control_tls: Arc<rustls::ServerConfig>,
     pub(super) data_tls: Arc<rustls::ServerConfig>,
     pub(super) guests: BTreeMap<usize, Guest>,
-    /// Guests that hold no test, the longest here first; some may have gone or got one since.
-    strangers: VecDeque<usize>,
+    pub(super) strangers: Strangers,
+    pub(super) turns: Turns,
+    /// Clients of which more has arrived than was taken at once.
+    pub(super) unread: Vec<usize>,
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     next_guest: usize,
@@ -105,7 +108,9 @@ impl Reception {
             control_tls: server_config(&options.identity, true)?,
             data_tls: server_config(&options.identity, false)?,
             guests: BTreeMap::new(),
-            strangers: VecDeque::new(),
+            strangers: Strangers::default(),
+            turns: Turns::default(),
+            unread: Vec::new(),
             tests: HashMap::new(),
             admission: Admission::new(limits),
             next_guest: FIRST_GUEST,
@@ -130,15 +135,19 @@ impl Reception {
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
                     BELL => self.handle_bell(),
-                    guest => self.handle_ready(guest),
+                    guest => self.take_notice(guest),
                 }
             }
+            self.give_turns();
             self.conduct_all();
         }
         Ok(())
     }
 
     fn wait_at_most(&self, now_ns: u64) -> u64 {
+        if !self.turns.is_empty() || !self.unread.is_empty() {
+            return 0;
+        }
         let next_ns = self.guests.values().filter_map(|guest| match guest {
             Guest::Arriving(arrival) => Some(arrival.deadline_ns),
             Guest::Control(control) => control.next_time(now_ns),
@@ -148,8 +157,11 @@ impl Reception {
 
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            let Ok((socket, from)) = self.listener.accept() else { return };
-            self.receive(socket, &from);
+            match self.listener.accept() {
+                Ok((socket, from)) => self.receive(socket, &from),
+                Err(error) if is_short_of_descriptors(&error) => return self.push_out_one(),
+                Err(_) => return,
+            }
         }
     }
 
@@ -169,14 +181,16 @@ impl Reception {
         if socket.set_nonblocking(true).is_err() {
             return;
         }
-        self.make_room();
+        while self.strangers.len() >= MOST_STRANGERS {
+            self.push_out_one();
+        }
         let guest = self.next_guest;
         self.next_guest += 1;
         let deadline_ns = monotonic_ns() + PATIENCE_NS;
         if self.watch(&socket, guest) {
-            let arrival = Arrival { socket, client, deadline_ns };
+            let arrival = Arrival { socket, client, deadline_ns, has_spoken: false };
             self.guests.insert(guest, Guest::Arriving(arrival));
-            self.strangers.push_back(guest);
+            self.place(guest);
             self.identify(guest);
         }
     }
@@ -209,55 +223,41 @@ impl Reception {
         epoll::add(&self.poll, socket.as_fd(), data, edges).is_ok()
     }
 
-    fn make_room(&mut self) {
-        while self.strangers.len() >= MOST_STRANGERS {
-            let Some(oldest) = self.strangers.pop_front() else { return };
-            if self.is_stranger(oldest) {
-                self.remove(oldest, Some("too many connections that asked for nothing".to_owned()));
-            }
-        }
-    }
-
-    fn is_stranger(&self, guest: usize) -> bool {
+    pub(super) fn handle_ready(&mut self, guest: usize) {
         match self.guests.get(&guest) {
-            Some(Guest::Arriving(_)) => true,
-            Some(Guest::Control(control)) => {
-                !control.holds_place() && !self.admission.waiting().any(|waiting| waiting == guest)
-            }
-            None => false,
-        }
-    }
-
-    fn handle_ready(&mut self, guest: usize) {
-        match self.guests.get(&guest) {
-            Some(Guest::Arriving(_)) => self.identify(guest),
+            Some(Guest::Arriving(_)) => self.begin_control(guest),
             Some(Guest::Control(_)) => self.listen(guest),
             None => {}
         }
     }
 
-    fn identify(&mut self, guest: usize) {
-        let Some(Guest::Arriving(arrival)) = self.guests.get(&guest) else { return };
+    /// Looks at what an arrival has said.
+    pub(super) fn identify(&mut self, guest: usize) {
+        let Some(Guest::Arriving(arrival)) = self.guests.get_mut(&guest) else { return };
         match arrival.identify() {
             Identified::NotYet => {}
             Identified::Foreign(why) => self.remove(guest, Some(why)),
             Identified::Control => {
-                let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-                let Arrival { socket, client, .. } = arrival;
-                let _slower_at_worst = socket.set_tcp_nodelay(true);
-                if let Ok(control) = Control::new(socket, client, &self.control_tls) {
-                    self.guests.insert(guest, Guest::Control(Box::new(control)));
-                    self.listen(guest);
-                }
+                arrival.has_spoken = true;
+                let origin = Origin::of(arrival.client);
+                self.turns.push(guest, origin);
+                self.place(guest);
             }
             Identified::Data(opening) => {
                 let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-                // Whoever has come last is identified first.
-                if let Some(at) = self.strangers.iter().rposition(|stranger| *stranger == guest) {
-                    self.strangers.remove(at);
-                }
+                self.strangers.remove(guest);
                 self.handle_data(arrival, &opening);
             }
+        }
+    }
+
+    fn begin_control(&mut self, guest: usize) {
+        let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
+        let Arrival { socket, client, .. } = arrival;
+        let _slower_at_worst = socket.set_tcp_nodelay(true);
+        if let Ok(control) = Control::new(socket, client, &self.control_tls) {
+            self.guests.insert(guest, Guest::Control(Box::new(control)));
+            self.listen(guest);
         }
     }
 
@@ -333,7 +333,12 @@ impl Reception {
     fn listen(&mut self, guest: usize) {
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         match control.listen(self.options.shared_key.as_ref()) {
-            Standing::Goes => self.handle_events(guest),
+            Standing::Goes => {
+                if control.has_unread() {
+                    self.unread.push(guest);
+                }
+                self.handle_events(guest);
+            }
             Standing::Over(why) => self.remove(guest, why),
         }
     }
@@ -367,19 +372,25 @@ impl Reception {
         {
             self.handle_fault(guest, &fault);
         }
+        self.place(guest);
     }
 
-    fn remove(&mut self, guest: usize, why: Option<String>) {
+    pub(super) fn remove(&mut self, guest: usize, why: Option<String>) {
         self.end_test(guest, why.as_deref().unwrap_or("ended"));
         let client = match self.guests.remove(&guest) {
             Some(Guest::Arriving(arrival)) => arrival.client,
             Some(Guest::Control(control)) => control.client,
             None => return,
         };
-        self.strangers.retain(|stranger| *stranger != guest);
+        self.strangers.remove(guest);
+        self.turns.remove(guest, Origin::of(client));
         self.depart(guest);
         if let Some(why) = why {
             self.sink.offer(Event::Refused { client, why });
         }
     }
+}
+
+fn is_short_of_descriptors(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

@@ -17,6 +17,9 @@ use crate::document::Document;
 /// No client of these tests may take longer.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
+/// What a server says on standard error, in its home.
+const SERVER_STDERR: &str = "server.stderr";
+
 /// `linerate serve` on a free port; ended when dropped.
 pub(crate) struct Server {
     process: Child,
@@ -39,7 +42,7 @@ impl Server {
             .args(port_unless_named(words))
             .args(words.split_whitespace())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(File::create(home.path().join(SERVER_STDERR)).unwrap())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -88,6 +91,12 @@ impl Server {
     /// The records that nobody has asked for yet.
     pub(crate) fn records(&self) -> Vec<Value> {
         self.records.lock().unwrap().try_iter().collect()
+    }
+
+    /// What it has said on standard error.
+    #[allow(dead_code, reason = "for the tests of hostile peers")]
+    pub(crate) fn stderr(&self) -> String {
+        std::fs::read_to_string(self.home().join(SERVER_STDERR)).unwrap()
     }
 
     /// Starts a client of this server over IPv4, `stream --time 1s` and the like, with its key
@@ -190,6 +199,11 @@ impl Client {
 
     pub(crate) fn signal(&self, signal: Signal) {
         send(&self.process, signal);
+    }
+
+    #[allow(dead_code, reason = "for the tests of hostile peers")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// What it has printed so far.

@@ -30,7 +30,8 @@ pub const REQUEST_NS: u64 = 3_000_000_000;
 pub const START_NS: u64 = 10_000_000_000;
 
 /// How long a client that has not closed, and pings, is given to take in a result that was handed
-/// over to be written. A client that doesn't ping has its lease for that.
+/// over to be written, or whatever stands before it. A client that doesn't ping has its lease for
+/// that.
 pub const DELIVERY_NS: u64 = 60_000_000_000;
 
 /// With more than this waiting to be written, samples and pongs are dropped.
@@ -52,8 +53,11 @@ pub struct Server {
     /// When the last whole message came. Single bytes don't keep a lease.
     heard_ns: u64,
     ready_ns: u64,
-    /// When the last of the result was taken to be written.
-    handed_over_ns: Option<u64>,
+    /// When something of what leads up to the result, or the result, was last taken to be
+    /// written.
+    delivering_ns: u64,
+    /// Whether the last of the result was.
+    handed_over: bool,
     place: Option<u32>,
     dropped_samples: u64,
 }
@@ -72,7 +76,8 @@ impl Server {
             connected_ns: now.monotonic_ns,
             heard_ns: now.monotonic_ns,
             ready_ns: 0,
-            handed_over_ns: None,
+            delivering_ns: 0,
+            handed_over: false,
             place: None,
             dropped_samples: 0,
         }
@@ -99,7 +104,7 @@ impl Server {
     pub fn handle_end(&mut self, now: Now) {
         self.now = now;
         match self.stage {
-            Stage::Delivering if self.handed_over_ns.is_some() => self.stage = Stage::Over,
+            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
             stage => self.fail(Fault::Closed { stage }),
         }
     }
@@ -112,7 +117,7 @@ impl Server {
             return;
         }
         match self.stage {
-            Stage::Delivering if self.handed_over_ns.is_some() => self.stage = Stage::Over,
+            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
             _ => self.fail_aloud(fault),
         }
     }
@@ -121,8 +126,11 @@ impl Server {
     /// counts as unsent.
     pub fn poll_write(&mut self) -> Option<Vec<u8>> {
         let frame = self.outbox.pop();
-        if self.stage == Stage::Delivering && self.outbox.unsent_bytes() == 0 {
-            self.handed_over_ns.get_or_insert(self.now.monotonic_ns);
+        if self.stage == Stage::Delivering && !self.handed_over {
+            if frame.is_some() {
+                self.delivering_ns = self.now.monotonic_ns;
+            }
+            self.handed_over = self.outbox.unsent_bytes() == 0;
         }
         frame
     }
@@ -229,6 +237,7 @@ impl Server {
     pub fn result(&mut self, document: String) {
         if self.is_loaded() {
             self.stage = Stage::Delivering;
+            self.delivering_ns = self.now.monotonic_ns;
             self.say(ServerMessage::Result(Report { report: document }));
         }
     }
@@ -315,9 +324,9 @@ impl Server {
         }
         let lease_ns = self.heard_ns.saturating_add(LEASE_NS);
         let silent = (lease_ns, Fault::Silent { after_ns: LEASE_NS, stage });
-        let (since_ns, after_ns) = match (stage, self.handed_over_ns) {
-            (Stage::Ready, _) => (self.ready_ns, START_NS),
-            (Stage::Delivering, Some(handed_over_ns)) => (handed_over_ns, DELIVERY_NS),
+        let (since_ns, after_ns) = match stage {
+            Stage::Ready => (self.ready_ns, START_NS),
+            Stage::Delivering => (self.delivering_ns, DELIVERY_NS),
             _ => return silent,
         };
         let stalled_ns = since_ns.saturating_add(after_ns);

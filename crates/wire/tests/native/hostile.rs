@@ -180,6 +180,31 @@ fn pings_after_the_result_keep_no_connection() {
     );
 }
 
+/// A client that pings and reads nothing keeps neither its connection nor the result's memory.
+#[test]
+fn pings_of_one_that_never_reads_its_result_keep_no_connection() {
+    let mut server = open_server();
+    for message in [HELLO, REQUEST] {
+        server.handle_bytes(now(0), &say(message));
+    }
+    server.admit([0; 16], [0; 16], "{}");
+    server.ready();
+    server.handle_bytes(now(0), &say(r#"{"kind":"start"}"#));
+    server.started(0);
+    server.handle_bytes(now(0), &say(r#"{"kind":"finish"}"#));
+    server.result("{}".to_owned());
+    let mut elapsed_ns = 0;
+    while !server.is_over() {
+        elapsed_ns += SECOND;
+        server.handle_bytes(now(elapsed_ns), &say(r#"{"kind":"ping","sent_ns":1}"#));
+        server.handle_timeout(now(elapsed_ns));
+        assert!(elapsed_ns <= 61 * SECOND);
+    }
+    let last = std::iter::from_fn(|| server.poll_event()).last();
+    let fault = Fault::Stalled { after_ns: 60 * SECOND, stage: Stage::Delivering };
+    assert_eq!(last, Some(ServerEvent::Failed(fault)));
+}
+
 #[test]
 fn stamps_of_any_size_are_no_harm() {
     for extreme in [i64::MIN, -1, 0, i64::MAX] {

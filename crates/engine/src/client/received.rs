@@ -1,0 +1,106 @@
+//! What a server sends is another machine's word: it is measured before it is taken in, and shows
+//! people nothing that their terminal would obey.
+
+use linerate_measure::plan::limits;
+use linerate_measure::report::{EndReport, HostFacts};
+use linerate_measure::sample::{Role, Sample};
+
+use crate::error::Error;
+
+/// The longest report, apart from its flows and for each flow.
+const REPORT_BYTES: usize = 4 << 20;
+const REPORT_BYTES_PER_FLOW: usize = 8 << 10;
+/// The most JSON objects in a report, likewise: one for each processor; a flow has up to seven.
+const REPORT_OBJECTS: usize = 2 * limits::CPUS;
+const REPORT_OBJECTS_PER_FLOW: usize = 16;
+
+/// Reads the server's report on so many flows.
+///
+/// Its size is checked first: a short object in the text may become a long one in memory.
+pub(super) fn read_report(text: &str, flows: u32) -> Result<EndReport, Error> {
+    let unread = |why: &str| Error::Peer(format!("the server's result can't be read: {why}"));
+    let flows = flows as usize;
+    let objects = text.bytes().filter(|byte| *byte == b'{').count();
+    let most_bytes = REPORT_BYTES.saturating_add(REPORT_BYTES_PER_FLOW.saturating_mul(flows));
+    let most_objects = REPORT_OBJECTS.saturating_add(REPORT_OBJECTS_PER_FLOW.saturating_mul(flows));
+    if text.len() > most_bytes || objects > most_objects {
+        let bytes = text.len();
+        return Err(unread(&format!("{bytes} bytes are too many for {flows} flow(s)")));
+    }
+    let mut report: EndReport =
+        serde_json::from_str(text).map_err(|error| unread(&error.to_string()))?;
+    if report.flows.len() > flows {
+        let counted = report.flows.len();
+        return Err(unread(&format!("it has {counted} flows where {flows} were asked for")));
+    }
+    make_host_printable(&mut report.host);
+    report.notes.iter_mut().for_each(make_printable);
+    report.flows.iter_mut().filter_map(|flow| flow.error.as_mut()).for_each(make_printable);
+    report.errors =
+        std::mem::take(&mut report.errors).into_iter().map(|(k, n)| (printable(&k), n)).collect();
+    Ok(report)
+}
+
+/// Reads a description of the server's machine.
+pub(super) fn read_host(text: &str) -> Option<HostFacts> {
+    let mut host = serde_json::from_str(text).ok()?;
+    make_host_printable(&mut host);
+    Some(host)
+}
+
+/// Reads a sample of the server's.
+pub(super) fn read_sample(text: &str) -> Option<Sample> {
+    let sample: Sample = serde_json::from_str(text).ok()?;
+    let processors = sample.cpu.as_ref().map_or(0, |cpu| cpu.machine.len());
+    let fits = sample.flows.len() <= Sample::MAX_FLOWS && processors <= limits::CPUS;
+    (sample.role == Role::Server && fits).then_some(sample)
+}
+
+/// The text without what a terminal would obey.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '.' } else { c }).collect()
+}
+
+fn make_printable(text: &mut String) {
+    *text = printable(text);
+}
+
+fn make_host_printable(host: &mut HostFacts) {
+    let HostFacts { version, hostname, kernel, architecture, cpu_model, .. } = host;
+    [version, hostname, kernel, architecture].into_iter().for_each(make_printable);
+    cpu_model.iter_mut().for_each(make_printable);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: &str = r#"{"version":"1","hostname":"\u001b[2Jh\u009b","kernel":"k","architecture":"a","cpus_online":1}"#;
+
+    fn report(flows: &str, notes: &str) -> String {
+        format!(
+            r#"{{"role":"server","host":{HOST},"flows":[{flows}],"elapsed_ns":1,"cpu":{{"user_s":0,"system_s":0}},"notes":[{notes}]}}"#
+        )
+    }
+
+    #[test]
+    fn a_report_is_as_large_as_its_flows() {
+        let flow = r#"{"flow":1}"#;
+        assert!(read_report(&report(flow, ""), 1).is_ok());
+        let many = [flow; 3];
+        assert!(read_report(&report(&many.join(","), ""), 3).is_ok());
+        let refused = read_report(&report(&many.join(","), ""), 2).unwrap_err().to_string();
+        assert!(refused.contains("3 flows where 2"), "{refused}");
+        let short = vec![flow; 100_000].join(",");
+        let refused = read_report(&report(&short, ""), 1).unwrap_err().to_string();
+        assert!(refused.contains("too many"), "{refused}");
+        let long = vec!["\"\""; 2_000_000].join(",");
+        assert!(read_report(&report(flow, &long), 1).is_err());
+    }
+
+    #[test]
+    fn nothing_is_shown_that_a_terminal_obeys() {
+        let report = read_report(&report("", r#""\u001b]0;x\u0007""#), 1).unwrap();
+        assert_eq!((report.host.hostname.as_str(), report.notes[0].as_str()), (".[2Jh.", ".]0;x."));
+    }
+}

@@ -1,0 +1,37 @@
+//! Peers that mean harm: a server and its clients hold against them, and honest ones are served.
+//!
+//! What is shown here is promised in SECURITY.md. As it stands each test takes seconds;
+//! `LINERATE_HOSTILE=long` makes them as large as the promises: ten million mutants, floods of
+//! minutes. What is drawn by lot is drawn from a seed that is printed and can be given back with
+//! `LINERATE_SEED`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may stop at the first surprise and say what it saw"
+)]
+
+mod address;
+mod amplification;
+mod claims;
+mod extent;
+mod flood;
+mod lot;
+mod mutants;
+mod treacherous;
+mod unread;
+
+#[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
+#[path = "../lifecycle/conversation.rs"]
+mod conversation;
+#[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
+#[path = "../lifecycle/document.rs"]
+mod document;
+#[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
+#[path = "../lifecycle/ends.rs"]
+mod ends;
+#[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
+#[path = "../lifecycle/resources.rs"]
+mod resources;
