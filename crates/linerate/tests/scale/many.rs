@@ -79,7 +79,7 @@ fn tcp_sockets() -> u64 {
 fn a_hundred_thousand_connections_take_two_kibibytes_each() {
     let _one = alone();
     let server = Server::start("--bind 127.0.0.1");
-    let mut client = server.start_client(&format!("rr --flows 100000 --count 300000 {SOURCES}"));
+    let mut client = server.start_client(&format!("rr --flows 100000 --count 100000 {SOURCES}"));
     let (mut sockets, mut client_peak) = (0, 0);
     while client.is_running() {
         sockets = sockets.max(tcp_sockets());

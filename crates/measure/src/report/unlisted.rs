@@ -274,3 +274,6 @@ pub(crate) fn add_datagrams(a: DatagramCounts, b: DatagramCounts) -> DatagramCou
         dropped_by_socket: add(|counts| counts.dropped_by_socket),
     }
 }
+
+#[cfg(test)]
+mod tests;
