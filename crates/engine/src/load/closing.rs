@@ -102,7 +102,9 @@ impl Load {
     }
 
     fn sum_of_counters(&self) -> u64 {
-        self.flows.iter().flatten().fold(0_u64, |sum, flow| {
+        // A flow that ends moves too, though it may count nothing more.
+        let ended = u64::from(self.census.ended());
+        self.flows.iter().flatten().fold(ended, |sum, flow| {
             let counts = flow.tally.counts();
             sum.wrapping_add(counts.sent_bytes)
                 .wrapping_add(counts.received_bytes)

@@ -64,6 +64,12 @@ impl Server {
         self.process.id()
     }
 
+    /// The most that it had resident so far (VmHWM, proc(5)).
+    #[allow(dead_code, reason = "for tests of many flows")]
+    pub(crate) fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
+    }
+
     /// The home of the server and of its clients.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
@@ -206,6 +212,12 @@ impl Client {
         self.process.id()
     }
 
+    /// The most that it had resident so far (VmHWM, proc(5)); `None` where it has gone.
+    #[allow(dead_code, reason = "for tests of many flows")]
+    pub(crate) fn peak_bytes(&self) -> Option<u64> {
+        peak_bytes(&self.process)
+    }
+
     /// What it has printed so far.
     pub(crate) fn stdout_so_far(&self) -> String {
         std::fs::read_to_string(self.stdout.path()).unwrap()
@@ -258,6 +270,12 @@ impl Ended {
         assert_eq!(document.json()["status"]["exit_code"], exit_code, "{seen}");
         document
     }
+}
+
+fn peak_bytes(process: &Child) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 fn send(process: &Child, signal: Signal) {

@@ -89,6 +89,8 @@ pub struct FlowSum {
     /// The flow of the lowest number that had wrong bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<FirstWrong>,
+    /// Flows that moved nothing: received no byte (rr: completed no transaction).
+    pub silent_flows: u64,
     /// Flows that received bytes none of which was checked.
     pub unchecked_flows: u64,
     /// How the flows shared what there was.
@@ -172,6 +174,7 @@ impl FlowSum {
         let again = flow.tcp.map(|tcp| u64::from(tcp.retransmitted_segments));
         self.retransmitted_segments = add(self.retransmitted_segments, again, sum);
         self.add_verification(flow);
+        self.silent_flows += u64::from(amount(workload, flow) == 0);
         self.shares.add(share(workload, flow, span));
         if let Some(error) = &flow.error {
             self.count_error(error);
@@ -228,11 +231,7 @@ impl Shares {
 /// A flow's share. A load that ends by time gives all flows the same time. One that ends by amount
 /// gives them the same amount, and the time each took for it tells them apart.
 fn share(workload: &Workload, flow: &FlowReport, span: Span) -> Option<f64> {
-    let amount = match workload.kind {
-        Kind::Stream { .. } => flow.received.map(|received| received.bytes),
-        _ => flow.transactions,
-    };
-    let amount = amount.unwrap_or(0) as f64;
+    let amount = amount(workload, flow) as f64;
     match workload.end {
         _ if amount == 0.0 => Some(0.0),
         End::Time { .. } => span.length_ns().filter(|length_ns| *length_ns > 0).map(|_| amount),
@@ -242,6 +241,15 @@ fn share(workload: &Workload, flow: &FlowReport, span: Span) -> Option<f64> {
             (took_ns > 0).then(|| amount * 1e9 / took_ns as f64)
         }
     }
+}
+
+/// What the flow had of what there was.
+fn amount(workload: &Workload, flow: &FlowReport) -> u64 {
+    let amount = match workload.kind {
+        Kind::Stream { .. } => flow.received.map(|received| received.bytes),
+        _ => flow.transactions,
+    };
+    amount.unwrap_or(0)
 }
 
 fn add<T>(a: Option<T>, b: Option<T>, plus: impl Fn(T, T) -> T) -> Option<T> {
@@ -270,3 +278,6 @@ pub(crate) fn add_datagrams(a: DatagramCounts, b: DatagramCounts) -> DatagramCou
         dropped_by_socket: add(|counts| counts.dropped_by_socket),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Where a process may have few open files.
+
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::alone;
+use crate::document::Document;
+use crate::ends::Server;
+
+/// A client that may have so many open files, run to its end against a server that may, too.
+fn measure(open_files: u64, words: &str) -> Document {
+    let server = Server::start("--bind 127.0.0.1");
+    let limit = Rlimit { current: Some(open_files), maximum: Some(open_files) };
+    let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
+    prlimit(Some(pid), Resource::Nofile, limit).unwrap();
+    let limited = format!("ulimit -n {open_files} && exec \"$0\" \"$@\"");
+    let output = Command::new("sh")
+        .args(["-c", &limited, env!("CARGO_BIN_EXE_linerate")])
+        .args(words.split_whitespace())
+        .args(["127.0.0.1", "--port", &server.port.to_string(), "--json", "--quiet"])
+        .args(["--server-key", &server.fingerprint])
+        .env("HOME", server.home())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Document::parse(&String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn more_threads_than_asked_for_carry_what_one_table_cannot_hold() {
+    let _one = alone();
+    let document = measure(600, "rr --flows 2000 --threads 2 --count 4000");
+    assert_eq!(document.outcome(), "complete", "{}", document.message());
+    assert_eq!(document.count("transactions"), 4000);
+    for role in ["client", "server"] {
+        let shards = document.report(role)["host"]["ran_on_cpus"].as_array().unwrap();
+        assert_eq!(shards.len(), 4, "{role}");
+    }
+}
+
+#[test]
+fn a_limit_that_leaves_no_way_is_named() {
+    let _one = alone();
+    let document = measure(64, "rr --flows 60000 --count 60000");
+    assert_eq!(document.outcome(), "failed");
+    let message = document.message();
+    assert!(message.contains("64 open files") && message.contains("ulimit -n"), "{message}");
+}
