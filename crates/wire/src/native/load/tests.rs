@@ -86,7 +86,7 @@ fn udp_transactions_time_out_and_close_nothing() {
     assert_eq!((exchange.timeout_ns, answer.timeout_ns), (Some(3), None));
     assert_eq!((exchange.end, answer.end), (StepEnd::Count { count: 2 }, StepEnd::Peer));
     assert_eq!(exchange.framing, Framing::DatagramHeader);
-    assert_eq!(exchange.outstanding, 1);
+    assert_eq!((exchange.outstanding, answer.outstanding), (5, 5));
 }
 
 #[test]
