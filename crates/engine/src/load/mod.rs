@@ -11,11 +11,12 @@ mod closing;
 mod end;
 mod meter;
 mod own_loop;
+mod shards;
 mod spread;
 mod steps;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
@@ -28,25 +29,19 @@ use crate::clock::MILLISECOND_NS;
 use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
-use crate::latencies::Latencies;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, raise_open_files_limit};
-use crate::shard::{Shape, Shard, ShardPlan};
+use crate::shard::Shard;
 use crate::tally::Progress;
 use crate::transport::PageCache;
 
 pub(crate) use bell::Bell;
-use carriage::{file_for, pattern_for};
 pub(crate) use census::Census;
 use meter::Meter;
-use own_loop::own_loop;
 pub(crate) use spread::{Spread, is_apart, spread};
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
 
-/// A shard's receive buffer, unless larger sends ask for a larger one.
-const RECEIVE_BYTES: usize = 128 << 10;
-const MOST_RECEIVE_BYTES: usize = 1 << 20;
 /// How often a load that is ending is looked at, and how much longer that is for each flow: a look
 /// asks all of them.
 const LOOK_NS: u64 = 5 * MILLISECOND_NS;
@@ -125,52 +120,6 @@ impl Load {
         };
         load.spawn_shards(spread, cpus, bell, connections)?;
         Ok(load)
-    }
-
-    fn spawn_shards(
-        &mut self,
-        spread: Spread,
-        cpus: &[u32],
-        bell: &Arc<Bell>,
-        connections: Option<Connections>,
-    ) -> Result<(), Error> {
-        let workload = &self.workload;
-        let (receive_bytes, longest) = buffer_sizes(workload);
-        let pattern = pattern_for(workload, longest);
-        self.file = file_for(workload, &pattern, longest, spread)?;
-        // A flow that waits for its socket and a time at once, or for lent memory to come back,
-        // can't be in a blocking call.
-        let overlaps = workload.outstanding() > 1
-            || workload.schedule().is_some()
-            || workload.variant.zero_copy;
-        let shards = spread.shards as usize;
-        for index in 0..shards {
-            let flows = (self.flows.len() - index).div_ceil(shards);
-            let own_loop = connections.as_ref().map(|connections| {
-                let (sender, receiver) = channel();
-                self.inlet.get_or_insert(sender);
-                own_loop(connections, workload, &self.flows, (index, shards), receiver)
-            });
-            let plan = ShardPlan {
-                shape: match flows {
-                    _ if own_loop.is_some() => Shape::Own,
-                    _ if workload.busy_poll => Shape::Spinning,
-                    1 if !spread.apart && !overlaps => Shape::Alone,
-                    _ => Shape::Polled,
-                },
-                flows,
-                apart: spread.apart,
-                cpu: cpus.get(index % cpus.len().max(1)).copied(),
-                receive_bytes,
-                pattern: Arc::clone(&pattern),
-                latencies: Latencies::new(workload),
-                phase: Arc::clone(&self.phase),
-                census: Arc::clone(&self.census),
-                own_loop,
-            };
-            self.shards.push(Shard::spawn(plan, bell)?);
-        }
-        Ok(())
     }
 
     pub(crate) fn workload(&self) -> &Workload {
@@ -393,15 +342,4 @@ impl Drop for Load {
             self.shards.drain(..).for_each(Shard::leave);
         }
     }
-}
-
-/// Bytes of a shard's receive buffer, and of the longest slice of the pattern that it needs.
-fn buffer_sizes(workload: &Workload) -> (usize, usize) {
-    let largest = match workload.kind {
-        Kind::Stream { send_bytes, .. } => send_bytes,
-        Kind::Rr { request_bytes, response_bytes, .. }
-        | Kind::Connect { request_bytes, response_bytes, .. } => request_bytes.max(response_bytes),
-    } as usize;
-    let receive_bytes = largest.clamp(RECEIVE_BYTES, MOST_RECEIVE_BYTES);
-    (receive_bytes, largest.max(receive_bytes))
 }

@@ -27,14 +27,29 @@ pub struct ConnectRateArgs {
     /// Bytes of a response
     #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: u32,
-    /// Who closes each connection, and how
-    #[arg(long, value_enum, default_value = "fin", help_heading = "Load")]
+    /// Who closes each connection, and how: fin (the client, in order), rst (the client, at once, so that
+    /// no port waits in TIME-WAIT) or server
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        default_value = "fin",
+        hide_possible_values = true,
+        help_heading = "Load"
+    )]
     pub close: ClosingName,
     /// Connections per second, all flows together, begun when they are due (open loop)
     #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
     pub rate: Option<f64>,
-    /// How they follow each other
-    #[arg(long, value_enum, requires = "rate", help_heading = "Load")]
+    /// How they follow each other: even (default), or poisson
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        hide_possible_values = true,
+        requires = "rate",
+        help_heading = "Load"
+    )]
     pub arrivals: Option<ArrivalsName>,
     /// How long a connection may take before it counts as timed out
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]

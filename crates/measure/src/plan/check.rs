@@ -128,6 +128,9 @@ impl Workload {
         if let Kind::Rr { outstanding: Some(outstanding), .. } = self.kind {
             within("outstanding requests", outstanding, &limits::OUTSTANDING, in_digits)?;
         }
+        if let Kind::Connect { .. } = self.kind {
+            within("connections at once", self.flows, &limits::CONNECTIONS_AT_ONCE, in_digits)?;
+        }
         let Some(schedule) = self.schedule() else {
             return Ok(());
         };

@@ -43,6 +43,8 @@ pub const BINDS: usize = 256;
 pub const TAGS: usize = 64;
 /// Bytes of a title, a tag's key or a tag's value.
 pub const REMARK_BYTES: usize = 1024;
+/// Connections that come and go: how many at once.
+pub const CONNECTIONS_AT_ONCE: RangeInclusive<u64> = 1..=10_000;
 /// Requests on their way at once in a flow.
 pub const OUTSTANDING: RangeInclusive<u64> = 1..=65_536;
 /// Requests or connections per second, all flows together: one in 17 minutes to 10^9.

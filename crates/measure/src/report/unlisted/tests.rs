@@ -19,6 +19,9 @@ fn report(role: Role, flows: Vec<FlowReport>) -> EndReport {
         cpu: CpuSeconds { user_s: 0.25, system_s: 0.75 },
         machine_cpu: Vec::new(),
         latency_hdr: None,
+        service_hdr: None,
+        establishment_hdr: None,
+        first_byte_hdr: None,
         errors: BTreeMap::new(),
         notes: Vec::new(),
     }

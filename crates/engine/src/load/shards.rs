@@ -1,0 +1,76 @@
+//! A load's shards: how many flows each gets, of which shape it is, and what it has in memory.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use linerate_measure::{Kind, Workload};
+
+use super::carriage::{file_for, pattern_for};
+use super::own_loop::own_loop;
+use super::{Bell, Load, Spread};
+use crate::connections::Connections;
+use crate::error::Error;
+use crate::latencies::Latencies;
+use crate::shard::{Shape, Shard, ShardPlan};
+
+/// A shard's receive buffer, unless larger sends ask for a larger one.
+const RECEIVE_BYTES: usize = 128 << 10;
+const MOST_RECEIVE_BYTES: usize = 1 << 20;
+impl Load {
+    pub(super) fn spawn_shards(
+        &mut self,
+        spread: Spread,
+        cpus: &[u32],
+        bell: &Arc<Bell>,
+        connections: Option<Connections>,
+    ) -> Result<(), Error> {
+        let workload = &self.workload;
+        let (receive_bytes, longest) = buffer_sizes(workload);
+        let pattern = pattern_for(workload, longest);
+        self.file = file_for(workload, &pattern, longest, spread)?;
+        // A flow that waits for its socket and a time at once, or for lent memory to come back,
+        // can't be in a blocking call.
+        let overlaps = workload.outstanding() > 1
+            || workload.schedule().is_some()
+            || workload.variant.zero_copy;
+        let shards = spread.shards as usize;
+        for index in 0..shards {
+            let flows = (self.flows.len() - index).div_ceil(shards);
+            let own_loop = connections.as_ref().map(|connections| {
+                let (sender, receiver) = channel();
+                self.inlet.get_or_insert(sender);
+                own_loop(connections, workload, &self.flows, (index, shards), receiver)
+            });
+            let plan = ShardPlan {
+                shape: match flows {
+                    _ if own_loop.is_some() => Shape::Own,
+                    _ if workload.busy_poll => Shape::Spinning,
+                    1 if !spread.apart && !overlaps => Shape::Alone,
+                    _ => Shape::Polled,
+                },
+                flows,
+                apart: spread.apart,
+                cpu: cpus.get(index % cpus.len().max(1)).copied(),
+                receive_bytes,
+                pattern: Arc::clone(&pattern),
+                latencies: Latencies::new(workload),
+                phase: Arc::clone(&self.phase),
+                census: Arc::clone(&self.census),
+                own_loop,
+            };
+            self.shards.push(Shard::spawn(plan, bell)?);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a shard's receive buffer, and of the longest slice of the pattern that it needs.
+fn buffer_sizes(workload: &Workload) -> (usize, usize) {
+    let largest = match workload.kind {
+        Kind::Stream { send_bytes, .. } => send_bytes,
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => request_bytes.max(response_bytes),
+    } as usize;
+    let receive_bytes = largest.clamp(RECEIVE_BYTES, MOST_RECEIVE_BYTES);
+    (receive_bytes, largest.max(receive_bytes))
+}
