@@ -264,7 +264,7 @@ pub(crate) struct Ending {
     pub(crate) verification: Option<Verification>,
     pub(crate) datagrams: DatagramEnding,
     /// What became of memory that was lent for sending.
-    pub(crate) lent: Option<Lent>,
+    pub(crate) lent: Option<Box<Lent>>,
     /// Transactions whose response never came.
     pub(crate) transactions_lost: Option<u64>,
     /// Transactions that were due by the schedule and never begun.

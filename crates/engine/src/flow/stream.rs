@@ -23,7 +23,7 @@ use crate::transport::ByteStream;
 pub(crate) struct StreamFlow<S> {
     stream: S,
     shared: Arc<FlowShared>,
-    steps: VecDeque<Step>,
+    next: VecDeque<Next>,
     doing: Doing,
     /// Both addresses of a flow that is listed: the kernel forgets them when the connection ends.
     addresses: Option<Box<Addresses>>,
@@ -33,13 +33,20 @@ pub(crate) struct StreamFlow<S> {
     transactions_lost: Option<u64>,
 }
 
+/// A stage that is still to come. A flow holds few bytes of it: there may be many flows.
+enum Next {
+    Step(Box<Step>),
+    Finish,
+    Await,
+}
+
 /// The stage that a flow is in.
 enum Doing {
     Opening,
     Sending(Sender),
     Receiving(Receiver),
     Asking(Asker),
-    Pipelining(Pipeline),
+    Pipelining(Box<Pipeline>),
     Answering(Answerer),
     /// Says that nothing more will be sent.
     Finishing,
@@ -48,14 +55,30 @@ enum Doing {
     Nothing,
 }
 
+impl Doing {
+    fn of(step: &Step) -> Self {
+        match step {
+            Step::Send(transfer) => Doing::Sending(Sender::new(transfer)),
+            Step::Receive(transfer) => Doing::Receiving(Receiver::new(transfer)),
+            Step::Exchange(exchange) if Pipeline::serves(exchange) => {
+                Doing::Pipelining(Box::new(Pipeline::new(exchange)))
+            }
+            Step::Exchange(exchange) => Doing::Asking(Asker::new(exchange)),
+            Step::Answer(exchange) => Doing::Answering(Answerer::new(exchange)),
+            // Connections that come and go are no flow's: shards have a loop for them.
+            Step::Close(_) | Step::Connect(_) | Step::Accept(_) => Doing::Nothing,
+        }
+    }
+}
+
 impl<S: ByteStream> StreamFlow<S> {
     pub(crate) fn new(stream: S, shared: Arc<FlowShared>, steps: Vec<Step>) -> Self {
-        let steps = steps.into_iter().flat_map(without_combination).collect();
+        let next = steps.into_iter().flat_map(stages).collect();
         let addresses = shared.is_listed().then(|| Box::new(Addresses::of(stream.socket())));
         Self {
             stream,
             shared,
-            steps,
+            next,
             doing: Doing::Opening,
             addresses,
             base: None,
@@ -66,18 +89,11 @@ impl<S: ByteStream> StreamFlow<S> {
     }
 
     fn begin_next_step(&mut self) {
-        self.doing = match self.steps.pop_front() {
-            Some(Step::Send(transfer)) => Doing::Sending(Sender::new(&transfer)),
-            Some(Step::Receive(transfer)) => Doing::Receiving(Receiver::new(&transfer)),
-            Some(Step::Exchange(exchange)) if Pipeline::serves(&exchange) => {
-                Doing::Pipelining(Pipeline::new(&exchange))
-            }
-            Some(Step::Exchange(exchange)) => Doing::Asking(Asker::new(&exchange)),
-            Some(Step::Answer(exchange)) => Doing::Answering(Answerer::new(&exchange)),
-            Some(Step::Close(Close::Graceful)) => Doing::Finishing,
-            Some(Step::Close(Close::AfterPeer)) => Doing::Awaiting,
-            // Connections that come and go are no flow's: shards have a loop for them.
-            Some(Step::Connect(_) | Step::Accept(_)) | None => Doing::Nothing,
+        self.doing = match self.next.pop_front() {
+            Some(Next::Step(step)) => Doing::of(&step),
+            Some(Next::Finish) => Doing::Finishing,
+            Some(Next::Await) => Doing::Awaiting,
+            None => Doing::Nothing,
         };
     }
 
@@ -129,7 +145,7 @@ impl<S: ByteStream> StreamFlow<S> {
 
     fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         self.collect();
-        let lent = self.stream.lent();
+        let lent = self.stream.lent().map(Box::new);
         let socket = self.stream.socket();
         let ending = Ending {
             error,
@@ -186,15 +202,11 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
 
 /// A graceful close is two stages of which the other kind of close has the same, the other way
 /// round.
-fn without_combination(step: Step) -> Vec<Step> {
+fn stages(step: Step) -> Vec<Next> {
     match step {
-        Step::Close(Close::Graceful) => {
-            vec![Step::Close(Close::Graceful), Step::Close(Close::AfterPeer)]
-        }
-        Step::Close(Close::AfterPeer) => {
-            vec![Step::Close(Close::AfterPeer), Step::Close(Close::Graceful)]
-        }
-        other => vec![other],
+        Step::Close(Close::Graceful) => vec![Next::Finish, Next::Await],
+        Step::Close(Close::AfterPeer) => vec![Next::Await, Next::Finish],
+        other => vec![Next::Step(Box::new(other))],
     }
 }
 

@@ -33,8 +33,8 @@ pub(super) fn report(
     let mut count = 0;
     let mut lent = None;
     for flow in load.flows.iter().flatten() {
-        let ending = flow.take_ending().unwrap_or_default();
-        add_lent(&mut lent, ending.lent);
+        let mut ending = flow.take_ending().unwrap_or_default();
+        add_lent(&mut lent, ending.lent.take());
         count_errors(&ending, &mut errors);
         let report = flow_report(load, meter, flow, &ending, now_ns);
         count += 1;
@@ -102,7 +102,7 @@ fn spans(load: &Load, meter: &Meter, now_ns: u64) -> Spans {
     spans
 }
 
-fn add_lent(sum: &mut Option<Lent>, lent: Option<Lent>) {
+fn add_lent(sum: &mut Option<Lent>, lent: Option<Box<Lent>>) {
     let Some(lent) = lent else { return };
     let sum = sum.get_or_insert_default();
     sum.sends += lent.sends;

@@ -15,6 +15,12 @@ const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
 /// Clients that may wait to be alone: each keeps a connection for as long as it likes.
 const MOST_WAITING: usize = 64;
 
+/// What tests share, and the flag that asks for less of it.
+type Shared = (&'static str, &'static str);
+const FLOWS_IN_THE_TABLE: Shared = ("flows (open files)", "--flows");
+const FLOWS_APART: Shared = ("flows", "--flows");
+const THREADS: Shared = ("threads", "--threads");
+
 /// What all tests together may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -31,11 +37,6 @@ impl Limits {
         let apart = DESCRIPTORS_APART_FROM_FLOWS.min(self.max_descriptors / 2);
         self.max_descriptors - apart
     }
-
-    /// Flows of all tests together, wherever they are: what one test may have at most.
-    fn most_flows_apart() -> u64 {
-        *limits::FLOWS.end()
-    }
 }
 
 /// What one test takes.
@@ -46,6 +47,8 @@ struct Need {
     flows: u64,
     /// Flows in file tables of their own.
     flows_apart: u64,
+    /// Threads that the client asked for.
+    threads: u64,
     rate_bps: u64,
     exclusive: bool,
 }
@@ -91,6 +94,7 @@ impl Admission {
             client,
             flows: if apart { 0 } else { flows },
             flows_apart: if apart { flows } else { 0 },
+            threads: workload.threads.unwrap_or(1).into(),
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,
         };
@@ -131,7 +135,7 @@ impl Admission {
 
     fn beyond_limits(&self, workload: &Workload) -> Option<String> {
         let flows = u64::from(workload.total_flows());
-        let most_flows = Limits::most_flows_apart();
+        let most_flows = *limits::FLOWS.end();
         if flows > most_flows {
             return Some(format!(
                 "{flows} flows are more than a server carries ({most_flows}): ask for fewer --flows"
@@ -182,22 +186,8 @@ impl Admission {
                  or wait with --exclusive"
             ));
         }
-        let flows: u64 = self.running.iter().map(|other| other.flows).sum();
-        if flows.saturating_add(need.flows) > self.limits.most_flows() {
-            return Some(format!(
-                "{flows} flows of other tests leave no room for {} more under this server's limit \
-                 of open files: try again later, or ask for fewer --flows",
-                need.flows
-            ));
-        }
-        let apart: u64 = self.running.iter().map(|other| other.flows_apart).sum();
-        let most_apart = Limits::most_flows_apart();
-        if apart.saturating_add(need.flows_apart) > most_apart {
-            return Some(format!(
-                "{apart} flows of other tests leave no room for {} more of the {most_apart} that a \
-                 server carries: try again later, or ask for fewer --flows",
-                need.flows_apart
-            ));
+        if let Some(why) = self.no_room_for(need) {
+            return Some(why);
         }
         let most_bps = self.limits.max_rate_bps?;
         let taken_bps: u64 = self.running.iter().map(|other| other.rate_bps).sum();
@@ -208,6 +198,23 @@ impl Admission {
                 render_rate(taken_bps as f64),
                 render_rate(most_bps as f64)
             )
+        })
+    }
+
+    fn no_room_for(&self, need: &Need) -> Option<String> {
+        let sum = |of: fn(&Need) -> u64| self.running.iter().map(of).fold(0, u64::saturating_add);
+        let wanted = [
+            (sum(|other| other.flows), need.flows, self.limits.most_flows(), FLOWS_IN_THE_TABLE),
+            (sum(|other| other.flows_apart), need.flows_apart, *limits::FLOWS.end(), FLOWS_APART),
+            (sum(|other| other.threads), need.threads, *limits::THREADS.end(), THREADS),
+        ];
+        wanted.into_iter().find_map(|(taken, more, most, (what, way_out))| {
+            (taken.saturating_add(more) > most).then(|| {
+                format!(
+                    "{taken} {what} of other tests leave no room for {more} more of at most {most}: \
+                     try again later, or ask for fewer {way_out}"
+                )
+            })
         })
     }
 }
@@ -300,7 +307,7 @@ mod tests {
         assert_eq!(admission.handle_request(1, &flows(900_000), false), Verdict::Admitted);
         assert_eq!(admission.handle_request(2, &flows(10_000), false), Verdict::Admitted);
         assert_eq!(admission.handle_request(3, &flows(9_000), false), Verdict::Admitted);
-        for (more, why) in [(1_000, "open files"), (100_001, "1000000 that a server carries")] {
+        for (more, why) in [(1_000, "open files"), (100_001, "at most 1000000")] {
             let refused = admission.handle_request(4, &flows(more), false);
             assert!(
                 matches!(&refused, Verdict::Refused(RefusalCause::Busy, text) if text.contains(why))
@@ -308,6 +315,16 @@ mod tests {
         }
         assert_eq!(admission.handle_departure(1), None);
         assert_eq!(admission.handle_request(4, &flows(100_001), false), Verdict::Admitted);
+    }
+
+    #[test]
+    fn threads_are_shared_by_all_tests() {
+        let mut admission = admission(8);
+        let threads = |threads| Workload { flows: 1024, threads: Some(threads), ..workload() };
+        assert_eq!(admission.handle_request(1, &threads(1000), false), Verdict::Admitted);
+        let refused = admission.handle_request(2, &threads(25), false);
+        assert!(matches!(refused, Verdict::Refused(_, why) if why.contains("--threads")));
+        assert_eq!(admission.handle_request(2, &threads(24), false), Verdict::Admitted);
     }
 
     #[test]

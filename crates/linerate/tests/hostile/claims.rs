@@ -87,7 +87,6 @@ fn plans_beyond_their_limits_are_refused_with_a_cause() {
         plan.to_string()
     };
     let cases = [
-        (with("/flows", json!(1_000_000)), "limit", "open files"),
         (with("/flows", json!(1_000_001)), "plan", "1000001"),
         (with("/flows", json!(u64::MAX)), "plan", "can't be read"),
         (with("/kind/send_bytes", json!(16 * 1024 * 1024 + 1)), "plan", "16777217"),
