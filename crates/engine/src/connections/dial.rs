@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_wire::native::opening::Opening;
 use linerate_wire::step::{Connection, Schedule, StepEnd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 
 use super::source::{Source, kind_of};
 use super::worker::{Attempt, Script};
@@ -75,8 +78,13 @@ impl Dialing {
                 dialer.begin_due(now_ns, phase, &poll, local);
                 dialer.sweep(now_ns);
             }
-            poll.wait(dialer.wait_at_most(phase));
-            poll.take_ready(&mut ready, waker);
+            let at_most_ns = dialer.wait_at_most(phase);
+            if dialer.is_alone() {
+                dialer.wait_alone(waker, at_most_ns, &mut ready);
+            } else {
+                poll.wait(at_most_ns);
+                poll.take_ready(&mut ready, waker);
+            }
             for index in ready.drain(..) {
                 dialer.advance(index, &poll, local);
             }
@@ -140,6 +148,25 @@ impl Dialer {
         stopped && under_way == 0
     }
 
+    /// Whether there is one place: then its socket blocks, which is fewer calls than a poll set
+    /// takes.
+    fn is_alone(&self) -> bool {
+        self.places.len() == 1
+    }
+
+    /// Waits for the time of the next connection, unless there is one under way.
+    fn wait_alone(&self, waker: &Inlet, at_most_ns: u64, ready: &mut Vec<usize>) {
+        if self.places.iter().any(|place| place.attempt.is_some()) {
+            return ready.push(0);
+        }
+        let mut polled = [PollFd::new(waker, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: at_most_ns.min(LONGEST_WAIT_NS) as _ };
+        // Interrupted by a signal: as if the time were over.
+        if poll(&mut polled, Some(&timeout)).unwrap_or(0) > 0 {
+            waker.silence();
+        }
+    }
+
     fn begin_due(&mut self, now_ns: u64, phase: Phase, poll: &Poll, local: &mut Local) {
         if phase >= Phase::Stop {
             return;
@@ -169,13 +196,15 @@ impl Dialer {
 
     fn begin(&mut self, index: usize, due_ns: u64, warm_up: bool, poll: &Poll, local: &mut Local) {
         let began_ns = monotonic_ns();
+        let alone = self.is_alone();
         let place = &mut self.places[index];
         if place.shared.tally.first_ns.value() == 0 {
             place.shared.tally.first_ns.set(began_ns);
         }
-        match self.source.connect() {
+        let blocks_for = alone.then_some(Duration::from_nanos(LONGEST_WAIT_NS));
+        match self.source.connect(blocks_for) {
             Ok(socket) => {
-                place.attempt = Some(Attempt::new(socket, due_ns, began_ns, warm_up));
+                place.attempt = Some(Attempt::new(socket, alone, due_ns, began_ns, warm_up));
                 self.advance(index, poll, local);
             }
             Err(error) => self.fail(index, kind_of(&error), warm_up, began_ns),
@@ -183,11 +212,13 @@ impl Dialer {
     }
 
     fn advance(&mut self, index: usize, poll: &Poll, local: &mut Local) {
+        let alone = self.is_alone();
         let Some(place) = self.places.get_mut(index) else { return };
         let Some(attempt) = &mut place.attempt else { return };
         match attempt.advance(&self.script, &place.shared.tally, local) {
             Ok(Some(interest)) => {
-                if poll.watch(attempt.carrier().as_fd(), index, attempt.watched, interest) {
+                if alone || poll.watch(attempt.carrier().as_fd(), index, attempt.watched, interest)
+                {
                     attempt.watched = Some(interest);
                 } else {
                     self.give_up(index, "io", monotonic_ns());

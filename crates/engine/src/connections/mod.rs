@@ -57,6 +57,9 @@ pub(crate) struct Serve {
     pub(crate) token: [u8; 16],
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
+    /// Connections accepted before others have their turn. Where one comes at a time, asking for
+    /// the next would be a call for nothing.
+    pub(crate) at_once: u32,
     /// Takes the connections that aren't this load's, and the bell that wakes it.
     pub(crate) reception: Sender<Socket>,
     pub(crate) reception_bell: Arc<Bell>,

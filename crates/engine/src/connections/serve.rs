@@ -18,15 +18,13 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::Inlet;
-use crate::socket::configure_stream;
+use crate::socket::{accept_stream, configure_asked};
 use crate::tally::Tally;
 
 /// Marks the listener among the events.
 const LISTENER: usize = 0;
 /// The first index of a guest among the events.
 const FIRST_GUEST: usize = 1;
-/// Connections accepted before others have their turn.
-const MOST_ACCEPTED_AT_ONCE: usize = 32;
 /// Guests that one shard holds. Whoever comes beyond goes to the reception, which knows how to
 /// make room.
 const MOST_GUESTS: usize = 8192;
@@ -63,6 +61,8 @@ enum Stage {
 
 /// What becomes of a guest.
 enum Fate {
+    /// It has its response, and will close.
+    Answered,
     Waits(Interest),
     Closed,
     /// It isn't one of this load's.
@@ -77,6 +77,9 @@ struct Host<'a> {
     poll: Poll,
     guests: Vec<Option<Guest>>,
     free: Vec<usize>,
+    /// Guests that have their response and are about to close. The close of one is there, as a
+    /// rule, when the next comes, so that no wake-up is spent on it.
+    closing: Vec<usize>,
     next_sweep_ns: u64,
 }
 
@@ -96,6 +99,7 @@ impl Serving {
                 poll,
                 guests: Vec::new(),
                 free: Vec::new(),
+                closing: Vec::new(),
                 next_sweep_ns: 0,
             };
             host.run(waker, local, &mut ending);
@@ -111,11 +115,15 @@ impl Host<'_> {
         while local.phase() < Phase::Drained {
             self.poll.wait(LONGEST_WAIT_NS);
             self.poll.take_ready(&mut ready, waker);
+            let about_to_close = std::mem::take(&mut self.closing);
             for index in ready.drain(..) {
                 match index {
                     LISTENER => self.accept(local, ending),
                     guest => self.advance(guest - FIRST_GUEST, local, ending),
                 }
+            }
+            for index in about_to_close {
+                self.advance(index, local, ending);
             }
             self.take_opened(local, ending);
             self.sweep();
@@ -129,11 +137,8 @@ impl Host<'_> {
     }
 
     fn accept(&mut self, local: &mut Local, ending: &mut Ending) {
-        for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            let Ok((socket, _)) = self.serve.listener.accept() else { return };
-            if socket.set_nonblocking(true).is_err() {
-                continue;
-            }
+        for _ in 0..self.serve.at_once {
+            let Ok(socket) = accept_stream(&self.serve.listener) else { return };
             if self.guests.len() >= MOST_GUESTS && self.free.is_empty() {
                 self.hand_over(socket);
             } else {
@@ -166,6 +171,7 @@ impl Host<'_> {
         let Some(Some(guest)) = self.guests.get_mut(index) else { return };
         let fate = guest.advance(self.serve, self.step, self.tally, local);
         match fate {
+            Ok(Fate::Answered) => self.closing.push(index),
             Ok(Fate::Waits(interest)) => {
                 let fd = guest.carrier.as_fd();
                 if self.poll.watch(fd, index + FIRST_GUEST, guest.watched, interest) {
@@ -319,8 +325,7 @@ impl Guest {
                     return Ok(Some(Fate::Closed));
                 }
                 self.stage = Stage::Closing;
-                // The close can't be here before the client has the response.
-                return Ok(Some(Fate::Waits(Interest::Readable)));
+                return Ok(Some(Fate::Answered));
             }
             Stage::Closing => {
                 if self.carrier.receive(&mut local.receive_buffer)? == 0 {
@@ -357,7 +362,7 @@ impl Guest {
         }
         let (length, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::empty())?;
         if serve.options != SocketOptions::default() {
-            configure_stream(self.carrier.socket(), &serve.options, true)?;
+            configure_asked(self.carrier.socket(), &serve.options)?;
         }
         if tally.first_ns.value() == 0 {
             tally.first_ns.set(monotonic_ns());

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use linerate_measure::SocketOptions;
 use socket2::Socket;
@@ -40,7 +41,7 @@ impl Source {
 
     /// Begins a connection. A port that is somebody else's, or that is taken for this peer, is
     /// stepped over.
-    pub(super) fn connect(&mut self) -> io::Result<Socket> {
+    pub(super) fn connect(&mut self, blocks_for: Option<Duration>) -> io::Result<Socket> {
         let tries = match self.ports {
             Some((first, last)) => (u32::from(last - first) + 1).min(MOST_TRIES),
             None => self.binds.len().clamp(1, MOST_TRIES as usize) as u32,
@@ -49,7 +50,7 @@ impl Source {
         for _ in 0..tries {
             let (bind, port) = self.next();
             let binding = Binding { bind, device: self.device.clone() };
-            outcome = dial_stream(self.server, &binding, port, &self.options);
+            outcome = dial_stream(self.server, &binding, port, &self.options, blocks_for);
             if !matches!(&outcome, Err(error) if is_taken(error)) {
                 break;
             }

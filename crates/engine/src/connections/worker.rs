@@ -29,6 +29,8 @@ pub(super) struct Script {
 pub(super) struct Attempt {
     carrier: Carrier,
     stage: Stage,
+    /// Whether its socket blocks.
+    blocks: bool,
     /// What the poll set watches it for.
     pub(super) watched: Option<Interest>,
     /// When it was due; without a schedule, when it began.
@@ -57,10 +59,17 @@ pub(super) struct Times {
 }
 
 impl Attempt {
-    pub(super) fn new(socket: Socket, due_ns: u64, began_ns: u64, warm_up: bool) -> Self {
+    pub(super) fn new(
+        socket: Socket,
+        blocks: bool,
+        due_ns: u64,
+        began_ns: u64,
+        warm_up: bool,
+    ) -> Self {
         Self {
             carrier: Carrier::new(socket),
             stage: Stage::Opening(0),
+            blocks,
             watched: None,
             due_ns,
             began_ns,
@@ -89,7 +98,7 @@ impl Attempt {
             match self.step(script, tally, local) {
                 Ok(true) => return Ok(None),
                 // The response can't be here yet; asking for it now would be a call for nothing.
-                Ok(false) if matches!(self.stage, Stage::Awaiting(0)) => {
+                Ok(false) if !self.blocks && matches!(self.stage, Stage::Awaiting(0)) => {
                     return Ok(Some(Interest::Readable));
                 }
                 Ok(false) => {}

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
 use crate::probe::raise_open_files_limit;
-use crate::socket::{Binding, configure_stream, plain};
+use crate::socket::{Binding, configure_stream, plain, set_defer_accept};
 
 const LISTENER: usize = 0;
 const DATAGRAMS: usize = 1;
@@ -212,6 +212,8 @@ impl Reception {
         } else {
             epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
         };
+        // Whoever accepts to answer at once is woken once, by the request.
+        let _woken_twice_at_worst = set_defer_accept(self.listener.as_fd(), leave);
         if changed.is_ok() {
             self.listener_is_left = leave;
         }

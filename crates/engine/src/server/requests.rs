@@ -18,6 +18,9 @@ use crate::event::Event;
 use crate::load::Load;
 use crate::probe::host_facts;
 
+/// Connections that come and go: accepted before others have their turn.
+const MOST_ACCEPTED_AT_ONCE: u32 = 32;
+
 impl Reception {
     pub(super) fn handle_events(&mut self, guest: usize) {
         while let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
@@ -129,6 +132,7 @@ impl Reception {
                 token,
                 options: workload.socket.clone(),
                 tls: (workload.transport == Transport::Tls).then(|| Arc::clone(&self.data_tls)),
+                at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
                 reception: self.strays.0.clone(),
                 reception_bell: Arc::clone(&self.bell),
             })

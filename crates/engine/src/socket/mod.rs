@@ -20,10 +20,11 @@ pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
-    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, configure_stream,
-    connect_stream, dial_stream, flow_datagram, granted, listen, plain,
+    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
+    configure_asked, configure_stream, connect_stream, dial_stream, flow_datagram, granted, listen,
+    plain,
 };
-pub(crate) use option::{enable_receive_offload, set_send_segment};
+pub(crate) use option::{enable_receive_offload, set_defer_accept, set_send_segment};
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;

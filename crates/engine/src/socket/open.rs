@@ -3,10 +3,13 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use linerate_measure::SocketOptions;
 use linerate_measure::report::SocketFacts;
-use rustix::net::sockopt;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, accept_with, ipproto, socket_with, sockopt,
+};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::option::bind_address_only;
@@ -87,18 +90,31 @@ pub(crate) fn connect_stream(
     }
 }
 
+/// Accepts a connection, which doesn't block.
+pub(crate) fn accept_stream(listener: &Socket) -> io::Result<Socket> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(Socket::from(accept_with(listener, flags)?))
+}
+
 /// A TCP socket on its way to `address` from this port or one of the kernel's choice; all its
-/// options are set before it leaves.
+/// options are set before it leaves. It doesn't block, or for so long at most.
 pub(crate) fn dial_stream(
     address: SocketAddr,
     binding: &Binding,
     port: Option<u16>,
     options: &SocketOptions,
+    blocks_for: Option<Duration>,
 ) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let mode = if blocks_for.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    let flags = mode | SocketFlags::CLOEXEC;
+    let socket = Socket::from(socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?);
+    if blocks_for.is_some() {
+        socket.set_read_timeout(blocks_for)?;
+        socket.set_write_timeout(blocks_for)?;
+    }
     if *options != SocketOptions::default() {
-        configure_stream(&socket, options, options.no_delay)?;
+        configure_asked(&socket, options)?;
         if let Some(mss) = options.mss_bytes {
             socket.set_tcp_mss(mss)?;
         }
@@ -128,6 +144,14 @@ pub(crate) fn configure_stream(
     no_delay: bool,
 ) -> io::Result<()> {
     socket.set_tcp_nodelay(no_delay)?;
+    configure_asked(socket, options)
+}
+
+/// Sets what was asked for, and leaves the rest as the kernel has it.
+pub(crate) fn configure_asked(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
+    if options.no_delay {
+        socket.set_tcp_nodelay(true)?;
+    }
     if let Some(name) = &options.congestion {
         socket.set_tcp_congestion(name.as_bytes())?;
     }

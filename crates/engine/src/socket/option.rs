@@ -53,3 +53,9 @@ pub(super) fn bind_address_only(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
+
+/// Whether a listener hands a connection over only when its first bytes have come (TCP_DEFER_ACCEPT,
+/// tcp(7)); one that stays silent for a second is handed over all the same.
+pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Result<()> {
+    set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
+}
