@@ -11,6 +11,7 @@ mod open;
 mod option;
 mod table;
 mod tcp_info;
+mod tun;
 mod usage;
 
 pub(crate) use batch::{receive_batch, send_batch};
@@ -22,4 +23,5 @@ pub(crate) use open::{
 pub(crate) use option::{enable_receive_offload, set_send_segment};
 pub(crate) use table::own_table;
 pub(crate) use tcp_info::tcp_status;
+pub(crate) use tun::open_tun;
 pub(crate) use usage::thread_usage;
