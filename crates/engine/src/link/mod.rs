@@ -12,10 +12,10 @@ mod namespaces;
 mod packet;
 mod path;
 mod punctuality;
-//mod relay;
+mod relay;
 
 pub use namespaces::{Namespaces, NamespacesOptions};
-//pub use relay::{Relay, RelayOptions};
+pub use relay::{Relay, RelayOptions};
 
 use linerate_measure::link::report::{Accuracy, Form, Passed, Waiting};
 use linerate_measure::link::{Direction, Link, Report};

@@ -127,6 +127,11 @@ impl Path {
         self.spare.push(bytes);
     }
 
+    /// The rate of now.
+    pub(super) fn rate_bps(&self) -> Option<u64> {
+        self.direction.rate_bps
+    }
+
     /// Whether so many bytes more would be dropped now.
     pub(super) fn is_full(&mut self, now_ns: u64, bytes: u64) -> bool {
         self.advance(now_ns);

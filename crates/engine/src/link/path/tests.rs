@@ -6,15 +6,13 @@ use super::*;
 
 const BYTES: usize = 1500;
 
-/// What became of packets offered at these times, each with its number in its first bytes:
-/// number and time, in the order in which they came out.
+/// What became of packets offered at these times, each with its number for a tag: number and time, in the order in which they came out.
 fn carry(path: &mut Path, offered_ns: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut came = Vec::new();
-    for (number, at_ns) in (0_u64..).zip(offered_ns) {
+    for (tag, at_ns) in (0_u32..).zip(offered_ns) {
         drain(path, at_ns, &mut came);
-        let mut bytes = path.buffer();
-        bytes[..8].copy_from_slice(&number.to_be_bytes());
-        path.offer(at_ns, Packet { bytes, length: BYTES, tag: 0 });
+        let bytes = path.buffer();
+        path.offer(at_ns, Packet { bytes, length: BYTES, tag });
     }
     drain(path, u64::MAX, &mut came);
     came
@@ -24,7 +22,7 @@ fn carry(path: &mut Path, offered_ns: impl IntoIterator<Item = u64>) -> Vec<(u64
 fn drain(path: &mut Path, until_ns: u64, came: &mut Vec<(u64, u64)>) {
     while let Some(next_ns) = path.next_time().filter(|next_ns| *next_ns <= until_ns) {
         while let Some(due) = path.take_due(next_ns) {
-            let number = u64::from_be_bytes(*due.packet.content().first_chunk().unwrap());
+            let number = u64::from(due.packet.tag);
             assert!(due.due_ns <= next_ns);
             came.push((number, due.due_ns));
             path.recycle(due.packet.bytes);
