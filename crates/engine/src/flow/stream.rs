@@ -112,7 +112,7 @@ impl<S: ByteStream> StreamFlow<S> {
     fn verification(&self) -> Option<Verification> {
         match &self.doing {
             Doing::Receiving(receiver) => receiver.verifier().map(Verifier::found),
-            _ => self.verification,
+            _ => self.verification.clone(),
         }
     }
 
@@ -132,7 +132,7 @@ impl<S: ByteStream> StreamFlow<S> {
             tcp: tcp_status(socket.as_fd()),
             socket: self.addresses.take().map(|addresses| granted(socket, *addresses, true)),
             base: self.base.take(),
-            verification: self.verification,
+            verification: self.verification.take(),
             transactions_unsent: self.transactions_unsent,
             ..Ending::default()
         };

@@ -187,7 +187,7 @@ fn set_up(link: &Link, end: &End) -> String {
          addr add {v4}/24 dev {DEVICE}\n\
          addr add {v6}/64 dev {DEVICE} nodad\n\
          route add default dev {DEVICE}\n\
-         -6 route add default dev {DEVICE}\n"
+         route add ::/0 dev {DEVICE}\n"
     )
 }
 

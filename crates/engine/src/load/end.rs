@@ -155,7 +155,7 @@ fn flow_report(
         from_ns,
         to_ns,
         tcp,
-        verification: ending.verification.map(|found| Verification {
+        verification: ending.verification.clone().map(|found| Verification {
             verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
             ..found
         }),
