@@ -79,7 +79,13 @@ pub(crate) struct Verifier {
 impl Verifier {
     /// A verifier for a flow whose first byte stands at `offset` in the pattern.
     pub(crate) fn new(offset: u64) -> Self {
-        Self { offset, position: 0, found: Verification::default(), in_first_run: false, in_run: false }
+        Self {
+            offset,
+            position: 0,
+            found: Verification::default(),
+            in_first_run: false,
+            in_run: false,
+        }
     }
 
     /// Checks the bytes that come next.

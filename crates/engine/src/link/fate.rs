@@ -95,9 +95,7 @@ impl Chance {
                     (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos();
                 width * normal.clamp(-NORMAL_CUT, NORMAL_CUT)
             }
-            Distribution::Pareto => {
-                width * ((1.0 - first).powf(-1.0 / 3.0) - 1.0).min(PARETO_CUT)
-            }
+            Distribution::Pareto => width * ((1.0 - first).powf(-1.0 / 3.0) - 1.0).min(PARETO_CUT),
         };
         // A negative number becomes 0: nothing arrives before it was sent.
         (delay_ns as f64 + varied_ns).round() as u64

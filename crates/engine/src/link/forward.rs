@@ -137,7 +137,8 @@ impl Side {
 /// Sleeps until a packet comes or this time does.
 fn sleep(devices: &[OwnedFd; 2], wake_ns: u64) -> io::Result<()> {
     let [one, other] = devices;
-    let mut waiting = [one, other].map(|device| PollFd::from_borrowed_fd(device.as_fd(), PollFlags::IN));
+    let mut waiting =
+        [one, other].map(|device| PollFd::from_borrowed_fd(device.as_fd(), PollFlags::IN));
     let time = time_until(wake_ns);
     match poll(&mut waiting, Some(&time)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

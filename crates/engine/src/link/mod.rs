@@ -42,10 +42,11 @@ const LATE_SHARE_MAX: f64 = 0.01;
 
 /// The two directions' machines.
 fn paths(link: &Link, buffer_bytes: usize, headers: bool) -> (Path, Path) {
-    let corrupts = |first: &Direction, of: fn(&linerate_measure::link::Change) -> Option<&Direction>| {
-        first.corrupt.is_some()
-            || link.changes.iter().filter_map(of).any(|direction| direction.corrupt.is_some())
-    };
+    let corrupts =
+        |first: &Direction, of: fn(&linerate_measure::link::Change) -> Option<&Direction>| {
+            first.corrupt.is_some()
+                || link.changes.iter().filter_map(of).any(|direction| direction.corrupt.is_some())
+        };
     let right = corrupts(&link.to_right, |change| change.to_right.as_ref());
     let left = corrupts(&link.to_left, |change| change.to_left.as_ref());
     // Two seeds of which neither gives the other's numbers.
@@ -80,7 +81,8 @@ impl<'a> Calendar<'a> {
     fn apply<'p>(&mut self, now_ns: u64, right: &'p mut [Path], left: &'p mut [Path]) {
         while self.next_time().is_some_and(|at_ns| at_ns <= now_ns) {
             let Some(change) = self.link.changes.get(self.next) else { return };
-            for (paths, direction) in [(&mut *right, &change.to_right), (&mut *left, &change.to_left)]
+            for (paths, direction) in
+                [(&mut *right, &change.to_right), (&mut *left, &change.to_left)]
             {
                 if let Some(direction) = direction {
                     paths.iter_mut().for_each(|path| path.change(now_ns, direction.clone()));

@@ -65,9 +65,8 @@ fn between_namespaces(
         say(args, &format!("linerate: {note}\n"));
     }
     let [left, right] = namespaces.ends();
-    let between = [left, right].map(|end| {
-        format!("namespace {} ({}, {})", end.namespace, end.v4, end.v6)
-    });
+    let between =
+        [left, right].map(|end| format!("namespace {} ({}, {})", end.namespace, end.v4, end.v6));
     let how = format!("run programs in it with: ip netns exec {} ...", left.namespace);
     let between = [between[0].clone(), between[1].clone(), how];
     say(args, &render_link_begin(link, &between, pace));
@@ -87,10 +86,8 @@ fn link_of(args: &LinkArgs) -> Result<Link, Failure> {
 fn read_link(file: &Path) -> Result<Link, Failure> {
     let text = read(file).map_err(Failure::here)?;
     let beside = file.parent().unwrap_or(Path::new(""));
-    Link::parse(&text, |name| read(&beside.join(name))).map_err(|error| Failure {
-        text: format!("{}: {error}", file.display()),
-        ..error.into()
-    })
+    Link::parse(&text, |name| read(&beside.join(name)))
+        .map_err(|error| Failure { text: format!("{}: {error}", file.display()), ..error.into() })
 }
 
 /// A file's text, if it isn't longer than a description may be.
@@ -99,9 +96,8 @@ fn read(file: &Path) -> Result<String, String> {
 
     let mut text = String::new();
     let opened = std::fs::File::open(file);
-    let read = opened.and_then(|opened| {
-        opened.take(limits::TEXT_BYTES as u64 + 1).read_to_string(&mut text)
-    });
+    let read = opened
+        .and_then(|opened| opened.take(limits::TEXT_BYTES as u64 + 1).read_to_string(&mut text));
     match read {
         Ok(length) if length > limits::TEXT_BYTES => {
             Err(format!("{} is longer than {} bytes", file.display(), limits::TEXT_BYTES))
@@ -128,11 +124,8 @@ fn print_report(
 ) -> Result<(), Failure> {
     use std::io::Write;
 
-    let text = if args.json {
-        format!("{}\n", render_json(report))
-    } else {
-        render_link_report(report)
-    };
+    let text =
+        if args.json { format!("{}\n", render_json(report)) } else { render_link_report(report) };
     match destination.write_all(text.as_bytes()).and_then(|()| destination.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::here(destination.cant_write(&error)))

@@ -4,9 +4,7 @@ use linerate_engine::link::Pace;
 use linerate_measure::link::report::{Counters, Waiting};
 use linerate_measure::link::{Amount, Direction, Link, Report};
 use linerate_measure::summary::Latency;
-use linerate_measure::units::{
-    render_bytes, render_count, render_duration_ns, render_rate,
-};
+use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 
 use super::{Style, Table};
 
@@ -19,11 +17,8 @@ pub(crate) fn render_link_begin(link: &Link, between: &[String; 3], pace: &Pace)
     text += &format!("  to right   {}\n", render_direction(&link.to_right));
     text += &format!("  to left    {}\n", render_direction(&link.to_left));
     if let (Some(first), Some(last)) = (link.changes.first(), link.changes.last()) {
-        let (count, first, last) = (
-            link.changes.len(),
-            render_duration_ns(first.at_ns),
-            render_duration_ns(last.at_ns),
-        );
+        let (count, first, last) =
+            (link.changes.len(), render_duration_ns(first.at_ns), render_duration_ns(last.at_ns));
         text += &format!("  changes    {count}, from {first} to {last}\n");
     }
     let waiting = match (pace.waiting, pace.cpu) {
@@ -46,7 +41,11 @@ pub(crate) fn render_link_report(report: &Report) -> String {
     for (name, of, always) in ROWS {
         let (right, left) = (of(&right.counters), of(&left.counters));
         if always || right > 0 || left > 0 {
-            table.push(vec![name.to_owned(), render_count(right as f64), render_count(left as f64)]);
+            table.push(vec![
+                name.to_owned(),
+                render_count(right as f64),
+                render_count(left as f64),
+            ]);
         }
     }
     text += &table.render(Style::Plain);

@@ -37,13 +37,15 @@ impl Link {
                 let why = "two changes of one direction at one time: which one holds can't be told";
                 return Err(wrong(&format!("change at {at}"), why));
             }
-            for (name, direction) in [("to_right", &change.to_right), ("to_left", &change.to_left)] {
+            for (name, direction) in [("to_right", &change.to_right), ("to_left", &change.to_left)]
+            {
                 if let Some(direction) = direction {
                     direction.check(&format!("change at {at}: {name}"))?;
                 }
             }
             if change.to_right.is_none() && change.to_left.is_none() {
-                let why = "changes nothing: give [change.both], [change.to_right] or [change.to_left]";
+                let why =
+                    "changes nothing: give [change.both], [change.to_right] or [change.to_left]";
                 return Err(wrong(&format!("change at {at}"), why));
             }
         }

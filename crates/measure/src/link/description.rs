@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{Deserializer, Error as _, Visitor};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, Visitor};
 
 use super::{
     Amount, BurstLoss, Change, Corruption, Direction, Distribution, Jitter, Link, LinkError,
@@ -253,8 +253,7 @@ impl DirectionText {
                 jitter.may_reorder = may_reorder.unwrap_or(jitter.may_reorder);
             }
             (None, distribution, _) => {
-                let name =
-                    if distribution.is_some() { "distribution" } else { "jitter_reorders" };
+                let name = if distribution.is_some() { "distribution" } else { "jitter_reorders" };
                 return Err(wrong(name, "there is no jitter that it could shape: give jitter"));
             }
         }
@@ -298,9 +297,8 @@ impl DirectionText {
 
 impl CorruptionText {
     fn resolve(&self) -> Result<Corruption, LinkError> {
-        let share = |name, of: &Option<Quantity>| {
-            of.as_ref().map(|share| share.share(name)).transpose()
-        };
+        let share =
+            |name, of: &Option<Quantity>| of.as_ref().map(|share| share.share(name)).transpose();
         let least = self.least_packet.as_ref().map(|least| least.bytes("corrupt.least_packet"));
         Ok(Corruption {
             bit_error_rate: share("corrupt.bit_error_rate", &self.bit_error_rate)?,

@@ -180,3 +180,6 @@ pub struct Corruption {
     /// Packets shorter than this are left alone.
     pub least_packet_bytes: u32,
 }
+
+#[cfg(test)]
+mod tests;

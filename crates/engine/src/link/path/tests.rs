@@ -41,8 +41,7 @@ fn every(gap_ns: u64, count: u64) -> impl Iterator<Item = u64> {
 /// Fails unless a count is within 4.5 standard deviations of the binomial distribution.
 #[track_caller]
 fn assert_binomial(what: &str, count: u64, of: u64, share: f64) {
-    let (mean, deviation) =
-        (of as f64 * share, (of as f64 * share * (1.0 - share)).sqrt());
+    let (mean, deviation) = (of as f64 * share, (of as f64 * share * (1.0 - share)).sqrt());
     let off = (count as f64 - mean).abs();
     assert!(off <= 4.5 * deviation, "{what}: {count} of {of} is not {share}");
 }
@@ -61,7 +60,8 @@ fn a_delay_is_exact_and_nothing_else_happens() {
 fn a_rate_is_exact_over_a_second() {
     for rate_bps in [1_000_000, 99_999_999, 1_000_000_007, 7_777_777_777] {
         let queue = Some(Amount::Packets(10));
-        let mut path = path(Direction { rate_bps: Some(rate_bps), queue, ..Direction::default() }, 1);
+        let mut path =
+            path(Direction { rate_bps: Some(rate_bps), queue, ..Direction::default() }, 1);
         // Twice as much as the rate lets through.
         let gap_ns = BYTES as u64 * 8 * SECOND_NS / rate_bps / 2;
         let count = SECOND_NS / gap_ns;

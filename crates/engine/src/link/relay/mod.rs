@@ -425,10 +425,9 @@ fn for_streams(link: &Link) -> Link {
         reorder: None,
         duplicate: 0.0,
         mark_at: None,
-        jitter: direction.jitter.map(|jitter| linerate_measure::link::Jitter {
-            may_reorder: false,
-            ..jitter
-        }),
+        jitter: direction
+            .jitter
+            .map(|jitter| linerate_measure::link::Jitter { may_reorder: false, ..jitter }),
         ..direction.clone()
     })
 }
@@ -441,15 +440,22 @@ fn not_emulated(link: &Link, options: RelayOptions) -> Vec<String> {
     let any = |of: fn(&Direction) -> bool| all.iter().any(|direction| of(direction));
     let asks = [
         ("loss", any(|direction| direction.loss > 0.0 || direction.burst_loss.is_some())),
-        ("reordering", any(|direction| {
-            direction.reorder.is_some() || direction.jitter.is_some_and(|jitter| jitter.may_reorder)
-        })),
+        (
+            "reordering",
+            any(|direction| {
+                direction.reorder.is_some()
+                    || direction.jitter.is_some_and(|jitter| jitter.may_reorder)
+            }),
+        ),
         ("duplication", any(|direction| direction.duplicate > 0.0)),
     ];
     let mut missing = Vec::new();
     if options.tcp {
         let asked = asks.iter().filter(|(_, asked)| *asked);
-        missing.extend(asked.map(|(name, _)| format!("{name} for TCP: a relay has its bytes, not its packets")));
+        missing
+            .extend(asked.map(|(name, _)| {
+                format!("{name} for TCP: a relay has its bytes, not its packets")
+            }));
         missing.push("for TCP: the delay of the handshake, and drops of a full queue (it makes the sender wait)".to_owned());
     }
     if any(|direction| direction.mark_at.is_some()) {

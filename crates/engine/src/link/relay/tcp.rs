@@ -102,14 +102,23 @@ impl Connections {
     ) {
         // What goes to this end came from the other.
         let (from, to) = if end == 0 { (right, left) } else { (left, right) };
-        if self.write(poll, tag, 1 - end, to).and_then(|()| self.read(poll, tag, end, from)).is_err()
+        if self
+            .write(poll, tag, 1 - end, to)
+            .and_then(|()| self.read(poll, tag, end, from))
+            .is_err()
         {
             self.forget(tag, to);
         }
     }
 
     /// A piece of a direction is due.
-    pub(super) fn send(&mut self, poll: &OwnedFd, direction: usize, packet: Packet, path: &mut Path) {
+    pub(super) fn send(
+        &mut self,
+        poll: &OwnedFd,
+        direction: usize,
+        packet: Packet,
+        path: &mut Path,
+    ) {
         let tag = packet.tag;
         let Some(connection) = self.of_tag.get_mut(&tag) else {
             path.recycle(packet.bytes);

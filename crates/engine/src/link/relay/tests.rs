@@ -91,7 +91,8 @@ fn a_target_that_refuses_ends_the_connection() {
         // The end or a reset, and no waiting.
         let ended = client.read(&mut bytes);
         assert!(
-            matches!(&ended, Ok(0)) || ended.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionReset)
+            matches!(&ended, Ok(0))
+                || ended.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionReset)
         );
     });
 }

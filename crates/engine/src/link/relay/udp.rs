@@ -37,11 +37,7 @@ struct Association {
 }
 
 impl Associations {
-    pub(super) fn new(
-        socket: UdpSocket,
-        target: SocketAddr,
-        poll: &OwnedFd,
-    ) -> io::Result<Self> {
+    pub(super) fn new(socket: UdpSocket, target: SocketAddr, poll: &OwnedFd) -> io::Result<Self> {
         epoll::add(poll, &socket, Source::Datagrams.data(), EventFlags::IN)?;
         let (of_client, of_tag) = (HashMap::new(), HashMap::new());
         Ok(Self { socket, target, of_client, of_tag, next_tag: 0, turned_away: 0 })
