@@ -20,7 +20,7 @@ use super::values;
 )]
 pub struct LinkArgs {
     /// The file that describes the link, in TOML (docs/link.md)
-    #[arg(value_name = "FILE", required_unless_present = "profile", conflicts_with = "profile")]
+    #[arg(value_name = "FILE", conflicts_with = "profile")]
     pub file: Option<PathBuf>,
     /// A link that has a name: geo, leo, lte, wifi, dsl, interop, interop-longrtt,
     /// interop-transferloss, interop-handshakeloss, interop-transfercorruption,

@@ -6,6 +6,7 @@ use linerate_engine::event::Cancel;
 use linerate_engine::link::{Namespaces, NamespacesOptions, Pace, Relay, RelayOptions};
 use linerate_measure::link::report::Waiting;
 use linerate_measure::link::{Link, LinkError, Report, limits, profile};
+use linerate_measure::run::exit;
 
 use super::Failure;
 use crate::args::LinkArgs;
@@ -21,7 +22,7 @@ const SPINNING_FROM_PROCESSORS: usize = 3;
 
 impl From<LinkError> for Failure {
     fn from(error: LinkError) -> Self {
-        Self { exit_code: linerate_measure::run::exit::USAGE, text: error.to_string() }
+        Self { exit_code: exit::USAGE, text: error.to_string() }
     }
 }
 
@@ -77,7 +78,10 @@ fn link_of(args: &LinkArgs) -> Result<Link, Failure> {
     let mut link = match (&args.file, &args.profile) {
         (Some(file), _) => read_link(file)?,
         (None, Some(name)) => profile(name)?,
-        (None, None) => return Err(Failure::here("give a FILE or --profile")),
+        (None, None) => {
+            let text = "which link? Give a FILE that describes it, or --profile with a name";
+            return Err(Failure { exit_code: exit::USAGE, text: text.to_owned() });
+        }
     };
     link.seed = args.seed.unwrap_or(link.seed);
     Ok(link)
