@@ -84,7 +84,7 @@ fn every_flipped_bit_of_udp_is_found_at_its_offset() {
         for flip in flips {
             let offset = flip["payload_offset_bytes"].as_u64().unwrap();
             let start = flip["payload_start"].as_str().unwrap();
-            let number = u64::from_str_radix(&start[16..32], 16).unwrap();
+            let number = u64::from_str_radix(start.get(16..32).unwrap(), 16).unwrap();
             if offset >= HEADER {
                 flipped.insert(number * size + offset);
             } else if NUMBER.contains(&offset) {
