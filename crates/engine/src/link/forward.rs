@@ -12,6 +12,7 @@ use super::path::{Packet, Path};
 use super::punctuality::Punctuality;
 use super::{Calendar, Pace, paths};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::error::Error;
 use crate::event::Cancel;
 
 /// Packets taken from one side before the other side and those that are due are looked at.
@@ -155,19 +156,21 @@ pub(super) fn time_until(wake_ns: u64) -> Timespec {
     }
 }
 
-/// Prepares the calling thread: pins it, and lets it sleep to the nanosecond. Says what it
-/// couldn't do.
-pub(super) fn prepare_thread(pace: &Pace) -> Vec<String> {
+/// Prepares the calling thread: pins it, and lets it sleep to the nanosecond. Returns what
+/// the user should know.
+///
+/// # Errors
+///
+/// [`Error::Host`] where it can't be pinned.
+pub(super) fn prepare_thread(pace: &Pace) -> Result<Vec<String>, Error> {
     let mut notes = Vec::new();
-    if let Some(cpu) = pace.cpu
-        && let Err(why) = crate::shard::pin(cpu)
-    {
-        notes.push(why);
+    if let Some(cpu) = pace.cpu {
+        crate::shard::pin(cpu).map_err(Error::Host)?;
     }
     if let Some(least) = std::num::NonZero::new(1)
         && let Err(error) = rustix::thread::set_current_timer_slack(Some(least))
     {
         notes.push(format!("the system may wake the emulator up to 50 µs late: {error}"));
     }
-    notes
+    Ok(notes)
 }

@@ -70,7 +70,7 @@ struct Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for name in &self.names {
-            // The record that is still there lets the next start try again.
+            // Nothing is left to do about one that can't be removed, and nobody to tell.
             let _ = delete_namespace(name);
         }
     }
@@ -132,7 +132,7 @@ impl Namespaces {
     /// [`Error::Io`] where a device fails.
     pub fn run(&self, link: &Link, pace: &Pace, cancel: &Cancel) -> Result<Report, Error> {
         let mut notes = self.notes.clone();
-        notes.extend(prepare_thread(pace));
+        notes.extend(prepare_thread(pace)?);
         let started_utc_ns = utc_ns();
         let done = forward(link, &self.devices, pace, cancel).map_err(|source| Error::Io {
             operation: "forward packets between",

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::description::wrong;
+use super::quantity::wrong;
 use super::{Amount, BurstLoss, Corruption, Direction, Distribution, Link, LinkError, limits};
 use crate::units::{render_bytes, render_duration_ns, render_rate};
 

@@ -1,10 +1,8 @@
 //! The written form of a link: TOML with quantities as text, in the grammar of [`crate::units`].
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, Visitor};
 
+use super::quantity::{Quantity, wrong};
 use super::{
     Amount, BurstLoss, Change, Corruption, Direction, Distribution, Jitter, Link, LinkError,
     Reorder, limits,
@@ -307,93 +305,4 @@ impl CorruptionText {
             least_packet_bytes: u32::try_from(least.transpose()?.unwrap_or(0)).unwrap_or(u32::MAX),
         })
     }
-}
-
-/// A quantity as it was written; numbers are taken as their text.
-#[derive(Debug)]
-struct Quantity(String);
-
-impl Quantity {
-    fn duration_ns(&self, name: &str) -> Result<u64, LinkError> {
-        units::parse_duration(&self.0).map_err(|error| wrong(name, error))
-    }
-
-    fn rate_bps(&self, name: &str) -> Result<u64, LinkError> {
-        units::parse_rate(&self.0).map_err(|error| wrong(name, error))
-    }
-
-    fn bytes(&self, name: &str) -> Result<u64, LinkError> {
-        units::parse_bytes(&self.0).map_err(|error| wrong(name, error))
-    }
-
-    fn count(&self, name: &str) -> Result<u64, LinkError> {
-        units::parse_count(&self.0).map_err(|error| wrong(name, error))
-    }
-
-    fn amount(&self, name: &str) -> Result<Amount, LinkError> {
-        let text = self.0.as_str();
-        match text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) {
-            Some(count) => units::parse_count(count.trim_end())
-                .map(Amount::Packets)
-                .map_err(|error| wrong(name, error)),
-            None => units::parse_bytes(text).map(Amount::Bytes).map_err(|error| {
-                wrong(name, format!("{error}; or a number of packets, such as \"25 packets\""))
-            }),
-        }
-    }
-
-    /// `1%` or `0.01`.
-    fn share(&self, name: &str) -> Result<f64, LinkError> {
-        let text = self.0.as_str();
-        let (number, of) = match text.strip_suffix('%') {
-            Some(number) => (number.trim_end(), 100.0),
-            None => (text, 1.0),
-        };
-        match number.parse::<f64>() {
-            Ok(number) if (0.0..=of).contains(&number) => Ok(number / of),
-            _ => Err(wrong(
-                name,
-                format!("{} is no share: write 0% to 100%, or 0 to 1", units::quoted(text)),
-            )),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Quantity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextOrNumber;
-
-        impl Visitor<'_> for TextOrNumber {
-            type Value = Quantity;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a quantity such as \"20ms\", \"1%\" or 1500")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Quantity, E> {
-                Ok(Quantity(text.to_owned()))
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Quantity, E> {
-                Ok(Quantity(number.to_string()))
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Quantity, E> {
-                Ok(Quantity(number.to_string()))
-            }
-
-            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Quantity, E> {
-                if number.is_finite() {
-                    Ok(Quantity(number.to_string()))
-                } else {
-                    Err(E::custom("a quantity is finite"))
-                }
-            }
-        }
-        deserializer.deserialize_any(TextOrNumber).map_err(D::Error::custom)
-    }
-}
-
-pub(super) fn wrong(name: &str, why: impl fmt::Display) -> LinkError {
-    LinkError(format!("{name}: {why}"))
 }

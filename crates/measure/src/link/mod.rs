@@ -13,6 +13,7 @@ mod check;
 mod description;
 pub mod limits;
 mod profiles;
+mod quantity;
 pub mod report;
 
 pub use profiles::{PROFILES, Profile, profile};

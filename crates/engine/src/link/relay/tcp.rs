@@ -7,6 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
 use rustix::event::epoll::{self, EventFlags};
+use rustix::io::Errno;
 
 use super::{CLIENTS_MAX, Source};
 use crate::clock::monotonic_ns;
@@ -92,12 +93,13 @@ impl Connections {
         }
     }
 
-    /// An end can be read, or written after it could not, or has failed.
+    /// An end can be read, or written after it could not, or is gone both ways.
     pub(super) fn handle_end(
         &mut self,
         poll: &OwnedFd,
         tag: u32,
         end: usize,
+        gone: bool,
         [right, left]: [&mut Path; 2],
     ) {
         // What goes to this end came from the other.
@@ -108,6 +110,13 @@ impl Connections {
             .is_err()
         {
             self.forget(tag, to);
+        } else if gone
+            && let Some(connection) = self.of_tag.get(&tag)
+            && connection.halves[end].ended
+        {
+            // The system would go on telling, and there is nothing more to learn. What is still on
+            // its way to the other end gets there.
+            let _ = epoll::delete(poll, &connection.ends[end]);
         }
     }
 
@@ -262,8 +271,12 @@ impl Connections {
         if !connection.halves[1 - end].waiting.is_empty() {
             flags |= EventFlags::OUT;
         }
-        epoll::modify(poll, &connection.ends[end], Source::End(tag, end).data(), flags)?;
-        Ok(())
+        let data = Source::End(tag, end).data();
+        match epoll::modify(poll, &connection.ends[end], data, flags) {
+            // It is gone and no longer watched.
+            Err(Errno::NOENT) => Ok(()),
+            done => Ok(done?),
+        }
     }
 
     /// A connection has failed: both ends see it end.

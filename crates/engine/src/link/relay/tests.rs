@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use linerate_measure::link::report::Waiting;
+
 use super::*;
 
 const LOOPBACK: &str = "127.0.0.1:0";
