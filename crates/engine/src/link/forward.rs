@@ -165,7 +165,12 @@ pub(super) fn time_until(wake_ns: u64) -> Timespec {
 pub(super) fn prepare_thread(pace: &Pace) -> Result<Vec<String>, Error> {
     let mut notes = Vec::new();
     if let Some(cpu) = pace.cpu {
-        crate::shard::pin(cpu).map_err(Error::Host)?;
+        crate::shard::pin(cpu).map_err(|_| {
+            Error::Host(format!(
+                "the emulator can't be pinned to processor {cpu}: give one that this machine has \
+                 and this process may use"
+            ))
+        })?;
     }
     if let Some(least) = std::num::NonZero::new(1)
         && let Err(error) = rustix::thread::set_current_timer_slack(Some(least))
