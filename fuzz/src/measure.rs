@@ -2,6 +2,7 @@
 //! decoder is wrong.
 
 use linerate_measure::histogram::Histogram;
+use linerate_measure::link::Link;
 use linerate_measure::units::{parse_bytes, parse_count, parse_duration, parse_rate};
 
 /// The grammar of units: plain digits mean themselves, and an error shows the grammar.
@@ -28,4 +29,13 @@ pub fn histogram(data: &[u8]) {
     histogram.merge(&other);
     histogram.record_ns(1);
     let _ = histogram.latency();
+}
+
+/// The description of a link: what is accepted is within its limits.
+pub fn link(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Link::parse(text, |_| Err("there are no files here".to_owned())) {
+        Ok(link) => assert!(link.check().is_ok()),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }

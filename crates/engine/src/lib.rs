@@ -10,6 +10,8 @@
 //! It may not know: who asked, where results go, how they are printed. Results leave as [`Event`]s
 //! through a [`Sink`] that drops and counts rather than block.
 //!
+//! [`link`] stands apart from all that: it emulates a path, for tests of anything.
+//!
 //! `unsafe` lives in `socket` only.
 
 pub mod access;
@@ -21,6 +23,7 @@ pub mod error;
 pub mod event;
 mod flow;
 mod latencies;
+pub mod link;
 mod load;
 mod pacing;
 mod pattern;

@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use linerate_measure::plan::limits;
-use linerate_measure::report::Verification;
+use linerate_measure::report::{Verification, WRONG_RUNS_MAX, WrongRun};
 
 /// After so many bytes the pattern repeats: the largest prime below 2^14. Short, so that it stays in
 /// the cache beside the bytes that are sent and received.
@@ -84,12 +84,20 @@ pub(crate) struct Verifier {
     found: Verification,
     /// Whether the last byte checked was wrong and belongs to the first run of wrong bytes.
     in_first_run: bool,
+    /// Whether the last byte checked was wrong.
+    in_run: bool,
 }
 
 impl Verifier {
     /// A verifier for a flow whose first byte stands at `offset` in the pattern.
     pub(crate) fn new(offset: u64) -> Self {
-        Self { offset, position: 0, found: Verification::default(), in_first_run: false }
+        Self {
+            offset,
+            position: 0,
+            found: Verification::default(),
+            in_first_run: false,
+            in_run: false,
+        }
     }
 
     /// Checks the bytes that come next.
@@ -105,6 +113,7 @@ impl Verifier {
         if bytes == expected {
             self.found.verified_bytes += bytes.len() as u64;
             self.in_first_run &= bytes.is_empty();
+            self.in_run &= bytes.is_empty();
         } else {
             self.record_difference(bytes, expected);
         }
@@ -115,6 +124,7 @@ impl Verifier {
     pub(crate) fn move_to(&mut self, position: u64) {
         self.position = position;
         self.in_first_run = false;
+        self.in_run = false;
     }
 
     #[cold]
@@ -123,9 +133,11 @@ impl Verifier {
             if byte == wanted {
                 self.found.verified_bytes += 1;
                 self.in_first_run = false;
+                self.in_run = false;
                 continue;
             }
             self.found.wrong_bytes += 1;
+            self.record_wrong(self.position.wrapping_add(index as u64));
             if self.found.first_wrong_offset.is_none() {
                 self.found.first_wrong_offset = Some(self.position.wrapping_add(index as u64));
                 self.in_first_run = true;
@@ -136,9 +148,23 @@ impl Verifier {
         }
     }
 
+    fn record_wrong(&mut self, offset: u64) {
+        let runs = &mut self.found.wrong_runs;
+        let listed = runs.len();
+        match runs.last_mut() {
+            Some(run) if self.in_run && run.offset.wrapping_add(run.bytes) == offset => {
+                run.bytes += 1;
+            }
+            _ if listed < WRONG_RUNS_MAX => runs.push(WrongRun { offset, bytes: 1 }),
+            // No more are listed, and the last one must not grow by one that isn't beside it.
+            _ => {}
+        }
+        self.in_run = true;
+    }
+
     /// What was found so far.
     pub(crate) fn found(&self) -> Verification {
-        self.found
+        self.found.clone()
     }
 }
 
@@ -175,6 +201,8 @@ mod tests {
         assert_eq!(found.first_wrong_offset, Some(1000));
         assert_eq!(found.first_wrong_extent_bytes, Some(3));
         assert_eq!(found.wrong_bytes, 4);
+        let runs = [(1000, 3), (3000, 1)].map(|(offset, bytes)| WrongRun { offset, bytes });
+        assert_eq!(found.wrong_runs, runs);
         assert_eq!(found.verified_bytes, 4092);
     }
 

@@ -11,7 +11,7 @@
 //!
 //! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
 //! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
-//! [`fairness`] compares flows, [`summary`] draws the conclusions and judges them, and [`schema`]
+//! [`fairness`] compares flows, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
 //! publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or who prints a result.
@@ -24,6 +24,7 @@ pub mod clock_offset;
 pub mod datagram;
 pub mod fairness;
 pub mod histogram;
+pub mod link;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -107,7 +107,7 @@ pub struct FlowReport {
 }
 
 /// What checking every byte of a flow found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
     /// Bytes checked and found right.
     pub verified_bytes: u64,
@@ -119,6 +119,22 @@ pub struct Verification {
     /// Length of the run of wrong bytes that starts there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_wrong_extent_bytes: Option<u64>,
+    /// Every run of wrong bytes, in the order in which they were found, the first
+    /// [`WRONG_RUNS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrong_runs: Vec<WrongRun>,
+}
+
+/// The most runs of wrong bytes that a flow's report lists.
+pub const WRONG_RUNS_MAX: usize = 256;
+
+/// Wrong bytes beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrongRun {
+    /// Offset in the flow of the first.
+    pub offset: u64,
+    /// How many there are.
+    pub bytes: u64,
 }
 
 /// A socket as the kernel granted it.

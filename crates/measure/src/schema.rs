@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
-use crate::{Plan, Run, Sample};
+use crate::{Plan, Run, Sample, link};
 
 /// The JSON Schema (draft 2020-12) of a [`Plan`].
 pub fn plan() -> Value {
@@ -18,6 +18,11 @@ pub fn sample() -> Value {
 /// The JSON Schema (draft 2020-12) of a [`Run`].
 pub fn run() -> Value {
     schema_of::<Run>()
+}
+
+/// The JSON Schema (draft 2020-12) of a [`link::Report`].
+pub fn link() -> Value {
+    schema_of::<link::Report>()
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

@@ -9,9 +9,12 @@ fn property<'a>(schema: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn every_schema_describes_an_object_with_its_version() {
-    for (title, schema) in
-        [("Plan", schema::plan()), ("Sample", schema::sample()), ("Run", schema::run())]
-    {
+    for (title, schema) in [
+        ("Plan", schema::plan()),
+        ("Sample", schema::sample()),
+        ("Run", schema::run()),
+        ("LinkReport", schema::link()),
+    ] {
         assert_eq!(schema["title"], title);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert_eq!(schema["type"], "object");

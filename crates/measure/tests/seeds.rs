@@ -25,3 +25,8 @@ fn units() {
 fn histogram() {
     replay("histogram", targets::histogram);
 }
+
+#[test]
+fn link() {
+    replay("link", targets::link);
+}

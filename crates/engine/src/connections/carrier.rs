@@ -5,9 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use rustls::Connection;
 use socket2::Socket;
 
+use super::LONGEST_WAIT_NS;
 use crate::transport::{ByteStream, Tcp, Tls};
 
 /// A connection's socket, and the session over it where there is one.
@@ -39,6 +42,26 @@ impl Carrier {
         // A handshake is small messages back and forth, none of which may wait for the next.
         let _slower_at_worst = self.tcp.0.set_tcp_nodelay(true);
         self.tls = Some(Box::new(Tls::new(Arc::clone(&self.tcp.0), session)));
+    }
+
+    /// Waits a little for a connection on its way: sending at once would wait too, and hide when it
+    /// stood.
+    pub(super) fn await_connection(&self) -> io::Result<()> {
+        let mut polled = [PollFd::new(self, PollFlags::OUT)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: LONGEST_WAIT_NS as _ };
+        match poll(&mut polled, Some(&timeout))? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether TLS has something to send that the socket has not taken.
+    pub(super) fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.flush())
     }
 
     pub(super) fn establish(&mut self) -> io::Result<()> {

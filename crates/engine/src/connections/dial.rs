@@ -52,8 +52,10 @@ struct Dialer {
     idle: Vec<usize>,
     /// Idle places that pause after a failure.
     pausing: Vec<usize>,
-    scheduled: bool,
-    never_begun: u64,
+    /// When the measured part was first seen to have begun.
+    measured_from_ns: Option<u64>,
+    /// Connections that were due and never begun, once that is counted.
+    never_begun: Option<u64>,
     next_sweep_ns: u64,
 }
 
@@ -127,8 +129,8 @@ impl Dialer {
             idle: (0..dialing.flows.len()).rev().collect(),
             places: places.collect(),
             pausing: Vec::new(),
-            scheduled: step.schedule.is_some(),
-            never_begun: 0,
+            measured_from_ns: None,
+            never_begun: None,
             next_sweep_ns: 0,
         })
     }
@@ -143,7 +145,11 @@ impl Dialer {
         let stopped = phase >= Phase::Stop || self.left == 0;
         let under_way = self.places.len() - self.idle.len() - self.pausing.len();
         if stopped && let Some(mut timetable) = self.timetable.take() {
-            self.never_begun = timetable.take_due_before(now_ns, self.left);
+            // What was due in the warm-up belongs to it.
+            let measured_from_ns = self.measured_from_ns.unwrap_or(now_ns);
+            let before = timetable.take_due_before(measured_from_ns, self.left);
+            let left = self.left.saturating_sub(before);
+            self.never_begun = Some(timetable.take_due_before(now_ns, left));
         }
         stopped && under_way == 0
     }
@@ -171,6 +177,9 @@ impl Dialer {
         if phase >= Phase::Stop {
             return;
         }
+        if phase == Phase::Measure {
+            self.measured_from_ns.get_or_insert(now_ns);
+        }
         if let Some(timetable) = &mut self.timetable {
             timetable.begin(now_ns);
         }
@@ -186,28 +195,28 @@ impl Dialer {
             }
             self.idle.pop();
             self.left = self.left.saturating_sub(1);
-            self.begin(index, due_ns, phase == Phase::WarmUp, poll, local);
-            // A place that is free again at once gets its turn after the others.
-            if self.timetable.is_none() && self.idle.last() == Some(&index) {
+            let warm_up = self.measured_from_ns.is_none_or(|from_ns| due_ns < from_ns);
+            self.begin(index, due_ns, warm_up, poll, local);
+            // A place that is free again at once gets its next turn after a look at the phase.
+            if self.idle.last() == Some(&index) {
                 return;
             }
         }
     }
 
     fn begin(&mut self, index: usize, due_ns: u64, warm_up: bool, poll: &Poll, local: &mut Local) {
-        let began_ns = monotonic_ns();
         let alone = self.is_alone();
         let place = &mut self.places[index];
-        if place.shared.tally.first_ns.value() == 0 {
-            place.shared.tally.first_ns.set(began_ns);
-        }
         let blocks_for = alone.then_some(Duration::from_nanos(LONGEST_WAIT_NS));
         match self.source.connect(blocks_for) {
-            Ok(socket) => {
-                place.attempt = Some(Attempt::new(socket, alone, due_ns, began_ns, warm_up));
+            Ok(dialed) => {
+                if place.shared.tally.first_ns.value() == 0 {
+                    place.shared.tally.first_ns.set(dialed.began_ns);
+                }
+                place.attempt = Some(Attempt::new(dialed, alone, due_ns, warm_up));
                 self.advance(index, poll, local);
             }
-            Err(error) => self.fail(index, kind_of(&error), warm_up, began_ns),
+            Err(error) => self.fail(index, kind_of(&error), warm_up, monotonic_ns()),
         }
     }
 
@@ -309,7 +318,7 @@ impl Dialer {
     }
 
     fn leave(self, now_ns: u64, local: &Local) {
-        let mut never_begun = self.scheduled.then_some(self.never_begun);
+        let mut never_begun = self.never_begun;
         for place in self.places {
             if place.shared.tally.last_ns.value() == 0 {
                 place.shared.tally.last_ns.set(now_ns);

@@ -60,6 +60,9 @@ pub(crate) struct Serve {
     /// Connections accepted before others have their turn. Where one comes at a time, asking for
     /// the next would be a call for nothing.
     pub(crate) at_once: u32,
+    /// Connections that one shard holds. Whoever comes beyond goes to the reception, which knows how
+    /// to make room.
+    pub(crate) most_guests: usize,
     /// Takes the connections that aren't this load's, and the bell that wakes it.
     pub(crate) reception: Sender<Socket>,
     pub(crate) reception_bell: Arc<Bell>,
@@ -113,13 +116,19 @@ impl Poll {
         }
     }
 
+    /// Waits for connections, of which each wakes one of those that wait.
+    fn watch_listener(&self, listener: &Socket, index: usize) -> bool {
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        epoll::add(&self.set, listener, EventData::new_u64(index as u64), flags).is_ok()
+    }
+
     /// Watches a socket no longer.
     fn forget(&self, socket: impl AsFd) {
         // Fails only where it wasn't watched.
         let _not_watched = epoll::delete(&self.set, socket);
     }
 
-    /// Waits, no longer than this; the events are read with [`Poll::indexes`].
+    /// Waits, no longer than this; the events are read with [`Poll::take_ready`].
     fn wait(&mut self, at_most_ns: u64) {
         let wait_ns = at_most_ns.min(LONGEST_WAIT_NS);
         let timeout =

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use linerate_measure::SocketOptions;
 use linerate_wire::native::opening::{Arrival, OPENING_BYTES, Opening, sniff};
@@ -18,16 +19,15 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::Inlet;
-use crate::socket::{accept_stream, configure_asked};
+use crate::socket::{accept_stream, configure_asked, is_short_of_descriptors};
 use crate::tally::Tally;
 
 /// Marks the listener among the events.
 const LISTENER: usize = 0;
 /// The first index of a guest among the events.
 const FIRST_GUEST: usize = 1;
-/// Guests that one shard holds. Whoever comes beyond goes to the reception, which knows how to
-/// make room.
-const MOST_GUESTS: usize = 8192;
+/// How long a shard leaves the listener alone when there are no more descriptors.
+const SHORTAGE: Duration = Duration::from_millis(1);
 /// Whoever hasn't said what it is after this time goes to the reception too.
 const PATIENCE_NS: u64 = SECOND_NS;
 
@@ -88,7 +88,7 @@ impl Serving {
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
         if let Some(poll) = Poll::new(waker)
-            && poll.watch(&*self.serve.listener, LISTENER, None, Interest::Readable)
+            && poll.watch_listener(&self.serve.listener, LISTENER)
         {
             self.shared.set_ready(local);
             let mut host = Host {
@@ -138,8 +138,15 @@ impl Host<'_> {
 
     fn accept(&mut self, local: &mut Local, ending: &mut Ending) {
         for _ in 0..self.serve.at_once {
-            let Ok(socket) = accept_stream(&self.serve.listener) else { return };
-            if self.guests.len() >= MOST_GUESTS && self.free.is_empty() {
+            let socket = match accept_stream(&self.serve.listener) {
+                Ok(socket) => socket,
+                Err(error) if is_short_of_descriptors(&error) => {
+                    // The reception makes room in time; the listener would be ready all the while.
+                    return std::thread::sleep(SHORTAGE);
+                }
+                Err(_) => return,
+            };
+            if self.is_full() {
                 self.hand_over(socket);
             } else {
                 self.receive(Guest::new(socket, Stage::Opening), local, ending);
@@ -150,12 +157,23 @@ impl Host<'_> {
     /// Takes those whose opening others have read.
     fn take_opened(&mut self, local: &mut Local, ending: &mut Ending) {
         while let Ok(socket) = self.inlet.try_recv() {
+            if self.is_full() {
+                // More than the load may have at once.
+                continue;
+            }
+            if self.tally.first_ns.value() == 0 {
+                self.tally.first_ns.set(monotonic_ns());
+            }
             let mut guest = Guest::new(socket, Stage::Asked(0));
-            match guest.secure(self.serve) {
+            match guest.prepare(self.serve) {
                 Ok(()) => self.receive(guest, local, ending),
                 Err(error) => *ending.errors.entry(error_kind(&error)).or_insert(0) += 1,
             }
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.guests.len() >= self.serve.most_guests && self.free.is_empty()
     }
 
     fn receive(&mut self, guest: Guest, local: &mut Local, ending: &mut Ending) {
@@ -189,6 +207,10 @@ impl Host<'_> {
                 if let Some(guest) = self.remove(index) {
                     self.hand_over_guest(guest);
                 }
+            }
+            Err(_) if matches!(guest.stage, Stage::Opening) => {
+                // Nobody knows whose it was.
+                self.remove(index);
             }
             Err(error) => {
                 self.remove(index);
@@ -245,8 +267,11 @@ impl Guest {
         Self { carrier: Carrier::new(socket), stage, watched: None, expires_ns: 0 }
     }
 
-    /// After the opening, begins TLS where the load has it.
-    fn secure(&mut self, serve: &Serve) -> io::Result<()> {
+    /// After the opening: sets the options that were asked for, and begins TLS where the load has it.
+    fn prepare(&mut self, serve: &Serve) -> io::Result<()> {
+        if serve.options != SocketOptions::default() {
+            configure_asked(self.carrier.socket(), &serve.options)?;
+        }
         if let Some(config) = &serve.tls {
             let session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
             self.carrier.secure(Session::from(session));
@@ -314,11 +339,19 @@ impl Guest {
             }
             Stage::Answering(done) => {
                 let length = (response_bytes - done).min(local.receive_buffer.len());
-                let sent = self.carrier.send(local.pattern.slice(0, length))?;
-                tally.record_sent(sent);
+                let mut sent = 0;
+                if length > 0 {
+                    sent = self.carrier.send(local.pattern.slice(0, length))?;
+                    tally.record_sent(sent);
+                } else {
+                    self.carrier.flush()?;
+                }
+                self.stage = Stage::Answering(done + sent);
                 if done + sent < response_bytes {
-                    self.stage = Stage::Answering(done + sent);
                     return Ok(None);
+                }
+                if self.carrier.wants_write() {
+                    return Ok(Some(Fate::Waits(Interest::Writable)));
                 }
                 tally.transactions.add(1);
                 if step.close == Closing::Server {
@@ -328,9 +361,11 @@ impl Guest {
                 return Ok(Some(Fate::Answered));
             }
             Stage::Closing => {
-                if self.carrier.receive(&mut local.receive_buffer)? == 0 {
-                    return Ok(Some(Fate::Closed));
-                }
+                // Whoever says more than it should gets no more attention than anybody else.
+                return Ok(Some(match self.carrier.receive(&mut local.receive_buffer)? {
+                    0 => Fate::Closed,
+                    _ => Fate::Waits(Interest::Readable),
+                }));
             }
         }
         Ok(None)
@@ -350,9 +385,8 @@ impl Guest {
         let buffer = &mut local.receive_buffer[..most];
         let (seen, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK)?;
         match sniff(&buffer[..seen.min(OPENING_BYTES)]) {
-            Some(Arrival::Data) if seen < OPENING_BYTES => {
-                return Ok(Some(Fate::Waits(Interest::Readable)));
-            }
+            // One that comes in pieces is the reception's: there it waits without being looked at.
+            Some(Arrival::Data) if seen < OPENING_BYTES => return Ok(Some(Fate::Foreign)),
             Some(Arrival::Data) => {}
             _ => return Ok(Some(Fate::Foreign)),
         }
@@ -361,9 +395,6 @@ impl Guest {
             return Ok(Some(Fate::Foreign));
         }
         let (length, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::empty())?;
-        if serve.options != SocketOptions::default() {
-            configure_asked(self.carrier.socket(), &serve.options)?;
-        }
         if tally.first_ns.value() == 0 {
             tally.first_ns.set(monotonic_ns());
         }
@@ -375,7 +406,7 @@ impl Guest {
         } else {
             Stage::Asked(request)
         };
-        self.secure(serve)?;
+        self.prepare(serve)?;
         Ok(None)
     }
 }

@@ -8,7 +8,17 @@ use linerate_measure::SocketOptions;
 use socket2::Socket;
 
 use super::Dial;
-use crate::socket::{Binding, dial_stream};
+use crate::clock::monotonic_ns;
+use crate::socket::{Binding, dial_stream, is_short_of_descriptors};
+
+/// A connection on its way.
+pub(super) struct Dialed {
+    pub(super) socket: Socket,
+    /// When its first packet left, or just before.
+    pub(super) began_ns: u64,
+    /// Whether it was still on its way when the call came back.
+    pub(super) in_progress: bool,
+}
 
 /// Ports tried for one connection before they count as exhausted.
 const MOST_TRIES: u32 = 512;
@@ -41,7 +51,7 @@ impl Source {
 
     /// Begins a connection. A port that is somebody else's, or that is taken for this peer, is
     /// stepped over.
-    pub(super) fn connect(&mut self, blocks_for: Option<Duration>) -> io::Result<Socket> {
+    pub(super) fn connect(&mut self, blocks_for: Option<Duration>) -> io::Result<Dialed> {
         let tries = match self.ports {
             Some((first, last)) => (u32::from(last - first) + 1).min(MOST_TRIES),
             None => self.binds.len().clamp(1, MOST_TRIES as usize) as u32,
@@ -50,7 +60,9 @@ impl Source {
         for _ in 0..tries {
             let (bind, port) = self.next();
             let binding = Binding { bind, device: self.device.clone() };
-            outcome = dial_stream(self.server, &binding, port, &self.options, blocks_for);
+            let began_ns = monotonic_ns();
+            outcome = dial_stream(self.server, &binding, port, &self.options, blocks_for)
+                .map(|(socket, in_progress)| Dialed { socket, began_ns, in_progress });
             if !matches!(&outcome, Err(error) if is_taken(error)) {
                 break;
             }
@@ -84,7 +96,8 @@ fn is_taken(error: &io::Error) -> bool {
 pub(super) fn kind_of(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL) => "ports_exhausted",
-        Some(libc::EMFILE | libc::ENFILE) => "descriptors_exhausted",
+        _ if is_short_of_descriptors(error) => "descriptors_exhausted",
+        None if error.kind() == io::ErrorKind::AddrNotAvailable => "address_unavailable",
         _ => crate::flow::error_kind(error),
     }
 }

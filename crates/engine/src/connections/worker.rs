@@ -6,12 +6,12 @@ use std::sync::Arc;
 use linerate_wire::native::opening::OPENING_BYTES;
 use linerate_wire::step::Closing;
 use rustls::{ClientConnection, Connection};
-use socket2::Socket;
 
 use super::Interest;
 use super::carrier::Carrier;
+use super::source::Dialed;
 use crate::clock::monotonic_ns;
-use crate::flow::Local;
+use crate::flow::{CALLS_PER_TURN, Local};
 use crate::tally::Tally;
 
 /// What every connection of a shard says and awaits.
@@ -31,6 +31,8 @@ pub(super) struct Attempt {
     stage: Stage,
     /// Whether its socket blocks.
     blocks: bool,
+    /// Whether a socket that blocks came back before the connection stood.
+    connecting: bool,
     /// What the poll set watches it for.
     pub(super) watched: Option<Interest>,
     /// When it was due; without a schedule, when it began.
@@ -59,20 +61,15 @@ pub(super) struct Times {
 }
 
 impl Attempt {
-    pub(super) fn new(
-        socket: Socket,
-        blocks: bool,
-        due_ns: u64,
-        began_ns: u64,
-        warm_up: bool,
-    ) -> Self {
+    pub(super) fn new(dialed: Dialed, blocks: bool, due_ns: u64, warm_up: bool) -> Self {
         Self {
-            carrier: Carrier::new(socket),
+            carrier: Carrier::new(dialed.socket),
+            connecting: blocks && dialed.in_progress,
             stage: Stage::Opening(0),
             blocks,
             watched: None,
             due_ns,
-            began_ns,
+            began_ns: dialed.began_ns,
             warm_up,
             established_ns: 0,
             first_byte_ns: 0,
@@ -90,30 +87,33 @@ impl Attempt {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Option<Interest>> {
-        loop {
-            let interest = match self.stage {
-                Stage::Opening(_) | Stage::Requesting(_) => Interest::Writable,
-                Stage::Securing | Stage::Awaiting(_) | Stage::Closing => Interest::Readable,
-            };
+        for _ in 0..CALLS_PER_TURN {
             match self.step(script, tally, local) {
                 Ok(true) => return Ok(None),
                 // The response can't be here yet; asking for it now would be a call for nothing.
-                Ok(false) if !self.blocks && matches!(self.stage, Stage::Awaiting(0)) => {
-                    return Ok(Some(Interest::Readable));
-                }
+                Ok(false) if !self.blocks && matches!(self.stage, Stage::Awaiting(0)) => break,
                 Ok(false) => {}
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(Some(interest)),
+                    io::ErrorKind::WouldBlock => break,
                     io::ErrorKind::Interrupted => {}
                     _ => return Err(error),
                 },
             }
         }
+        Ok(Some(match self.stage {
+            Stage::Opening(_) | Stage::Requesting(_) => Interest::Writable,
+            _ if self.carrier.wants_write() => Interest::Writable,
+            Stage::Securing | Stage::Awaiting(_) | Stage::Closing => Interest::Readable,
+        }))
     }
 
     /// One operation; says whether everything is done but the close.
     fn step(&mut self, script: &Script, tally: &Tally, local: &mut Local) -> io::Result<bool> {
         match self.stage {
+            Stage::Opening(_) if self.connecting => {
+                self.carrier.await_connection()?;
+                self.connecting = false;
+            }
             Stage::Opening(done) => {
                 let tried_ns = monotonic_ns();
                 let sent = self.carrier.send(&script.first_bytes[done..])?;

@@ -130,7 +130,7 @@ impl<S: ByteStream> StreamFlow<S> {
     fn verification(&self) -> Option<Verification> {
         match &self.doing {
             Doing::Receiving(receiver) => receiver.verifier().map(Verifier::found),
-            _ => self.verification,
+            _ => self.verification.clone(),
         }
     }
 
@@ -152,7 +152,7 @@ impl<S: ByteStream> StreamFlow<S> {
             tcp: tcp_status(socket.as_fd()),
             socket: self.addresses.take().map(|addresses| granted(socket, *addresses, true)),
             base: self.base.take(),
-            verification: self.verification,
+            verification: self.verification.take(),
             transactions_unsent: self.transactions_unsent,
             transactions_lost: self.transactions_lost,
             lent,

@@ -45,7 +45,6 @@ pub(super) fn report(
             unlisted.of_mut(direction).add(&load.workload, &report, spans.of(direction));
         }
     }
-    notes.extend(lent.map(render_lent));
     let absent = load.flows.len() - count;
     if absent > 0 {
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
@@ -179,7 +178,7 @@ fn flow_report(
         from_ns,
         to_ns,
         tcp,
-        verification: ending.verification.map(|found| Verification {
+        verification: ending.verification.clone().map(|found| Verification {
             verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
             ..found
         }),

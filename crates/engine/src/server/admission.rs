@@ -8,6 +8,7 @@ use linerate_measure::{Direction, End, Rate, Workload};
 use linerate_wire::native::message::RefusalCause;
 
 use crate::load::is_apart;
+use crate::probe::cpus_online;
 
 /// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
 const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
@@ -47,7 +48,7 @@ struct Need {
     flows: u64,
     /// Flows in file tables of their own.
     flows_apart: u64,
-    /// Threads that the client asked for.
+    /// Threads that carry them.
     threads: u64,
     rate_bps: u64,
     exclusive: bool,
@@ -94,7 +95,11 @@ impl Admission {
             client,
             flows: if apart { 0 } else { flows },
             flows_apart: if apart { flows } else { 0 },
-            threads: workload.threads.unwrap_or(1).into(),
+            threads: workload
+                .threads
+                .unwrap_or_else(cpus_online)
+                .min(workload.total_flows())
+                .into(),
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,
         };

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
 use crate::probe::raise_open_files_limit;
-use crate::socket::{Binding, configure_stream, plain, set_defer_accept};
+use crate::socket::{Binding, configure_stream, is_short_of_descriptors, plain, set_defer_accept};
 
 const LISTENER: usize = 0;
 const DATAGRAMS: usize = 1;
@@ -140,6 +140,9 @@ impl Reception {
             }
             self.give_turns();
             self.conduct_all();
+            if self.listener_is_left {
+                self.leave_or_take_listener();
+            }
         }
         Ok(())
     }
@@ -391,8 +394,4 @@ impl Reception {
             self.sink.offer(Event::Refused { client, why });
         }
     }
-}
-
-fn is_short_of_descriptors(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

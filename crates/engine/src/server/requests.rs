@@ -133,6 +133,8 @@ impl Reception {
                 options: workload.socket.clone(),
                 tls: (workload.transport == Transport::Tls).then(|| Arc::clone(&self.data_tls)),
                 at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
+                // As many again may be about to close, and a few may be somebody else's.
+                most_guests: workload.flows as usize * 2 + 64,
                 reception: self.strays.0.clone(),
                 reception_bell: Arc::clone(&self.bell),
             })

@@ -61,7 +61,8 @@ impl Test {
 
     /// Whether its load takes connections from the listener itself.
     pub(super) fn accepts(&self) -> bool {
-        matches!(self.workload.kind, Kind::Connect { .. })
+        let connects = matches!(self.workload.kind, Kind::Connect { .. });
+        connects && self.load.as_ref().is_some_and(|load| !load.any_ended())
     }
 
     /// A connection that its load didn't take from the listener itself.

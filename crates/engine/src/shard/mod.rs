@@ -245,7 +245,7 @@ fn run(plan: ShardPlan, inlet: &Inlet, bell: Arc<Bell>, own_id: &AtomicI32) -> S
 }
 
 /// Pins the calling thread to one processor.
-fn pin(cpu: u32) -> Result<(), String> {
+pub(crate) fn pin(cpu: u32) -> Result<(), String> {
     let mut set = rustix::thread::CpuSet::new();
     if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
         return Err(format!("CPU {cpu} is beyond what the kernel can name"));

@@ -13,6 +13,7 @@ mod open;
 mod option;
 mod table;
 mod tcp_info;
+mod tun;
 mod usage;
 
 pub(crate) use batch::{receive_batch, send_batch};
@@ -21,12 +22,13 @@ pub(crate) use drops::socket_drops;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
-    configure_asked, configure_stream, connect_stream, dial_stream, flow_datagram, granted, listen,
-    plain,
+    configure_asked, configure_stream, connect_stream, dial_stream, flow_datagram, granted,
+    is_short_of_descriptors, listen, plain,
 };
 pub(crate) use option::{enable_receive_offload, set_defer_accept, set_send_segment};
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;
 pub(crate) use tcp_info::tcp_status;
+pub(crate) use tun::open_tun;
 pub(crate) use usage::thread_usage;

@@ -96,15 +96,21 @@ pub(crate) fn accept_stream(listener: &Socket) -> io::Result<Socket> {
     Ok(Socket::from(accept_with(listener, flags)?))
 }
 
+/// Whether a call failed for want of descriptors.
+pub(crate) fn is_short_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// A TCP socket on its way to `address` from this port or one of the kernel's choice; all its
-/// options are set before it leaves. It doesn't block, or for so long at most.
+/// options are set before it leaves. It doesn't block, or for so long at most. Says, too, whether the
+/// connection is still on its way.
 pub(crate) fn dial_stream(
     address: SocketAddr,
     binding: &Binding,
     port: Option<u16>,
     options: &SocketOptions,
     blocks_for: Option<Duration>,
-) -> io::Result<Socket> {
+) -> io::Result<(Socket, bool)> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let mode = if blocks_for.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
     let flags = mode | SocketFlags::CLOEXEC;
@@ -120,7 +126,7 @@ pub(crate) fn dial_stream(
         }
     }
     match port {
-        None => binding.apply(&socket)?,
+        None => binding.apply(&socket).map_err(not_ours)?,
         Some(port) => {
             if let Some(device) = &binding.device {
                 socket.bind_device(Some(device.as_bytes()))?;
@@ -128,12 +134,22 @@ pub(crate) fn dial_stream(
             // A port in TIME-WAIT may be bound; connecting tells whether it is free for this peer.
             socket.set_reuse_address(true)?;
             let any = if address.is_ipv4() { EVERYWHERE_V4 } else { EVERYWHERE_V6 };
-            socket.bind(&SocketAddr::new(binding.bind.unwrap_or(any), port).into())?;
+            let local = SocketAddr::new(binding.bind.unwrap_or(any), port);
+            socket.bind(&local.into()).map_err(not_ours)?;
         }
     }
     match socket.connect(&address.into()) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(socket),
+        Ok(()) => Ok((socket, false)),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok((socket, true)),
+        Err(error) => Err(error),
+    }
+}
+
+/// A failed bind: an address that isn't this machine's is told from ports that have run out.
+fn not_ours(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL) => io::ErrorKind::AddrNotAvailable.into(),
+        _ => error,
     }
 }
 

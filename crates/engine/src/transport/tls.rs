@@ -35,6 +35,11 @@ impl Tls {
         Self { socket, session, incoming: vec![0; INCOMING_BYTES], unread: 0..0, closing: false }
     }
 
+    /// Whether there is something to send that the socket has not taken.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.session.wants_write()
+    }
+
     fn send_records(&mut self) -> io::Result<()> {
         let mut socket = GatheringSocket(&self.socket);
         while self.session.wants_write() {
@@ -99,7 +104,12 @@ impl ByteStream for Tls {
         }
     }
 
+    /// Also sends what is left of an earlier send: whoever awaits an answer would else await it for
+    /// ever.
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.session.wants_write() {
+            self.flush()?;
+        }
         loop {
             match self.session.reader().read(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take_records()?,

@@ -3,12 +3,14 @@
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
 mod connect;
+mod link;
 mod load;
 mod output;
 mod serve;
 pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs};
+pub use link::LinkArgs;
 pub use load::{ArrivalsName, ConnectArgs, LoadArgs, RrArgs, StreamArgs};
 pub use output::OutputArgs;
 pub use serve::ServeArgs;
@@ -30,7 +32,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate stream HOST --down --tls --flows 8    TLS, from HOST, 8 connections
   linerate stream HOST --udp --rate 1G           UDP at 1 Gbit/s, with loss and jitter
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
-  linerate connect HOST                          connections per second",
+  linerate connect HOST                          connections per second
+  linerate link --profile geo                    a satellite link between two namespaces",
     after_help = EXIT_CODES,
     subcommand_required = true,
     arg_required_else_help = true
@@ -68,7 +71,9 @@ pub enum Command {
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes
     Connect(ConnectRateArgs),
-    /// Print the JSON Schemas of plan, sample and run
+    /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
+    Link(LinkArgs),
+    /// Print the JSON Schemas of plan, sample, run and link report
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -97,7 +102,7 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all three, as one object: plan, sample, run
+  linerate schema                   all of them, as one object: plan, sample, run, link
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
     /// One of them only
@@ -114,6 +119,8 @@ pub enum SchemaName {
     Sample,
     /// What came out.
     Run,
+    /// What an emulated link did.
+    Link,
 }
 
 /// The flags of `man`.

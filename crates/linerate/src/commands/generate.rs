@@ -15,7 +15,13 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
         Some(SchemaName::Plan) => schema::plan(),
         Some(SchemaName::Sample) => schema::sample(),
         Some(SchemaName::Run) => schema::run(),
-        None => json!({ "plan": schema::plan(), "sample": schema::sample(), "run": schema::run() }),
+        Some(SchemaName::Link) => schema::link(),
+        None => json!({
+            "plan": schema::plan(),
+            "sample": schema::sample(),
+            "run": schema::run(),
+            "link": schema::link(),
+        }),
     };
     print(&format!("{}\n", render_json(&document)))?;
     Ok(exit::VALID)

@@ -2,6 +2,7 @@
 
 mod dry_run;
 mod generate;
+mod link;
 mod measure;
 mod own_machine;
 mod serve;
@@ -47,6 +48,7 @@ fn dispatch(command: &Command) -> Result<u8, Failure> {
         Command::Connect(args) => {
             measure::measure(plans_from_connect(args), &args.connect, &args.output)
         }
+        Command::Link(args) => link::emulate(args),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),

@@ -8,6 +8,7 @@ mod csv;
 mod destination;
 mod ends;
 mod json;
+mod link;
 mod live;
 mod narration;
 mod ndjson;
@@ -28,6 +29,7 @@ pub use table::Table;
 pub use text::TextPrinter;
 
 pub(crate) use json::render_json;
+pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};

@@ -126,3 +126,28 @@ fn ndjson_has_a_record_of_what_is_wrong() {
     assert_eq!(record["exit_code"], 2);
     assert!(record["message"].as_str().unwrap().contains("number of flows"));
 }
+
+#[test]
+fn links_that_make_no_sense() {
+    refused("link", 2, "--profile");
+    refused("link --profile moon", 2, "there is no profile \"moon\": geo, leo");
+    refused("link no-such-file.toml", 1, "can't read no-such-file.toml");
+    refused("link --profile geo --time 0", 2, "leaves no test");
+    refused("link --profile geo --left a/b", 2, "can't name a namespace");
+    refused("link --profile geo --left a --right a", 2, "give two names");
+    refused("link --profile geo --udp", 2, "--relay");
+    refused("link --profile geo --relay 127.0.0.1:1", 2, "is no relay");
+    refused("link --profile geo --relay 127.0.0.1:9=127.0.0.1:9", 2, "relays to itself");
+    refused("link --profile geo --relay 192.0.2.1:9=127.0.0.1:9", 1, "can't listen on 192.0.2.1:9");
+    refused("link --profile geo --cpu 1 --sleep", 2, "cannot be used with");
+}
+
+#[test]
+fn a_description_that_contradicts_itself_is_named_with_its_field() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("path.toml"), "both.queue = '9 packets'").unwrap();
+    let ended = super::run_in(home.path(), "link path.toml");
+    assert_eq!((ended.exit_code, ended.stdout.as_str()), (2, ""));
+    let sentence = "path.toml: link description: to_right.queue: nothing ever waits without a rate";
+    assert!(ended.stderr.contains(sentence), "{}", ended.stderr);
+}

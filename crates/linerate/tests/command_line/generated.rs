@@ -5,7 +5,7 @@ use super::{run, run_in};
 #[test]
 fn a_schema_for_each_document() {
     let all: serde_json::Value = serde_json::from_str(&run("schema").stdout).unwrap();
-    for name in ["plan", "sample", "run"] {
+    for name in ["plan", "sample", "run", "link"] {
         let one: serde_json::Value =
             serde_json::from_str(&run(&format!("schema {name}")).stdout).unwrap();
         assert_eq!(one, all[name]);
@@ -19,7 +19,14 @@ fn a_man_page_for_each_command() {
     let home = tempfile::tempdir().unwrap();
     let ended = run_in(home.path(), "man pages");
     assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
-    for name in ["linerate", "linerate-self", "linerate-serve", "linerate-stream", "linerate-rr"] {
+    for name in [
+        "linerate",
+        "linerate-self",
+        "linerate-serve",
+        "linerate-stream",
+        "linerate-rr",
+        "linerate-link",
+    ] {
         let page = std::fs::read_to_string(home.path().join(format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(".TH"), "{name}");
     }

@@ -6,8 +6,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::conversation::{Conversation, workload};
 use crate::document::Document;
 use crate::ends::Server;
 
@@ -145,4 +146,52 @@ fn a_load_whose_client_vanishes_leaves_the_door_open() {
         client.signal(Signal::KILL);
         server.measure("connect --count 20").document(0);
     }
+}
+
+#[test]
+fn a_schedule_that_cannot_be_kept_ends_in_time_and_says_what_was_left() {
+    let server = Server::start("");
+    let words = "connect --rate 500000 --close rst --time 500ms";
+    let ended = server.measure(words);
+    assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
+    let document = ended.document(0);
+    let summary = summary(&document);
+    let count = |name: &str| summary[name].as_u64().unwrap();
+    let due = count("transactions") + count("transactions_unsent");
+    assert!((200_000..=260_000).contains(&due), "{due} were due in half a second: {summary}");
+}
+
+#[test]
+fn tls_messages_larger_than_the_socket_takes_go_through() {
+    let server = Server::start("");
+    for words in [
+        "rr --tls --request 1Mi --flows 2 --threads 1 --window 16k --mss 1400 --count 20",
+        "rr --tls --request 1 --response 1Mi --flows 2 --threads 1 --window 16k --mss 1400 --count 20",
+        "connect --tls --response 8Mi --flows 2 --threads 1 --window 16k --mss 1400 --count 6",
+        "connect --tls --request 2Mi --close server --flows 2 --threads 1 --count 6",
+    ] {
+        server.measure(words).document(0);
+    }
+}
+
+#[test]
+fn a_client_that_never_says_that_it_is_done_shuts_nobody_out() {
+    let server = Server::start("");
+    let mut silent = Conversation::connect(server.port);
+    silent.greet();
+    let kind = json!({
+        "name": "connect", "request_bytes": 1, "response_bytes": 1, "timeout_ns": 1_000_000_000_u64,
+        "close": "fin"
+    });
+    let mut plan = workload(&kind, "tcp", 1);
+    plan["end"] = json!({ "by": "time", "duration_ns": 100_000_000 });
+    silent.ask(&plan);
+    while silent.hear()["kind"] != "ready" {}
+    silent.say(&json!({ "kind": "start" }));
+    // Its load has ended by itself long before its test does.
+    for sent_ns in 1..12 {
+        sleep(Duration::from_millis(500));
+        silent.say(&json!({ "kind": "ping", "sent_ns": sent_ns }));
+    }
+    server.measure("rr --count 5").document(0);
 }

@@ -1,5 +1,6 @@
 //! Real packets between two network namespaces that a veth pair joins, with the limits and losses
-//! that the kernel's own tools put on it; the kernel's own counters are the judge.
+//! that the kernel's own tools put on it (the kernel's own counters are the judge), or our own
+//! emulator between them (`paths/`).
 //!
 //! Needs root and the tools `ip`, `tc`, `nft` and `ss`. Where one is missing a test says so and
 //! passes, unless `CI` is set in the environment: then it fails.
@@ -13,11 +14,14 @@
 )]
 
 mod document;
+mod emulation;
+mod emulator;
 mod ends;
 mod host_figures;
 mod link;
 mod loss;
 mod network;
+mod paths;
 mod ports;
 mod rate;
 
@@ -27,7 +31,12 @@ use network::Network;
 fn in_network(test: impl FnOnce(&Network)) {
     match Network::create() {
         Ok(network) => test(&network),
-        Err(why) if std::env::var_os("CI").is_some() => panic!("can't be skipped here: {why}"),
-        Err(why) => eprintln!("SKIPPED: {why}"),
+        Err(why) => skipped(&why),
     }
+}
+
+/// Says that a test was skipped, and why, or fails where none may be.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "can't be skipped here: {why}");
+    eprintln!("SKIPPED: {why}");
 }

@@ -29,6 +29,13 @@ pub(crate) struct Network {
 impl Network {
     /// Makes the namespaces, devices and addresses; says what is missing where it can't.
     pub(crate) fn create() -> Result<Self, String> {
+        let network = Self::name()?;
+        network.join().map_err(|why| format!("network namespaces need root: {why}"))?;
+        Ok(network)
+    }
+
+    /// Names that nobody has, and the right to use them alone; nothing is made.
+    pub(crate) fn name() -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         for tool in ["ip", "tc", "nft", "ss"] {
@@ -37,10 +44,7 @@ impl Network {
         remove_stale();
         let name =
             format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let network =
-            Self { client: format!("{name}-c"), server: format!("{name}-s"), _alone: alone };
-        network.join().map_err(|why| format!("network namespaces need root: {why}"))?;
-        Ok(network)
+        Ok(Self { client: format!("{name}-c"), server: format!("{name}-s"), _alone: alone })
     }
 
     fn join(&self) -> Result<(), String> {

@@ -182,7 +182,7 @@ impl FlowSum {
     }
 
     fn add_verification(&mut self, flow: &FlowReport) {
-        let found = flow.verification.unwrap_or_default();
+        let found = flow.verification.clone().unwrap_or_default();
         if flow.verification.is_some() {
             self.verified_bytes =
                 add(self.verified_bytes, Some(found.verified_bytes), u64::saturating_add);

@@ -14,9 +14,9 @@ use crate::sample::{CpuSeconds, Traffic};
 /// 1. A direction's goodput is the bytes that its receiver counted over the time from its flows'
 ///    earliest start to their latest end. Where both directions run, the total is the sum of the
 ///    two rates, and a sum is absent unless both its parts are known.
-/// 2. Transactions are the client's, over the client's measured time.
+/// 2. Transactions are the client's, over the client's measured time. A connection that was opened,
+///    used and closed is one.
 /// 3. Lost datagrams are those sent less those received, never below zero.
-///    A connection that was opened, used and closed is one.
 /// 4. CPU per byte or transaction needs the CPU of both ends.
 /// 5. Fairness compares the flows of one direction; where both run, the less fair one counts.
 pub fn summarize(

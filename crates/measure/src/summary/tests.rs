@@ -295,6 +295,7 @@ fn wrong_and_unchecked_bytes() {
         wrong_bytes: 10,
         first_wrong_offset: Some(400),
         first_wrong_extent_bytes: Some(6),
+        ..Default::default()
     });
     let reasons = judge(&workload, Some(&client), Some(&server));
     assert_one_reason(&reasons, &["10 received bytes", "6 bytes at offset 400 of flow 0"]);

@@ -93,8 +93,7 @@ pub enum LoadEnd {
         /// The time, warm-up included.
         duration_ns: u64,
     },
-    /// After so many bytes in each direction (stream), or so many bytes of requests (rr), shared
-    /// by the flows.
+    /// After so many bytes in each direction of a stream, shared by the flows.
     Bytes {
         /// The bytes.
         bytes: u64,

@@ -72,6 +72,7 @@ prop_compose! {
         let tcp = retransmitted
             .map(|again| TcpStatus { retransmitted_segments: again, ..TcpStatus::default() });
         let verification = checked.map(|(bytes, wrong)| Verification {
+            wrong_runs: Vec::new(),
             verified_bytes: bytes.into(),
             wrong_bytes: u64::from(wrong),
             first_wrong_offset: wrong.then_some(bytes.into()),

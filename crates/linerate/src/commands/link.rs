@@ -1,0 +1,145 @@
+//! `link`: emulate a path.
+
+use std::path::{Path, PathBuf};
+
+use linerate_engine::event::Cancel;
+use linerate_engine::link::{Namespaces, NamespacesOptions, Pace, Relay, RelayOptions};
+use linerate_measure::link::report::Waiting;
+use linerate_measure::link::{Link, LinkError, Report, limits, profile};
+use linerate_measure::run::exit;
+
+use super::Failure;
+use crate::args::LinkArgs;
+use crate::output::{Destination, narrate, render_json, render_link_begin, render_link_report};
+use crate::signals::stop_on_signals;
+use crate::state_directory::state_directory;
+
+/// Where records go if the user has no home: gone at the next boot, as namespaces are.
+const RECORDS_WITHOUT_HOME: &str = "/run/linerate";
+/// From this many processors on the emulator spins unless told otherwise: one for each end beside
+/// its own.
+const SPINNING_FROM_PROCESSORS: usize = 3;
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Self {
+        Self { exit_code: exit::USAGE, text: error.to_string() }
+    }
+}
+
+/// Emulates until the time is over or a signal comes; then prints the report.
+pub(super) fn emulate(args: &LinkArgs) -> Result<u8, Failure> {
+    let link = link_of(args)?;
+    let mut destination = Destination::open(args.output.as_deref()).map_err(Failure::here)?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)
+        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
+    let pace = pace_of(args);
+    let report = match args.relay {
+        Some((listen, target)) => {
+            let options = RelayOptions { listen, target, udp: !args.tcp, tcp: !args.udp };
+            let relay = Relay::bind(options)?;
+            say(args, &render_link_begin(&link, &relay.describe(), &pace));
+            relay.run(&link, &pace, &cancel)?
+        }
+        None => between_namespaces(args, &link, &pace, &cancel)?,
+    };
+    let exit_code = report.status.exit_code;
+    print_report(args, &report, &mut destination)?;
+    destination.commit().map_err(Failure::here)?;
+    Ok(exit_code)
+}
+
+fn between_namespaces(
+    args: &LinkArgs,
+    link: &Link,
+    pace: &Pace,
+    cancel: &Cancel,
+) -> Result<Report, Failure> {
+    let home = state_directory().unwrap_or_else(|| PathBuf::from(RECORDS_WITHOUT_HOME));
+    let options = NamespacesOptions {
+        left: args.left.clone(),
+        right: args.right.clone(),
+        records: home.join("link"),
+    };
+    let namespaces = Namespaces::create(link, &options)?;
+    for note in namespaces.notes() {
+        say(args, &format!("linerate: {note}\n"));
+    }
+    let [left, right] = namespaces.ends();
+    let between =
+        [left, right].map(|end| format!("namespace {} ({}, {})", end.namespace, end.v4, end.v6));
+    let how = format!("run programs in it with: ip netns exec {} ...", left.namespace);
+    let between = [between[0].clone(), between[1].clone(), how];
+    say(args, &render_link_begin(link, &between, pace));
+    Ok(namespaces.run(link, pace, cancel)?)
+}
+
+fn link_of(args: &LinkArgs) -> Result<Link, Failure> {
+    let mut link = match (&args.file, &args.profile) {
+        (Some(file), _) => read_link(file)?,
+        (None, Some(name)) => profile(name)?,
+        (None, None) => {
+            let text = "which link? Give a FILE that describes it, or --profile with a name";
+            return Err(Failure { exit_code: exit::USAGE, text: text.to_owned() });
+        }
+    };
+    link.seed = args.seed.unwrap_or(link.seed);
+    Ok(link)
+}
+
+fn read_link(file: &Path) -> Result<Link, Failure> {
+    let text = read(file).map_err(Failure::here)?;
+    let beside = file.parent().unwrap_or(Path::new(""));
+    Link::parse(&text, |name| read(&beside.join(name)))
+        .map_err(|error| Failure { text: format!("{}: {error}", file.display()), ..error.into() })
+}
+
+/// A file's text, if it isn't longer than a description may be.
+fn read(file: &Path) -> Result<String, String> {
+    use std::io::Read;
+
+    let mut text = String::new();
+    let opened = std::fs::File::open(file);
+    let read = opened
+        .and_then(|opened| opened.take(limits::TEXT_BYTES as u64 + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length > limits::TEXT_BYTES => {
+            Err(format!("{} is longer than {} bytes", file.display(), limits::TEXT_BYTES))
+        }
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("can't read {}: {error}", file.display())),
+    }
+}
+
+fn pace_of(args: &LinkArgs) -> Pace {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let spins = !args.sleep && (args.cpu.is_some() || processors >= SPINNING_FROM_PROCESSORS);
+    Pace {
+        waiting: if spins { Waiting::Spinning } else { Waiting::Sleeping },
+        cpu: args.cpu,
+        time_ns: args.time,
+    }
+}
+
+fn print_report(
+    args: &LinkArgs,
+    report: &Report,
+    destination: &mut Destination,
+) -> Result<(), Failure> {
+    use std::io::Write;
+
+    let text =
+        if args.json { format!("{}\n", render_json(report)) } else { render_link_report(report) };
+    match destination.write_all(text.as_bytes()).and_then(|()| destination.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::here(destination.cant_write(&error)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn say(args: &LinkArgs, text: &str) {
+    if !args.quiet {
+        narrate(text);
+    }
+}
