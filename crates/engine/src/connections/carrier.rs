@@ -11,7 +11,11 @@ use rustls::Connection;
 use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
+use crate::clock::MILLISECOND_NS;
 use crate::transport::{ByteStream, Tcp, Tls};
+
+/// How long the first bytes are waited for.
+const FIRST_BYTES_NS: u64 = MILLISECOND_NS;
 
 /// A connection's socket, and the session over it where there is one.
 pub(super) struct Carrier {
@@ -53,6 +57,14 @@ impl Carrier {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Waits for the first bytes, no longer than a path that is here would take.
+    pub(super) fn await_bytes(&self) -> io::Result<()> {
+        let mut polled = [PollFd::new(self, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: FIRST_BYTES_NS as _ };
+        poll(&mut polled, Some(&timeout))?;
+        Ok(())
     }
 
     /// Whether TLS has something to send that the socket has not taken.

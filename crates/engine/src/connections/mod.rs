@@ -7,6 +7,7 @@
 
 mod carrier;
 mod dial;
+mod guest;
 mod serve;
 mod source;
 mod worker;

@@ -215,8 +215,8 @@ impl Reception {
         } else {
             epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
         };
-        // Whoever accepts to answer at once is woken once, by the request.
-        let _woken_twice_at_worst = set_defer_accept(self.listener.as_fd(), leave);
+        // A load may have set it for itself.
+        let _unset_at_worst = set_defer_accept(self.listener.as_fd(), false);
         if changed.is_ok() {
             self.listener_is_left = leave;
         }

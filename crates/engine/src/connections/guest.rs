@@ -1,0 +1,214 @@
+//! One connection at the server, from its opening to its close.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::SocketOptions;
+use linerate_wire::native::opening::{Arrival, OPENING_BYTES, Opening, sniff};
+use linerate_wire::step::{Closing, Connection};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use rustls::{Connection as Session, ServerConnection};
+use socket2::Socket;
+
+use super::carrier::Carrier;
+use super::{Interest, Serve};
+use crate::clock::monotonic_ns;
+use crate::flow::Local;
+use crate::socket::configure_asked;
+use crate::tally::Tally;
+
+/// A connection that was accepted.
+pub(super) struct Guest {
+    pub(super) carrier: Carrier,
+    pub(super) stage: Stage,
+    pub(super) watched: Option<Interest>,
+    pub(super) expires_ns: u64,
+    /// Whether its first bytes were waited for once.
+    was_awaited: bool,
+}
+
+/// How far it has come; the numbers are bytes done.
+pub(super) enum Stage {
+    Opening,
+    Securing,
+    Asked(usize),
+    Answering(usize),
+    /// The client closes.
+    Closing,
+}
+
+/// What becomes of a guest.
+pub(super) enum Fate {
+    /// It has its response, and will close.
+    Answered,
+    Waits(Interest),
+    Closed,
+    /// It isn't one of this load's.
+    Foreign,
+}
+
+impl Guest {
+    pub(super) fn new(socket: Socket, stage: Stage) -> Self {
+        Self {
+            carrier: Carrier::new(socket),
+            stage,
+            watched: None,
+            expires_ns: 0,
+            was_awaited: false,
+        }
+    }
+
+    /// After the opening: sets the options that were asked for, and begins TLS where the load has it.
+    pub(super) fn prepare(&mut self, serve: &Serve) -> io::Result<()> {
+        if serve.options != SocketOptions::default() {
+            configure_asked(self.carrier.socket(), &serve.options)?;
+        }
+        if let Some(config) = &serve.tls {
+            let session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+            self.carrier.secure(Session::from(session));
+            self.stage = Stage::Securing;
+        }
+        Ok(())
+    }
+
+    /// Goes on as far as it can.
+    pub(super) fn advance(
+        &mut self,
+        serve: &Serve,
+        step: &Connection,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Fate> {
+        loop {
+            let interest = match self.stage {
+                Stage::Answering(_) => Interest::Writable,
+                _ => Interest::Readable,
+            };
+            match self.step(serve, step, tally, local) {
+                Ok(Some(fate)) => return Ok(fate),
+                Ok(None) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(Fate::Waits(interest)),
+                    io::ErrorKind::Interrupted => {}
+                    // Whoever closes by a reset has had its response.
+                    io::ErrorKind::ConnectionReset if matches!(self.stage, Stage::Closing) => {
+                        return Ok(Fate::Closed);
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// One operation; `None`: the next may follow.
+    fn step(
+        &mut self,
+        serve: &Serve,
+        step: &Connection,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Option<Fate>> {
+        let (request_bytes, response_bytes) =
+            (step.request_bytes as usize, step.response_bytes as usize);
+        match self.stage {
+            Stage::Opening => return self.open(serve, step, tally, local),
+            Stage::Securing => {
+                self.carrier.establish()?;
+                self.stage = Stage::Asked(0);
+            }
+            Stage::Asked(done) => {
+                let length = self.carrier.receive(&mut local.receive_buffer)?;
+                if length == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                tally.record_received(length);
+                self.stage = if done + length >= request_bytes {
+                    Stage::Answering(0)
+                } else {
+                    Stage::Asked(done + length)
+                };
+            }
+            Stage::Answering(done) => {
+                let length = (response_bytes - done).min(local.receive_buffer.len());
+                let mut sent = 0;
+                if length > 0 {
+                    sent = self.carrier.send(local.pattern.slice(0, length))?;
+                    tally.record_sent(sent);
+                } else {
+                    self.carrier.flush()?;
+                }
+                self.stage = Stage::Answering(done + sent);
+                if done + sent < response_bytes {
+                    return Ok(None);
+                }
+                if self.carrier.wants_write() {
+                    return Ok(Some(Fate::Waits(Interest::Writable)));
+                }
+                tally.transactions.add(1);
+                if step.close == Closing::Server {
+                    return Ok(Some(Fate::Closed));
+                }
+                self.stage = Stage::Closing;
+                return Ok(Some(Fate::Answered));
+            }
+            Stage::Closing => {
+                // Whoever says more than it should gets no more attention than anybody else.
+                return Ok(Some(match self.carrier.receive(&mut local.receive_buffer)? {
+                    0 => Fate::Closed,
+                    _ => Fate::Waits(Interest::Readable),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sees whose connection it is, and takes the request that comes with the opening.
+    fn open(
+        &mut self,
+        serve: &Serve,
+        step: &Connection,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Option<Fate>> {
+        let secured = serve.tls.is_some();
+        let most = OPENING_BYTES + if secured { 0 } else { step.request_bytes as usize };
+        let most = most.min(local.receive_buffer.len());
+        let buffer = &mut local.receive_buffer[..most];
+        let seen = match recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK) {
+            // Where one comes at a time, its request follows at once: waiting for it here is fewer
+            // calls than a poll set takes.
+            Err(Errno::AGAIN) if serve.at_once == 1 && !self.was_awaited => {
+                self.was_awaited = true;
+                self.carrier.await_bytes()?;
+                return Ok(None);
+            }
+            other => other?.0,
+        };
+        match sniff(&buffer[..seen.min(OPENING_BYTES)]) {
+            // One that comes in pieces is the reception's: there it waits without being looked at.
+            Some(Arrival::Data) if seen < OPENING_BYTES => return Ok(Some(Fate::Foreign)),
+            Some(Arrival::Data) => {}
+            _ => return Ok(Some(Fate::Foreign)),
+        }
+        let opening = buffer.first_chunk::<OPENING_BYTES>().map(Opening::decode);
+        if !matches!(opening, Some(Ok(opening)) if opening.token == serve.token) {
+            return Ok(Some(Fate::Foreign));
+        }
+        let (length, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::empty())?;
+        if tally.first_ns.value() == 0 {
+            tally.first_ns.set(monotonic_ns());
+        }
+        let request = length.saturating_sub(OPENING_BYTES);
+        tally.record_received(request);
+        self.expires_ns = 0;
+        self.stage = if request >= step.request_bytes as usize {
+            Stage::Answering(0)
+        } else {
+            Stage::Asked(request)
+        };
+        self.prepare(serve)?;
+        Ok(None)
+    }
+}
