@@ -2,7 +2,7 @@
 //!
 //! A shard in the shared file table takes its flows from a channel, socket and all, beside a bell.
 //! One apart takes a socket as a descriptor over a pair of Unix sockets (SCM_RIGHTS, unix(7)), and
-//! the rest of the flow from the channel; a message without a descriptor wakes it.
+//! the rest of the flow, of the same number, from the channel; a shorter message wakes it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -39,13 +39,14 @@ impl Outlet {
                 Ok(())
             }
             Self::Apart { inbox, link } => {
+                let number = flow.shared.number.to_le_bytes();
                 inbox.send(flow).map_err(|_| ended())?;
                 let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
                 let mut control = SendAncillaryBuffer::new(&mut space);
                 let rights = [socket.as_fd()];
                 control.push(SendAncillaryMessage::ScmRights(&rights));
                 // Waits where the shard has not yet taken what it was sent before.
-                let message = [IoSlice::new(&[1])];
+                let message = [IoSlice::new(&number)];
                 rustix::io::retry_on_intr(|| {
                     sendmsg(link, &message, &mut control, SendFlags::NOSIGNAL)
                 })?;
@@ -127,21 +128,22 @@ fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Fresh>) -> Coming {
     loop {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = [0];
+        let mut number = [0; 4];
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        match recvmsg(link, &mut [IoSliceMut::new(&mut byte)], &mut control, flags) {
+        match recvmsg(link, &mut [IoSliceMut::new(&mut number)], &mut control, flags) {
             Ok(message) if message.bytes == 0 => return Coming::Closed,
+            // Somebody wakes the shard; perhaps a flow has come behind that.
+            Ok(message) if message.bytes < number.len() => continue,
             Ok(_) => {}
             Err(Errno::AGAIN) => return Coming::Nothing,
             Err(Errno::INTR) => continue,
             Err(_) => return Coming::Closed,
         }
-        if byte == [0] {
-            // Somebody wakes the shard; perhaps a flow has come behind that.
-            continue;
-        }
-        // The flow was sent before its descriptor.
-        let Ok(flow) = inbox.try_recv() else { return Coming::Closed };
+        // The flow was sent before its descriptor. One whose descriptor could not be sent is skipped.
+        let number = u32::from_le_bytes(number);
+        let Some(flow) = inbox.try_iter().find(|flow| flow.shared.number == number) else {
+            return Coming::Closed;
+        };
         let descriptor = control.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
             _ => None,
