@@ -60,11 +60,11 @@ impl Carrier {
     }
 
     /// Waits for the first bytes, no longer than a path that is here would take.
-    pub(super) fn await_bytes(&self) -> io::Result<()> {
+    /// Says whether they came.
+    pub(super) fn await_bytes(&self) -> io::Result<bool> {
         let mut polled = [PollFd::new(self, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: FIRST_BYTES_NS as _ };
-        poll(&mut polled, Some(&timeout))?;
-        Ok(())
+        Ok(poll(&mut polled, Some(&timeout))? > 0)
     }
 
     /// Whether TLS has something to send that the socket has not taken.

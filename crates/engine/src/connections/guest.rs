@@ -25,8 +25,10 @@ pub(super) struct Guest {
     pub(super) stage: Stage,
     pub(super) watched: Option<Interest>,
     pub(super) expires_ns: u64,
-    /// Whether its first bytes were waited for once.
-    was_awaited: bool,
+    /// Whether its first bytes are worth waiting for.
+    pub(super) awaited: bool,
+    /// Whether they were waited for, and did not come.
+    pub(super) was_silent: bool,
 }
 
 /// How far it has come; the numbers are bytes done.
@@ -56,7 +58,8 @@ impl Guest {
             stage,
             watched: None,
             expires_ns: 0,
-            was_awaited: false,
+            awaited: false,
+            was_silent: false,
         }
     }
 
@@ -177,11 +180,9 @@ impl Guest {
         let most = most.min(local.receive_buffer.len());
         let buffer = &mut local.receive_buffer[..most];
         let seen = match recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK) {
-            // Where one comes at a time, its request follows at once: waiting for it here is fewer
-            // calls than a poll set takes.
-            Err(Errno::AGAIN) if serve.at_once == 1 && !self.was_awaited => {
-                self.was_awaited = true;
-                self.carrier.await_bytes()?;
+            Err(Errno::AGAIN) if self.awaited => {
+                self.awaited = false;
+                self.was_silent = !self.carrier.await_bytes()?;
                 return Ok(None);
             }
             other => other?.0,
