@@ -6,6 +6,7 @@
 //! printers.
 
 pub mod getopt;
+pub mod iperf3;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -48,7 +48,7 @@ pub fn parse_amount(text: &str, step: Step) -> Option<u64> {
 /// hexadecimal numbers, infinities and not-a-numbers.
 pub fn parse_leading_float(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
-    let mut end = 0;
+    let mut end;
     let mut longest = None;
     let mut exponent = false;
     for (at, letter) in text.char_indices() {

@@ -33,7 +33,7 @@ const NAMES: [(&str, u8); 25] = [
 ];
 
 /// The type of service octet that a name or a number from 0 to 63 stands for.
-pub fn parse_dscp(text: &str) -> Option<u8> {
+pub(super) fn parse_dscp(text: &str) -> Option<u8> {
     let named = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     let point = match named {
         Some((_, point)) => *point,

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
 
-use super::amount::{
-    RateFormat, Step, parse_amount, parse_any_base, parse_leading_float, parse_leading_integer,
-};
+use super::amount::{RateFormat, Step, parse_amount, parse_any_base, parse_leading_float};
 use super::dscp::parse_dscp;
 use super::fault::wrong_unit;
 use super::flags::Id;
+use super::values::{
+    amount, bounded, parse_interval, parse_keepalive, parse_port, small_amount, split_device,
+    split_slash,
+};
 
 /// The port of iperf3.
 pub const PORT_DEFAULT: u16 = 5201;
