@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use linerate_measure::Family;
+use linerate_measure::plan::Family;
 
 /// Where a netserver is, and how it is spoken to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
