@@ -233,7 +233,8 @@ impl<I: Copy> Iterator for Lexer<'_, I> {
 pub fn render_flags<I: Copy>(flags: &[Flag<I>]) -> String {
     let spelled: Vec<String> = flags.iter().map(render_spelling).collect();
     let width = spelled.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-    let line = |(flag, spelled): (&Flag<I>, &String)| format!("    {spelled:width$}  {}\n", flag.help);
+    let line =
+        |(flag, spelled): (&Flag<I>, &String)| format!("    {spelled:width$}  {}\n", flag.help);
     flags.iter().zip(&spelled).map(line).collect()
 }
 

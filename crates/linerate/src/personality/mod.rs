@@ -57,7 +57,8 @@ fn find(arguments: &[OsString]) -> Option<(&'static Personality, &[OsString])> {
 /// The personalities as `--help` lists them.
 pub fn render_overview() -> String {
     let width = PERSONALITIES.iter().map(|personality| personality.name.len()).max().unwrap_or(0);
-    let mut text = "Other tools' command lines, as a command or as a link of that name:\n".to_owned();
+    let mut text =
+        "Other tools' command lines, as a command or as a link of that name:\n".to_owned();
     for Personality { name, about, .. } in PERSONALITIES {
         text.push_str(&format!("  {name:width$}  {about}\n"));
     }
