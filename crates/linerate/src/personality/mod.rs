@@ -26,7 +26,11 @@ pub struct Personality {
 }
 
 /// All of them.
-pub const PERSONALITIES: &[Personality] = &[];
+pub const PERSONALITIES: &[Personality] = &[Personality {
+    name: "iperf3",
+    about: "throughput, loss and jitter, with iperf3's clients and servers",
+    perform: iperf3::perform,
+}];
 
 /// Does what a command line says if it is another tool's; its exit code.
 pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {

@@ -1,6 +1,5 @@
 //! A command line as a whole: what may stand together, and what is missing.
 
-use std::io;
 use std::path::Path;
 
 use linerate_engine::iperf3::Failure;
@@ -103,12 +102,4 @@ fn check_values(options: &Options) -> Result<(), Failure> {
 
 fn is_readable(path: &Path) -> bool {
     std::fs::File::open(path).and_then(|file| file.metadata()).is_ok_and(|facts| !facts.is_dir())
-}
-
-/// The text of a file, for keys.
-///
-/// # Errors
-/// What the system says.
-pub(super) fn read_text(path: &Path) -> io::Result<String> {
-    std::fs::read_to_string(path)
 }

@@ -79,6 +79,7 @@ pub struct Options {
     pub keepalive: Option<[u32; 3]>,
     pub mptcp: bool,
     pub debug: bool,
+    pub old_pacing: bool,
     pub daemon: bool,
     pub one_off: bool,
     pub bitrate_limit_bps: Option<u64>,
@@ -207,7 +208,8 @@ impl Options {
             Id::JsonStreamFull => &mut self.json_stream_full,
             Id::ForceFlush => &mut self.force_flush,
             Id::Mptcp => &mut self.mptcp,
-            Id::Debug | Id::OldPacing => &mut self.debug,
+            Id::Debug => &mut self.debug,
+            Id::OldPacing => &mut self.old_pacing,
             Id::Version => &mut self.wants_version,
             Id::Help => &mut self.wants_help,
             Id::Daemon => &mut self.daemon,
@@ -349,8 +351,8 @@ impl Options {
     fn apply_header_value(&mut self, id: Id, value: &str) -> Result<(), Failure> {
         match id {
             Id::Mss => {
-                let bytes = bounded(value, 1, MSS_MAX, Code::MSS)?;
-                self.mss_bytes = u16::try_from(bytes).ok();
+                let bytes = bounded(value, 0, MSS_MAX, Code::MSS)?;
+                self.mss_bytes = u16::try_from(bytes).ok().filter(|bytes| *bytes > 0);
             }
             Id::Tos => {
                 let tos = parse_any_base(value).and_then(|tos| u8::try_from(tos).ok());
