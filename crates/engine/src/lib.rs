@@ -26,6 +26,7 @@ pub mod iperf3;
 mod latencies;
 pub mod link;
 mod load;
+pub mod netperf;
 mod pacing;
 mod pattern;
 mod phase;
