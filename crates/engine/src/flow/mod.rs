@@ -192,6 +192,11 @@ impl Local {
         self.measuring
     }
 
+    /// Makes the conductor look at what its flows have come to.
+    pub(crate) fn ring_conductor(&self) {
+        self.bell.ring();
+    }
+
     #[cold]
     fn begin_measuring(&mut self) {
         self.measuring = true;
