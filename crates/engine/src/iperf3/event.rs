@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
-use linerate_wire::iperf3::{Code, Cookie, Parameters, StreamResult};
+use linerate_wire::iperf3::{Code, Cookie, Parameters, Results, StreamResult};
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Event {
     Started(Box<Start>),
     /// An interval is over.
     Interval(Box<Interval>),
-    /// Nothing more is counted. A server knows only its own figures.
+    /// Nothing more is counted. Where the test came to its end, the other end's figures are there too.
     Ended(Box<Report>),
     /// Something the user should know, as the original words it.
     Warning(String),
@@ -183,7 +183,7 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
     /// Processor time of this end's test.
     pub cpu: CpuPercent,
-    /// Of the other end's; a server never knows it.
+    /// Of the other end's.
     pub remote_cpu: Option<CpuPercent>,
     /// The congestion control at this end; TCP only.
     pub congestion: Option<String>,
@@ -191,6 +191,23 @@ pub struct Report {
     pub remote_congestion: Option<String>,
     /// What the server printed, where that was asked for and is known.
     pub server_output: Option<ServerOutput>,
+}
+
+impl Report {
+    /// Adds what the other end counted; says which stream it didn't count.
+    pub(super) fn add_remote(&mut self, results: &Results) -> Option<u32> {
+        let mut missing = None;
+        for stream in &mut self.streams {
+            let udp = stream.local.datagrams.is_some();
+            let result = results.stream(stream.id);
+            stream.remote = result.map(|result| Totals::of_peer(result, udp, stream.local.seconds));
+            missing = missing.or((result.is_none()).then_some(stream.id));
+        }
+        self.remote_cpu = Some(results.cpu_percent);
+        self.remote_congestion.clone_from(&results.congestion_used);
+        self.server_output.clone_from(&results.server_output);
+        missing
+    }
 }
 
 /// What came out of a stream.

@@ -18,6 +18,7 @@ pub mod parameters;
 pub mod results;
 pub mod server;
 mod state;
+pub mod token;
 
 pub use code::Code;
 pub use cookie::{COOKIE_BYTES, Cookie};
