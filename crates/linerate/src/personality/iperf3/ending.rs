@@ -71,8 +71,9 @@ fn sender_figures(
 ) -> Fields {
     let Some(retransmits) = totals.retransmits else { return fields };
     let fields = fields.with("retransmits", retransmits);
-    // Of a sender at the other end the original prints zeros behind its retransmits.
-    let Some(tcp) = stream.tcp else { return fields };
+    // What the kernel says of a sender at the other end doesn't cross the wire. The original's
+    // zeros stay here, since readers with fixed types want the fields; the compat page says so.
+    let tcp = stream.tcp.unwrap_or_default();
     fields
         .with_if(context.release.is_new(), "reorder", tcp.reorder)
         .with("max_snd_cwnd", tcp.max_snd_cwnd_bytes)
