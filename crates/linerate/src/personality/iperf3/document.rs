@@ -30,6 +30,7 @@ pub(super) fn start(context: &Context, control: Option<&Control>, start: &Start)
         .with("connected", connected)
         .with("version", context.version())
         .with("system_info", context.system.as_str());
+    let is_paced = parameters.bandwidth_bps > 0;
     let rate = Fields::new().with("target_bitrate", parameters.bandwidth_bps);
     let pacing = Fields::new().with_if(
         context.release.is_new(),
@@ -38,11 +39,15 @@ pub(super) fn start(context: &Context, control: Option<&Control>, start: &Start)
     );
     let peer = peer(context, control);
     let segment = segment(control, parameters);
-    // The original's server says some of it earlier than its client.
+    // The original's server says some of it earlier than its client: a rate when it learns of it.
+    let (early, late) = match start.role == Role::Server && is_paced {
+        true => (rate, Fields::new()),
+        false => (Fields::new(), rate),
+    };
+    let facts = peer.and(segment).and(late).and(pacing);
     let fields = match (start.role, parameters.protocol) {
-        (Role::Client, _) => head.and(peer).and(segment).and(rate).and(pacing).and(buffers),
-        (Role::Server, Protocol::Udp) => head.and(rate).and(peer).and(pacing).and(buffers),
-        (Role::Server, _) => head.and(buffers).and(peer).and(segment).and(rate).and(pacing),
+        (Role::Server, Protocol::Tcp) => head.and(early).and(buffers).and(facts),
+        _ => head.and(early).and(facts).and(buffers),
     };
     fields.with("test_start", test_start(context, parameters))
 }

@@ -2,7 +2,7 @@
 //!
 //! What this end doesn't know of the other one is absent; the original prints zeros there.
 
-use linerate_engine::iperf3::{Report, Start, StreamReport, Totals};
+use linerate_engine::iperf3::{Report, Role, Start, StreamReport, Totals};
 use linerate_wire::iperf3::Protocol;
 
 use super::context::Context;
@@ -18,7 +18,10 @@ pub(super) fn end(context: &Context, start: &Start, report: &Report) -> Fields {
     let streams: Vec<Json> = directions
         .iter()
         .flat_map(|sends| reports(&report.streams, *sends))
-        .map(|stream| if udp { datagram_stream(stream) } else { tcp_stream(context, stream) })
+        .map(|stream| match udp {
+            true => datagram_stream(stream),
+            false => tcp_stream(context, start.role, stream),
+        })
         .collect();
     let mut fields = Fields::new().with("streams", streams);
     for (sends, suffix) in directions.iter().zip(["", "_bidir_reverse"]) {
@@ -48,10 +51,15 @@ fn congestion(report: &Report, directions: &[bool]) -> Fields {
         .with_some("receiver_tcp_congestion", receiver)
 }
 
-fn tcp_stream(context: &Context, stream: &StreamReport) -> Json {
+fn tcp_stream(context: &Context, role: Role, stream: &StreamReport) -> Json {
     let sender = stream.sender().map(|totals| {
         let fields = total(Some(stream.socket), totals.bytes, totals.seconds);
-        sender_figures(context, stream, totals, fields).with("sender", stream.sends)
+        // A server tells no more of a client that sends; its own figures it tells.
+        let fields = match role == Role::Client || stream.sends {
+            true => sender_figures(context, stream, totals, fields),
+            false => fields,
+        };
+        fields.with("sender", stream.sends)
     });
     let receiver = stream.receiver().map(|totals| {
         total(Some(stream.socket), totals.bytes, totals.seconds).with("sender", stream.sends)
@@ -133,7 +141,7 @@ fn sums(report: &Report, sends: bool, udp: bool, suffix: &str) -> Fields {
             .with_some(&format!("sum_received{suffix}"), received);
     }
     let sent = sent.map(|sum| {
-        let retransmits = sum.retransmits;
+        let retransmits = sum.retransmits.filter(|_| report.role == Role::Client || sends);
         total(None, sum.bytes, sum.seconds)
             .with_some("retransmits", retransmits)
             .with("sender", sends)
