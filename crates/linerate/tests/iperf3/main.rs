@@ -10,6 +10,7 @@ mod errors;
 mod fixture;
 mod json;
 mod options;
+mod seeds;
 mod text;
 
 use std::process::{Command, Stdio};
