@@ -130,7 +130,8 @@ fn pairs() -> Vec<(Program, Program)> {
 fn for_all<T: Send>(items: Vec<T>, check: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         let check = &check;
-        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || check(item))).collect();
+        let threads: Vec<_> =
+            items.into_iter().map(|item| scope.spawn(move || check(item))).collect();
         for thread in threads {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
@@ -162,6 +163,7 @@ fn both_ends_agree_on_the_bytes() {
         ("-u -t 1 -b 5M -l 1000", "sum_received"),
     ]);
     for_all(cases, |((server, client), (words, sum))| {
+        let words = &format!("{words} -T title --timestamps");
         let (text, server_text) = test(server, client, words, "-J");
         let (client, server) = (document(&text), document(&server_text));
         assert!(bytes(&client, sum) > 0, "{words}: {text}");

@@ -134,7 +134,10 @@ impl Performance<'_> {
         let options = &self.options;
         let json = options.json;
         let warnings = [
-            (json && options.format != Default::default(), "Report format (-f) flag ignored with JSON output (-J)"),
+            (
+                json && options.format != Default::default(),
+                "Report format (-f) flag ignored with JSON output (-J)",
+            ),
             (json && options.verbose, "Verbose output (-v) may interfere with JSON output (-J)"),
             (options.debug, "-d has no effect here: linerate has no debug output"),
             (options.old_pacing, "--no-fq-socket-pacing is deprecated"),
@@ -153,6 +156,8 @@ impl Performance<'_> {
                     .because(format!("'{format}' is no format of strftime"))
             })?),
         };
+        // A document takes nothing before its lines.
+        let stamp = stamp.filter(|_| !self.form().is_json());
         Outlet::open(self.options.log_file.as_deref(), stamp, cancel.clone())
             .map_err(|error| Failure::system(Code::LOG_FILE, &error))
     }
@@ -170,7 +175,8 @@ impl Performance<'_> {
             }
             Err(failure) => return give_up(&failure, self.release),
         };
-        let outlet = outlet.with_title(self.options.title.clone());
+        let title = self.options.title.clone().filter(|_| !self.form().is_json());
+        let outlet = outlet.with_title(title);
         client::test(&plan, context, self.form(), &outlet, (signals, cancel))
     }
 
@@ -209,7 +215,8 @@ impl Performance<'_> {
             background::tell_foreground(None);
             outlet.leave_stdout();
         }
-        let code = server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel));
+        let code =
+            server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel));
         if let Some(path) = &self.options.pid_file {
             // What can't be removed stays; the process it names is gone.
             let _ = std::fs::remove_file(path);
@@ -234,6 +241,7 @@ fn write_pid(path: &Path) -> io::Result<()> {
 /// What `uname` says of this machine.
 fn system() -> String {
     let facts = rustix::system::uname();
-    let parts = [facts.sysname(), facts.nodename(), facts.release(), facts.version(), facts.machine()];
+    let parts =
+        [facts.sysname(), facts.nodename(), facts.release(), facts.version(), facts.machine()];
     parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
 }
