@@ -59,3 +59,17 @@ pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Result<()> {
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
+
+/// Lets no router cut an IPv4 socket's datagrams, nor this machine (IP_MTU_DISCOVER, ip(7)).
+pub(crate) fn set_dont_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+}
+
+/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)); one beyond 34 Gbit/s
+/// is none.
+pub(crate) fn set_pacing_rate(socket: BorrowedFd<'_>, bps: u64) -> io::Result<()> {
+    let bytes_per_s = u32::try_from(bps / 8).unwrap_or(u32::MAX);
+    // The kernel takes these 32 bits as unsigned.
+    let value = bytes_per_s.cast_signed();
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value)
+}
