@@ -2,5 +2,6 @@
 //! include these files too, to replay `seeds/` on a stable compiler.
 
 pub mod measure;
+pub mod netperf;
 pub mod personality;
 pub mod wire;

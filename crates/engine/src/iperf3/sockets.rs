@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol as Transport, Socket, Type};
 
 use super::Failure;
-use crate::socket::{plain, set_dont_fragment, set_pacing_rate};
+use crate::socket::{plain, set_pacing_rate, set_unfragmented};
 
 /// What sockets are bound to.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +100,7 @@ pub(super) fn set_options(
         set_pacing_rate(socket.as_fd(), parameters.fq_rate_bps).map_err(failed(Code::PACING))?;
     }
     if parameters.dont_fragment && udp && plain(remote).is_ipv4() {
-        set_dont_fragment(socket.as_fd()).map_err(failed(Code::DONT_FRAGMENT))?;
+        set_unfragmented(socket.as_fd(), false).map_err(failed(Code::DONT_FRAGMENT))?;
     }
     Ok(())
 }

@@ -60,8 +60,17 @@ pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Res
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
 
-/// Lets no router cut an IPv4 socket's datagrams, nor this machine (IP_MTU_DISCOVER, ip(7)).
-pub(crate) fn set_dont_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
+/// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).
+pub(crate) fn set_unrouted(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)
+}
+
+/// Never lets a packet be fragmented (IP_MTU_DISCOVER, ip(7), and IPv6's, ipv6(7)).
+pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
+    if v6 {
+        let value = libc::IPV6_PMTUDISC_DO;
+        return set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value);
+    }
     set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
 }
 
