@@ -24,8 +24,9 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
+use crate::flow::FlowShared;
 use crate::load::Bell;
-use crate::shard::Inlet;
+use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
 pub(crate) use serve::Serving;
@@ -36,7 +37,12 @@ pub(crate) enum Connections {
     Dial(Dial),
     /// At the server.
     Serve(Serve),
+    /// In a loop that another dialect has made: of the flows of a shard, whose counts it keeps.
+    Made(MakeLoop),
 }
+
+/// Makes the loop of a shard of its flows.
+pub(crate) type MakeLoop = Box<dyn Fn(Vec<Arc<FlowShared>>) -> OwnLoop + Send>;
 
 /// Where the client's connections go, and from where.
 #[derive(Clone)]

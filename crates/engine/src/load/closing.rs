@@ -47,7 +47,8 @@ impl Load {
         self.shut_down(Shutdown::Both);
     }
 
-    fn drain(&mut self) {
+    /// Those that receive or answer end: what was sent has arrived or never will.
+    pub(crate) fn drain(&mut self) {
         self.advance_to(Phase::Drained);
         self.shut_down(Shutdown::Read);
     }

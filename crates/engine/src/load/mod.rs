@@ -9,6 +9,7 @@ mod carriage;
 mod census;
 mod closing;
 mod end;
+mod given;
 mod meter;
 mod own_loop;
 mod shards;
@@ -51,6 +52,8 @@ const LOOK_NS_PER_FLOW: u64 = 1_000;
 pub(crate) struct Load {
     role: Role,
     workload: Workload,
+    /// The steps of each flow, where a dialect has given them; empty: those of the workload.
+    given: Vec<Vec<Step>>,
     phase: Arc<SharedPhase>,
     census: Arc<Census>,
     /// Whether the shards have file tables of their own.
@@ -102,6 +105,7 @@ impl Load {
         let mut load = Self {
             role,
             workload: workload.clone(),
+            given: Vec::new(),
             phase: Arc::new(SharedPhase::new()),
             census: Arc::new(Census::new(total)),
             apart: spread.apart,
@@ -172,6 +176,9 @@ impl Load {
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {
+        if !self.given.is_empty() {
+            return self.given.get(flow as usize).cloned().unwrap_or_default();
+        }
         let steps = flow_steps(&self.workload, flow);
         match self.role {
             Role::Client => steps.client,

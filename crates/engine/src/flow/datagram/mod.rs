@@ -1,7 +1,9 @@
 //! A flow of datagrams over a connected UDP socket.
 
 mod ask;
+mod heading;
 mod pipeline;
+mod plain;
 mod receive;
 mod send;
 
@@ -19,7 +21,9 @@ use crate::clock::MILLISECOND_NS;
 use crate::phase::Phase;
 use crate::socket::{Addresses, granted, socket_drops};
 use ask::{DatagramAnswerer, DatagramAsker};
+pub(crate) use heading::{Heading, Mark, NativeHeading, NoHeading};
 use pipeline::DatagramPipeline;
+pub(crate) use plain::PlainFlow;
 use receive::DatagramReceiver;
 use send::DatagramSender;
 
@@ -32,13 +36,15 @@ pub(crate) struct DatagramSettings {
     pub(crate) offload: bool,
 }
 
-/// A flow of datagrams: its steps, one after the other.
-pub(crate) struct DatagramFlow {
+/// A flow of datagrams, each with a heading of its dialect: its steps, one after the other.
+/// Requests and responses are the native dialect's.
+pub(crate) struct DatagramFlow<H> {
     socket: Arc<Socket>,
     shared: Arc<FlowShared>,
     settings: DatagramSettings,
+    heading: H,
     steps: VecDeque<Step>,
-    doing: Doing,
+    doing: Doing<H>,
     ending: Ending,
     /// Both addresses of a flow that is listed.
     addresses: Option<Box<Addresses>>,
@@ -46,21 +52,22 @@ pub(crate) struct DatagramFlow {
     drops_before: Option<u64>,
 }
 
-enum Doing {
+enum Doing<H> {
     Opening,
-    Sending(DatagramSender),
-    Receiving(DatagramReceiver),
+    Sending(DatagramSender<H>),
+    Receiving(DatagramReceiver<H>),
     Asking(DatagramAsker),
     Pipelining(DatagramPipeline),
     Answering(DatagramAnswerer),
     Nothing,
 }
 
-impl DatagramFlow {
+impl<H: Heading> DatagramFlow<H> {
     pub(crate) fn new(
         socket: Arc<Socket>,
         shared: Arc<FlowShared>,
         settings: DatagramSettings,
+        heading: H,
         steps: Vec<Step>,
     ) -> Self {
         let addresses = shared.is_listed().then(|| Box::new(Addresses::of(&socket)));
@@ -68,6 +75,7 @@ impl DatagramFlow {
             socket,
             shared,
             settings,
+            heading,
             steps: steps.into(),
             doing: Doing::Opening,
             ending: Ending::default(),
@@ -77,14 +85,17 @@ impl DatagramFlow {
     }
 
     fn begin_next_step(&mut self) {
-        let (socket, settings) = (&*self.socket, self.settings);
+        let (socket, settings, heading) = (&*self.socket, self.settings, self.heading);
         self.doing = match self.steps.pop_front() {
             Some(Step::Send(transfer)) => {
-                Doing::Sending(DatagramSender::new(socket, settings, &transfer))
+                Doing::Sending(DatagramSender::new(socket, heading, settings.offload, &transfer))
             }
-            Some(Step::Receive(transfer)) => {
-                Doing::Receiving(DatagramReceiver::new(socket, settings, &transfer))
-            }
+            Some(Step::Receive(transfer)) => Doing::Receiving(DatagramReceiver::new(
+                socket,
+                heading,
+                settings.offload,
+                &transfer,
+            )),
             Some(Step::Exchange(exchange)) if Pipeline::serves(&exchange) => {
                 Doing::Pipelining(DatagramPipeline::new(settings, &exchange))
             }
@@ -146,7 +157,7 @@ impl DatagramFlow {
     }
 }
 
-impl Drive for DatagramFlow {
+impl<H: Heading> Drive for DatagramFlow<H> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
             if self.drops_before.is_none() && local.is_measuring() {
