@@ -49,11 +49,12 @@ fn render_extras(request: &Request) -> String {
         }
     }
     let options = &request.plan.options;
+    let keeps_histogram = request.shown.verbosity > 1 && request.plan.kind.has_transactions();
     let paced = request.plan.local.pacing.is_some() || request.plan.remote.pacing.is_some();
     for (shown, extra) in [
         (options.no_delay, " : nodelay"),
         (options.no_copy, " : copy avoidance"),
-        (request.shown.verbosity > 1, " : histogram"),
+        (keeps_histogram, " : histogram"),
         (paced, " : interval"),
         (true, " : demo"),
     ] {

@@ -16,16 +16,37 @@ fn is_rate(word: &str) -> bool {
 }
 
 const fn takes(short: char, value_name: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes: Takes::Value, value_name, help }
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Value,
+        value_name,
+        help,
+    }
 }
 
 const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes: Takes::Nothing, value_name: "", help }
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Nothing,
+        value_name: "",
+        help,
+    }
 }
 
 const fn rate(short: char, help: &'static str, act: Act) -> Flag<Deed> {
     let takes = Takes::NextIf(is_rate);
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes, value_name: "rate", help }
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes,
+        value_name: "rate",
+        help,
+    }
 }
 
 /// The options before `--`, in the order of the alphabet.
@@ -108,10 +129,15 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('k', "dirty,clean", "Dirty the local buffers (not done)", |_, _| no_dirt()),
     takes('K', "dirty,clean", "Dirty the remote buffers (not done)", |_, _| no_dirt()),
-    takes('l', "length", "Seconds (10); negative: bytes or transactions; 0: until interrupted", |t, v| {
-        t.length = parse_number(v.strip_suffix('s').unwrap_or(v))?;
-        Ok(())
-    }),
+    takes(
+        'l',
+        "length",
+        "Seconds (10); negative: bytes or transactions; 0: until interrupted",
+        |t, v| {
+            t.length = parse_number(v.strip_suffix('s').unwrap_or(v))?;
+            Ok(())
+        },
+    ),
     takes('L', "host,family", "The local address", |t, v| {
         let (host, family) = pair_of_first(v);
         t.shown.local_host = host.map(str::to_owned).or(t.shown.local_host.take());
@@ -121,7 +147,8 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         set(&mut t.cpus, Some(v), parse_size)
     }),
     bare('N', "No control connection (not done)", |_, _| {
-        Err("a test without a control connection has no result that can be trusted; leave -N out".to_owned())
+        Err("a test without a control connection has no result that can be trusted; leave -N out"
+            .to_owned())
     }),
     takes('o', "send,recv", "Offset of the local buffers", |t, v| {
         let (send, _) = pair(v);

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_a_first_digit_of_a_power_of_ten() {
-        let text = render_histogram(&histogram(&[0, 3, 12, 19, 250, 7000, 200_000_000]));
+        let text = render_histogram(&histogram(&[0, 3, 12, 19, 250, 7500, 200_000_000]));
         assert_eq!(
             text.lines().take(4).collect::<Vec<_>>(),
             [

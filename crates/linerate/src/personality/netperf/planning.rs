@@ -112,21 +112,11 @@ const TESTS: [Named; 8] = [
     ),
 ];
 
-const fn named(
-    name: &'static str,
-    title: &'static str,
-    kind: TestKind,
-    table: Table,
-) -> Named {
+const fn named(name: &'static str, title: &'static str, kind: TestKind, table: Table) -> Named {
     Named { name, title, kind, transport: TestTransport::Tcp, table }
 }
 
-const fn over_udp(
-    name: &'static str,
-    title: &'static str,
-    kind: TestKind,
-    table: Table,
-) -> Named {
+const fn over_udp(name: &'static str, title: &'static str, kind: TestKind, table: Table) -> Named {
     Named { name, title, kind, transport: TestTransport::Udp, table }
 }
 

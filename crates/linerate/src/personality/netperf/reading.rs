@@ -51,7 +51,8 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
         .collect();
     let command_line = std::iter::once(name).chain(words.iter().map(String::as_str));
     let command_line = command_line.collect::<Vec<&str>>().join(" ");
-    let (control, work) = plan_work(typed, command_line).map_err(|refusal| refuse(name, refusal))?;
+    let (control, work) =
+        plan_work(typed, command_line).map_err(|refusal| refuse(name, refusal))?;
     if let Work::Test(request) = &work
         && let Some(selection) = &request.selection
     {

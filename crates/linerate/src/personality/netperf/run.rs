@@ -228,11 +228,7 @@ fn render_rate(rate: f32, cpus: u32, end: &str, verbosity: u32) -> String {
 fn fresh_uuid() -> Result<String, Error> {
     let mut bytes = [0u8; 16];
     File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(
-        |source| Error::Io {
-            operation: "read",
-            address: "/dev/urandom".to_owned(),
-            source,
-        },
+        |source| Error::Io { operation: "read", address: "/dev/urandom".to_owned(), source },
     )?;
     let mut number = u128::from_be_bytes(bytes);
     number = (number & !(0xf << 76)) | (0x4 << 76);

@@ -83,7 +83,9 @@ pub(super) fn parse_selection(
 /// The first lines of a file.
 fn read_blocks(path: &str, bytes: u64) -> Result<Vec<String>, String> {
     if bytes > FILE_BYTES_MAX {
-        return Err(format!("{path} is no selection: it has {bytes} bytes, more than {FILE_BYTES_MAX}"));
+        return Err(format!(
+            "{path} is no selection: it has {bytes} bytes, more than {FILE_BYTES_MAX}"
+        ));
     }
     let text = fs::read_to_string(path).map_err(|error| format!("can't read {path}: {error}"))?;
     Ok(text.lines().take(BLOCKS_MAX).map(str::to_owned).collect())

@@ -1,5 +1,6 @@
 //! netserver's command line.
 
+use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -172,12 +173,7 @@ fn usage() -> String {
 
 /// Where it listens, as the original tells it.
 fn names(typed: &Typed) -> (String, u16, &'static str) {
-    let any = match typed.family {
-        None => "IN(6)ADDR_ANY",
-        Some(Family::Ipv4) => "0.0.0.0",
-        Some(Family::Ipv6) => "::0",
-    };
-    let host = typed.host.clone().unwrap_or_else(|| any.to_owned());
+    let host = typed.host.clone().unwrap_or_else(|| "IN(6)ADDR_ANY".to_owned());
     (host, typed.port, family_name(typed.family))
 }
 
@@ -200,6 +196,11 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let (host, _, family) = names(typed);
     let port = server.addresses().first().map_or(typed.port, |address| address.port());
+    if in_background {
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+        // What was inherited may be somebody's pipe, who waits for its end.
+        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
+    }
     say(&format!("Starting netserver with host '{host}' port '{port}' and family {family}\n"));
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let debug = typed.debug;

@@ -13,16 +13,37 @@ fn is_selection(word: &str) -> bool {
 }
 
 const fn takes(short: char, value_name: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes: Takes::Value, value_name, help }
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Value,
+        value_name,
+        help,
+    }
 }
 
 const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes: Takes::Nothing, value_name: "", help }
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Nothing,
+        value_name: "",
+        help,
+    }
 }
 
 const fn selects(short: char, help: &'static str, act: Act) -> Flag<Deed> {
     let takes = Takes::NextIf(is_selection);
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes, value_name: "selection", help }
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes,
+        value_name: "selection",
+        help,
+    }
 }
 
 /// The options after `--`, in the order of the alphabet.
@@ -121,7 +142,9 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         let first = first.map_or(Ok(5000), parse_port)?;
         let last = last.map_or(Ok(u16::MAX), parse_port)?;
         if first > last || first == 0 {
-            return Err(format!("'{v}' is no range of ports: the first is 1 or more, the last not less"));
+            return Err(format!(
+                "'{v}' is no range of ports: the first is 1 or more, the last not less"
+            ));
         }
         t.source_ports = Some((first, last));
         Ok(())

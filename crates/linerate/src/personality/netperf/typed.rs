@@ -205,7 +205,8 @@ pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<IpAddr, std:
     };
     let mut found: Vec<IpAddr> = (host, 0).to_socket_addrs()?.map(|found| found.ip()).collect();
     found.retain(fits);
-    found.first().copied().ok_or_else(|| {
-        std::io::Error::other("Address family for hostname not supported")
-    })
+    found
+        .first()
+        .copied()
+        .ok_or_else(|| std::io::Error::other("Address family for hostname not supported"))
 }

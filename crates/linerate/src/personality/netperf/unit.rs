@@ -78,14 +78,20 @@ mod tests {
 
     #[test]
     fn rates_are_in_their_unit() {
-        for (letter, rate) in
-            [("M", 10.0), ("k", 83886.08), ("b", 83_886_080.0), ("B", 10_485_760.0), ("x", 10_485_760.0)]
-        {
+        for (letter, rate) in [
+            ("M", 10.0),
+            ("k", 83886.08),
+            ("b", 83_886_080.0),
+            ("B", 10_485_760.0),
+            ("x", 10_485_760.0),
+        ] {
             let unit = Unit::parse(letter).unwrap();
             assert!((unit.rate(20_971_520.0, 2.0) - rate).abs() < 1e-6, "{letter}");
         }
         assert!((Unit::Microseconds.rate(1000.0, 0.002) - 2.0).abs() < 1e-9);
-        assert!(Unit::parse("z").is_err() && Unit::parse("mm").is_err() && Unit::parse("").is_err());
+        assert!(
+            Unit::parse("z").is_err() && Unit::parse("mm").is_err() && Unit::parse("").is_err()
+        );
         assert_eq!(Unit::Mbits.name(), "10^6bits");
     }
 }

@@ -1,15 +1,26 @@
 //! Selectors of pacing, latency, socket options and the run itself.
 
 use super::super::latency::Statistics;
-use super::value::{brand, congestion, deprecated, fill_file, integer, latency_us, mean_us, percentile_us, service, text};
+use super::value::{
+    brand, congestion, deprecated, fill_file, integer, latency_us, mean_us, percentile_us, service,
+    text,
+};
 use super::{Selector, row};
 
 /// In the order of `all`.
 pub(super) const OPTIONS: &[Selector] = &[
-    row("LOCAL_INTERVAL_USECS", "Local|Interval|Usecs", |o| integer(o.figures.last.local.interval_us)),
-    row("LOCAL_INTERVAL_BURST", "Local|Interval|Burst", |o| integer(o.figures.last.local.interval_burst)),
-    row("REMOTE_INTERVAL_USECS", "Remote|Interval|Usecs", |o| integer(o.figures.last.remote.interval_us)),
-    row("REMOTE_INTERVAL_BURST", "Remote|Interval|Burst", |o| integer(o.figures.last.remote.interval_burst)),
+    row("LOCAL_INTERVAL_USECS", "Local|Interval|Usecs", |o| {
+        integer(o.figures.last.local.interval_us)
+    }),
+    row("LOCAL_INTERVAL_BURST", "Local|Interval|Burst", |o| {
+        integer(o.figures.last.local.interval_burst)
+    }),
+    row("REMOTE_INTERVAL_USECS", "Remote|Interval|Usecs", |o| {
+        integer(o.figures.last.remote.interval_us)
+    }),
+    row("REMOTE_INTERVAL_BURST", "Remote|Interval|Burst", |o| {
+        integer(o.figures.last.remote.interval_burst)
+    }),
     row("LOCAL_SECURITY_TYPE_ID", "Local|OS|Security|Type ID", |o| integer(0)),
     row("LOCAL_SECURITY_TYPE", "Local|OS|Security|Type", |o| deprecated()),
     row("LOCAL_SECURITY_ENABLED_NUM", "Local|OS|Security|Enabled Num", |o| integer(0)),
@@ -30,11 +41,17 @@ pub(super) const OPTIONS: &[Selector] = &[
     row("MEAN_LATENCY", "Mean|Latency|Microseconds", |o| mean_us(o, Statistics::mean_us)),
     row("STDDEV_LATENCY", "Stddev|Latency|Microseconds", |o| mean_us(o, Statistics::deviation_us)),
     row("LOCAL_SOCKET_PRIO", "Local|Socket|Priority", |o| integer(o.figures.last.local.priority)),
-    row("REMOTE_SOCKET_PRIO", "Remote|Socket|Priority", |o| integer(o.figures.last.remote.priority)),
+    row("REMOTE_SOCKET_PRIO", "Remote|Socket|Priority", |o| {
+        integer(o.figures.last.remote.priority)
+    }),
     row("LOCAL_SOCKET_TOS", "Local|Socket|TOS", |o| service(o.figures.last.local.service)),
     row("REMOTE_SOCKET_TOS", "Remote|Socket|TOS", |o| service(o.figures.last.remote.service)),
-    row("LOCAL_CONG_CONTROL", "Local|Congestion|Control|Algorithm", |o| congestion(&o.figures.last.local)),
-    row("REMOTE_CONG_CONTROL", "Remote|Congestion|Control|Algorithm", |o| congestion(&o.figures.last.remote)),
+    row("LOCAL_CONG_CONTROL", "Local|Congestion|Control|Algorithm", |o| {
+        congestion(&o.figures.last.local)
+    }),
+    row("REMOTE_CONG_CONTROL", "Remote|Congestion|Control|Algorithm", |o| {
+        congestion(&o.figures.last.remote)
+    }),
     row("LOCAL_FILL_FILE", "Local|Fill|File", |o| fill_file(&o.request.plan.local)),
     row("REMOTE_FILL_FILE", "Remote|Fill|File", |o| fill_file(&o.request.plan.remote)),
     row("COMMAND_LINE", "Command|Line", |o| text(&format!("\"{}\"", o.request.command_line))),

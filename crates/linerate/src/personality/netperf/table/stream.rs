@@ -4,9 +4,7 @@ use linerate_engine::netperf::TestKind;
 
 use super::super::figures::Figures;
 use super::super::planning::Request;
-use super::{
-    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, util,
-};
+use super::{alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, util};
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let brand = brand(request);
