@@ -25,7 +25,10 @@ pub(crate) use open::{
     configure_asked, configure_stream, connect_stream, dial_stream, flow_datagram, granted,
     is_short_of_descriptors, listen, plain,
 };
-pub(crate) use option::{enable_receive_offload, set_defer_accept, set_send_segment};
+pub(crate) use option::{
+    enable_receive_offload, set_defer_accept, set_most_bytes_per_s, set_send_segment,
+    set_unfragmented, set_unrouted,
+};
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;

@@ -59,3 +59,24 @@ pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Result<()> {
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
+
+/// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).
+pub(crate) fn set_unrouted(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)
+}
+
+/// Never lets a packet be fragmented (IP_MTU_DISCOVER, ip(7), and IPv6's, ipv6(7)).
+pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
+    if v6 {
+        let value = libc::IPV6_PMTUDISC_DO;
+        return set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value);
+    }
+    set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+}
+
+/// Lets the kernel pace what a socket sends, in bytes per second up to 4 GB/s (SO_MAX_PACING_RATE).
+pub(crate) fn set_most_bytes_per_s(socket: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
+    // All ones mean no limit; the option is an unsigned word.
+    let rate = u32::try_from(rate).unwrap_or(u32::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate.cast_signed())
+}
