@@ -2,7 +2,7 @@
 
 /// How often a test is repeated, and when it is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schedule {
+pub(super) struct Schedule {
     /// Iterations at least.
     pub least: u32,
     /// Iterations at most.
@@ -13,7 +13,7 @@ pub struct Schedule {
 
 /// How well results must agree.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Demand {
+pub(super) struct Demand {
     /// 95 or 99 percent.
     pub level_percent: u32,
     /// Full width of the interval, as a part of the mean.
@@ -24,7 +24,7 @@ pub struct Demand {
 
 /// What came out of the repetitions. A width is the interval's full width in percent of the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Agreement {
+pub(super) struct Agreement {
     /// Iterations done.
     pub iterations: u32,
     /// What was asked.

@@ -8,7 +8,7 @@ use super::unit::Unit;
 
 /// The figures of a test. What was not measured is absent.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub(super) struct Figures {
     /// The last iteration: counts, sizes, addresses.
     pub last: Outcome,
     /// Latency of all iterations.
@@ -33,7 +33,7 @@ pub struct Figures {
 
 /// Rates of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rates {
+pub(super) struct Rates {
     /// Sent by this end.
     pub local_sent: f64,
     /// Received by this end.
@@ -46,7 +46,7 @@ pub struct Rates {
 
 /// What the test cost one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub(super) struct Cost {
     /// How busy its processors were, in percent.
     pub util_percent: Option<f64>,
     /// Microseconds of a processor per KB (1024 bytes) or per transaction.

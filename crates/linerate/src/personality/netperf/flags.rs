@@ -6,7 +6,7 @@ use super::number::{
     pair, pair_of_first, parse_fraction, parse_interval_us, parse_number, parse_port,
     parse_service, parse_size,
 };
-use super::typed::{Act, Deed, Stop, Typed, parse_family};
+use super::typed::{Act, Deed, Stop, parse_family};
 use super::unit::Unit;
 use crate::personality::getopt::{Flag, Takes};
 

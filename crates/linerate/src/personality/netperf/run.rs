@@ -7,9 +7,7 @@ use std::thread;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
-use linerate_engine::netperf::{
-    Client, ControlPlan, Outcome, TestPlan, local_calibration, remote_errno,
-};
+use linerate_engine::netperf::{Client, ControlPlan, Outcome, TestPlan, local_calibration};
 
 use super::banner::{Ends, render_banner};
 use super::figures::Iterations;
@@ -65,7 +63,8 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let exit_code = if remote_errno(&error).is_some() { EXIT_FAILED } else { 1 };
+        // The original returns -1 for whatever the server told.
+        let exit_code = if matches!(error, Error::Peer(_)) { EXIT_FAILED } else { 1 };
         Self { stdout: String::new(), sentence: error.to_string(), exit_code }
     }
 }

@@ -11,7 +11,7 @@ use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
 
-use super::flags::{set, set_family};
+use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
 use super::typed::resolve;
 use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
@@ -36,7 +36,6 @@ struct Typed {
     port: u16,
     host: Option<String>,
     family: Option<Family>,
-    cpus: Option<u32>,
     passphrase: Option<String>,
 }
 
@@ -75,8 +74,8 @@ const FLAGS: &[Flag<(char, Act)>] = &[
         t.host = host.map(str::to_owned).or(t.host.take());
         set_family(&mut t.family, family)
     }),
-    flag('n', Takes::Value, "cpus", "Number of processors, as told to clients", |t, v| {
-        set(&mut t.cpus, Some(v), parse_size)
+    flag('n', Takes::Value, "cpus", "Number of processors (not done)", |_, _| {
+        Err("processors are counted; leave -n out".to_owned())
     }),
     flag('N', Takes::Nothing, "", "Tell nothing, whatever clients ask", |t, _| {
         t.debug = false;
@@ -152,7 +151,6 @@ fn read(name: &str, words: &[String]) -> Result<Typed, String> {
         port: CONTROL_PORT,
         host: None,
         family: None,
-        cpus: None,
         passphrase: None,
     };
     let lexed =
@@ -187,7 +185,6 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
     let options = ServerOptions {
         listen: listen_addresses(typed)?,
         passphrase: typed.passphrase.clone(),
-        cpus: typed.cpus,
         ..ServerOptions::default()
     };
     let server = Server::bind(&options)?;

@@ -99,7 +99,7 @@ pub(super) struct Selected {
 
 /// How selected figures are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub(super) enum Layout {
     /// `NAME=value`, one a line (`-k`).
     KeyValue,
     /// One line of headings, one of values (`-o`).

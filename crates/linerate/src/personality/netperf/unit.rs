@@ -2,7 +2,7 @@
 
 /// A unit of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(super) enum Unit {
     /// 2^30 bytes a second.
     GiBytes,
     /// 2^20 bytes a second.
@@ -50,12 +50,12 @@ impl Unit {
     }
 
     /// The unit's name, without `/s`.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         ALL.iter().find(|unit| unit.1 == self).map_or("", |unit| unit.2)
     }
 
     /// So many bytes (or transactions) in so many seconds, in this unit; zero for no time.
-    pub fn rate(self, units: f64, elapsed_s: f64) -> f64 {
+    pub(super) fn rate(self, units: f64, elapsed_s: f64) -> f64 {
         let per_s = if elapsed_s > 0.0 { units / elapsed_s } else { 0.0 };
         match self {
             Self::GiBytes => per_s / 1_073_741_824.0,

@@ -8,6 +8,8 @@ use super::super::planning::Work;
 use super::super::reading::{Read, read};
 use super::super::test_flags::TEST;
 use super::super::unit::Unit;
+use crate::personality::getopt::render_spelling;
+
 use super::fixture::{request, said, words};
 
 /// The options of netperf 2.7.1 before and after `--`.
@@ -21,6 +23,16 @@ fn no_option_of_the_original_is_missing() {
         assert!(letters.chars().all(|letter| ours.contains(&letter)), "{ours:?}");
         assert_eq!(ours.len(), letters.len(), "{ours:?}");
         assert!(table.iter().all(|flag| !flag.help.is_empty()));
+    }
+}
+
+#[test]
+fn the_page_of_differences_has_every_option_as_help_has_it() {
+    let page = include_str!("../../../../../../docs/compat/netperf.md");
+    for flag in GLOBAL.iter().chain(TEST) {
+        let spelled = render_spelling(flag).replace('|', "\\|");
+        let row = format!("| `{spelled}` | {} |", flag.help.replace('|', "\\|"));
+        assert!(page.contains(&row), "{row}");
     }
 }
 
