@@ -104,7 +104,11 @@ fn what_needs_no_test_is_answered() {
     assert_eq!(server.netperf("-t LOC_CPU").stdout, "100");
     assert_eq!(server.netperf("-t REM_CPU").stdout, "100");
     let uuid = server.netperf("-t UUID").stdout;
-    assert_eq!((uuid.len(), uuid.matches('-').count(), &uuid[14..15]), (37, 4, "4"), "{uuid}");
+    assert_eq!(
+        (uuid.len(), uuid.matches('-').count(), uuid.as_bytes()[14]),
+        (37, 4, b'4'),
+        "{uuid}"
+    );
     let ended = server.netperf("-t TCP_MSS");
     assert!(ended.stdout.contains("Segment\nSize (bytes)\n\n"), "{}", ended.stdout);
 }

@@ -267,7 +267,7 @@ fn set_rate(place: &mut Option<f32>, told: &str) -> Result<(), String> {
 /// A negative interval asks the original to read the clock at each operation; ours is exact anyway.
 fn parse_interim_s(text: &str) -> Result<f64, String> {
     let seconds = parse_fraction(text)?.abs();
-    if seconds < 0.001 || seconds > 86_400.0 {
+    if !(0.001..=86_400.0).contains(&seconds) {
         return Err(format!("'{text}' is no interval for interim results: 0.001 to 86400 seconds"));
     }
     Ok(seconds)

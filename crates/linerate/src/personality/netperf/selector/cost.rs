@@ -71,8 +71,8 @@ pub(super) const COST: &[Selector] = &[
     row("REMOTE_CPU_CONFID", "Remote|CPU|Confidence|Width (%)", |o| {
         confidence(o, |agreement| agreement.remote_cpu_percent)
     }),
-    row("TRANSACTION_RATE", "Transaction|Rate|Tran/s", |o| transaction_rate(o)),
-    row("RT_LATENCY", "Round|Trip|Latency|usec/tran", |o| round_trip(o)),
+    row("TRANSACTION_RATE", "Transaction|Rate|Tran/s", transaction_rate),
+    row("RT_LATENCY", "Round|Trip|Latency|usec/tran", round_trip),
     row("BURST_SIZE", "Initial|Burst|Requests", |o| integer(o.request.plan.burst)),
     row("LOCAL_TRANSPORT_RETRANS", "Local|Transport|Retransmissions", |o| {
         count_or_unmeasured(o.figures.last.local.retransmits)

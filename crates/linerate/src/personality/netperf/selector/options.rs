@@ -31,7 +31,7 @@ pub(super) const OPTIONS: &[Selector] = &[
     row("REMOTE_SECURITY_ENABLED_NUM", "Remote|OS|Security|Enabled", |_| integer(0)),
     row("REMOTE_SECURITY_ENABLED", "Remote|OS|Security|Enabled", |_| deprecated()),
     row("REMOTE_SECURITY_SPECIFIC", "Remote|OS|Security|Specific", |_| deprecated()),
-    row("RESULT_BRAND", "Result|Tag", |o| brand(o)),
+    row("RESULT_BRAND", "Result|Tag", brand),
     row("UUID", "Test|UUID", |o| text(&o.uuid)),
     row("MIN_LATENCY", "Minimum|Latency|Microseconds", |o| latency_us(o, Statistics::least_us)),
     row("MAX_LATENCY", "Maximum|Latency|Microseconds", |o| latency_us(o, Statistics::greatest_us)),
