@@ -1,4 +1,4 @@
-//! The netperf dialect over sockets, ours against ours.
+//! The netperf dialect over sockets, and netperf's command line over it: ours against ours.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,7 +7,10 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod cli_background;
+mod cli_tests;
 mod server_clients;
 mod server_hostile;
+mod server_process;
 mod server_tests;
 mod service;
