@@ -27,6 +27,7 @@ pub mod link;
 mod load;
 mod pacing;
 mod pattern;
+pub mod perf;
 mod phase;
 mod probe;
 mod server;

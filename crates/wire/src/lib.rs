@@ -12,4 +12,5 @@
 //! parameters; plans and results cross it as opaque documents whose size it limits.
 
 pub mod native;
+pub mod perf;
 pub mod step;
