@@ -25,6 +25,7 @@ mod flow;
 mod latencies;
 pub mod link;
 mod load;
+pub mod netperf;
 mod pacing;
 mod pattern;
 pub mod perf;
