@@ -5,7 +5,9 @@
 //! personality is a table of flags ([`getopt`]), a map from flags to a plan of its dialect, and
 //! printers.
 
+pub mod colon_options;
 pub mod getopt;
+pub mod secnetperf;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,7 +27,11 @@ pub struct Personality {
 }
 
 /// All of them.
-pub const PERSONALITIES: &[Personality] = &[];
+pub const PERSONALITIES: &[Personality] = &[Personality {
+    name: "secnetperf",
+    about: "MsQuic's secnetperf: the perf dialect",
+    perform: secnetperf::perform,
+}];
 
 /// Does what a command line says if it is another tool's; its exit code.
 pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {
