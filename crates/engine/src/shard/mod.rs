@@ -31,8 +31,9 @@ use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
 use crate::socket::{own_table, thread_usage};
-pub(crate) use inlet::Inlet;
+pub(crate) use inlet::{Coming, Inlet};
 use inlet::Outlet;
+pub(crate) use slots::Slots;
 
 /// How a shard waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) enum Shape {
     Polled,
     /// Any number of flows, without ever sleeping.
     Spinning,
-    /// Connections that come and go, in a loop made for them.
+    /// Connections that come and go, or flows over QUIC, in a loop made for them.
     Own,
 }
 

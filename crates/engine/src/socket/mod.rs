@@ -11,6 +11,7 @@ mod drops;
 mod lending;
 mod open;
 mod option;
+mod packet;
 mod table;
 mod tcp_info;
 mod tun;
@@ -26,6 +27,10 @@ pub(crate) use open::{
     is_short_of_descriptors, listen, plain,
 };
 pub(crate) use option::{enable_receive_offload, set_defer_accept, set_send_segment};
+pub(crate) use packet::{
+    LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
+    send_packets,
+};
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;

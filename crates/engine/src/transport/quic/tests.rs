@@ -1,0 +1,3 @@
+//! Two endpoints over loopback, in one thread.
+
+use super::*;
