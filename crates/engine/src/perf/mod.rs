@@ -5,6 +5,7 @@
 //! thread, and know nothing of the transport below. How results are printed is the program's.
 
 mod client;
+mod quic;
 mod server;
 mod streams;
 mod trust;
@@ -20,8 +21,21 @@ pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics};
 /// What carries the streams.
 #[derive(Clone, Debug)]
 pub enum Carriage {
+    /// QUIC.
+    Quic(QuicOptions),
     /// Sealed frames over TCP.
     Tcp,
+}
+
+/// What QUIC connections are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicOptions {
+    /// Whether the congestion control is BBR and not CUBIC.
+    pub bbr: bool,
+    /// Whether packets are marked as able to carry congestion marks.
+    pub ecn: bool,
+    /// The differentiated-services code point of packets.
+    pub dscp: u8,
 }
 
 /// Where a client's connections go, and from where.

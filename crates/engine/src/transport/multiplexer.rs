@@ -1,6 +1,7 @@
 //! Many streams over each of many connections, on one thread.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_measure::sample::TcpStatus;
@@ -128,6 +129,10 @@ pub(crate) trait Multiplexer {
     fn stop(&mut self, link: Link, stream: u64);
     /// Gives a stream up, both ways.
     fn abort(&mut self, link: Link, stream: u64);
+    /// What senders will send from: it needn't be copied where a transport can do without.
+    fn lend(&mut self, _block: &Arc<Vec<u8>>) {}
+    /// Lets the last words of closed connections leave.
+    fn flush(&mut self) {}
     /// Ends a connection once what was sent has left; [`LinkEvent::Ended`] follows.
     fn close(&mut self, link: Link);
 }

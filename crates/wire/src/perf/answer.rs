@@ -13,11 +13,17 @@ impl Start {
     /// The start of this piece.
     pub fn of(piece: &[u8]) -> Self {
         let mut start = Self::default();
-        for (byte, said) in start.bytes.iter_mut().zip(piece) {
-            *byte = *said;
-            start.length += 1;
-        }
+        start.extend(piece);
         start
+    }
+
+    /// Another piece follows; as much of it is kept as is missing.
+    pub fn extend(&mut self, piece: &[u8]) {
+        for byte in piece {
+            let Some(vacant) = self.bytes.get_mut(usize::from(self.length)) else { return };
+            *vacant = *byte;
+            self.length += 1;
+        }
     }
 
     fn bytes(&self) -> &[u8] {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use linerate_wire::perf::exchange::{Outcome, Shape};
 
+use super::quic;
 use super::trust;
 use super::{Addresses, Carriage, Ending, Placement};
 use crate::clock::monotonic_ns;
@@ -130,6 +131,10 @@ pub fn run_client(
             let spawned = thread::Builder::new().name(format!("perf {number}")).spawn_scoped(
                 scope,
                 move || match plan.carriage {
+                    Carriage::Quic(options) => {
+                        let endpoint = quic::client(config, &plan.addresses, number, &options)?;
+                        Worker::new(plan, seat, endpoint).run()
+                    }
                     Carriage::Tcp => {
                         let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;
                         Worker::new(plan, seat, endpoint).run()

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_wire::perf::exchange::Exchange;
@@ -27,7 +28,7 @@ pub(super) struct Worker<'a, M> {
     endpoint: M,
     destination: Destination,
     /// What every request repeats.
-    block: Vec<u8>,
+    block: Arc<Vec<u8>>,
     links: HashMap<Link, Connection>,
     to_dial: u64,
     dial_after_ns: u64,
@@ -53,9 +54,12 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let places = addresses.local.iter().cycle();
         let local = places.clone().nth(seat.number as usize).copied();
         let remote = addresses.remote;
+        let block = Arc::new(render_block(plan.shape.header(), plan.shape.block_bytes as usize));
+        let mut endpoint = endpoint;
+        endpoint.lend(&block);
         Self {
             destination: Destination { remote, local, server_name },
-            block: render_block(plan.shape.header(), plan.shape.block_bytes as usize),
+            block,
             links: HashMap::new(),
             to_dial: seat.share(u64::from(plan.connections)),
             dial_after_ns: 0,
@@ -87,6 +91,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
         }
         self.end()?;
+        self.endpoint.flush();
         Ok(self.totals)
     }
 

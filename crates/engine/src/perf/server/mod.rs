@@ -13,8 +13,9 @@ use std::thread::{self, JoinHandle};
 
 use socket2::Socket;
 
+use super::quic;
 use super::trust;
-use super::{Ending, Placement};
+use super::{Ending, Placement, QuicOptions};
 use crate::error::Error;
 use crate::socket::listen;
 use crate::transport::framed::FramedEndpoint;
@@ -30,6 +31,8 @@ pub struct ServerPlan {
     pub threads: u32,
     /// How the threads run.
     pub placement: Placement,
+    /// What QUIC connections are told.
+    pub quic: QuicOptions,
     /// The cipher suites that it takes, as a sum of 1 (AES-128), 2 (AES-256) and 4 (ChaCha20); 0: all.
     pub suites: u8,
     /// What it waits before each answer.
@@ -86,6 +89,7 @@ impl Server {
             server.spawn("perf stop", move || remote_stop::run(&socket, &stop, &sender))?;
         }
         let config = trust::server_config(plan.suites)?;
+        server.start_quic(plan, &config, &sender)?;
         for number in 0..plan.threads.max(1) {
             let plan = plan.clone();
             let listener = Arc::clone(&listener);
@@ -99,6 +103,28 @@ impl Server {
             })?;
         }
         Ok(server)
+    }
+
+    /// The threads of QUIC, each with a socket of its own on the same port.
+    fn start_quic(
+        &mut self,
+        plan: &ServerPlan,
+        config: &Arc<rustls::ServerConfig>,
+        sender: &Sender<ServerEvent>,
+    ) -> Result<(), Error> {
+        for number in 0..plan.threads.max(1) {
+            let plan = plan.clone();
+            let config = Arc::clone(config);
+            let seat = Seat { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
+            let socket = quic::bind_server(self.address)?;
+            self.spawn("perf quic", move || {
+                let sender = seat.sender.clone();
+                let ended = quic::server(config, socket, &plan.quic)
+                    .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
+                report(&sender, ended);
+            })?;
+        }
+        Ok(())
     }
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub(super) struct Worker<'a, M> {
     plan: &'a ServerPlan,
     seat: Seat,
     endpoint: M,
-    block: Vec<u8>,
+    block: Arc<Vec<u8>>,
     links: HashMap<Link, Streams<Stream>>,
     delays: Option<Delays<(Link, u64)>>,
     delayed: usize,
@@ -47,9 +48,12 @@ struct Stream {
 
 impl<'a, M: Multiplexer> Worker<'a, M> {
     pub(super) fn new(plan: &'a ServerPlan, seat: Seat, endpoint: M) -> Self {
+        let block = Arc::new(render_block(0, BLOCK_BYTES));
+        let mut endpoint = endpoint;
+        endpoint.lend(&block);
         Self {
             delays: plan.delay.map(|delay| Delays::new(delay, u64::from(seat.number))),
-            block: render_block(0, BLOCK_BYTES),
+            block,
             links: HashMap::new(),
             delayed: 0,
             plan,
@@ -84,6 +88,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         for link in links {
             self.endpoint.close(link);
         }
+        self.endpoint.flush();
         self.endpoint.wait(Duration::ZERO)
     }
 

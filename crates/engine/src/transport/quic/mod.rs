@@ -9,6 +9,7 @@
 mod cause;
 mod connection;
 mod endpoint;
+mod multiplexed;
 mod packets;
 mod settings;
 mod stream;
@@ -16,6 +17,7 @@ mod stream;
 pub(crate) use cause::Cause;
 pub(crate) use connection::{Connection, Reading, SharedConnection};
 pub(crate) use endpoint::{Endpoint, Event, Link};
+pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};
 pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
 pub(crate) use stream::QuicStream;

@@ -73,10 +73,6 @@ fn plan(
     shared: &SharedOptions,
     speech: &Speech,
 ) -> Result<ClientPlan, Refusal> {
-    if !options.tcp {
-        let text = "QUIC is not supported on this build: add -tcp:1".to_owned();
-        return Err(Refusal { status: status::UNSUPPORTED, text, points_to_help: true });
-    }
     let remote =
         resolve(options).ok_or_else(|| Refusal::helping("Failed to resolve remote address!"))?;
     let is_address = options.target.parse::<IpAddr>().is_ok();
@@ -101,7 +97,7 @@ fn plan(
             server_name: if is_address { String::new() } else { options.target.clone() },
             numbered_names: options.numbered_names,
         },
-        carriage: Carriage::Tcp,
+        carriage: if options.tcp { Carriage::Tcp } else { Carriage::Quic(shared.quic) },
         placement: Placement { pinned: shared.pinned, busy: shared.busy },
         threads: options.threads,
         connections: options.connections,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use linerate_engine::perf::Delay;
+use linerate_engine::perf::{Delay, QuicOptions};
 use linerate_wire::perf::DEFAULT_PORT;
 use linerate_wire::perf::exchange::Shape;
 
@@ -44,6 +44,7 @@ pub(super) struct SharedOptions {
     pub(super) pinned: bool,
     pub(super) max_runtime: Option<Duration>,
     pub(super) watchdog: Option<Duration>,
+    pub(super) quic: QuicOptions,
     /// Sentences about values that were replaced.
     pub(super) warnings: Vec<String>,
 }
@@ -132,10 +133,14 @@ impl SharedOptions {
                 "Failed to parse congestion control algorithm[{name}], use cubic as default"
             ));
         }
-        let dscp = options.value("dscp").map_or(0, parse_u8);
+        let mut dscp = options.value("dscp").map_or(0, parse_u8);
         if dscp > 63 {
             warnings.push(format!("DSCP Value {dscp} is outside the valid range (0-63). Using 0."));
+            dscp = 0;
         }
+        let bbr = options.value("cc").is_some_and(|name| means(name, "bbr"));
+        let mut ecn = false;
+        set(options.value("ecn"), &mut ecn);
         let mut pinned = false;
         set(options.value("affinitize"), &mut pinned);
         Ok(Self {
@@ -144,6 +149,7 @@ impl SharedOptions {
             pinned,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
+            quic: QuicOptions { bbr, ecn, dscp },
             warnings,
         })
     }

@@ -32,6 +32,7 @@ pub(super) fn run(
         address: options.address,
         threads: processors as u32,
         placement: Placement { pinned: shared.pinned, busy: shared.busy },
+        quic: shared.quic,
         suites: options.suites,
         delay: options.delay,
         tells_connections: options.stats,

@@ -130,9 +130,9 @@ impl Exchange {
         self.finished_sending = piece.finishes && taken_bytes == piece.length;
     }
 
-    /// So many bytes more have reached the other end.
+    /// So many bytes more have reached the other end; more than were sent is all of them.
     pub fn handle_delivered(&mut self, bytes: u64, now_us: u64) {
-        self.delivered_bytes = (self.delivered_bytes + bytes).min(self.sent_bytes);
+        self.delivered_bytes = self.delivered_bytes.saturating_add(bytes).min(self.sent_bytes);
         if self.finished_sending && self.delivered_bytes == self.sent_bytes {
             self.send_end_us.get_or_insert(now_us);
         }
