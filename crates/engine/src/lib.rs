@@ -15,6 +15,7 @@
 //! `unsafe` lives in `socket` only.
 
 pub mod access;
+mod associations;
 mod client;
 mod clock;
 mod connections;

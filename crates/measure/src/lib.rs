@@ -33,7 +33,7 @@ pub mod schema;
 pub mod summary;
 pub mod units;
 
-pub use plan::{
+pub use plan::{QuicOptions, 
     Arrivals, Closing, Direction, End, Kind, Plan, PlanError, Rate, Schedule, SocketOptions,
     Transport, Variant, Workload,
 };

@@ -23,6 +23,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use socket2::Socket;
 
+use crate::associations::Quic;
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::load::Bell;
 use crate::shard::Inlet;
@@ -30,12 +31,14 @@ use crate::shard::Inlet;
 pub(crate) use dial::Dialing;
 pub(crate) use serve::Serving;
 
-/// What a load of connections needs beside its workload.
+/// What a load whose connections a shard's own loop makes needs beside its workload.
 pub(crate) enum Connections {
     /// At the client.
     Dial(Dial),
     /// At the server.
     Serve(Serve),
+    /// At either end: QUIC, whether its connections come and go or stay.
+    Quic(Box<Quic>),
 }
 
 /// Where the client's connections go, and from where.

@@ -208,6 +208,12 @@ impl Endpoint {
         !self.events.is_empty() || (unblocked && touched)
     }
 
+    /// What its socket is to be polled for.
+    pub(crate) fn poll_flags(&self) -> PollFlags {
+        let blocked = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
+        PollFlags::IN | blocked
+    }
+
     /// Waits for the socket, for a timer, or for one of `others`, no longer than this.
     pub(crate) fn wait(&self, at_most: Duration, others: &[BorrowedFd<'_>]) {
         if self.is_busy() {
@@ -217,9 +223,8 @@ impl Endpoint {
         if let Some(due) = self.next_time() {
             wait = wait.min(due.saturating_duration_since(Instant::now()));
         }
-        let blocked = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(1 + others.len());
-        polled.push(PollFd::new(&*self.packets.socket, PollFlags::IN | blocked));
+        polled.push(PollFd::new(&*self.packets.socket, self.poll_flags()));
         polled.extend(others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)));
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };

@@ -15,12 +15,12 @@ mod settings;
 mod stream;
 
 pub(crate) use cause::Cause;
-pub(crate) use connection::{Connection, Reading, SharedConnection};
+pub(crate) use connection::SharedConnection;
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};
 pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
-pub(crate) use stream::QuicStream;
+pub(crate) use stream::{QuicStream, shared_pattern};
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,9 @@ const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 /// The same of all streams of a connection together.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
+/// What a sender may have unacknowledged until its congestion window is known.
+const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Congestion {
@@ -114,6 +117,9 @@ impl Settings {
     pub(super) fn endpoint(&self, reset_key: [u8; 32]) -> Result<EndpointConfig, Error> {
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &reset_key);
         let mut config = EndpointConfig::new(Arc::new(key));
+        // The fixed bit tells QUIC's datagrams from ours (RFC 9443), so peers must not play with
+        // it (RFC 9287).
+        config.grease_quic_bit(false);
         if let Some(bytes) = self.mtu_bytes {
             config.max_udp_payload_size(bytes).map_err(|_| {
                 Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
@@ -132,7 +138,7 @@ impl Settings {
             .keep_alive_interval(self.keep_alive)
             .stream_receive_window(self.stream_window_bytes.into())
             .receive_window(self.connection_window_bytes.into())
-            .send_window(u64::from(self.stream_window_bytes))
+            .send_window(FIRST_SEND_WINDOW_BYTES)
             .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
             .enable_segmentation_offload(self.offload);
         if let Some(bytes) = self.mtu_bytes {

@@ -1,3 +1,189 @@
-//! Two endpoints over loopback, in one thread.
+//! Two endpoints over loopback, in one thread, and pairs of machines in memory.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
 
 use super::*;
+use crate::control::{make_identity, quic_client_config, quic_server_config, server_config};
+
+fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
+    let identity = make_identity().unwrap();
+    let data = server_config(&identity, false).unwrap();
+    let certificate = identity.certificate_der.clone().into();
+    let client = ClientSide::new(quic_client_config(certificate).unwrap(), settings).unwrap();
+    (client, ServerSide::new(quic_server_config(&data), settings).unwrap())
+}
+
+fn socket() -> (Arc<Socket>, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+    socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (Arc::new(socket), address)
+}
+
+struct Pair {
+    near: Endpoint,
+    far: Endpoint,
+    link: Link,
+}
+
+impl Pair {
+    fn new(settings: &Settings) -> Self {
+        let (client, server) = sides(settings);
+        let ((near, _), (far, address)) = (socket(), socket());
+        let mut near = Endpoint::new(near, settings, None).unwrap();
+        let far = Endpoint::new(far, settings, Some(&server)).unwrap();
+        let link = near.connect(address, "linerate", &client).unwrap();
+        Self { near, far, link }
+    }
+
+    /// Gives both ends turns until `done` says so; 20 s at most.
+    fn run(&mut self, mut done: impl FnMut(&mut Endpoint, &mut Endpoint) -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !done(&mut self.near, &mut self.far) {
+            assert!(Instant::now() < end, "nothing came of it");
+            self.near.turn().unwrap();
+            self.far.turn().unwrap();
+        }
+    }
+
+    fn established(settings: &Settings) -> (Self, SharedConnection, SharedConnection) {
+        let mut pair = Self::new(settings);
+        let mut seen = (false, None);
+        pair.run(|near, far| {
+            while let Some((_, event)) = near.poll_event() {
+                seen.0 |= event == Event::Established;
+            }
+            while let Some((link, event)) = far.poll_event() {
+                if event == Event::Established {
+                    seen.1 = Some(link);
+                }
+            }
+            seen.0 && seen.1.is_some()
+        });
+        let near = pair.near.connection(pair.link).unwrap().clone();
+        let far = pair.far.connection(seen.1.unwrap()).unwrap().clone();
+        (pair, near, far)
+    }
+}
+
+#[test]
+fn a_stream_arrives_whole_and_in_order() {
+    let (mut pair, near, far) = Pair::established(&Settings::default());
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
+    let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    let (mut sent, mut stream, mut received, mut finished) = (0, None, Vec::<u8>::new(), false);
+    pair.run(|near_end, far_end| {
+        while near_end.poll_event().is_some() {}
+        while far_end.poll_event().is_some() {}
+        let mut near = near.borrow_mut();
+        if sent < bytes.len()
+            && let Ok(more) = near.send(id, &bytes[sent..])
+        {
+            sent += more;
+            if sent == bytes.len() {
+                near.finish(id).unwrap();
+            }
+        }
+        drop(near);
+        let mut far = far.borrow_mut();
+        stream = stream.or_else(|| far.accept_stream(Dir::Bi));
+        if let Some(id) = stream
+            && !finished
+        {
+            let read = far.read_each(id, usize::MAX, &mut |piece| received.extend(piece));
+            finished = read.is_ok_and(|reading| reading.finished);
+        }
+        finished
+    });
+    assert!(received == bytes);
+    let status = near.borrow().status();
+    assert!(status.sent_packets > 2_000 && status.mtu_bytes >= 1_200, "{status:?}");
+}
+
+#[test]
+fn a_close_tells_its_code() {
+    let (mut pair, near, _far) = Pair::established(&Settings::default());
+    near.borrow_mut().close(77, b"enough");
+    let mut cause = None;
+    pair.run(|_, far| {
+        while let Some((_, event)) = far.poll_event() {
+            if let Event::Closed(why) = event {
+                cause = Some(why);
+            }
+        }
+        cause.is_some()
+    });
+    assert_eq!(cause.unwrap().code, Some(77));
+    // Both forget it in time.
+    pair.run(|near, far| near.open_connections() == 0 && far.open_connections() == 0);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_noticed() {
+    let settings = Settings { idle: Duration::from_millis(600), ..Settings::default() };
+    let (mut pair, _near, _far) = Pair::established(&settings);
+    let mut cause = None;
+    let end = Instant::now() + Duration::from_secs(20);
+    while cause.is_none() {
+        assert!(Instant::now() < end, "nobody noticed");
+        pair.near.turn().unwrap();
+        pair.near.wait(Duration::from_millis(50), &[]);
+        while let Some((_, event)) = pair.near.poll_event() {
+            if let Event::Closed(why) = event {
+                cause = Some(why.kind);
+            }
+        }
+    }
+    assert_eq!(cause, Some(std::io::ErrorKind::TimedOut));
+}
+
+#[test]
+fn what_is_not_quic_is_kept_apart() {
+    let (_, server) = sides(&Settings::default());
+    let ((near, _), (far, address)) = (socket(), socket());
+    let mut far = Endpoint::new(far, &Settings::default(), Some(&server)).unwrap();
+    near.send_to(b"\x23 ours", &address.into()).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        assert!(Instant::now() < end, "it never came");
+        far.turn().unwrap();
+        if let Some(datagram) = far.poll_foreign() {
+            assert_eq!(&datagram[..], b"\x23 ours");
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_unproved_address_gets_no_more_than_three_times_what_it_sent() {
+    let settings = Settings::default();
+    let (client, server) = sides(&settings);
+    let ((near, _), (middle, address), (far, far_address)) = (socket(), socket(), socket());
+    let mut near = Endpoint::new(near, &settings, None).unwrap();
+    let mut far = Endpoint::new(far, &settings, Some(&server)).unwrap();
+    near.connect(address, "linerate", &client).unwrap();
+    near.turn().unwrap();
+    // The client's first datagram reaches the server, and no answer ever reaches the client.
+    middle.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut datagram = vec![0; 2_000];
+    let rustix = rustix::net::recv(&*middle, datagram.as_mut_slice(), rustix::net::RecvFlags::empty());
+    let length = rustix.unwrap().0;
+    middle.send_to(&datagram[..length], &far_address.into()).unwrap();
+    middle.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    let (mut answered, mut rounds) = (0, 0);
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end && rounds < 2_000 {
+        rounds += 1;
+        far.turn().unwrap();
+        if let Ok((bytes, _)) =
+            rustix::net::recv(&*middle, datagram.as_mut_slice(), rustix::net::RecvFlags::empty())
+        {
+            answered += bytes;
+        }
+    }
+    assert!(answered > 0 && answered <= 3 * length, "{answered} bytes for {length}");
+}
