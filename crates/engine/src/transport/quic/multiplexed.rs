@@ -9,6 +9,7 @@ use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
 
+use super::connection::Connection;
 use super::endpoint::{Endpoint, Event, Link as Place};
 use super::settings::ClientSide;
 use super::Cause;
@@ -90,7 +91,7 @@ impl MultiplexedEndpoint {
         Some(Link { index: u32::try_from(place.0).ok()?, generation: slot.generation })
     }
 
-    fn with<T>(&mut self, link: Link, act: impl FnOnce(&mut super::Connection) -> T) -> Option<T> {
+    fn with<T>(&mut self, link: Link, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         self.slot(link)?;
         let connection = self.endpoint.connection(Place(link.index as usize))?;
         Some(act(&mut connection.borrow_mut()))
