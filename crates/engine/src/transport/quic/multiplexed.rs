@@ -272,11 +272,19 @@ impl Multiplexer for MultiplexedEndpoint {
         let id = stream_id(stream)?;
         let lent = part_of(&self.block, sending.bytes);
         self.with(link, |connection| {
-            let taken = match lent {
-                _ if sending.bytes.is_empty() => 0,
-                Some(lent) => connection.send_shared(id, lent).ok()?,
-                None => connection.send(id, sending.bytes).ok()?,
-            };
+            let mut taken = 0;
+            // Only a send that takes nothing makes the connection tell when there is room.
+            while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+                let sent = match &lent {
+                    Some(lent) => connection.send_shared(id, lent.slice(taken..)),
+                    None => connection.send(id, rest),
+                };
+                match sent {
+                    Ok(bytes) => taken += bytes,
+                    Err(_) if taken == 0 => return None,
+                    Err(_) => break,
+                }
+            }
             if sending.finishes && taken == sending.bytes.len() {
                 // Fails only where the peer has stopped the stream, which is told by itself.
                 let _stopped = connection.finish(id);
