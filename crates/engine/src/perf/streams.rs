@@ -23,7 +23,7 @@ impl<T> Streams<T> {
         self.all.insert(number, stream);
     }
 
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+    pub(super) fn stream(&mut self, number: u64) -> Option<&mut T> {
         self.all.get_mut(&number)
     }
 

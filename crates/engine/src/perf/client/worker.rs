@@ -193,7 +193,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         stream: u64,
         handle: impl FnOnce(&mut Exchange) -> T,
     ) -> Option<T> {
-        self.links.get_mut(&link)?.streams.get_mut(stream).map(handle)
+        self.links.get_mut(&link)?.streams.stream(stream).map(handle)
     }
 
     /// Opens streams until there are as many as the plan says, or the other end has no room.
@@ -216,7 +216,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// Sends a block of a stream, or what is left of one.
     fn send_block(&mut self, link: Link, stream: u64) -> Push {
         let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
-        let Some(exchange) = connection.streams.get_mut(stream) else { return Push::Done };
+        let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
         let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
         let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
         let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
@@ -267,7 +267,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// Counts a stream that has ended both ways, and goes on as the plan says.
     fn settle_if_over(&mut self, link: Link, stream: u64) {
         let Some(connection) = self.links.get_mut(&link) else { return };
-        if !connection.streams.get_mut(stream).is_some_and(|exchange| exchange.is_over()) {
+        if !connection.streams.stream(stream).is_some_and(|exchange| exchange.is_over()) {
             return;
         }
         if let Some(exchange) = connection.streams.remove(stream) {

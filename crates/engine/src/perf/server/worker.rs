@@ -132,13 +132,13 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         finished: bool,
     ) {
         let Some(streams) = self.links.get_mut(&link) else { return };
-        if streams.get_mut(number).is_none() {
+        if streams.stream(number).is_none() {
             if streams.len() >= STREAM_LIMIT {
                 return self.endpoint.abort(link, number);
             }
             streams.insert(number, Stream::default());
         }
-        let Some(stream) = streams.get_mut(number) else { return };
+        let Some(stream) = streams.stream(number) else { return };
         let Some(demand) = stream.request.handle_received(start, bytes, finished) else { return };
         match demand {
             Demand::Abort => return self.give_up(link, number),
@@ -168,7 +168,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     }
 
     fn answer(&mut self, link: Link, number: u64) {
-        let stream = self.links.get_mut(&link).and_then(|streams| streams.get_mut(number));
+        let stream = self.links.get_mut(&link).and_then(|streams| streams.stream(number));
         if let Some(stream) = stream {
             stream.answering = true;
             self.send_all(link, number);
@@ -178,7 +178,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// Sends a block of an answer, or what is left of one; a finished one is forgotten.
     fn send_block(&mut self, link: Link, number: u64) -> Push {
         let Some(streams) = self.links.get_mut(&link) else { return Push::Done };
-        let Some(stream) = streams.get_mut(number).filter(|stream| stream.answering) else {
+        let Some(stream) = streams.stream(number).filter(|stream| stream.answering) else {
             return Push::Done;
         };
         let left_bytes = stream.answer_bytes - stream.sent_bytes;

@@ -12,7 +12,7 @@ fn a_stream_has_the_originals_lines() {
     let outcome = Outcome { upload, download: None, latency_us: None };
     assert_eq!(
         render_outcome(&outcome, true),
-        "  Upload: 10000000 bytes @ 1517391 kbps (52.722 ms).\n"
+        "  Upload: 10000000 bytes @ 1517393 kbps (52.722 ms).\n"
     );
 }
 
