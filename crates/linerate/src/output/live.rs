@@ -25,12 +25,7 @@ const WIDTHS: [usize; 6] = [14, 4, 13, 13, 13, 10];
 
 impl LiveLines {
     pub(crate) fn new(style: Style) -> Self {
-        Self {
-            style,
-            workload: None,
-            pairing: Pairing::default(),
-            lost_before: BTreeMap::new(),
-        }
+        Self { style, workload: None, pairing: Pairing::default(), lost_before: BTreeMap::new() }
     }
 
     /// The lines that an event completes.
@@ -177,10 +172,7 @@ fn sending_paths(sample: &Sample, workload: &Workload) -> Vec<Path> {
     let mut last = None;
     for flow in sample.flows.iter().filter(|flow| flow.sent_bytes.is_some()) {
         if let Some(tcp) = flow.tcp {
-            paths.push(Path {
-                lost: tcp.retransmitted_segments.into(),
-                rtt_us: tcp.rtt_us.into(),
-            });
+            paths.push(Path { lost: tcp.retransmitted_segments.into(), rtt_us: tcp.rtt_us.into() });
         }
         let connection = workload.connection_of(flow.flow);
         if let Some(quic) = flow.quic.filter(|_| last != Some(connection)) {

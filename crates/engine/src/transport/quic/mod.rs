@@ -18,7 +18,7 @@ pub(crate) use connection::SharedConnection;
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use quinn_proto::{Dir, StreamId};
 pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
-pub(crate) use stream::{QuicStream, shared_pattern};
+pub(crate) use stream::{Facts, QuicStream, shared_pattern};
 
 #[cfg(test)]
 mod tests;

@@ -160,10 +160,7 @@ impl ClientSide {
     /// # Errors
     ///
     /// Where TLS has no AES-128-GCM, which the first packets of every connection need.
-    pub(crate) fn new(
-        tls: Arc<rustls::ClientConfig>,
-        settings: &Settings,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(tls: Arc<rustls::ClientConfig>, settings: &Settings) -> Result<Self, Error> {
         let crypto = QuicClientConfig::try_from(tls).map_err(|error| no_cipher(&error))?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(settings.transport());
@@ -185,10 +182,7 @@ impl ServerSide {
     /// # Errors
     ///
     /// As [`ClientSide::new`].
-    pub(crate) fn new(
-        tls: Arc<rustls::ServerConfig>,
-        settings: &Settings,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(tls: Arc<rustls::ServerConfig>, settings: &Settings) -> Result<Self, Error> {
         let crypto = QuicServerConfig::try_from(tls).map_err(|error| no_cipher(&error))?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());

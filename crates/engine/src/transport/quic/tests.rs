@@ -170,7 +170,8 @@ fn an_unproved_address_gets_no_more_than_three_times_what_it_sent() {
     // The client's first datagram reaches the server, and no answer ever reaches the client.
     middle.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let mut datagram = vec![0; 2_000];
-    let rustix = rustix::net::recv(&*middle, datagram.as_mut_slice(), rustix::net::RecvFlags::empty());
+    let rustix =
+        rustix::net::recv(&*middle, datagram.as_mut_slice(), rustix::net::RecvFlags::empty());
     let length = rustix.unwrap().0;
     middle.send_to(&datagram[..length], &far_address.into()).unwrap();
     middle.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -186,4 +187,141 @@ fn an_unproved_address_gets_no_more_than_three_times_what_it_sent() {
         }
     }
     assert!(answered > 0 && answered <= 3 * length, "{answered} bytes for {length}");
+}
+
+#[test]
+fn a_reset_a_stop_and_a_limit_arrive() {
+    let settings = Settings { streams: 1, ..Settings::default() };
+    let (mut pair, near, far) = Pair::established(&settings);
+    let first = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    assert_eq!(near.borrow_mut().open_stream(Dir::Bi), None);
+    near.borrow_mut().send(first, b"half").unwrap();
+    near.borrow_mut().reset(first, 5);
+    let (mut stopped, mut reset, mut stream, mut raised) = (false, false, None, false);
+    pair.run(|near_end, far_end| {
+        while let Some((_, event)) = near_end.poll_event() {
+            stopped |= matches!(event, Event::Stopped(_, 9));
+            raised |= event == Event::StreamsAvailable(Dir::Bi);
+        }
+        while far_end.poll_event().is_some() {}
+        let mut far = far.borrow_mut();
+        if stream.is_none() {
+            stream = far.accept_stream(Dir::Bi);
+            if stream.is_some() {
+                far.set_stream_limit(Dir::Bi, 5);
+            }
+        }
+        if let Some(id) = stream
+            && !reset
+            && let Err(error) = far.read_each(id, 100, &mut |_| {})
+        {
+            reset = error.kind() == std::io::ErrorKind::ConnectionReset;
+        }
+        reset && raised
+    });
+    let second = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    near.borrow_mut().send(second, b"more").unwrap();
+    let mut told = false;
+    pair.run(|near_end, far_end| {
+        while let Some((_, event)) = near_end.poll_event() {
+            stopped |= matches!(event, Event::Stopped(_, 9));
+        }
+        while far_end.poll_event().is_some() {}
+        let mut far = far.borrow_mut();
+        if !told && let Some(id) = far.accept_stream(Dir::Bi) {
+            far.stop_sending(id, 9);
+            told = true;
+        }
+        stopped
+    });
+}
+
+/// A path in memory: loses, repeats and reorders datagrams by a generator of its own.
+struct Path {
+    from: Arc<Socket>,
+    held: Vec<Vec<u8>>,
+    state: u64,
+}
+
+impl Path {
+    fn throw(&mut self, below: u64) -> u64 {
+        crate::pattern::next_word(&mut self.state) % below
+    }
+
+    fn pass(&mut self, via: &Socket, to: SocketAddr) {
+        let mut datagram = vec![0; 2_000];
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        while let Ok((length, _)) = rustix::net::recv(&*self.from, datagram.as_mut_slice(), flags) {
+            match self.throw(100) {
+                0..5 => continue,
+                5..8 => self.held.push(datagram[..length].to_vec()),
+                8..15 => {
+                    self.held.push(datagram[..length].to_vec());
+                    continue;
+                }
+                _ => {}
+            }
+            via.send_to(&datagram[..length], &to.into()).unwrap();
+        }
+        if !self.held.is_empty() && self.throw(3) == 0 {
+            let late = self.held.swap_remove(0);
+            via.send_to(&late, &to.into()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn loss_repetition_and_reordering_harm_nothing() {
+    let settings = Settings { offload: false, ..Settings::default() };
+    let (client, server) = sides(&settings);
+    let ((near, near_address), (far, far_address)) = (socket(), socket());
+    let ((left, left_address), (right, right_address)) = (socket(), socket());
+    near.connect(&left_address.into()).unwrap();
+    far.connect(&right_address.into()).unwrap();
+    let mut near_end = Endpoint::new(near, &settings, None).unwrap();
+    let mut far_end = Endpoint::new(far, &settings, Some(&server)).unwrap();
+    let link = near_end.connect(left_address, "linerate", &client).unwrap();
+    let near = near_end.connection(link).unwrap().clone();
+    let mut up = Path { from: left.clone(), held: Vec::new(), state: 1 };
+    let mut down = Path { from: right.clone(), held: Vec::new(), state: 2 };
+    let bytes: Vec<u8> = (0..400_000_u32).map(|n| (n / 3) as u8).collect();
+    let (mut id, mut sent, mut received, mut finished) = (None, 0, Vec::<u8>::new(), false);
+    let (mut far, mut stream) = (None, None);
+    let end = Instant::now() + Duration::from_secs(40);
+    while !finished {
+        assert!(Instant::now() < end, "{sent} bytes sent, {} received", received.len());
+        near_end.turn().unwrap();
+        far_end.turn().unwrap();
+        up.pass(&right, far_address);
+        down.pass(&left, near_address);
+        while let Some((_, event)) = near_end.poll_event() {
+            if event == Event::Established {
+                id = near.borrow_mut().open_stream(Dir::Bi);
+            }
+        }
+        while let Some((link, event)) = far_end.poll_event() {
+            if event == Event::Accepted {
+                far = far_end.connection(link).cloned();
+            }
+        }
+        if let Some(id) = id
+            && sent < bytes.len()
+        {
+            let mut near = near.borrow_mut();
+            sent += near.send(id, &bytes[sent..]).unwrap_or(0);
+            if sent == bytes.len() {
+                near.finish(id).unwrap();
+            }
+        }
+        if let Some(far) = &far {
+            let mut far = far.borrow_mut();
+            stream = stream.or_else(|| far.accept_stream(Dir::Bi));
+            if let Some(id) = stream {
+                let read = far.read_each(id, usize::MAX, &mut |piece| received.extend(piece));
+                finished = read.is_ok_and(|reading| reading.finished);
+            }
+        }
+    }
+    assert!(received == bytes);
+    assert!(near.borrow().status().lost_packets > 0);
 }
