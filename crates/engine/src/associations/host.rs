@@ -110,7 +110,8 @@ impl Host {
                 }
             }
             Event::Closed(cause) => {
-                if self.guests.remove(&place).is_some_and(|guest| !guest.answered) {
+                let unanswered = self.guests.remove(&place).filter(|guest| !guest.answered);
+                if unanswered.is_some() {
                     let kind = error_kind(&cause.error());
                     *self.ending.errors.entry(kind).or_insert(0) += 1;
                 }

@@ -158,7 +158,7 @@ pub(crate) fn send_packets(socket: BorrowedFd<'_>, out: &Outgoing<'_>) -> io::Re
     message.msg_iovlen = 1;
     if control.length > 0 {
         message.msg_control = control.bytes.as_mut_ptr().cast();
-        message.msg_controllen = control.length as _;
+        message.msg_controllen = control.length;
     }
     // SAFETY: the message points to an address, a vector over a borrowed slice and a control buffer
     // with their true lengths; all outlive the call, and the kernel only reads them.
@@ -182,7 +182,7 @@ pub(crate) fn receive_packets(socket: BorrowedFd<'_>, into: &mut BytesMut) -> io
     message.msg_iov = &raw mut vector;
     message.msg_iovlen = 1;
     message.msg_control = control.bytes.as_mut_ptr().cast();
-    message.msg_controllen = control.bytes.len() as _;
+    message.msg_controllen = control.bytes.len();
     let receive = |name: *mut SockAddrStorage, name_bytes: *mut libc::socklen_t| {
         message.msg_name = name.cast();
         // SAFETY: `try_init` passes a pointer to the length of the storage that it passes.
@@ -197,7 +197,7 @@ pub(crate) fn receive_packets(socket: BorrowedFd<'_>, into: &mut BytesMut) -> io
     };
     // SAFETY: the kernel writes an address into the storage, and its true length is handed back.
     let (length, from) = unsafe { SockAddr::try_init(receive) }?;
-    control.length = (message.msg_controllen as usize).min(control.bytes.len());
+    control.length = message.msg_controllen.min(control.bytes.len());
     // SAFETY: the kernel has written `length` bytes, no more than the spare capacity has, right
     // behind the bytes that were there.
     unsafe { into.set_len(into.len() + length) };

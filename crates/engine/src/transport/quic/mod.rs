@@ -9,7 +9,10 @@
 mod cause;
 mod connection;
 mod endpoint;
+mod hello;
+mod keys;
 mod packets;
+mod session;
 mod settings;
 mod stream;
 
@@ -17,6 +20,7 @@ pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use quinn_proto::{Dir, StreamId};
+pub(crate) use session::Extras;
 pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
 pub(crate) use stream::{Facts, QuicStream, shared_pattern};
 
