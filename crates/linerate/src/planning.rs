@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
-    Arrivals, Closing, Direction, End, Kind, Plan, QuicOptions, Rate, Schedule, SocketOptions, Transport,
-    Variant, Workload,
+    Arrivals, Closing, Direction, End, Kind, Plan, QuicOptions, Rate, Schedule, SocketOptions,
+    Transport, Variant, Workload,
 };
 
 use crate::args::{
@@ -66,7 +66,9 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
         *schedule = schedule_of(args.rate, args.arrivals);
     }
     if args.timeout.is_some() && workload.transport != Transport::Udp {
-        return Err(contradiction("--timeout goes with --udp: TCP, TLS and QUIC lose no responses"));
+        return Err(contradiction(
+            "--timeout goes with --udp: TCP, TLS and QUIC lose no responses",
+        ));
     }
     let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
     for_each_size(&plan, &args.size, |kind, size| {

@@ -33,9 +33,9 @@ pub mod schema;
 pub mod summary;
 pub mod units;
 
-pub use plan::{QuicOptions, 
-    Arrivals, Closing, Direction, End, Kind, Plan, PlanError, Rate, Schedule, SocketOptions,
-    Transport, Variant, Workload,
+pub use plan::{
+    Arrivals, Closing, Direction, End, Kind, Plan, PlanError, QuicOptions, Rate, Schedule,
+    SocketOptions, Transport, Variant, Workload,
 };
 pub use report::{EndReport, FlowReport};
 pub use run::{Environment, Outcome, Run, Status};

@@ -18,7 +18,7 @@ use crate::load::flow_steps;
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
 use crate::transport::quic::{
-    Cause, Dir, Event, QuicStream, SharedConnection, StreamId, shared_pattern,
+    Cause, Dir, Event, Facts, QuicStream, SharedConnection, StreamId, shared_pattern,
 };
 
 /// What connections say of their paths is published this often.
@@ -39,14 +39,13 @@ enum Holder {
     Flow(usize, Arc<FlowShared>),
     /// Nobody's yet: as much of its opening as has come.
     Arriving([u8; OPENING_BYTES], usize),
-    /// Nobody's any more.
-    Nobody,
 }
 
 /// One connection.
 struct Carried {
     connection: SharedConnection,
     socket: Arc<Socket>,
+    facts: Facts,
     /// By their streams' numbers.
     holders: Vec<Holder>,
     /// Flows that wait for it to stand, at the client.
@@ -141,12 +140,13 @@ impl Carrier {
                 };
                 let connection = endpoint.connection(link)?.clone();
                 let socket = Arc::clone(endpoint.socket());
-                Some(Ok((link, connection, socket)))
+                Some(Ok((link, connection, socket, endpoint.offload())))
             });
             match made {
-                Some(Ok((link, connection, socket))) => {
-                    let waiting = group.to_vec();
-                    let carried = Carried { connection, socket, holders: Vec::new(), waiting };
+                Some(Ok((link, connection, socket, offload))) => {
+                    let facts = Facts { congestion: self.quic.settings.congestion, offload };
+                    let (holders, waiting) = (Vec::new(), group.to_vec());
+                    let carried = Carried { connection, socket, facts, holders, waiting };
                     self.carried.insert((number, link), carried);
                 }
                 Some(Err(error)) => self.end_unbegun(group, &error.into(), local),
@@ -162,8 +162,11 @@ impl Carrier {
                     && let Some(connection) = endpoint.connection(place.1).cloned()
                 {
                     let socket = Arc::clone(endpoint.socket());
+                    let offload = endpoint.offload();
+                    let facts = Facts { congestion: self.quic.settings.congestion, offload };
                     let (holders, waiting) = (Vec::new(), Vec::new());
-                    self.carried.insert(place, Carried { connection, socket, holders, waiting });
+                    let carried = Carried { connection, socket, facts, holders, waiting };
+                    self.carried.insert(place, carried);
                 }
             }
             Event::Established => self.open_flows(place, local),
@@ -174,7 +177,7 @@ impl Carrier {
                     self.slots.handle_ready(slot);
                 }
                 Some(Holder::Arriving(..)) => self.read_opening(place, id),
-                Some(Holder::Nobody) | None => {}
+                None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
                 if let Some(Holder::Flow(slot, _)) = self.holder(place, id) {
@@ -215,7 +218,8 @@ impl Carrier {
             };
             let carried = &mut *carried;
             let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
-            let stream = QuicStream::new(connection, id, socket, self.pattern.clone());
+            let pattern = self.pattern.clone();
+            let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
             let steps = flow_steps(&self.workload, shared.number).client;
             carried.holders.push(Holder::Flow(self.slots.len(), Arc::clone(&shared)));
             self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
@@ -262,7 +266,8 @@ impl Carrier {
         };
         drop(connection);
         let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
-        let stream = QuicStream::new(connection, id, socket, self.pattern.clone());
+        let pattern = self.pattern.clone();
+        let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
         let steps = flow_steps(&self.workload, shared.number).server;
         if let Some(holder) = carried.holders.get_mut(index) {
             *holder = Holder::Flow(self.slots.len(), Arc::clone(&shared));

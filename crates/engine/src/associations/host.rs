@@ -101,8 +101,7 @@ impl Host {
             }
             Event::StreamsOpened(Dir::Bi) | Event::Readable(_) | Event::Writable(_) => {
                 let Some(guest) = self.guests.get_mut(&place) else { return };
-                if let Err(error) =
-                    guest.advance(self.token, &self.step, &self.shared.tally, local)
+                if let Err(error) = guest.advance(self.token, &self.step, &self.shared.tally, local)
                     && error.kind() != io::ErrorKind::WouldBlock
                 {
                     *self.ending.errors.entry(error_kind(&error)).or_insert(0) += 1;
@@ -111,7 +110,8 @@ impl Host {
                 }
             }
             Event::Closed(cause) => {
-                if self.guests.remove(&place).is_some_and(|guest| !guest.answered) {
+                let unanswered = self.guests.remove(&place).filter(|guest| !guest.answered);
+                if unanswered.is_some() {
                     let kind = error_kind(&cause.error());
                     *self.ending.errors.entry(kind).or_insert(0) += 1;
                 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use linerate_measure::Workload;
 
 use crate::error::Error;
-use crate::transport::quic::{ClientSide, Congestion, ServerSide, Settings};
+use crate::transport::quic::{ClientSide, Congestion, Extras, ServerSide, Settings};
 
 pub(crate) use call::Calling;
 pub(crate) use carry::Carrying;
@@ -63,7 +63,7 @@ impl Quic {
         tls: &Arc<rustls::ClientConfig>,
     ) -> Result<Self, Error> {
         let settings = settings(workload);
-        let client = ClientSide::new(Arc::clone(tls), &settings)?;
+        let client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
         Ok(Self { token, settings, side: Side::Client { server, client } })
     }
 
@@ -73,7 +73,7 @@ impl Quic {
         tls: &Arc<rustls::ServerConfig>,
     ) -> Result<Self, Error> {
         let settings = settings(workload);
-        let server = ServerSide::new(Arc::clone(tls), &settings)?;
+        let server = ServerSide::new(Arc::clone(tls), &settings, Extras::default())?;
         Ok(Self { token, settings, side: Side::Server { server } })
     }
 }

@@ -42,7 +42,15 @@ pub(super) type Place = (usize, Link);
 impl Sockets {
     pub(super) fn new(quic: &Quic, workload: &Workload, inlet: Receiver<Socket>) -> Self {
         let (spins, rung) = (workload.busy_poll, Cell::new(true));
-        Self { quic: quic.clone(), inlet, endpoints: Vec::new(), spins, closed: false, rung, rounds: 0 }
+        Self {
+            quic: quic.clone(),
+            inlet,
+            endpoints: Vec::new(),
+            spins,
+            closed: false,
+            rung,
+            rounds: 0,
+        }
     }
 
     /// Whether the conductor has let go of the shard.

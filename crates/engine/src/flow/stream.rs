@@ -153,7 +153,10 @@ impl<S: ByteStream> StreamFlow<S> {
             error,
             tcp: tcp_status(socket.as_fd()),
             quic: self.stream.quic(),
-            socket: self.addresses.take().map(|addresses| granted(socket, *addresses, true)),
+            socket: self
+                .addresses
+                .take()
+                .map(|addresses| self.stream.complete(granted(socket, *addresses, true))),
             base: self.base.take(),
             verification: self.verification.take(),
             transactions_unsent: self.transactions_unsent,

@@ -167,8 +167,8 @@ fn flow_report(
         tcp
     });
     let socket = ending.socket.clone().map(|socket| SocketFacts {
-        gso: ending.datagrams.gso,
-        gro: ending.datagrams.gro,
+        gso: ending.datagrams.gso.or(socket.gso),
+        gro: ending.datagrams.gro.or(socket.gro),
         ..socket
     });
     let mut report = FlowReport {

@@ -31,8 +31,8 @@ use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
 use crate::socket::{own_table, thread_usage};
-pub(crate) use inlet::{Coming, Inlet};
 use inlet::Outlet;
+pub(crate) use inlet::{Coming, Inlet};
 pub(crate) use slots::Slots;
 
 /// How a shard waits.

@@ -28,8 +28,7 @@ pub(crate) use open::{
 };
 pub(crate) use option::{enable_receive_offload, set_defer_accept, set_send_segment};
 pub(crate) use packet::{
-    Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
-    send_packets,
+    Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
 };
 pub(crate) use table::own_table;
 #[cfg(test)]

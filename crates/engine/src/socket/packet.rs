@@ -110,8 +110,7 @@ pub(crate) fn enable_packet_facts(socket: BorrowedFd<'_>, ipv6: bool, tell_addre
 /// (IP_MTU_DISCOVER, ip(7); the kernel's own guess of the path's MTU is passed over).
 pub(crate) fn forbid_fragments(socket: BorrowedFd<'_>, ipv6: bool) {
     let probe = libc::IP_PMTUDISC_PROBE;
-    let _fragments_at_worst =
-        set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, probe);
+    let _fragments_at_worst = set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, probe);
     if ipv6 {
         let _fragments_at_worst =
             set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe);
@@ -159,21 +158,22 @@ pub(crate) fn send_packets(socket: BorrowedFd<'_>, out: &Outgoing<'_>) -> io::Re
     message.msg_iovlen = 1;
     if control.length > 0 {
         message.msg_control = control.bytes.as_mut_ptr().cast();
-        message.msg_controllen = control.length as _;
+        message.msg_controllen = control.length;
     }
     // SAFETY: the message points to an address, a vector over a borrowed slice and a control buffer
     // with their true lengths; all outlive the call, and the kernel only reads them.
     let sent = unsafe {
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+        libc::sendmsg(
+            socket.as_raw_fd(),
+            &raw const message,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Receives one datagram, or a train that the kernel merged (UDP_GRO), behind what `into` has.
-pub(crate) fn receive_packets(
-    socket: BorrowedFd<'_>,
-    into: &mut BytesMut,
-) -> io::Result<Incoming> {
+pub(crate) fn receive_packets(socket: BorrowedFd<'_>, into: &mut BytesMut) -> io::Result<Incoming> {
     into.reserve(LONGEST_TRAIN_BYTES);
     let mut control = Control::new();
     let space = into.spare_capacity_mut();
@@ -182,7 +182,7 @@ pub(crate) fn receive_packets(
     message.msg_iov = &raw mut vector;
     message.msg_iovlen = 1;
     message.msg_control = control.bytes.as_mut_ptr().cast();
-    message.msg_controllen = control.bytes.len() as _;
+    message.msg_controllen = control.bytes.len();
     let receive = |name: *mut SockAddrStorage, name_bytes: *mut libc::socklen_t| {
         message.msg_name = name.cast();
         // SAFETY: `try_init` passes a pointer to the length of the storage that it passes.
@@ -197,7 +197,7 @@ pub(crate) fn receive_packets(
     };
     // SAFETY: the kernel writes an address into the storage, and its true length is handed back.
     let (length, from) = unsafe { SockAddr::try_init(receive) }?;
-    control.length = (message.msg_controllen as usize).min(control.bytes.len());
+    control.length = message.msg_controllen.min(control.bytes.len());
     // SAFETY: the kernel has written `length` bytes, no more than the spare capacity has, right
     // behind the bytes that were there.
     unsafe { into.set_len(into.len() + length) };

@@ -11,6 +11,7 @@ mod zero_copy;
 
 use std::io;
 
+use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
@@ -58,6 +59,10 @@ pub(crate) trait ByteStream {
     /// What a QUIC connection says of its path.
     fn quic(&self) -> Option<QuicStatus> {
         None
+    }
+    /// Completes what is known of the socket by what the kernel doesn't know.
+    fn complete(&self, facts: SocketFacts) -> SocketFacts {
+        facts
     }
 }
 

@@ -8,8 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use linerate_measure::sample::QuicStatus;
 use quinn_proto::{
-    ConnectionHandle, ConnectionStats, Dir, FinishError, ReadError, ReadableError, StreamId,
-    VarInt, WriteError,
+    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, StreamId, VarInt, WriteError,
 };
 
 use super::cause::Cause;
@@ -40,6 +39,7 @@ pub(crate) struct Reading {
     pub(crate) finished: bool,
 }
 
+#[allow(dead_code, reason = "each dialect does with streams what it needs")]
 impl Connection {
     pub(super) fn new(
         proto: quinn_proto::Connection,
@@ -59,11 +59,6 @@ impl Connection {
 
     pub(super) fn untouch(&mut self) {
         self.is_touched = false;
-    }
-
-    /// Whether the handshake is done and nobody has closed it.
-    pub(crate) fn is_established(&self) -> bool {
-        self.lost.is_none() && !self.proto.is_handshaking() && !self.proto.is_closed()
     }
 
     /// Opens a stream, where the peer allows another.
@@ -157,10 +152,10 @@ impl Connection {
         let mut chunks = match stream.read(true) {
             Ok(chunks) => chunks,
             Err(ReadableError::ClosedStream | ReadableError::IllegalOrderedRead) => {
-                return Err(self.lost.as_ref().map_or_else(
-                    || io::ErrorKind::NotConnected.into(),
-                    Cause::error,
-                ));
+                return Err(self
+                    .lost
+                    .as_ref()
+                    .map_or_else(|| io::ErrorKind::NotConnected.into(), Cause::error));
             }
         };
         let mut reset = None;
@@ -212,10 +207,6 @@ impl Connection {
     pub(crate) fn fit_send_window(&mut self) {
         let window = self.proto.congestion_state().window();
         self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
-    }
-
-    pub(crate) fn statistics(&self) -> ConnectionStats {
-        self.proto.stats()
     }
 
     /// What the connection says of its path.

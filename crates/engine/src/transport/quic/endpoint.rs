@@ -84,6 +84,7 @@ pub(crate) struct Endpoint {
     pub(crate) refused: u64,
 }
 
+#[allow(dead_code, reason = "loops of loads and dialects each use the half that they need")]
 impl Endpoint {
     /// # Errors
     ///

@@ -9,8 +9,11 @@
 mod cause;
 mod connection;
 mod endpoint;
+mod hello;
+mod keys;
 mod multiplexed;
 mod packets;
+mod session;
 mod settings;
 mod stream;
 
@@ -19,8 +22,9 @@ pub(crate) use connection::SharedConnection;
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};
+pub(crate) use session::Extras;
 pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
-pub(crate) use stream::{QuicStream, shared_pattern};
+pub(crate) use stream::{Facts, QuicStream, shared_pattern};
 
 #[cfg(test)]
 mod tests;

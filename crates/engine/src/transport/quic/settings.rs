@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
-use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
     VarInt,
 };
 
+use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
 /// Streams that a peer may have open until it is told of more. Each that is allowed costs memory
@@ -163,8 +163,9 @@ impl ClientSide {
     pub(crate) fn new(
         tls: Arc<rustls::ClientConfig>,
         settings: &Settings,
+        extras: Extras,
     ) -> Result<Self, Error> {
-        let crypto = QuicClientConfig::try_from(tls).map_err(|error| no_cipher(&error))?;
+        let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(settings.transport());
         Ok(Self { config })
@@ -188,8 +189,9 @@ impl ServerSide {
     pub(crate) fn new(
         tls: Arc<rustls::ServerConfig>,
         settings: &Settings,
+        extras: Extras,
     ) -> Result<Self, Error> {
-        let crypto = QuicServerConfig::try_from(tls).map_err(|error| no_cipher(&error))?;
+        let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());
         config.migration(false);
@@ -201,6 +203,6 @@ impl ServerSide {
     }
 }
 
-fn no_cipher(error: &dyn std::fmt::Display) -> Error {
-    Error::Host(format!("can't set up QUIC: {error}"))
+fn no_cipher() -> Error {
+    Error::Host("can't set up QUIC: TLS here has no AES-128-GCM".to_owned())
 }

@@ -4,11 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
 use quinn_proto::StreamId;
 use socket2::Socket;
 
 use super::connection::SharedConnection;
+use super::settings::Congestion;
 use crate::pattern::Pattern;
 use crate::transport::ByteStream;
 
@@ -18,7 +20,16 @@ pub(crate) struct QuicStream {
     id: StreamId,
     socket: Arc<Socket>,
     pattern: Bytes,
+    facts: Facts,
     has_received_all: bool,
+}
+
+/// What the kernel doesn't know of a stream's socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) congestion: Congestion,
+    /// Whether trains of packets are sent, and received.
+    pub(crate) offload: (bool, bool),
 }
 
 impl QuicStream {
@@ -28,8 +39,9 @@ impl QuicStream {
         id: StreamId,
         socket: Arc<Socket>,
         pattern: Bytes,
+        facts: Facts,
     ) -> Self {
-        Self { connection, id, socket, pattern, has_received_all: false }
+        Self { connection, id, socket, pattern, facts, has_received_all: false }
     }
 
     /// The part of the pattern that `bytes` are, where they are.
@@ -108,5 +120,11 @@ impl ByteStream for QuicStream {
 
     fn quic(&self) -> Option<QuicStatus> {
         Some(self.connection.borrow().status())
+    }
+
+    fn complete(&self, facts: SocketFacts) -> SocketFacts {
+        let (gso, gro) = self.facts.offload;
+        let congestion = Some(self.facts.congestion.name().to_owned());
+        SocketFacts { congestion, gso: Some(gso), gro: Some(gro), ..facts }
     }
 }

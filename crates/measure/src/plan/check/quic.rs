@@ -21,7 +21,10 @@ impl Workload {
         let Some(name) = &self.socket.congestion else { return Ok(()) };
         let known = QuicOptions::CONGESTION.contains(&name.as_str());
         refuse_if(self.transport == Transport::Quic && !known, || {
-            format!("QUIC here has no congestion control {}: ask for cubic, reno or bbr", quoted(name))
+            format!(
+                "QUIC here has no congestion control {}: ask for cubic, reno or bbr",
+                quoted(name)
+            )
         })
     }
 
