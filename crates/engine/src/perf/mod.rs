@@ -30,6 +30,9 @@ pub enum Carriage {
 /// What QUIC connections are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicOptions {
+    /// Whether a client asks for packets in clear after the handshake: they can be read and changed by
+    /// anybody on the path. A server agrees with whoever asks.
+    pub clear: bool,
     /// Whether the congestion control is BBR and not CUBIC.
     pub bbr: bool,
     /// Whether packets are marked as able to carry congestion marks.

@@ -11,7 +11,7 @@ use super::{Addresses, QuicOptions};
 use crate::error::Error;
 use crate::socket::bind_datagram;
 use crate::transport::quic::{
-    ClientSide, Congestion, Endpoint, MultiplexedEndpoint, ServerSide, Settings,
+    ClientSide, Congestion, Endpoint, Extras, MultiplexedEndpoint, ServerSide, Settings,
 };
 
 /// Streams that a peer may open at first.
@@ -53,7 +53,8 @@ pub(super) fn client(
     // A client lets nobody open streams but those that answer one-way requests, which it has none of.
     let settings = settings(options, 0);
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
-    let client = ClientSide::new(tls, &settings).map_err(io::Error::other)?;
+    let extras = Extras { clear_packets: options.clear, ..Extras::default() };
+    let client = ClientSide::new(tls, &settings, extras).map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
 }
 
@@ -73,7 +74,9 @@ pub(super) fn server(
     options: &QuicOptions,
 ) -> io::Result<MultiplexedEndpoint> {
     let settings = settings(options, FIRST_STREAMS);
-    let accepts = ServerSide::new(tls, &settings).map_err(io::Error::other)?;
+    // As the original: whether packets go in clear is the client's choice.
+    let extras = Extras { clear_packets: true, ..Extras::default() };
+    let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
     let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS))

@@ -127,6 +127,27 @@ fn a_document_adds_up() {
 }
 
 #[test]
+fn a_server_has_the_suites_that_it_is_given() {
+    for (mask, suite) in [("1", "0x1301"), ("2", "0x1302"), ("4", "0x1303")] {
+        let server = Server::start(&format!("-cipher:{mask}"));
+        let ended = server.client("-up:1000 -down:1000 -pconn:1");
+        let line = format!("  CipherSuite               {suite}");
+        assert!(results(&ended).contains(&line.as_str()), "{mask}: {}", ended.stdout);
+        let ended = server.client("-tcp:1 -up:1000 -down:1000");
+        assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"], "{mask}");
+    }
+}
+
+#[test]
+fn packets_in_clear_carry_the_same() {
+    let server = Server::start("");
+    let ended = server.client("-encrypt:0 -streams:3 -up:300kb -down:500kb --json");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["uploaded_bytes"], 900_000, "{}", ended.stdout);
+    assert_eq!(document["downloaded_bytes"], 1_500_000, "{}", ended.stdout);
+}
+
+#[test]
 fn an_answer_can_be_delayed() {
     let server = Server::start("-delay:200ms");
     for carriage in CARRIAGES {

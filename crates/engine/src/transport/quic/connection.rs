@@ -12,6 +12,7 @@ use quinn_proto::{
 };
 
 use super::cause::Cause;
+use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
 pub(crate) type SharedConnection = Rc<RefCell<Connection>>;
@@ -207,6 +208,12 @@ impl Connection {
     pub(crate) fn fit_send_window(&mut self) {
         let window = self.proto.congestion_state().window();
         self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
+    }
+
+    /// What TLS has agreed on, so far.
+    pub(crate) fn agreed(&self) -> Agreed {
+        let said = self.proto.crypto_session().handshake_data();
+        said.and_then(|said| said.downcast().ok()).map_or_else(Agreed::default, |said| *said)
     }
 
     /// What the connection says of its path.

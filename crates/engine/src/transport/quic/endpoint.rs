@@ -82,6 +82,9 @@ pub(crate) struct Endpoint {
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Connections that were refused because there were too many.
     pub(crate) refused: u64,
+    /// How often a packet is said to have found the peer's port closed. Anybody can say so; it means
+    /// something only where nothing has been heard of the peer.
+    pub(crate) refusals: u64,
 }
 
 #[allow(dead_code, reason = "loops of loads and dialects each use the half that they need")]
@@ -112,6 +115,7 @@ impl Endpoint {
             outgoing: Vec::new(),
             unsent: None,
             refused: 0,
+            refusals: 0,
         })
     }
 
@@ -277,7 +281,10 @@ impl Endpoint {
                 Ok(Some(train)) => train,
                 Ok(None) => return Ok(false),
                 // An earlier packet found the peer's port closed, or so somebody says.
-                Err(error) if is_of_the_path(&error) => continue,
+                Err(error) if is_of_the_path(&error) => {
+                    self.refusals += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             // One packet alone is, as a rule, all there is; the next wait tells if not.

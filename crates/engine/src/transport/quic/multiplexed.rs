@@ -9,10 +9,10 @@ use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
 
+use super::Cause;
 use super::connection::Connection;
 use super::endpoint::{Endpoint, Event, Link as Place};
 use super::settings::ClientSide;
-use super::Cause;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::transport::multiplexer::{
     Destination, Ending, Link, LinkEvent, Multiplexer, QuicStatistics, Sending, Statistics,
@@ -99,10 +99,15 @@ impl MultiplexedEndpoint {
 
     /// The user is told that it has ended, once.
     fn end(&mut self, link: Link, failure: Option<&'static str>) {
+        // What a connection that never stood says of its path are assumptions.
+        let stood = self.slot(link).is_some_and(|slot| slot.established);
         let statistics = self
-            .with(link, |connection| connection.status())
-            .map_or(Statistics::Unknown, |status| {
+            .with(link, |connection| (connection.status(), connection.agreed()))
+            .filter(|_| stood)
+            .map_or(Statistics::Unknown, |(status, agreed)| {
                 Statistics::Quic(QuicStatistics {
+                    cipher_suite: agreed.suite,
+                    group: agreed.group,
                     rtt_us: u64::from(status.rtt_us),
                     sent_packets: status.sent_packets,
                     lost_packets: status.lost_packets,
@@ -173,8 +178,8 @@ impl MultiplexedEndpoint {
         loop {
             let mut start = Start::default();
             let mut look = |piece: &[u8]| start.extend(piece);
-            let read =
-                self.with(link, |connection| connection.read_each(id, READ_AT_ONCE_BYTES, &mut look));
+            let read = self
+                .with(link, |connection| connection.read_each(id, READ_AT_ONCE_BYTES, &mut look));
             match read {
                 Some(Ok(reading)) => {
                     let (bytes, finished) = (reading.bytes, reading.finished);
@@ -193,16 +198,17 @@ impl MultiplexedEndpoint {
         }
     }
 
-    /// Ends connections that should stand by now.
+    /// Ends connections that should stand by now, and those whose server isn't there.
     fn look_at_opening(&mut self) {
+        let refused = std::mem::take(&mut self.endpoint.refusals) > 0;
         while let Some((limit_ns, link)) = self.opening.front().copied() {
             match self.slot(link) {
                 Some(slot) if !slot.established => {
-                    if monotonic_ns() < limit_ns {
+                    if monotonic_ns() < limit_ns && !refused {
                         return;
                     }
                     self.with(link, |connection| connection.close(0, b""));
-                    self.end(link, Some("timed out"));
+                    self.end(link, Some(if refused { "refused" } else { "timed out" }));
                 }
                 _ => {}
             }

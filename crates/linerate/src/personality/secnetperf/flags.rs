@@ -107,12 +107,11 @@ pub const FLAGS: &[Flag] = &[
         "local addresses, dealt to the threads (the kernel's choice)",
     ),
     flag(&["tcp"], "0/1", Client, "sealed frames over TCP in place of QUIC (0)"),
-    idle(
+    flag(
         &["encrypt"],
         "0/1",
         Client,
-        "encryption of packets with data (1)",
-        "packets are always encrypted, as the original's are with a server that doesn't agree",
+        "encryption of QUIC packets with data, if the server agrees (1)",
     ),
     idle(
         &["cibir"],

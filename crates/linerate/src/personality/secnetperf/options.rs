@@ -139,6 +139,7 @@ impl SharedOptions {
             dscp = 0;
         }
         let bbr = options.value("cc").is_some_and(|name| means(name, "bbr"));
+        let clear = options.value("encrypt").is_some_and(|value| parse_u8(value) == 0);
         let mut ecn = false;
         set(options.value("ecn"), &mut ecn);
         let mut pinned = false;
@@ -149,7 +150,7 @@ impl SharedOptions {
             pinned,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
-            quic: QuicOptions { bbr, ecn, dscp },
+            quic: QuicOptions { clear, bbr, ecn, dscp },
             warnings,
         })
     }
