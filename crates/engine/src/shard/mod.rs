@@ -13,6 +13,7 @@ mod inlet;
 mod polled;
 mod slots;
 
+use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -31,8 +32,9 @@ use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
 use crate::socket::{own_table, thread_usage};
-pub(crate) use inlet::Inlet;
 use inlet::Outlet;
+pub(crate) use inlet::{Coming, Inlet};
+pub(crate) use slots::Slots;
 
 /// How a shard waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub(crate) enum Shape {
     Polled,
     /// Any number of flows, without ever sleeping.
     Spinning,
-    /// Connections that come and go, in a loop made for them.
+    /// Connections that come and go, or flows over QUIC, in a loop made for them.
     Own,
 }
 
@@ -238,7 +240,7 @@ fn run(
         bell,
         spins_alone,
     );
-    let ended: Box<dyn Send> = match plan.shape {
+    let ended: Box<dyn Any> = match plan.shape {
         Shape::Alone => Box::new(alone::run(inlet, &mut local)),
         Shape::Polled | Shape::Spinning => {
             Box::new(polled::run(inlet, plan.flows, spinning, &mut local))

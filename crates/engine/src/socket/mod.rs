@@ -11,6 +11,7 @@ mod drops;
 mod lending;
 mod open;
 mod option;
+mod packet;
 mod table;
 mod tcp_info;
 mod tun;
@@ -28,6 +29,9 @@ pub(crate) use open::{
 pub(crate) use option::{
     enable_receive_offload, set_defer_accept, set_pacing_rate, set_send_segment, set_unfragmented,
     set_unrouted,
+};
+pub(crate) use packet::{
+    Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
 };
 pub(crate) use table::own_table;
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod errors;
 mod fixture;
 mod json;
 mod options;
-mod seeds;
 mod text;
 
 use std::process::{Command, Stdio};
