@@ -2,4 +2,5 @@
 //! include these files too, to replay `seeds/` on a stable compiler.
 
 pub mod measure;
+pub mod netperf;
 pub mod wire;

@@ -22,6 +22,7 @@ mod trial;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::error::Error;
 use crate::flow::{MakeFlow, PlainFlow};
 
 pub use client::{Client, run};
@@ -33,6 +34,14 @@ pub use plan::{
 };
 pub use processor::local_calibration;
 pub use server::{Server, ServerOptions};
+
+/// The number of the error with which the server has refused something, of errno(3), or 998 for a
+/// test that it doesn't know; `None` where the error is another one.
+pub fn remote_errno(error: &Error) -> Option<i32> {
+    let Error::Peer(text) = error else { return None };
+    let (_, number) = text.split_once("remote error ")?;
+    number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
 
 /// The address that stands for all of a machine's.
 fn unspecified(v6: bool) -> IpAddr {

@@ -73,11 +73,6 @@ impl Message {
         message
     }
 
-    /// Takes the bytes of a whole message.
-    pub(super) fn of(bytes: Vec<u8>) -> Self {
-        Self { bytes }
-    }
-
     /// Its bytes, as they go over the wire.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
@@ -150,7 +145,7 @@ impl Message {
     /// Writes data, as much as there is room for.
     pub(super) fn put_data(&mut self, data: &[u8]) {
         // A zero behind it.
-        let most = data.len().min(self.bytes.len() - DATA - 1);
+        let most = data.len().min(self.bytes.len().saturating_sub(DATA + 1));
         self.put(DATA, data.get(..most).unwrap_or_default());
     }
 
@@ -164,6 +159,13 @@ impl Message {
     fn array_at<const N: usize>(&self, offset: usize) -> [u8; N] {
         let field = self.bytes.get(offset..).and_then(|rest| rest.first_chunk());
         field.copied().unwrap_or([0; N])
+    }
+}
+
+impl From<Vec<u8>> for Message {
+    /// Takes the bytes of a message, whole or not: what isn't there reads as zero.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes }
     }
 }
 
@@ -189,6 +191,6 @@ impl Inbox {
             return None;
         }
         let rest = self.bytes.split_off(length);
-        Some(Message::of(std::mem::replace(&mut self.bytes, rest)))
+        Some(Message::from(std::mem::replace(&mut self.bytes, rest)))
     }
 }
