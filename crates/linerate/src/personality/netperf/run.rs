@@ -132,6 +132,9 @@ fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
 
 /// Tests as often as it takes, and prints the result.
 fn test(client: &mut Client, request: &Request, cancel: &Cancel) -> Result<(), Failure> {
+    if request.shown.debug > 0 {
+        narrate(&format!("netperf: {:#?}\n", request.plan));
+    }
     let mut iterations = Iterations::new(request.subject());
     let mut interim = Interim::new(request);
     loop {
@@ -165,6 +168,7 @@ fn iterate(
         return client.run(plan, &Sink::none(), cancel);
     }
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
+    interim.restart();
     thread::scope(|scope| {
         scope.spawn(move || {
             for event in events {
