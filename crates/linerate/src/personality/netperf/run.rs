@@ -193,7 +193,7 @@ fn tell_troubles(outcome: &Outcome) {
         narrate(&format!("netperf: {lost} requests had no response in time and are not counted\n"));
     }
     for (kind, count) in &outcome.errors {
-        narrate(&format!("netperf: {count} failures of the kind {kind}\n"));
+        narrate(&format!("netperf: failures of the kind {kind}: {count}\n"));
     }
 }
 
