@@ -137,11 +137,16 @@ impl From<String> for Refusal {
     }
 }
 
+/// The control connection as it was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    pub(super) plan: ControlPlan,
+    /// Its local address or name as it was typed.
+    pub(super) local: Option<String>,
+}
+
 /// Makes sense of what was typed; the control connection is apart from the work.
-pub(super) fn plan_work(
-    typed: Typed,
-    command_line: String,
-) -> Result<(ControlPlan, Work), Refusal> {
+pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, Work), Refusal> {
     let control = control_of(&typed);
     let work = match typed.test.as_str() {
         "UUID" => Work::Uuid,
@@ -153,8 +158,9 @@ pub(super) fn plan_work(
     Ok((control, work))
 }
 
-fn control_of(typed: &Typed) -> ControlPlan {
-    ControlPlan { family: typed.family, ..typed.control.clone() }
+fn control_of(typed: &Typed) -> Control {
+    let plan = ControlPlan { family: typed.family, ..typed.control.clone() };
+    Control { plan, local: typed.shown.local_host.clone() }
 }
 
 fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {

@@ -7,12 +7,14 @@ use std::thread;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
-use linerate_engine::netperf::{Client, ControlPlan, Outcome, TestPlan, local_calibration};
+use linerate_engine::netperf::{
+    Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, local_calibration,
+};
 
 use super::banner::{Ends, render_banner};
 use super::figures::Iterations;
 use super::interim::Interim;
-use super::planning::{Request, Work};
+use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::table::{render_result, render_segment_size};
 use super::typed::resolve;
@@ -35,7 +37,7 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         }
     };
     notes.iter().for_each(|note| narrate(note));
-    match perform_work(&control, work) {
+    match perform_work(*control, work) {
         Ok(()) => 0,
         Err(failure) => {
             say(&failure.stdout);
@@ -69,9 +71,14 @@ impl From<Error> for Failure {
     }
 }
 
-fn perform_work(control: &ControlPlan, work: Work) -> Result<(), Failure> {
-    let address = resolve(&control.host, control.family)
-        .map_err(|error| Failure::told(unresolved(control, &error)))?;
+fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
+    let mut plan = control.plan;
+    let find = |host: &str| {
+        resolve(host, plan.family).map_err(|error| Failure::told(unresolved(&plan, host, &error)))
+    };
+    let address = find(&plan.host)?;
+    plan.local = control.local.as_deref().map(find).transpose()?;
+    let control = &plan;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
@@ -81,11 +88,11 @@ fn perform_work(control: &ControlPlan, work: Work) -> Result<(), Failure> {
     })?;
     match work {
         Work::Test(mut request) => {
-            begin(&mut request, address)?;
+            begin(&mut request, address, client.local().ip())?;
             test(&mut client, &request, &cancel)?;
         }
         Work::SegmentSize(mut request) => {
-            begin(&mut request, address)?;
+            begin(&mut request, address, client.local().ip())?;
             let outcome = client.run(&request.plan, &Sink::none(), &cancel)?;
             let mss_bytes = outcome.mss_bytes.ok_or_else(|| {
                 Error::Host("this system doesn't tell the segment size of a connection".to_owned())
@@ -106,8 +113,9 @@ fn perform_work(control: &ControlPlan, work: Work) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds the data connection's addresses and prints the banner.
-fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
+/// Finds the data connection's addresses and prints the banner. `control` and `own` are the ends of
+/// the control connection.
+fn begin(request: &mut Request, control: IpAddr, own: IpAddr) -> Result<(), Failure> {
     let names = &request.names;
     let find = |name: &str| {
         resolve(name, names.family).map_err(|error| {
@@ -122,7 +130,10 @@ fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let local = names.local.as_deref().map(find).transpose()?;
     request.plan.remote.address = names.names_data_host.then_some(remote);
-    request.plan.local.address = local;
+    // A server that sends datagrams must be told where to.
+    let told =
+        request.plan.kind == TestKind::Receive && request.plan.transport == TestTransport::Udp;
+    request.plan.local.address = local.or(told.then_some(own));
     if request.shown.headers {
         let ends = Ends { local: local.unwrap_or(any), remote };
         say(&render_banner(request, ends));
@@ -197,8 +208,7 @@ fn tell_troubles(outcome: &Outcome) {
     }
 }
 
-fn unresolved(control: &ControlPlan, error: &io::Error) -> String {
-    let host = &control.host;
+fn unresolved(control: &ControlPlan, host: &str, error: &io::Error) -> String {
     format!(
         "resolve_host: could not resolve host '{host}' port '{}' af {}\n\t{error}\n\
          Netperf could not resolve {host} as a host name\n",
