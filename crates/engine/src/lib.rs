@@ -15,6 +15,7 @@
 //! `unsafe` lives in `socket` only.
 
 pub mod access;
+mod associations;
 mod client;
 mod clock;
 mod connections;
@@ -22,12 +23,14 @@ mod control;
 pub mod error;
 pub mod event;
 mod flow;
+pub mod iperf3;
 mod latencies;
 pub mod link;
 mod load;
 pub mod netperf;
 mod pacing;
 mod pattern;
+pub mod perf;
 mod phase;
 mod probe;
 mod server;

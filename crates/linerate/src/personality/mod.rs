@@ -5,8 +5,11 @@
 //! personality is a table of flags ([`getopt`]), a map from flags to a plan of its dialect, and
 //! printers.
 
+pub mod colon_options;
 pub mod getopt;
-mod netperf;
+pub mod iperf3;
+pub mod netperf;
+pub mod secnetperf;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -29,6 +32,11 @@ pub struct Personality {
 /// All of them.
 pub const PERSONALITIES: &[Personality] = &[
     Personality {
+        name: "iperf3",
+        about: "throughput, loss and jitter, with iperf3's clients and servers",
+        perform: iperf3::perform,
+    },
+    Personality {
         name: "netperf",
         about: "netperf 2.7, against its netserver or ours",
         perform: netperf::perform,
@@ -37,6 +45,11 @@ pub const PERSONALITIES: &[Personality] = &[
         name: "netserver",
         about: "netserver 2.7, for its netperf or ours",
         perform: netperf::perform_server,
+    },
+    Personality {
+        name: "secnetperf",
+        about: "MsQuic's secnetperf: the perf dialect",
+        perform: secnetperf::perform,
     },
 ];
 
