@@ -115,6 +115,7 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         let (host, family) = pair_of_first(v);
         if let Some(host) = host {
             t.control.host = host.to_owned();
+            t.names_host = true;
         }
         set_family(&mut t.family, family)
     }),

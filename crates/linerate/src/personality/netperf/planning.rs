@@ -143,6 +143,8 @@ pub(super) struct Control {
     pub(super) plan: ControlPlan,
     /// Its local address or name as it was typed.
     pub(super) local: Option<String>,
+    /// Whether the host was named, rather than localhost by default.
+    pub(super) names_host: bool,
 }
 
 /// Makes sense of what was typed; the control connection is apart from the work.
@@ -160,7 +162,7 @@ pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, 
 
 fn control_of(typed: &Typed) -> Control {
     let plan = ControlPlan { family: typed.family, ..typed.control.clone() };
-    Control { plan, local: typed.shown.local_host.clone() }
+    Control { plan, local: typed.shown.local_host.clone(), names_host: typed.names_host }
 }
 
 fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
@@ -248,6 +250,10 @@ fn unit(told: Option<Unit>, kind: TestKind) -> Unit {
 fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<TestPlan, Refusal> {
     let plain = TestPlan::new(kind, transport);
     let mut options = typed.options;
+    if transport == TestTransport::Tcp {
+        // A connection goes to one host; the original sets the option on it all the same.
+        options.multicast_ttl = None;
+    }
     options.routed = typed.routed.unwrap_or(plain.options.routed);
     Ok(TestPlan {
         family: typed.data_family.or(typed.family),

@@ -11,6 +11,8 @@ use linerate_engine::netperf::{
     Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, local_calibration,
 };
 
+use linerate_measure::plan::Family;
+
 use super::banner::{Ends, render_banner};
 use super::figures::Iterations;
 use super::interim::Interim;
@@ -72,6 +74,7 @@ impl From<Error> for Failure {
 }
 
 fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
+    let names_host = control.names_host;
     let mut plan = control.plan;
     let find = |host: &str| {
         resolve(host, plan.family).map_err(|error| Failure::told(unresolved(&plan, host, &error)))
@@ -83,7 +86,7 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let mut client = Client::connect(control, &cancel).map_err(|error| match error {
-        Error::Unreachable(_) => Failure::told(unreachable(control, address)),
+        Error::Unreachable(_) => Failure::told(unreachable(control, address, names_host)),
         error => error.into(),
     })?;
     match work {
@@ -120,8 +123,9 @@ fn begin(request: &mut Request, control: IpAddr, own: IpAddr) -> Result<(), Fail
     let find = |name: &str| {
         resolve(name, names.family).map_err(|error| {
             Failure::told(format!(
-                "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{error}\n",
-                family_name(names.family)
+                "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{}\n",
+                family_name(names.family),
+                lookup_failure(&error)
             ))
         })
     };
@@ -208,24 +212,40 @@ fn tell_troubles(outcome: &Outcome) {
     }
 }
 
+/// What the original says when a name isn't found: the C library's number and text.
+fn lookup_failure(error: &io::Error) -> String {
+    const KNOWN: [(i32, &str); 3] = [
+        (-2, "Name or service not known"),
+        (-3, "Temporary failure in name resolution"),
+        (-9, "Address family for hostname not supported"),
+    ];
+    let told = error.to_string();
+    let known = KNOWN.iter().find(|(_, text)| told.ends_with(text));
+    known.map_or(told, |(number, text)| format!("getaddrinfo returned {number} {text}"))
+}
+
 fn unresolved(control: &ControlPlan, host: &str, error: &io::Error) -> String {
     format!(
-        "resolve_host: could not resolve host '{host}' port '{}' af {}\n\t{error}\n\
+        "resolve_host: could not resolve host '{host}' port '(null)' af {}\n\t{}\n\
          Netperf could not resolve {host} as a host name\n",
-        control.port,
-        family_name(control.family)
+        family_name(control.family),
+        lookup_failure(error)
     )
 }
 
-fn unreachable(control: &ControlPlan, address: IpAddr) -> String {
+fn unreachable(control: &ControlPlan, address: IpAddr, names_host: bool) -> String {
     let ControlPlan { host, port, local_port, .. } = control;
-    let family = family_name(control.family);
+    let local_family = family_name(control.family);
+    // The original looks up a host that is named before it reads on, and keeps the family found.
+    let found = if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
+    let host_family = family_name(control.family.or(names_host.then_some(found)));
     let any = if address.is_ipv4() { "0.0.0.0" } else { "::0" };
     let local = control.local.map_or_else(|| any.to_owned(), |local| local.to_string());
     format!(
         "establish control: are you sure there is a netserver listening on {host} at port {port}?\n\
          establish_control could not establish the control connection from {local} port \
-         {local_port} address family {family} to {host} port {port} address family {family}\n"
+         {local_port} address family {local_family} to {host} port {port} address family \
+         {host_family}\n"
     )
 }
 
