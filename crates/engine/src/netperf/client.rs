@@ -203,7 +203,13 @@ impl Client {
         if let Fault::Remote { number } = fault {
             self.remote_error = Some(*number);
         }
-        Error::Peer(format!("the test against the netserver at {} failed: {fault}", self.peer))
+        let way_out = match fault {
+            Fault::Closed { .. } => "; one that wants a passphrase does so: give it with -Z",
+            Fault::Silent { .. } => "; one of before 2.6 waits for shorter messages",
+            _ => "",
+        };
+        let peer = self.peer;
+        Error::Peer(format!("the test against the netserver at {peer} failed: {fault}{way_out}"))
     }
 }
 

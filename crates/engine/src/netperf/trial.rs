@@ -113,9 +113,12 @@ impl<'a> Trial<'a> {
             Some(results) => results,
             None => match self.await_results(course.interrupted_ns) {
                 Ok(results) => results,
-                // A server that sends sees its connection break: what it says then is no result,
-                // and what came is counted here.
-                Err(Error::Peer(_)) if interrupted && self.job.task == Task::Receive => {
+                // A server that sends sees its connection break, and one that serves connections
+                // doesn't hear of the end: what counts was counted here.
+                Err(Error::Peer(_) | Error::Interrupted)
+                    if interrupted
+                        && matches!(self.job.task, Task::Receive | Task::Connections) =>
+                {
                     told = false;
                     Results::default()
                 }
@@ -132,7 +135,10 @@ impl<'a> Trial<'a> {
             server,
         };
         if !told {
-            measured.report.notes.push("the server did not tell what it had sent".to_owned());
+            measured
+                .report
+                .notes
+                .push("the server was not waited for: its figures are missing".to_owned());
         }
         Ok(outcome(self.plan, &self.job, &setup, &results, measured))
     }
