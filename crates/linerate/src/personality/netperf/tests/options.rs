@@ -183,6 +183,19 @@ fn words_that_belong_to_no_option_are_told() {
 }
 
 #[test]
+fn an_option_without_effect_is_told() {
+    for (line, sentence) in [
+        ("-w 5", "netperf: -w has no effect without -b\n"),
+        ("-F name", "netperf: -F: what is sent is our own pattern, not the file\n"),
+    ] {
+        let Read::Work(_, _, notes) = read("netperf", &words(line)) else { panic!("{line}") };
+        assert_eq!(notes, [sentence], "{line}");
+    }
+    assert_eq!(request("-- -l 3").plan.options.multicast_ttl, None);
+    assert_eq!(request("-t UDP_STREAM -- -l 3").plan.options.multicast_ttl, Some(3));
+}
+
+#[test]
 fn a_selection_may_stand_in_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("selection");
