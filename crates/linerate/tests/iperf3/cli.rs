@@ -130,7 +130,8 @@ fn pairs() -> Vec<(Program, Program)> {
 fn for_all<T: Send>(items: Vec<T>, check: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         let check = &check;
-        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || check(item))).collect();
+        let threads: Vec<_> =
+            items.into_iter().map(|item| scope.spawn(move || check(item))).collect();
         for thread in threads {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);

@@ -72,14 +72,8 @@ const PARAMETERS: &[(&str, &str)] = &[
         "cannot access authorized users file",
     ),
     ("-s --time-skew-threshold 0", "skew threshold must be a positive number"),
-    (
-        "-s --idle-timeout 0",
-        "idle timeout parameter is not positive or larger than allowed limit",
-    ),
-    (
-        "-s --server-bitrate-limit 1M/601",
-        "invalid time interval for calculating average data rate",
-    ),
+    ("-s --idle-timeout 0", "idle timeout parameter is not positive or larger than allowed limit"),
+    ("-s --server-bitrate-limit 1M/601", "invalid time interval for calculating average data rate"),
     (
         "-c h --cntl-ka=10/2/5",
         "control connection Keepalive period should be larger than the full retry period \
@@ -124,7 +118,10 @@ fn an_older_release_words_some_errors_otherwise() {
     let mut command = ours("-c h -t -1");
     let output = command.env("LINERATE_IPERF3_VERSION", "3.12").output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.starts_with("iperf3: parameter error - test duration too long (maximum"), "{text}");
+    assert!(
+        text.starts_with("iperf3: parameter error - test duration too long (maximum"),
+        "{text}"
+    );
     let mut command = ours("-v");
     let output = command.env("LINERATE_IPERF3_VERSION", "2.0").output().unwrap();
     assert_eq!(output.status.code(), Some(1));

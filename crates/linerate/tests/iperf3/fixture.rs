@@ -20,7 +20,8 @@ pub(crate) struct Scene {
 /// The test that these client's words ask for, at one end, in a release's form. `server_words` are
 /// the server's own.
 pub(crate) fn scene(words: &str, role: Role, release: Release) -> Scene {
-    let words: Vec<String> = format!("-c host.example {words}").split(' ').map(str::to_owned).collect();
+    let words: Vec<String> =
+        format!("-c host.example {words}").split(' ').map(str::to_owned).collect();
     let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
     let options = parse_command_line(&words).unwrap();
     let mut parameters = test_plan(&options, release, || None).unwrap().parameters;

@@ -64,7 +64,9 @@ fn a_stream_of_events_has_a_line_for_each() {
     matches(&text, "stream.client.ndjson");
     let events: Vec<String> = text
         .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].as_str().unwrap().to_owned())
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["event"].as_str().unwrap().to_owned()
+        })
         .collect();
     assert_eq!(events, ["start", "interval", "interval", "end"]);
 }

@@ -8,7 +8,9 @@
 mod cli;
 mod errors;
 mod fixture;
+mod guests;
 mod json;
+mod load;
 mod options;
 mod seeds;
 mod text;

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate::personality::getopt::Takes;
+use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate::personality::iperf3::flags::{Row, Side, TABLE, flags};
 use linerate::personality::iperf3::options::{Direction, Options, Role};
 use linerate::personality::iperf3::plan::{serve_plan, test_plan};
@@ -163,7 +163,8 @@ fn what_stays_here_is_what_was_typed() {
 
 #[test]
 fn a_servers_options_are_what_was_typed() {
-    let plan = server("-1 -p 6 --idle-timeout 4 --server-bitrate-limit 10M/3 --server-max-duration 9");
+    let plan =
+        server("-1 -p 6 --idle-timeout 4 --server-bitrate-limit 10M/3 --server-max-duration 9");
     assert!(plan.one_off);
     assert_eq!((plan.port, plan.max_duration_s), (6, Some(9)));
     assert_eq!(plan.idle_timeout.unwrap().as_secs(), 4);
@@ -195,7 +196,8 @@ fn a_file_that_is_sent_is_the_end() {
 fn a_password_is_asked_for_with_a_name() {
     let key = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(key.path(), "key").unwrap();
-    let words = words(&format!("-c h --username me --rsa-public-key-path {}", key.path().display()));
+    let words =
+        words(&format!("-c h --username me --rsa-public-key-path {}", key.path().display()));
     let options = parse_command_line(&words).unwrap();
     let plan = test_plan(&options, Release::V3_12, || Some("secret".to_owned())).unwrap();
     let credentials = plan.credentials.unwrap();

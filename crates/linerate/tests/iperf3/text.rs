@@ -11,11 +11,8 @@ use super::matches;
 fn printed(Scene { context, events }: Scene) -> String {
     let is_client = context.host.is_some();
     let mut printer = TextPrinter::new(context);
-    let mut pieces = if is_client {
-        printer.render_opening()
-    } else {
-        printer.render_listening(5201, 1)
-    };
+    let mut pieces =
+        if is_client { printer.render_opening() } else { printer.render_listening(5201, 1) };
     for event in &events {
         pieces.extend(printer.render_event(event));
     }

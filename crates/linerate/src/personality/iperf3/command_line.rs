@@ -6,7 +6,7 @@ use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
 use linerate_wire::iperf3::parameters::limits;
 
-use crate::personality::getopt::{LexError, Lexer, Lexeme};
+use crate::personality::getopt::{LexError, Lexeme, Lexer};
 
 use super::flags::{Id, Side, flags, side};
 use super::options::{Direction, Options, Role};

@@ -32,11 +32,7 @@ pub(super) fn start(context: &Context, control: Option<&Control>, start: &Start)
         .with("system_info", context.system.as_str());
     let is_paced = parameters.bandwidth_bps > 0;
     let rate = Fields::new().with("target_bitrate", parameters.bandwidth_bps);
-    let pacing = Fields::new().with_if(
-        context.release.is_new(),
-        "fq_rate",
-        parameters.fq_rate_bps,
-    );
+    let pacing = Fields::new().with_if(context.release.is_new(), "fq_rate", parameters.fq_rate_bps);
     let peer = peer(context, control);
     let segment = segment(control, parameters);
     // The original's server says some of it earlier than its client: a rate when it learns of it.
@@ -71,9 +67,7 @@ fn peer(context: &Context, control: Option<&Control>) -> Fields {
         .with("timesecs", millis.div_euclid(1000))
         .with_if(context.release.is_new(), "timemillisecs", millis);
     let (name, host, port) = match control.role {
-        Role::Client => {
-            ("connecting_to", context.host.clone().unwrap_or_default(), context.port)
-        }
+        Role::Client => ("connecting_to", context.host.clone().unwrap_or_default(), context.port),
         Role::Server => {
             let remote = control.remote;
             ("accepted_connection", remote.ip().to_canonical().to_string(), remote.port())

@@ -6,13 +6,19 @@ use super::release::VARIABLE;
 use crate::personality::getopt::{Flag, render_flags};
 
 /// What stands behind a parameter error.
-pub const USAGE: &str = "\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
+pub const USAGE: &str =
+    "\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
 
 /// `--help`.
 pub fn render_help() -> String {
-    let mut text = "Usage: iperf3 [-s|-c host] [options]\n       iperf3 [-h|--help] [-v|--version]\n".to_owned();
-    let sections =
-        [("Server or Client", Side::Both), ("Server specific", Side::Server), ("Client specific", Side::Client)];
+    let mut text =
+        "Usage: iperf3 [-s|-c host] [options]\n       iperf3 [-h|--help] [-v|--version]\n"
+            .to_owned();
+    let sections = [
+        ("Server or Client", Side::Both),
+        ("Server specific", Side::Server),
+        ("Client specific", Side::Client),
+    ];
     for (title, side) in sections {
         let flags: Vec<Flag<_>> =
             TABLE.iter().filter(|row| row.side == side).map(|row| row.flag).collect();

@@ -134,7 +134,10 @@ impl Performance<'_> {
         let options = &self.options;
         let json = options.json;
         let warnings = [
-            (json && options.format != Default::default(), "Report format (-f) flag ignored with JSON output (-J)"),
+            (
+                json && options.format != Default::default(),
+                "Report format (-f) flag ignored with JSON output (-J)",
+            ),
             (json && options.verbose, "Verbose output (-v) may interfere with JSON output (-J)"),
             (options.debug, "-d has no effect here: linerate has no debug output"),
             (options.old_pacing, "--no-fq-socket-pacing is deprecated"),
@@ -209,7 +212,8 @@ impl Performance<'_> {
             background::tell_foreground(None);
             outlet.leave_stdout();
         }
-        let code = server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel));
+        let code =
+            server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel));
         if let Some(path) = &self.options.pid_file {
             // What can't be removed stays; the process it names is gone.
             let _ = std::fs::remove_file(path);
@@ -234,6 +238,7 @@ fn write_pid(path: &Path) -> io::Result<()> {
 /// What `uname` says of this machine.
 fn system() -> String {
     let facts = rustix::system::uname();
-    let parts = [facts.sysname(), facts.nodename(), facts.release(), facts.version(), facts.machine()];
+    let parts =
+        [facts.sysname(), facts.nodename(), facts.release(), facts.version(), facts.machine()];
     parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
 }

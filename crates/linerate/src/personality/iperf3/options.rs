@@ -285,8 +285,7 @@ impl Options {
                 self.bitrate_limit_bps = Some(amount(rate, Step::Decimal)?);
             }
             Id::IdleTimeout => {
-                self.idle_timeout_s =
-                    Some(bounded(value, 1, DURATION_MAX_S, Code::IDLE_TIMEOUT)?);
+                self.idle_timeout_s = Some(bounded(value, 1, DURATION_MAX_S, Code::IDLE_TIMEOUT)?);
             }
             Id::MaxDuration => {
                 self.max_duration_s = Some(bounded(value, 0, DURATION_MAX_S, Code::DURATION)?);
@@ -360,7 +359,8 @@ impl Options {
             }
             Id::Dscp => self.tos = parse_dscp(value).ok_or(Failure::of(Code::DSCP))?,
             Id::FlowLabel => {
-                let label = parse_any_base(value).filter(|label| (1..=FLOW_LABEL_MAX).contains(label));
+                let label =
+                    parse_any_base(value).filter(|label| (1..=FLOW_LABEL_MAX).contains(label));
                 let label = label.ok_or(Failure::of(Code::SET_FLOW_LABEL))?;
                 self.flow_label = u32::try_from(label).ok();
             }

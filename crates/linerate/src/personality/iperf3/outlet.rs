@@ -30,7 +30,11 @@ impl Outlet {
     ///
     /// # Errors
     /// What the system says of the file.
-    pub(super) fn open(file: Option<&Path>, stamp: Option<Stamp>, cancel: Cancel) -> io::Result<Self> {
+    pub(super) fn open(
+        file: Option<&Path>,
+        stamp: Option<Stamp>,
+        cancel: Cancel,
+    ) -> io::Result<Self> {
         let target = match file {
             Some(path) => Target::File(OpenOptions::new().create(true).append(true).open(path)?),
             None => Target::Stdout,

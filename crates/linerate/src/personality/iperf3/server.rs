@@ -35,7 +35,8 @@ pub(super) fn serve(
 ) -> u8 {
     let printers = Printers::default();
     let observe = |test_number: u64| -> Box<dyn Observer> {
-        let record = Record { printer: Printer::new(context.clone(), form), printed: String::new() };
+        let record =
+            Record { printer: Printer::new(context.clone(), form), printed: String::new() };
         let record = Arc::new(Mutex::new(record));
         let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
         printers.insert(test_number, Arc::clone(&record));

@@ -55,7 +55,10 @@ pub(super) fn direction(interval: &Interval, sends: bool) -> impl Iterator<Item 
 }
 
 /// The reports of one direction.
-pub(super) fn reports(streams: &[StreamReport], sends: bool) -> impl Iterator<Item = &StreamReport> + Clone {
+pub(super) fn reports(
+    streams: &[StreamReport],
+    sends: bool,
+) -> impl Iterator<Item = &StreamReport> + Clone {
     streams.iter().filter(move |stream| stream.sends == sends)
 }
 

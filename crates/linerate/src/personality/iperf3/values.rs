@@ -59,9 +59,7 @@ pub(super) fn split_slash(value: &str) -> (&str, Option<&str>) {
 /// A host and, after a `%`, a device. The scope of an IPv6 address stays with it.
 pub(super) fn split_device(value: &str) -> (String, Option<String>) {
     match value.split_once('%') {
-        Some((host, device)) if !host.contains(':') => {
-            (host.to_owned(), Some(device.to_owned()))
-        }
+        Some((host, device)) if !host.contains(':') => (host.to_owned(), Some(device.to_owned())),
         _ => (value.to_owned(), None),
     }
 }

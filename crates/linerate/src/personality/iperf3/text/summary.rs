@@ -191,9 +191,8 @@ impl Summary<'_> {
 
 fn render_cpu(roles: [&str; 2], local: &CpuPercent, remote: &CpuPercent) -> String {
     let [own, other] = roles;
-    let figures = |cpu: &CpuPercent| {
-        format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total, cpu.user, cpu.system)
-    };
+    let figures =
+        |cpu: &CpuPercent| format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total, cpu.user, cpu.system);
     let (local, remote) = (figures(local), figures(remote));
     format!("CPU Utilization: local/{own} {local}, remote/{other} {remote}\n")
 }
