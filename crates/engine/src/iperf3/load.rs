@@ -7,6 +7,7 @@ use std::sync::Arc;
 use linerate_measure::Workload;
 use linerate_measure::plan::{Direction, Transport};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, stream_id};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
 
 use super::stream::{
@@ -54,6 +55,7 @@ impl Load {
         sockets: Vec<Socket>,
         bell: &Arc<Bell>,
     ) -> Result<Self, Failure> {
+        check_affinity(setup.affinity)?;
         let total = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
         let parameters = &setup.parameters;
         let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
@@ -222,6 +224,19 @@ impl Load {
                 let _gone = shared.flow.socket.as_ref().map(|socket| socket.shutdown(how));
             }
         }
+    }
+}
+
+/// Refuses a processor that this process may not run on.
+fn check_affinity(cpu: Option<u32>) -> Result<(), Failure> {
+    let allowed =
+        sched_getaffinity(None).map_err(|error| Failure::system(Code::AFFINITY, &error.into()))?;
+    match cpu.map(|cpu| cpu as usize) {
+        Some(cpu) if cpu >= CpuSet::MAX_CPU || !allowed.is_set(cpu) => {
+            let error = std::io::Error::from_raw_os_error(libc::EINVAL);
+            Err(Failure::system(Code::AFFINITY, &error))
+        }
+        _ => Ok(()),
     }
 }
 
