@@ -106,6 +106,9 @@ fn a_servers_output_stands_before_the_end() {
         printer.render_done(Some(&output)).concat(),
         "\nServer output:\nline\n\n\niperf Done.\n"
     );
+    let output = ServerOutput::Text("\u{1b}[2Jx\r".to_owned());
+    let text = printer.render_done(Some(&output)).concat();
+    assert!(text.contains("\n.[2Jx.\n"), "{text}");
     let output = ServerOutput::Json(serde_json::json!({"start": {}}));
     assert_eq!(
         printer.render_done(Some(&output)).concat(),

@@ -222,7 +222,7 @@ impl TextPrinter {
 
 fn render_server_output(output: &ServerOutput) -> String {
     match output {
-        ServerOutput::Text(text) => format!("\nServer output:\n{text}\n"),
+        ServerOutput::Text(text) => format!("\nServer output:\n{}\n", visible(text)),
         ServerOutput::Json(value) => {
             format!("\nServer JSON output:\n{}\n", Json::from(value).render_pretty())
         }
@@ -245,6 +245,16 @@ fn render_plan(parameters: &Parameters) -> String {
          {end}, tos {}\n",
         parameters.parallel, parameters.block_bytes, parameters.omit_s, parameters.tos
     )
+}
+
+/// A peer's text without what could move the cursor or change the terminal.
+pub(super) fn visible(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        control if control.is_control() => '.',
+        other => other,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Whether both ends send.
