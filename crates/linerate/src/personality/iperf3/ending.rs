@@ -44,7 +44,9 @@ pub(super) fn end(context: &Context, start: &Start, report: &Report) -> Fields {
 /// What was used where it is known: a sender's first, and in both directions both ends'.
 fn congestion(report: &Report, directions: &[bool]) -> Fields {
     let sends = directions.first().copied().unwrap_or(true);
-    let (local, remote) = (report.congestion.as_deref(), report.remote_congestion.as_deref());
+    // A server tells its own alone.
+    let remote = report.remote_congestion.as_deref().filter(|_| report.role == Role::Client);
+    let local = report.congestion.as_deref();
     let (sender, receiver) = if sends { (local, remote) } else { (remote, local) };
     Fields::new()
         .with_some("sender_tcp_congestion", sender)

@@ -156,6 +156,8 @@ impl Performance<'_> {
                     .because(format!("'{format}' is no format of strftime"))
             })?),
         };
+        // A document takes nothing before its lines.
+        let stamp = stamp.filter(|_| !self.form().is_json());
         Outlet::open(self.options.log_file.as_deref(), stamp, cancel.clone())
             .map_err(|error| Failure::system(Code::LOG_FILE, &error))
     }
@@ -173,7 +175,8 @@ impl Performance<'_> {
             }
             Err(failure) => return give_up(&failure, self.release),
         };
-        let outlet = outlet.with_title(self.options.title.clone());
+        let title = self.options.title.clone().filter(|_| !self.form().is_json());
+        let outlet = outlet.with_title(title);
         client::test(&plan, context, self.form(), &outlet, (signals, cancel))
     }
 
