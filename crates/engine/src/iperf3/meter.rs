@@ -106,8 +106,11 @@ impl Meter {
     }
 
     /// What the end cuts off an interval: a tenth of one at least, or anything in which bytes moved.
+    /// Where no intervals are asked for, the whole counted part is one.
     fn rest(&mut self, load: &Load, now_ns: u64, last: bool) -> Option<Interval> {
-        let interval_ns = self.interval_ns?;
+        let Some(interval_ns) = self.interval_ns else {
+            return last.then(|| self.take(load, now_ns, last));
+        };
         let length_ns = now_ns.saturating_sub(self.last_ns);
         let interval = self.take(load, now_ns, last);
         let moved = interval.streams.iter().any(|stream| stream.bytes > 0);

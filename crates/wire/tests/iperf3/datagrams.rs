@@ -8,7 +8,7 @@ fn a_header_is_as_captured() {
     // The first datagram of a 3.21 client, 32-bit counters.
     let captured = [0, 0, 4, 0x4a, 0, 9, 0x95, 0xf2, 0, 0, 0, 1, 0x46, 0xb6, 0xae, 0x90];
     let header = Header::decode(false, &captured).unwrap();
-    assert_eq!(header, Header { sent_ns: 1098_628_210_000, number: 1 });
+    assert_eq!(header, Header { sent_ns: 1_098_628_210_000, number: 1 });
     let mut again = captured;
     header.encode(false, &mut again);
     assert_eq!(again, captured, "what follows a narrow number stays");

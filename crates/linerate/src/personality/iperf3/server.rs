@@ -132,17 +132,15 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
         ServerEvent::TestEnded { test_number, failure } => {
             let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
             let record = printers.remove(test_number);
-            let error = failure.as_ref().map(|failure| render_failure(failure, context.release));
+            let error = failure.as_ref().map(|failure| render_end(failure, context));
             let Some(record) = record else { return };
             let record = record.lock().unwrap_or_else(PoisonError::into_inner);
             match (&record.printer, &error) {
                 (Printer::Json(printer), error) => {
-                    outlet.print(&printer.render_rest(error.as_deref()));
+                    let error = error.as_deref().map(|text| text.trim_start_matches("error - "));
+                    outlet.print(&printer.render_rest(error));
                 }
-                (Printer::Text(_), Some(error)) if is_clients_end(failure.as_ref()) => {
-                    outlet.complain(error);
-                }
-                (Printer::Text(_), Some(error)) => outlet.complain(&format!("error - {error}")),
+                (Printer::Text(_), Some(error)) => outlet.complain(error),
                 (Printer::Text(_), None) => {}
             }
         }
@@ -153,7 +151,11 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
     }
 }
 
-/// A client that ends its test is no error.
-fn is_clients_end(failure: Option<&Failure>) -> bool {
-    failure.is_some_and(|failure| failure.code == Code::CLIENT_TERMINATED)
+/// Why a test ended. A client that goes is no error of the server's.
+fn render_end(failure: &Failure, context: &Context) -> String {
+    match failure.code {
+        Code::CONTROL_CLOSED => "the client has unexpectedly closed the connection".to_owned(),
+        Code::CLIENT_TERMINATED => render_failure(failure, context.release),
+        _ => format!("error - {}", render_failure(failure, context.release)),
+    }
 }
