@@ -3,5 +3,6 @@
 
 pub mod iperf3;
 pub mod measure;
+pub mod netperf;
 pub mod personality;
 pub mod wire;

@@ -13,4 +13,5 @@
 
 pub mod iperf3;
 pub mod native;
+pub mod netperf;
 pub mod step;

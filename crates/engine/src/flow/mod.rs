@@ -30,9 +30,7 @@ use crate::transport::{
     Discarding, FromPageCache, IntoNowhere, Lent, PageCache, Tcp, Tls, ZeroCopy,
 };
 
-pub(crate) use datagram::{
-    DatagramFlow, DatagramSettings, Heading, Mark, NativeHeading, PlainFlow,
-};
+pub(crate) use datagram::{DatagramFlow, DatagramSettings, NativeHeading, PlainFlow};
 pub(crate) use stream::StreamFlow;
 
 /// What a flow wants after its turn.

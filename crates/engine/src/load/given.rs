@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use linerate_measure::Workload;
-use linerate_measure::sample::Role;
+use linerate_measure::report::EndReport;
+use linerate_measure::sample::{Role, Sample};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
 use super::{Bell, Load};
 use crate::connections::Connections;
 use crate::error::Error;
-use crate::flow::{MakeFlow, Over};
+use crate::flow::{FlowShared, MakeFlow, Over};
 use crate::tally::Counts;
 
 impl Load {
@@ -30,6 +31,12 @@ impl Load {
         Ok(load)
     }
 
+    /// Gives up a load that was stopped and in which nothing moves only after so long. A dialect
+    /// that waits for its peer to have taken all that was sent can't see that move.
+    pub(crate) fn be_patient(&mut self, stall_ns: u64) {
+        self.stall_ns = stall_ns;
+    }
+
     /// Adds a flow that a dialect makes of its socket.
     pub(crate) fn add_made(&mut self, flow: u32, socket: Socket, make: MakeFlow) {
         self.hand_over(flow, socket, Over::Made(make));
@@ -37,7 +44,18 @@ impl Load {
 
     /// What all flows have done so far.
     pub(crate) fn counts(&self) -> Counts {
-        let counts = self.flows.iter().flatten().map(|flow| flow.tally.counts());
-        counts.fold(Counts::default(), |sum, counts| sum.plus(&counts))
+        sum(&self.flows)
     }
+
+    /// Ends the shards, as [`Load::finish`] does, and says, too, what all flows have done.
+    pub(crate) fn conclude(self, now_ns: u64) -> (Option<Sample>, Counts, EndReport) {
+        let flows = self.flows.clone();
+        let (sample, report) = self.finish(now_ns);
+        (sample, sum(&flows), report)
+    }
+}
+
+fn sum(flows: &[Option<Arc<FlowShared>>]) -> Counts {
+    let counts = flows.iter().flatten().map(|flow| flow.tally.counts());
+    counts.fold(Counts::default(), |sum, counts| sum.plus(&counts))
 }

@@ -76,6 +76,8 @@ pub(crate) struct Load {
     stopped_ns: Option<u64>,
     /// When something was last seen to move after the stop, and the sum of all counters then.
     moved: (u64, u64),
+    /// After so long without any movement a load that was stopped is given up.
+    stall_ns: u64,
     notes: Vec<String>,
 }
 
@@ -120,6 +122,7 @@ impl Load {
             told_sent: false,
             stopped_ns: None,
             moved: (0, 0),
+            stall_ns: closing::STALL_NS,
             notes: Vec::new(),
         };
         load.spawn_shards(spread, cpus, bell, connections)?;

@@ -26,8 +26,8 @@ pub(crate) use open::{
     is_short_of_descriptors, listen, plain,
 };
 pub(crate) use option::{
-    enable_receive_offload, lease_flow_label, set_defer_accept, set_dont_fragment, set_pacing_rate,
-    set_send_segment,
+    enable_receive_offload, lease_flow_label, set_defer_accept, set_most_bytes_per_s,
+    set_send_segment, set_unfragmented, set_unrouted,
 };
 pub(crate) use table::own_table;
 #[cfg(test)]

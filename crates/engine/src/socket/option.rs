@@ -60,20 +60,6 @@ pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Res
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
 
-/// Lets no router cut an IPv4 socket's datagrams, nor this machine (IP_MTU_DISCOVER, ip(7)).
-pub(crate) fn set_dont_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
-}
-
-/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)); one beyond 34 Gbit/s
-/// is none.
-pub(crate) fn set_pacing_rate(socket: BorrowedFd<'_>, bps: u64) -> io::Result<()> {
-    let bytes_per_s = u32::try_from(bps / 8).unwrap_or(u32::MAX);
-    // The kernel takes these 32 bits as unsigned.
-    let value = bytes_per_s.cast_signed();
-    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value)
-}
-
 /// Leases an IPv6 flow label towards an address, and lets the socket send what its connect(2) says
 /// (IPV6_FLOWLABEL_MGR with `struct in6_flowlabel_req`, IPV6_FLOWINFO_SEND: linux/in6.h).
 pub(crate) fn lease_flow_label(
@@ -93,4 +79,25 @@ pub(crate) fn lease_flow_label(
     request[22..24].copy_from_slice(&CREATE.to_ne_bytes());
     write_option(socket, libc::IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &request)?;
     set_option(socket, libc::IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1)
+}
+
+/// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).
+pub(crate) fn set_unrouted(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)
+}
+
+/// Never lets a packet be fragmented (IP_MTU_DISCOVER, ip(7), and IPv6's, ipv6(7)).
+pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
+    if v6 {
+        let value = libc::IPV6_PMTUDISC_DO;
+        return set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value);
+    }
+    set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+}
+
+/// Lets the kernel pace what a socket sends, in bytes per second up to 4 GB/s (SO_MAX_PACING_RATE).
+pub(crate) fn set_most_bytes_per_s(socket: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
+    // All ones mean no limit; the option is an unsigned word.
+    let rate = u32::try_from(rate).unwrap_or(u32::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate.cast_signed())
 }

@@ -8,7 +8,7 @@ use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{
     Authority, Credentials, Padding, RateLimit, ServePlan, TestPlan, run,
 };
-use linerate_wire::iperf3::{Code, Parameters, Protocol};
+use linerate_wire::iperf3::{Code, Parameters, Protocol, Results};
 
 use super::load::{Running, plan};
 
@@ -131,6 +131,59 @@ fn strangers_join_no_test() {
     stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     assert!(stream.read_exact(&mut [0]).is_err());
     assert_serves(server.port);
+}
+
+#[test]
+fn streams_of_datagrams_begin_with_four_bytes_of_any_release() {
+    let server = Running::start(ServePlan::default());
+    let (mut stream, _) = guest(server.port, b'd');
+    assert_eq!(read(&mut stream, 1), [9]);
+    stream.write_all(&message("{\"udp\":true,\"time\":5,\"len\":100,\"parallel\":2}")).unwrap();
+    assert_eq!(read(&mut stream, 1), [10]);
+    let greet = |greeting: &[u8]| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(("127.0.0.1", server.port)).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        // Data that comes late for a stream which has ended.
+        socket.send(&[1; 100]).unwrap();
+        socket.send(greeting).unwrap();
+        let mut answer = [0; 16];
+        let length = socket.recv(&mut answer).unwrap();
+        (socket, answer[..length].to_vec())
+    };
+    let old = greet(&[0x15, 0xcd, 0x5b, 0x07]);
+    assert_eq!(old.1, [0xb1, 0x68, 0xde, 0x3a]);
+    let new = greet(b"9876");
+    assert_eq!(new.1, b"6789");
+    assert_eq!(read(&mut stream, 2), [1, 2]);
+    // Two datagrams of one stream, of which the first was lost, and nothing of the other.
+    let mut datagram = [0; 100];
+    datagram[11] = 2;
+    old.0.send(&datagram).unwrap();
+    datagram[11] = 3;
+    old.0.send(&datagram).unwrap();
+    stream.write_all(&[4]).unwrap();
+    assert_eq!(read(&mut stream, 1), [13]);
+    let none = "\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0";
+    let text = format!("{{{none},\"sender_has_retransmits\":0,\"streams\":[]}}");
+    stream.write_all(&message(&text)).unwrap();
+    let length = u32::from_be_bytes(read(&mut stream, 4).try_into().unwrap());
+    let counted = Results::parse(&read(&mut stream, length as usize)).unwrap();
+    let [first, second] = &counted.streams[..] else { panic!("{counted:?}") };
+    assert_eq!((first.id, first.packets, first.errors, first.bytes), (1, 3, 1, 200));
+    assert_eq!((second.id, second.packets, second.bytes), (3, 0, 0));
+}
+
+#[test]
+fn a_flow_label_is_ipv6s() {
+    let server = Running::start(ServePlan::default());
+    let labelled = Parameters { flow_label: Some(0x1234), ..short() };
+    let comes = |host: &str| {
+        run(&plan(host, server.port, labelled.clone()), &mut (), &Cancel::default())
+            .map_err(|failure| failure.code)
+    };
+    assert!(comes("::1").is_ok());
+    assert_eq!(comes("127.0.0.1").unwrap_err(), Code::SET_FLOW_LABEL);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Headers of datagrams, and what a receiver makes of them.
 
-use linerate_wire::iperf3::datagram::{Arrivals, Header, OLD_ANSWER, is_answer};
+use linerate_wire::iperf3::datagram::{ANSWER, Arrivals, Header, OLD_ANSWER, answer_to, is_answer};
 use proptest::prelude::*;
 
 #[test]
@@ -18,6 +18,8 @@ fn a_header_is_as_captured() {
 #[test]
 fn answers_of_old_and_new_servers_are_answers() {
     assert_eq!(OLD_ANSWER, [0xb1, 0x68, 0xde, 0x3a]);
+    assert_eq!(answer_to([0x15, 0xcd, 0x5b, 0x07]), OLD_ANSWER);
+    assert_eq!((answer_to(*b"9876"), answer_to([0; 4])), (ANSWER, ANSWER));
     assert!(is_answer(&OLD_ANSWER) && is_answer(b"6789"));
     assert!(!is_answer(b"9876") && !is_answer(b"67890") && !is_answer(b""));
 }

@@ -21,7 +21,7 @@ use crate::clock::MILLISECOND_NS;
 use crate::phase::Phase;
 use crate::socket::{Addresses, granted, socket_drops};
 use ask::{DatagramAnswerer, DatagramAsker};
-pub(crate) use heading::{Heading, Mark, NativeHeading, NoHeading};
+pub(crate) use heading::{Heading, Mark, NativeHeading};
 use pipeline::DatagramPipeline;
 pub(crate) use plain::PlainFlow;
 use receive::DatagramReceiver;

@@ -138,6 +138,12 @@ impl<'a> Session<'a> {
                  drops"
             )));
         }
+        let offload = &mut parameters.offload;
+        if offload.gso && offload.gso_datagram_bytes == 0 && block_bytes > 0 {
+            // As many whole datagrams as the kernel takes with one call.
+            offload.gso_datagram_bytes = block_bytes;
+            offload.gso_buffer_bytes = MOST_DATAGRAM_BYTES / block_bytes * block_bytes;
+        }
         if let Some(credentials) = &self.plan.credentials {
             let sealed = token::make_token(credentials, utc_ns())?;
             parameters.auth_token = Some(STANDARD.encode(sealed));

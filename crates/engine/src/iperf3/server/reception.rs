@@ -93,7 +93,7 @@ impl Reception {
             for (cookie, socket) in self.guests.take_known() {
                 self.receive(cookie, socket, observe, tell, cancel);
             }
-            self.udp.handle_greetings(self.server.address.port());
+            self.udp.handle_greetings();
             let over = self.handle_notices(tell);
             if over && self.server.plan.one_off {
                 return self.last.take().map_or(Ok(()), Err);
