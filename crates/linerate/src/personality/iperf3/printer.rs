@@ -140,8 +140,13 @@ impl JsonPrinter {
 
     /// The whole document; `error` is why the test failed.
     pub fn document(&self, error: Option<&str>) -> Json {
-        let start = self.start_fields.clone();
-        let start = start.unwrap_or_else(|| document::start_of_nothing(&self.context));
+        let start = match (&self.start_fields, &self.control, &self.context.asked) {
+            (Some(fields), _, _) => fields.clone(),
+            (None, Some(control), Some(asked)) => {
+                document::start_of_refused(&self.context, control, asked)
+            }
+            _ => document::start_of_nothing(&self.context),
+        };
         let (name, output) = self.output();
         Fields::new()
             .with("start", start)
@@ -160,6 +165,11 @@ impl JsonPrinter {
             Some(ServerOutput::Text(text)) => ("server_output_text", Some(text.as_str().into())),
             Some(ServerOutput::Json(value)) => ("server_output_json", Some(value.into())),
         }
+    }
+
+    /// The server had no time to look at the test.
+    pub fn record_busy(&mut self) {
+        self.control = None;
     }
 
     /// What is left to print when all is over.
