@@ -103,7 +103,12 @@ pub fn iperf3_datagram(data: &[u8]) {
         };
         let mut again = datagram.to_vec();
         header.encode(wide, &mut again);
-        assert_eq!(Header::decode(wide, &again), Some(header));
+        // A wire whose microseconds make a second or more comes back with the second carried.
+        let wrap_ns = (1_u64 << 32) * 1_000_000_000;
+        let same = |again: Header| {
+            again.number == header.number && again.sent_ns % wrap_ns == header.sent_ns % wrap_ns
+        };
+        assert!(Header::decode(wide, &again).is_some_and(same));
         assert!(!is_answer(datagram));
         arrivals.record(header, at as u64);
         assert!(arrivals.jitter_s() >= 0.0);

@@ -1,8 +1,9 @@
 //! What the fuzz targets do with their bytes, one function each. The crates' ordinary tests
 //! include these files too, to replay `seeds/` on a stable compiler.
 
+pub mod command_line;
 pub mod iperf3;
 pub mod measure;
 pub mod netperf;
-pub mod personality;
+pub mod perf;
 pub mod wire;

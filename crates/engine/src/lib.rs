@@ -15,6 +15,7 @@
 //! `unsafe` lives in `socket` only.
 
 pub mod access;
+mod associations;
 mod client;
 mod clock;
 mod connections;
@@ -29,6 +30,7 @@ mod load;
 pub mod netperf;
 mod pacing;
 mod pattern;
+pub mod perf;
 mod phase;
 mod probe;
 mod server;

@@ -48,6 +48,11 @@ impl Pattern {
         Self { bytes: words(longest) }
     }
 
+    /// All of it, of which every slice is a part.
+    pub(crate) fn all(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The `length` bytes that stand at `position`.
     #[inline]
     pub(crate) fn slice(&self, position: u64, length: usize) -> &[u8] {

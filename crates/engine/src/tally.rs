@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use linerate_measure::sample::QuicStatus;
+
 /// A count with one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -105,6 +107,41 @@ impl Tally {
             datagrams_sent: self.datagrams_sent.value(),
             datagrams_received: self.datagrams_received.value(),
             datagrams_expected: self.datagrams_expected.value(),
+        }
+    }
+}
+
+/// What a QUIC connection last said of its path. Its numbers are read one by one, and so may be of
+/// two moments that follow each other.
+#[derive(Debug, Default)]
+pub(crate) struct PathGauge {
+    rtt_us: Counter,
+    cwnd_bytes: Counter,
+    mtu_bytes: Counter,
+    sent_packets: Counter,
+    lost_packets: Counter,
+    congestion_events: Counter,
+}
+
+impl PathGauge {
+    pub(crate) fn set(&self, status: &QuicStatus) {
+        self.rtt_us.set(status.rtt_us.into());
+        self.cwnd_bytes.set(status.cwnd_bytes);
+        self.mtu_bytes.set(status.mtu_bytes.into());
+        self.sent_packets.set(status.sent_packets);
+        self.lost_packets.set(status.lost_packets);
+        self.congestion_events.set(status.congestion_events);
+    }
+
+    pub(crate) fn status(&self) -> QuicStatus {
+        let short = |counter: &Counter| u32::try_from(counter.value()).unwrap_or(u32::MAX);
+        QuicStatus {
+            rtt_us: short(&self.rtt_us),
+            cwnd_bytes: self.cwnd_bytes.value(),
+            mtu_bytes: short(&self.mtu_bytes),
+            sent_packets: self.sent_packets.value(),
+            lost_packets: self.lost_packets.value(),
+            congestion_events: self.congestion_events.value(),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
-    Arrivals, Closing, Direction, End, Kind, Plan, Rate, Schedule, SocketOptions, Transport,
-    Variant, Workload,
+    Arrivals, Closing, Direction, End, Kind, Plan, QuicOptions, Rate, Schedule, SocketOptions,
+    Transport, Variant, Workload,
 };
 
 use crate::args::{
@@ -66,7 +66,9 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
         *schedule = schedule_of(args.rate, args.arrivals);
     }
     if args.timeout.is_some() && workload.transport != Transport::Udp {
-        return Err(contradiction("--timeout goes with --udp: TCP and TLS lose no responses"));
+        return Err(contradiction(
+            "--timeout goes with --udp: TCP, TLS and QUIC lose no responses",
+        ));
     }
     let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
     for_each_size(&plan, &args.size, |kind, size| {
@@ -138,9 +140,10 @@ fn schedule_of(per_s: Option<f64>, arrivals: Option<ArrivalsName>) -> Option<Sch
 }
 
 fn transport_of(load: &LoadArgs) -> Transport {
-    match (load.tls, load.udp) {
-        (true, _) => Transport::Tls,
-        (_, true) => Transport::Udp,
+    match (load.tls, load.udp, load.quic) {
+        (true, _, _) => Transport::Tls,
+        (_, true, _) => Transport::Udp,
+        (_, _, true) => Transport::Quic,
         _ => Transport::Tcp,
     }
 }
@@ -164,6 +167,13 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
         mss_bytes: load.mss,
         dscp: load.dscp,
         no_offload: load.no_offload,
+    };
+    workload.quic = QuicOptions {
+        streams: load.streams.unwrap_or(1),
+        initial_window_bytes: load.initial_window,
+        stream_window_bytes: load.stream_window,
+        mtu_bytes: load.mtu,
+        no_ecn: load.no_ecn,
     };
 }
 

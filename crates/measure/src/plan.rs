@@ -112,6 +112,9 @@ pub struct Workload {
     /// Options for the sockets of both ends.
     #[serde(default)]
     pub socket: SocketOptions,
+    /// Options for the connections of both ends, where they are QUIC's.
+    #[serde(default, skip_serializing_if = "QuicOptions::is_default")]
+    pub quic: QuicOptions,
 }
 
 /// Bulk transfer or request and response.
@@ -215,6 +218,8 @@ pub enum Transport {
     Tls,
     /// UDP (RFC 768).
     Udp,
+    /// QUIC version 1 (RFC 9000): each flow a stream.
+    Quic,
 }
 
 /// When a load ends.
@@ -288,6 +293,47 @@ pub struct SocketOptions {
     pub dscp: Option<u8>,
     /// UDP: one system call a datagram instead of segmentation offload (GSO, GRO).
     pub no_offload: bool,
+}
+
+/// Options for QUIC connections; absent: as RFC 9000 and RFC 9002 recommend it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QuicOptions {
+    /// Flows that share a connection, each a stream of it.
+    pub streams: u32,
+    /// The congestion window that a connection begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window_bytes: Option<u32>,
+    /// What a receiver lets each stream have on its way (flow control).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_window_bytes: Option<u32>,
+    /// The length of every full UDP payload; absent: found out (RFC 8899), up to 1452 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu_bytes: Option<u32>,
+    /// Send without marks of explicit congestion notification (RFC 9000, section 13.4).
+    pub no_ecn: bool,
+}
+
+impl Default for QuicOptions {
+    fn default() -> Self {
+        Self {
+            streams: 1,
+            initial_window_bytes: None,
+            stream_window_bytes: None,
+            mtu_bytes: None,
+            no_ecn: false,
+        }
+    }
+}
+
+impl QuicOptions {
+    /// The congestion controls that connections can have.
+    pub const CONGESTION: [&'static str; 3] = ["cubic", "reno", "bbr"];
+
+    /// Whether nothing was asked for.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Why a plan makes no sense. The text names the value and the way out.

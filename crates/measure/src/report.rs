@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, Role, TcpStatus, Traffic};
+use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
 mod unlisted;
 
@@ -95,6 +95,10 @@ pub struct FlowReport {
     /// What the kernel said of the connection at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpStatus>,
+    /// What the QUIC connection said of its path at the flow's end. Packets are counted from the
+    /// end of the warm-up on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicStatus>,
     /// What checking every byte found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,

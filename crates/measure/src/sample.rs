@@ -86,6 +86,10 @@ pub struct FlowSample {
     /// What the kernel says of the connection at the interval's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpStatus>,
+    /// What the QUIC connection says of its path at the interval's end; flows of one connection have
+    /// the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicStatus>,
 }
 
 /// The kernel's TCP_INFO (tcp(7), linux/tcp.h), as far as this kernel has it. Counters run from
@@ -119,6 +123,24 @@ pub struct TcpStatus {
     /// Part of it held up by the local send buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sndbuf_limited_us: Option<u64>,
+}
+
+/// What a QUIC connection says of its path (RFC 9002, section 5 and appendix A and B). Counters run
+/// from the connection's start and are of this end's sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuicStatus {
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Largest UDP payload sent.
+    pub mtu_bytes: u32,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets held to be lost.
+    pub lost_packets: u64,
+    /// Times that the congestion window was made smaller.
+    pub congestion_events: u64,
 }
 
 /// Counts of datagrams. A sender knows `sent` and `refused`, a receiver the others; a document of

@@ -14,4 +14,5 @@
 pub mod iperf3;
 pub mod native;
 pub mod netperf;
+pub mod perf;
 pub mod step;

@@ -57,6 +57,7 @@ impl Opener {
         server: SocketAddr,
         token: [u8; 16],
         tls: Option<Arc<ClientConfig>>,
+        associations: u32,
         now_ns: u64,
     ) -> Self {
         Self {
@@ -68,6 +69,7 @@ impl Opener {
             next: 0,
             // Connections that come and go are opened as they are measured.
             total: match plan.workload.kind {
+                _ if plan.workload.transport == Transport::Quic => associations,
                 Kind::Connect { .. } => 0,
                 Kind::Stream { .. } | Kind::Rr { .. } => plan.workload.total_flows(),
             },
@@ -83,7 +85,7 @@ impl Opener {
     /// What to poll for.
     pub(super) fn poll_set(&self) -> impl Iterator<Item = PollFd<'_>> {
         let flags = match self.transport {
-            Transport::Udp => PollFlags::IN,
+            Transport::Udp | Transport::Quic => PollFlags::IN,
             Transport::Tcp | Transport::Tls => PollFlags::OUT,
         };
         self.pending.iter().map(move |one| PollFd::from_borrowed_fd(one.socket.as_fd(), flags))
@@ -113,7 +115,7 @@ impl Opener {
             let Some(pending) = self.pending.get_mut(index) else { continue };
             let stands = match self.transport {
                 _ if !has_come && now_ns < pending.due_ns => false,
-                Transport::Udp => shake_hands(pending, now_ns)?,
+                Transport::Udp | Transport::Quic => shake_hands(pending, now_ns)?,
                 Transport::Tcp | Transport::Tls => is_connected(pending, self.server)?,
             };
             if stands {
@@ -136,6 +138,10 @@ impl Opener {
     /// The server says that every flow stands there. Only the last word of a handshake can still
     /// be missing here, and it says no more than that.
     pub(super) fn handle_ready(&mut self, load: &mut Load) -> Result<(), Error> {
+        // QUIC connections that come and go stand nowhere yet when the server is ready.
+        if self.transport == Transport::Quic {
+            return Ok(());
+        }
         for pending in std::mem::take(&mut self.pending) {
             self.hand_over(pending, load)?;
         }
@@ -145,7 +151,7 @@ impl Opener {
     fn begin(&self, flow: u32) -> Result<Pending, Error> {
         let (binding, options) = (binding(&self.plan, flow), &self.plan.workload.socket);
         let failed = |error| flow_error(self.server, error);
-        if self.transport == Transport::Udp {
+        if self.is_datagrams() {
             let socket = flow_datagram(None, self.server, &binding, options).map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;
             let saying = Some(Handshake::Hello(Hello { flow, token: self.token }));
@@ -158,10 +164,19 @@ impl Opener {
 
     fn hand_over(&self, pending: Pending, load: &mut Load) -> Result<(), Error> {
         let Pending { flow, socket, .. } = pending;
-        if self.transport == Transport::Udp {
-            load.add_datagrams(flow, socket, flow_tag(&self.token, flow));
-            return Ok(());
+        match self.transport {
+            Transport::Udp => load.add_datagrams(flow, socket, flow_tag(&self.token, flow)),
+            Transport::Quic => load.add_association(flow, socket),
+            Transport::Tcp | Transport::Tls => return self.hand_over_stream(flow, socket, load),
         }
+        Ok(())
+    }
+
+    fn is_datagrams(&self) -> bool {
+        matches!(self.transport, Transport::Udp | Transport::Quic)
+    }
+
+    fn hand_over_stream(&self, flow: u32, socket: Socket, load: &mut Load) -> Result<(), Error> {
         let workload = &self.plan.workload;
         let failed = |error| flow_error(self.server, error);
         configure_stream(&socket, &workload.socket, no_delay(workload))
@@ -184,7 +199,7 @@ impl Opener {
         let seconds = PATIENCE_NS / SECOND_NS;
         let standing = (self.next as usize).saturating_sub(self.pending.len());
         let (server, total) = (self.server, self.total);
-        Error::Unreachable(if self.transport == Transport::Udp {
+        Error::Unreachable(if self.is_datagrams() {
             format!(
                 "the server answers over TCP, but not over UDP to {server} ({standing} of {total} \
                  flows stood, and none more for {seconds} s): does a firewall let UDP port {} pass?",

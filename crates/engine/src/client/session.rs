@@ -18,9 +18,10 @@ use super::opener::Opener;
 use super::received::{printable, read_host, read_report, read_sample};
 use super::record::Record;
 use crate::access::Access;
+use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Connections, Dial};
-use crate::control::{Link, Reading, data_config, fingerprint, proof};
+use crate::control::{Link, Reading, data_config, fingerprint, proof, quic_client_config};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
@@ -246,7 +247,16 @@ impl<'a> Session<'a> {
             }
             _ => None,
         };
-        let connections = matches!(workload.kind, Kind::Connect { .. }).then(|| {
+        let quic = match (workload.transport, self.link.session().peer_certificates()) {
+            (Transport::Quic, Some([certificate, ..])) => {
+                let tls = quic_client_config(certificate.clone().into_owned())?;
+                let quic = Quic::client(workload, token, self.server, &tls)?;
+                Some(Connections::Quic(Box::new(quic)))
+            }
+            _ => None,
+        };
+        let connects = matches!(workload.kind, Kind::Connect { .. });
+        let dials = (connects && quic.is_none()).then(|| {
             Connections::Dial(Dial {
                 server: self.server,
                 token,
@@ -257,8 +267,10 @@ impl<'a> Session<'a> {
                 tls: tls.clone(),
             })
         });
-        let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, connections)?;
-        let mut opener = Opener::new(self.plan, self.server, token, tls, monotonic_ns());
+        let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;
+        let now_ns = monotonic_ns();
+        let mut opener =
+            Opener::new(self.plan, self.server, token, tls, load.associations(), now_ns);
         opener.advance(monotonic_ns(), &mut load)?;
         self.load = Some(load);
         self.opener = Some(opener);

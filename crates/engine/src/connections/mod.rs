@@ -23,6 +23,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use socket2::Socket;
 
+use crate::associations::Quic;
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::flow::FlowShared;
 use crate::load::Bell;
@@ -31,7 +32,7 @@ use crate::shard::{Inlet, OwnLoop};
 pub(crate) use dial::Dialing;
 pub(crate) use serve::Serving;
 
-/// What a load of connections needs beside its workload.
+/// What a load whose connections a shard's own loop makes needs beside its workload.
 pub(crate) enum Connections {
     /// At the client.
     Dial(Dial),
@@ -39,6 +40,8 @@ pub(crate) enum Connections {
     Serve(Serve),
     /// In a loop that another dialect has made: of the flows of a shard, whose counts it keeps.
     Made(MakeLoop),
+    /// At either end: QUIC, whether its connections come and go or stay.
+    Quic(Box<Quic>),
 }
 
 /// Makes the loop of a shard of its flows.

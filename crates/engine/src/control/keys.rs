@@ -96,7 +96,7 @@ fn tls_error(error: rustls::Error) -> Error {
 /// TLS as a control connection's client speaks it: any certificate will do until its fingerprint
 /// is looked at.
 pub(crate) fn client_config() -> Result<Arc<ClientConfig>, Error> {
-    configured_client(None, vec![ALPN.to_vec()])
+    configured_client(provider::default_provider(), None, vec![ALPN.to_vec()])
 }
 
 /// The name in the certificate of every server; the fingerprint tells them apart.
@@ -108,14 +108,33 @@ pub(crate) fn server_name() -> ServerName<'static> {
 pub(crate) fn data_config(
     certificate: CertificateDer<'static>,
 ) -> Result<Arc<ClientConfig>, Error> {
-    configured_client(Some(certificate), Vec::new())
+    configured_client(provider::default_provider(), Some(certificate), Vec::new())
+}
+
+/// TLS inside QUIC as the client speaks it: likewise, with our ALPN, which QUIC wants (RFC 9001,
+/// section 8.1), and AES-128-GCM before others.
+pub(crate) fn quic_client_config(
+    certificate: CertificateDer<'static>,
+) -> Result<Arc<ClientConfig>, Error> {
+    let mut provider = provider::default_provider();
+    let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != first);
+    configured_client(provider, Some(certificate), vec![ALPN.to_vec()])
+}
+
+/// TLS inside QUIC as the server speaks it.
+pub(crate) fn quic_server_config(data: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = data.clone();
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    Arc::new(config)
 }
 
 fn configured_client(
+    provider: CryptoProvider,
     expected: Option<CertificateDer<'static>>,
     alpn: Vec<Vec<u8>>,
 ) -> Result<Arc<ClientConfig>, Error> {
-    let provider = Arc::new(provider::default_provider());
+    let provider = Arc::new(provider);
     let verifier = Arc::new(PinnedCertificate { provider: Arc::clone(&provider), expected });
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&version::TLS13])

@@ -5,7 +5,8 @@ mod link;
 
 pub use keys::make_identity;
 pub(crate) use keys::{
-    client_config, cookie, data_config, fingerprint, proof, random, server_config, server_name,
+    client_config, cookie, data_config, fingerprint, proof, quic_client_config, quic_server_config,
+    random, server_config, server_name,
 };
 pub(crate) use link::{Link, Reading};
 

@@ -12,11 +12,12 @@ mod stream;
 mod transfer;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
 use linerate_measure::report::{EndReport, SocketFacts, Verification};
-use linerate_measure::sample::{CpuSeconds, TcpStatus};
+use linerate_measure::sample::{CpuSeconds, QuicStatus, TcpStatus};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
@@ -25,7 +26,7 @@ use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::socket::thread_usage;
-use crate::tally::{Counts, Progress, Tally};
+use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
     Discarding, FromPageCache, IntoNowhere, Lent, PageCache, Tcp, Tls, ZeroCopy,
 };
@@ -76,7 +77,7 @@ enum Sending {
 pub(crate) const CALLS_PER_TURN: u32 = 32;
 
 /// Something that a shard gives turns to.
-pub(crate) trait Drive: Send {
+pub(crate) trait Drive {
     /// Goes on as far as it can.
     fn turn(&mut self, local: &mut Local) -> Turn;
     /// What it waits for.
@@ -221,11 +222,36 @@ pub(crate) struct FlowShared {
     pub(crate) tally: Tally,
     /// Set once, when the flow ends; never touched while it carries load.
     ending: Mutex<Option<Box<Ending>>>,
+    /// What a QUIC connection says of its path, where the flow goes over one.
+    path: OnceLock<Box<PathGauge>>,
+    claimed: AtomicBool,
 }
 
 impl FlowShared {
     pub(crate) fn new(number: u32, socket: Option<Arc<Socket>>) -> Self {
-        Self { number, socket, tally: Tally::default(), ending: Mutex::new(None) }
+        Self {
+            number,
+            socket,
+            tally: Tally::default(),
+            ending: Mutex::new(None),
+            path: OnceLock::new(),
+            claimed: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes the flow the caller's; says whether it was nobody's before.
+    pub(crate) fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Publishes what a QUIC connection says of its path.
+    pub(crate) fn set_path(&self, status: &QuicStatus) {
+        self.path.get_or_init(Box::default).set(status);
+    }
+
+    /// What was last published of the path.
+    pub(crate) fn path(&self) -> Option<QuicStatus> {
+        self.path.get().map(|gauge| gauge.status())
     }
 
     /// Whether the flow stands in its end's report by itself.
@@ -268,6 +294,7 @@ pub(crate) struct Ending {
     /// Why, where not as planned.
     pub(crate) error: Option<FlowError>,
     pub(crate) tcp: Option<TcpStatus>,
+    pub(crate) quic: Option<QuicStatus>,
     /// The socket as the kernel granted it, of a flow that is listed.
     pub(crate) socket: Option<SocketFacts>,
     /// Datagrams that the socket dropped since its measured part began.
@@ -293,6 +320,7 @@ pub(crate) struct Base {
     pub(crate) at_ns: u64,
     pub(crate) verified_bytes: u64,
     pub(crate) retransmitted_segments: u32,
+    pub(crate) quic: Option<QuicStatus>,
 }
 
 /// What a flow of datagrams leaves when it ends; warm-up left out.

@@ -124,7 +124,9 @@ impl<S: ByteStream> StreamFlow<S> {
         let (counts, at_ns) = (self.shared.tally.counts(), monotonic_ns());
         let tcp = tcp_status(self.stream.socket().as_fd());
         let retransmitted_segments = tcp.map_or(0, |tcp| tcp.retransmitted_segments);
-        self.base = Some(Box::new(Base { counts, at_ns, verified_bytes, retransmitted_segments }));
+        let quic = self.stream.quic();
+        self.base =
+            Some(Box::new(Base { counts, at_ns, verified_bytes, retransmitted_segments, quic }));
     }
 
     fn verification(&self) -> Option<Verification> {
@@ -150,7 +152,11 @@ impl<S: ByteStream> StreamFlow<S> {
         let ending = Ending {
             error,
             tcp: tcp_status(socket.as_fd()),
-            socket: self.addresses.take().map(|addresses| granted(socket, *addresses, true)),
+            quic: self.stream.quic(),
+            socket: self
+                .addresses
+                .take()
+                .map(|addresses| self.stream.complete(granted(socket, *addresses, true))),
             base: self.base.take(),
             verification: self.verification.take(),
             transactions_unsent: self.transactions_unsent,

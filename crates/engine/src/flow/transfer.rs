@@ -141,7 +141,13 @@ impl Receiver {
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
-            let length = stream.receive(&mut local.receive_buffer)?;
+            let Local { receive_buffer, pattern, .. } = local;
+            let verifier = &mut self.verifier;
+            let length = stream.receive_in_place(receive_buffer, &mut |bytes| {
+                if let Some(verifier) = verifier {
+                    verifier.record_bytes(pattern, bytes);
+                }
+            })?;
             if local.phase() >= Phase::Drained || length == 0 {
                 tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
@@ -151,9 +157,6 @@ impl Receiver {
                 tally.first_ns.set(monotonic_ns());
             }
             tally.record_received(length);
-            if let Some(verifier) = &mut self.verifier {
-                verifier.record_bytes(&local.pattern, &local.receive_buffer[..length]);
-            }
         }
         Ok(Stage::Goes(Turn::Again))
     }

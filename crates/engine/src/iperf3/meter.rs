@@ -150,8 +150,7 @@ impl Meter {
         };
         let mut streams = Vec::new();
         for (kept, (stream, shared)) in self.kept.iter().zip(&load.streams) {
-            let ended_ns = shared.flow.tally.last_ns.value();
-            let ended_ns = if ended_ns == 0 { end_ns } else { ended_ns };
+            let ended_ns = load.stream_ended_ns(shared);
             let seconds = ended_ns.saturating_sub(self.start_ns) as f64 / SECOND_NS as f64;
             let result = kept.result(stream, shared, udp, seconds);
             results.streams.push(result);

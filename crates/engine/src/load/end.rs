@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_measure::Direction;
 use linerate_measure::report::{EndReport, FlowReport, SocketFacts, Span, Unlisted, Verification};
-use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, Traffic};
+use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Traffic};
 
 use super::Load;
 use super::meter::Meter;
@@ -167,8 +167,8 @@ fn flow_report(
         tcp
     });
     let socket = ending.socket.clone().map(|socket| SocketFacts {
-        gso: ending.datagrams.gso,
-        gro: ending.datagrams.gro,
+        gso: ending.datagrams.gso.or(socket.gso),
+        gro: ending.datagrams.gro.or(socket.gro),
         ..socket
     });
     let mut report = FlowReport {
@@ -178,6 +178,7 @@ fn flow_report(
         from_ns,
         to_ns,
         tcp,
+        quic: quic_since_base(ending),
         verification: ending.verification.clone().map(|found| Verification {
             verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
             ..found
@@ -194,6 +195,17 @@ fn flow_report(
     let drops = ending.drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
     add_datagrams(&mut report, load.unit_bytes(), drops, ending);
     report
+}
+
+/// What the QUIC connection said at the flow's end, its counters since the measured part began.
+fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
+    let before = ending.base.as_ref().and_then(|base| base.quic).unwrap_or_default();
+    ending.quic.map(|now| QuicStatus {
+        sent_packets: now.sent_packets.saturating_sub(before.sent_packets),
+        lost_packets: now.lost_packets.saturating_sub(before.lost_packets),
+        congestion_events: now.congestion_events.saturating_sub(before.congestion_events),
+        ..now
+    })
 }
 
 /// Where the flow's measured part begins: with the load, or after the warm-up where the flow itself

@@ -59,8 +59,11 @@ pub(crate) struct Load {
     /// Whether the shards have file tables of their own.
     apart: bool,
     shards: Vec<Shard>,
-    /// Takes connections that come and go and that others accepted.
-    inlet: Option<Sender<Socket>>,
+    /// Each shard's: takes connections that come and go and that others accepted, or associations
+    /// that QUIC goes over.
+    inlets: Vec<Sender<Socket>>,
+    /// Which associations have come, at the server.
+    associated: Vec<bool>,
     /// What flows send from that have no bytes of their own.
     file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
@@ -91,16 +94,21 @@ impl Load {
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
         let flows = workload.total_flows();
+        let connects = matches!(workload.kind, Kind::Connect { .. });
         let host = host_facts();
         let threads = workload.threads.unwrap_or(host.cpus_online);
         let spread = match connections {
             // The listener, and what is handed over, is in the shared table.
+            Some(Connections::Quic(_)) if !connects => {
+                Spread { shards: threads.clamp(1, workload.quic_connections()), apart: false }
+            }
             Some(_) => Spread { shards: threads.clamp(1, flows), apart: false },
             None => spread(flows, threads, raise_open_files_limit()).map_err(Error::Host)?,
         };
         // At the server, whom a shard serves is no flow of its own.
         let total = match connections {
             Some(Connections::Serve(_)) => spread.shards,
+            Some(Connections::Quic(_)) if connects && role == Role::Server => spread.shards,
             _ => flows,
         };
         let standing_for = |number| connections.as_ref().map(|_| FlowShared::new(number, None));
@@ -112,7 +120,8 @@ impl Load {
             census: Arc::new(Census::new(total)),
             apart: spread.apart,
             shards: Vec::new(),
-            inlet: None,
+            inlets: Vec::new(),
+            associated: Vec::new(),
             file: None,
             flows: (0..total).map(|number| standing_for(number).map(Arc::new)).collect(),
             meter: Meter::new(role, host),
@@ -138,6 +147,36 @@ impl Load {
         matches!(self.flows.get(flow as usize), Some(None))
     }
 
+    /// Whether the association is one of this load's and hasn't come yet.
+    pub(crate) fn lacks_association(&self, number: u32) -> bool {
+        let is_quic = self.workload.transport == Transport::Quic;
+        let come = self.associated.get(number as usize).copied().unwrap_or(false);
+        is_quic && number < self.workload.total_flows() && !come
+    }
+
+    /// How many associations a client opens for its load over QUIC: one a shard.
+    pub(crate) fn associations(&self) -> u32 {
+        u32::try_from(self.shards.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Adds an association, a connected UDP socket whose other end has proved itself, for a shard to
+    /// carry QUIC over.
+    pub(crate) fn add_association(&mut self, number: u32, socket: Socket) {
+        let number = number as usize;
+        if self.associated.len() <= number {
+            self.associated.resize(number + 1, false);
+        }
+        if let Some(come) = self.associated.get_mut(number) {
+            *come = true;
+        }
+        let index = number % self.shards.len().max(1);
+        if let (Some(inlet), Some(shard)) = (self.inlets.get(index), self.shards.get(index)) {
+            // A shard that has ended takes nothing more.
+            let _ended = inlet.send(socket);
+            shard.wake();
+        }
+    }
+
     /// Adds a flow over a connection, under TLS where a session is given.
     pub(crate) fn add_stream(
         &mut self,
@@ -151,7 +190,7 @@ impl Load {
 
     /// Adds a connection of those that come and go, of which the opening has been read.
     pub(crate) fn add_connection(&self, socket: Socket) {
-        if let (Some(inlet), Some(shard)) = (&self.inlet, self.shards.first()) {
+        if let (Some(inlet), Some(shard)) = (self.inlets.first(), self.shards.first()) {
             // A shard that has ended takes nothing more, and closes what it had.
             let _ended = inlet.send(socket);
             shard.wake();

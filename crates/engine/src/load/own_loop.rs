@@ -1,13 +1,14 @@
-//! The loops of shards in whose loads connections come and go.
+//! The loops of shards in whose loads connections come and go, or go over QUIC.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use linerate_measure::Workload;
+use linerate_measure::{Kind, Workload};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
 use super::flow_steps;
+use crate::associations::{Calling, Carrying, Hosting, Quic, Side};
 use crate::connections::{Connections, Dialing, Serving};
 use crate::flow::FlowShared;
 use crate::shard::OwnLoop;
@@ -21,6 +22,9 @@ pub(super) fn own_loop(
     (index, shards): (usize, usize),
     inlet: Receiver<Socket>,
 ) -> OwnLoop {
+    if let Connections::Quic(quic) = connections {
+        return quic_loop(quic, workload, flows, (index, shards), inlet);
+    }
     let own: Vec<_> = flows.iter().flatten().skip(index).step_by(shards).cloned().collect();
     match connections {
         Connections::Made(make) => make(own),
@@ -35,6 +39,8 @@ pub(super) fn own_loop(
             let dialing = Dialing { dial: dial.clone(), steps, flows: own, shard: (index, shards) };
             Box::new(move |waker, local| dialing.run(waker, local))
         }
+        // Has a loop of its own, above.
+        Connections::Quic(_) => Box::new(|_, _| {}),
         Connections::Serve(serve) => {
             let step = match flow_steps(workload, 0).server.pop() {
                 Some(Step::Accept(step)) => Some(step),
@@ -52,6 +58,38 @@ pub(super) fn own_loop(
                     serving.run(waker, local);
                 }
             })
+        }
+    }
+}
+
+fn quic_loop(
+    quic: &Quic,
+    workload: &Workload,
+    flows: &[Option<Arc<FlowShared>>],
+    (index, shards): (usize, usize),
+    inlet: Receiver<Socket>,
+) -> OwnLoop {
+    let connects = matches!(workload.kind, Kind::Connect { .. });
+    let is_client = matches!(quic.side, Side::Client { .. });
+    let is_own = |shared: &&Arc<FlowShared>| {
+        let number = if connects { shared.number } else { workload.connection_of(shared.number) };
+        // Which of a server's shards a flow comes to is the client's choice.
+        (!connects && !is_client) || number as usize % shards == index
+    };
+    let flows: Vec<_> = flows.iter().flatten().filter(is_own).cloned().collect();
+    let (quic, workload) = (quic.clone(), workload.clone());
+    match (connects, is_client) {
+        (false, _) => {
+            let carrying = Carrying { quic, workload, flows, inlet };
+            Box::new(move |waker, local| carrying.run(waker, local))
+        }
+        (true, true) => {
+            let calling = Calling { quic, workload, flows, shard: (index, shards), inlet };
+            Box::new(move |waker, local| calling.run(waker, local))
+        }
+        (true, false) => {
+            let hosting = Hosting { quic, workload, flows, inlet };
+            Box::new(move |waker, local| hosting.run(waker, local))
         }
     }
 }

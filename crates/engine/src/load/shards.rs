@@ -38,7 +38,7 @@ impl Load {
             let flows = (self.flows.len() - index).div_ceil(shards);
             let own_loop = connections.as_ref().map(|connections| {
                 let (sender, receiver) = channel();
-                self.inlet.get_or_insert(sender);
+                self.inlets.push(sender);
                 own_loop(connections, workload, &self.flows, (index, shards), receiver)
             });
             let plan = ShardPlan {

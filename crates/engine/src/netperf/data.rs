@@ -8,7 +8,7 @@ use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::Carrier;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::{set_defer_accept, set_most_bytes_per_s, set_unfragmented, set_unrouted};
+use crate::socket::{set_defer_accept, set_pacing_rate, set_unfragmented, set_unrouted};
 
 /// A figure that was asked for and refused.
 const REFUSED: i32 = -2;
@@ -90,7 +90,7 @@ impl DataPlan {
             set_unfragmented(socket.as_fd(), v6)?;
         }
         if let Some(rate) = self.most_bytes_per_s {
-            set_most_bytes_per_s(socket.as_fd(), rate)?;
+            set_pacing_rate(socket.as_fd(), rate.saturating_mul(8))?;
         }
         if let Some(ttl) = self.multicast_ttl {
             if v6 { socket.set_multicast_hops_v6(ttl) } else { socket.set_multicast_ttl_v4(ttl) }?;

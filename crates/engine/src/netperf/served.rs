@@ -232,7 +232,7 @@ impl Served {
         let Some(socket) = &self.waiting else { return };
         match self.request.carrier {
             Carrier::Tcp => {
-                let accepted = accept_stream(socket);
+                let accepted = accept_stream(socket, None);
                 match accepted {
                     Ok(stream) => {
                         self.waiting = None;

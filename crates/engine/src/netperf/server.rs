@@ -96,7 +96,7 @@ impl Server {
         while !cancel.requested() {
             wait(self.listeners.iter().map(AsFd::as_fd), LOOK_NS);
             for listener in &self.listeners {
-                match accept_stream(listener) {
+                match accept_stream(listener, None) {
                     Ok(socket) => {
                         admit(socket, &self.house, (&clients, most), &stopping, sink);
                     }

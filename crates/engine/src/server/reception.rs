@@ -286,7 +286,7 @@ impl Reception {
             );
         };
         let workload = load.workload();
-        if workload.transport == Transport::Udp {
+        if matches!(workload.transport, Transport::Udp | Transport::Quic) {
             return refuse(&self.sink, "a data connection belongs to a test over UDP");
         }
         if let Err(error) = configure_stream(&arrival.socket, &workload.socket, no_delay(workload))
@@ -298,7 +298,7 @@ impl Reception {
                 Ok(session) => Some(Connection::from(session)),
                 Err(error) => return refuse(&self.sink, &format!("can't begin TLS: {error}")),
             },
-            Transport::Tcp | Transport::Udp => None,
+            Transport::Tcp | Transport::Udp | Transport::Quic => None,
         };
         load.add_stream(opening.flow, arrival.socket, session);
     }
@@ -325,7 +325,7 @@ impl Reception {
         let Control { test: Some(test), machine: Some(machine), .. } = &mut **control else {
             return;
         };
-        if test.workload().transport != Transport::Udp {
+        if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {
             return;
         }
         if let Some(load) = test.load_lacking(knock.flow())

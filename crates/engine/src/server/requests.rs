@@ -10,9 +10,10 @@ use linerate_wire::native::server::ServerEvent;
 use super::admission::Verdict;
 use super::reception::{Guest, Reception};
 use super::test::Test;
+use crate::associations::Quic;
 use crate::clock::monotonic_ns;
 use crate::connections::{Connections, Serve};
-use crate::control::random;
+use crate::control::{quic_server_config, random};
 use crate::error::Error;
 use crate::event::Event;
 use crate::load::Load;
@@ -118,15 +119,23 @@ impl Reception {
 
     fn prepare(&self, workload: &Workload) -> Result<([u8; 16], [u8; 16], Load), Error> {
         let token = random()?;
-        let connections = self.connections(workload, token);
+        let connections = self.connections(workload, token)?;
         let cpus = &self.options.cpus;
         let load = Load::prepare(Role::Server, workload, cpus, &self.bell, connections)?;
         Ok((random()?, token, load))
     }
 
     /// Where the connections of a load come from that come and go.
-    fn connections(&self, workload: &Workload, token: [u8; 16]) -> Option<Connections> {
-        matches!(workload.kind, Kind::Connect { .. }).then(|| {
+    fn connections(
+        &self,
+        workload: &Workload,
+        token: [u8; 16],
+    ) -> Result<Option<Connections>, Error> {
+        if workload.transport == Transport::Quic {
+            let quic = Quic::server(workload, token, &quic_server_config(&self.data_tls))?;
+            return Ok(Some(Connections::Quic(Box::new(quic))));
+        }
+        Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {
             Connections::Serve(Serve {
                 listener: Arc::clone(&self.listener),
                 token,
@@ -138,7 +147,7 @@ impl Reception {
                 reception: self.strays.0.clone(),
                 reception_bell: Arc::clone(&self.bell),
             })
-        })
+        }))
     }
 
     /// Ends the guest's test, if it has one, and frees all it had.

@@ -1,7 +1,7 @@
 //! One client's test at the server.
 
 use linerate_measure::sample::Sample;
-use linerate_measure::{End, Kind, Workload};
+use linerate_measure::{End, Kind, Transport, Workload};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::Server as Machine;
 use socket2::Socket;
@@ -62,7 +62,8 @@ impl Test {
     /// Whether its load takes connections from the listener itself.
     pub(super) fn accepts(&self) -> bool {
         let connects = matches!(self.workload.kind, Kind::Connect { .. });
-        connects && self.load.as_ref().is_some_and(|load| !load.any_ended())
+        let from_listener = connects && self.workload.transport != Transport::Quic;
+        from_listener && self.load.as_ref().is_some_and(|load| !load.any_ended())
     }
 
     /// A connection that its load didn't take from the listener itself.
@@ -74,7 +75,7 @@ impl Test {
 
     /// The load, while it lacks this flow.
     pub(super) fn load_lacking(&mut self, flow: u32) -> Option<&mut Load> {
-        self.load.as_mut().filter(|load| load.lacks(flow))
+        self.load.as_mut().filter(|load| load.lacks(flow) || load.lacks_association(flow))
     }
 
     /// The client wants the load to start. It is told at once when that will be.

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
+use linerate_measure::Transport;
 use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome};
 use rustix::net::{RecvFlags, recvfrom};
 use socket2::Socket;
@@ -87,7 +88,11 @@ impl UdpPort {
         let tag = flow_tag(token, knock.flow);
         let welcome = Handshake::Welcome(Welcome { flow: knock.flow, tag });
         self.say(&welcome, |message| socket.send(message));
-        load.add_datagrams(knock.flow, socket, tag);
+        if load.workload().transport == Transport::Quic {
+            load.add_association(knock.flow, socket);
+        } else {
+            load.add_datagrams(knock.flow, socket, tag);
+        }
         Ok(())
     }
 

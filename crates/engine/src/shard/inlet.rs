@@ -75,7 +75,7 @@ pub(crate) enum Inlet {
 }
 
 /// What has come.
-pub(super) enum Coming {
+pub(crate) enum Coming {
     Flow(Box<dyn Drive>),
     /// Nothing for now.
     Nothing,
@@ -85,7 +85,7 @@ pub(super) enum Coming {
 
 impl Inlet {
     /// Takes a flow if one has come.
-    pub(super) fn take(&self) -> Coming {
+    pub(crate) fn take(&self) -> Coming {
         match self {
             Self::Shared { inbox, .. } => match inbox.try_recv() {
                 Ok((flow, socket)) => Coming::Flow(flow.begin(socket)),

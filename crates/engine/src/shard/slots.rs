@@ -37,7 +37,7 @@ struct Slot {
 
 /// The flows of a polled shard.
 #[derive(Default)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     slots: Vec<Slot>,
     queue: VecDeque<usize>,
     times: BinaryHeap<Reverse<(u64, usize)>>,
@@ -45,16 +45,16 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    pub(super) fn ended(&self) -> usize {
+    pub(crate) fn ended(&self) -> usize {
         self.ended
     }
 
     /// Adds a flow, due for its first turn; its index is the length before.
-    pub(super) fn add(&mut self, flow: Box<dyn Drive>) {
+    pub(crate) fn add(&mut self, flow: Box<dyn Drive>) {
         let index = self.slots.len();
         self.slots.push(Slot {
             flow,
@@ -66,14 +66,14 @@ impl Slots {
     }
 
     /// The flow's socket has become ready.
-    pub(super) fn handle_ready(&mut self, index: usize) {
+    pub(crate) fn handle_ready(&mut self, index: usize) {
         if self.slots.get(index).is_some_and(|slot| slot.waiting == Waiting::Socket) {
             self.enqueue(index);
         }
     }
 
     /// The phase may have changed: everybody looks at it.
-    pub(super) fn handle_phase(&mut self) {
+    pub(crate) fn handle_phase(&mut self) {
         for index in 0..self.slots.len() {
             if !matches!(self.slots[index].waiting, Waiting::Turn | Waiting::Nothing) {
                 self.enqueue(index);
@@ -82,14 +82,14 @@ impl Slots {
     }
 
     /// Whoever waits for a socket may try it.
-    pub(super) fn try_sockets(&mut self) {
+    pub(crate) fn try_sockets(&mut self) {
         for index in 0..self.slots.len() {
             self.handle_ready(index);
         }
     }
 
     /// Gives everybody a turn whose time has come.
-    pub(super) fn handle_time(&mut self, now_ns: u64) {
+    pub(crate) fn handle_time(&mut self, now_ns: u64) {
         while let Some(&Reverse((due_ns, index))) = self.times.peek() {
             if due_ns > now_ns {
                 return;
@@ -112,20 +112,20 @@ impl Slots {
     }
 
     /// When `handle_time` is next of use; `None`: never.
-    pub(super) fn next_time(&self) -> Option<u64> {
+    pub(crate) fn next_time(&self) -> Option<u64> {
         self.times.peek().map(|Reverse((due_ns, _))| *due_ns)
     }
 
-    pub(super) fn has_queue(&self) -> bool {
+    pub(crate) fn has_queue(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    pub(super) fn has_times(&self) -> bool {
+    pub(crate) fn has_times(&self) -> bool {
         !self.times.is_empty()
     }
 
     /// Gives a turn to everybody who is in the queue now.
-    pub(super) fn run_queue(&mut self, local: &mut Local) {
+    pub(crate) fn run_queue(&mut self, local: &mut Local) {
         for _ in 0..self.queue.len() {
             let Some(index) = self.queue.pop_front() else { return };
             let turn = self.slots[index].flow.turn(local);

@@ -95,9 +95,11 @@ pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<(
     set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
 }
 
-/// Lets the kernel pace what a socket sends, in bytes per second up to 4 GB/s (SO_MAX_PACING_RATE).
-pub(crate) fn set_most_bytes_per_s(socket: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
-    // All ones mean no limit; the option is an unsigned word.
-    let rate = u32::try_from(rate).unwrap_or(u32::MAX);
-    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate.cast_signed())
+/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)); one beyond 34 Gbit/s
+/// is none.
+pub(crate) fn set_pacing_rate(socket: BorrowedFd<'_>, bps: u64) -> io::Result<()> {
+    let bytes_per_s = u32::try_from(bps / 8).unwrap_or(u32::MAX);
+    // The kernel takes these 32 bits as unsigned.
+    let value = bytes_per_s.cast_signed();
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value)
 }

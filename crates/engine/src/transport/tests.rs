@@ -73,7 +73,7 @@ trait DynStream: Send {
     fn lent(&mut self) -> Option<Lent>;
 }
 
-impl<S: ByteStream> DynStream for S {
+impl<S: ByteStream + Send> DynStream for S {
     fn establish(&mut self) -> io::Result<()> {
         ByteStream::establish(self)
     }

@@ -149,6 +149,9 @@ pub struct LoadArgs {
     /// UDP
     #[arg(long, group = "transport")]
     pub udp: bool,
+    /// QUIC: each flow a stream
+    #[arg(long, group = "transport")]
+    pub quic: bool,
     /// End after so much time, warm-up not counted [default: 10s]
     #[arg(long, short, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, group = "end")]
     pub time: Option<u64>,
@@ -185,9 +188,24 @@ pub struct LoadArgs {
     /// Differentiated-services code point of every packet, 0 to 63
     #[arg(long, value_name = "N", value_parser = values::dscp, allow_hyphen_values = true)]
     pub dscp: Option<u8>,
-    /// UDP: one system call a datagram, without segmentation offload
+    /// UDP and QUIC: one system call a datagram, without segmentation offload
     #[arg(long)]
     pub no_offload: bool,
+    /// QUIC: flows that share a connection, each a stream of it [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    pub streams: Option<u32>,
+    /// QUIC: the congestion window that a connection begins with, at both ends [default: 12000]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub initial_window: Option<u32>,
+    /// QUIC: what a receiver lets each stream have on its way [default: 8Mi]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub stream_window: Option<u32>,
+    /// QUIC: the length of every full UDP payload [default: found out, up to 1452]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub mtu: Option<u32>,
+    /// QUIC: send without marks of explicit congestion notification
+    #[arg(long)]
+    pub no_ecn: bool,
 }
 
 /// How to reach the server, and from where.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::event::Event;
-use linerate_measure::sample::TcpStatus;
 use linerate_measure::units::{render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, Kind, Plan, Role, Sample, Transport, Workload};
 
@@ -18,7 +17,7 @@ pub(crate) struct LiveLines {
     workload: Option<Workload>,
     pairing: Pairing,
     /// Retransmitted segments up to the interval before: counters run from a connection's start.
-    retransmitted_before: BTreeMap<Role, u64>,
+    lost_before: BTreeMap<Role, u64>,
 }
 
 /// Widths of the columns: time, direction, figure, and two or three more.
@@ -26,12 +25,7 @@ const WIDTHS: [usize; 6] = [14, 4, 13, 13, 13, 10];
 
 impl LiveLines {
     pub(crate) fn new(style: Style) -> Self {
-        Self {
-            style,
-            workload: None,
-            pairing: Pairing::default(),
-            retransmitted_before: BTreeMap::new(),
-        }
+        Self { style, workload: None, pairing: Pairing::default(), lost_before: BTreeMap::new() }
     }
 
     /// The lines that an event completes.
@@ -54,13 +48,14 @@ impl LiveLines {
 
     fn render_start(&mut self, plan: &Plan) -> String {
         self.workload = Some(plan.workload.clone());
-        self.retransmitted_before.clear();
+        self.lost_before.clear();
         let mut head = vec!["time".to_owned(), String::new()];
         let names: &[&str] = match (&plan.workload.kind, plan.workload.transport) {
             (Kind::Rr { .. }, Transport::Udp) => &["transactions", "mean latency", "lost"],
             (Kind::Rr { .. }, _) => &["transactions", "mean latency"],
             (Kind::Connect { .. }, _) => &["connections", "mean time"],
             (_, Transport::Udp) => &["goodput", "datagrams", "lost"],
+            (_, Transport::Quic) => &["goodput", "lost packets", "RTT"],
             _ => &["goodput", "retransmits", "RTT"],
         };
         head.extend(names.iter().map(|name| (*name).to_owned()));
@@ -114,22 +109,19 @@ impl LiveLines {
             row.push(counts.lost.map_or_else(dash, |lost| lost.to_string()));
         } else {
             let sender = interval.of(sender_of(direction));
-            row.push(
-                sender
-                    .and_then(|sample| self.retransmitted(sample))
-                    .map_or_else(dash, |n| n.to_string()),
-            );
-            row.push(sender.and_then(mean_rtt_ns).map_or_else(dash, render_duration_ns));
+            let paths = sender.map_or_else(Vec::new, |sample| sending_paths(sample, workload));
+            let lost = sender.and_then(|sample| self.lost(sample.role, &paths));
+            row.push(lost.map_or_else(dash, |n| n.to_string()));
+            row.push(mean_rtt_ns(&paths).map_or_else(dash, render_duration_ns));
         }
         render_row(&row, &WIDTHS) + "\n"
     }
 
-    /// Segments sent again in this interval, all flows of the sending end together.
-    fn retransmitted(&mut self, sample: &Sample) -> Option<u64> {
-        let total = sending_flows(sample)
-            .map(|tcp| u64::from(tcp.retransmitted_segments))
-            .reduce(|sum, segments| sum + segments)?;
-        let before = self.retransmitted_before.insert(sample.role, total).unwrap_or(0);
+    /// Segments sent again, or packets lost, in this interval, on all paths of the sending end
+    /// together.
+    fn lost(&mut self, sender: Role, paths: &[Path]) -> Option<u64> {
+        let total = paths.iter().map(|path| path.lost).reduce(|sum, lost| sum + lost)?;
+        let before = self.lost_before.insert(sender, total).unwrap_or(0);
         Some(total.saturating_sub(before))
     }
 }
@@ -162,15 +154,33 @@ fn seconds_of(sample: &Sample) -> f64 {
     (sample.to_ns.saturating_sub(sample.from_ns).max(1)) as f64 / 1e9
 }
 
-fn mean_rtt_ns(sample: &Sample) -> Option<u64> {
-    let rtts: Vec<u64> = sending_flows(sample).map(|tcp| u64::from(tcp.rtt_us)).collect();
-    let sum: u64 = rtts.iter().sum();
-    (!rtts.is_empty()).then(|| sum * 1000 / rtts.len() as u64)
+/// What is known of a connection that this end sends on.
+struct Path {
+    /// Segments sent again, or packets lost, since its start.
+    lost: u64,
+    rtt_us: u64,
 }
 
-/// What the kernel says of the flows that this end sends on.
-fn sending_flows(sample: &Sample) -> impl Iterator<Item = TcpStatus> {
-    sample.flows.iter().filter(|flow| flow.sent_bytes.is_some()).filter_map(|flow| flow.tcp)
+fn mean_rtt_ns(paths: &[Path]) -> Option<u64> {
+    let sum: u64 = paths.iter().map(|path| path.rtt_us).sum();
+    (sum * 1000).checked_div(paths.len() as u64)
+}
+
+/// The connections that this end sends on, each once, however many flows share it.
+fn sending_paths(sample: &Sample, workload: &Workload) -> Vec<Path> {
+    let mut paths = Vec::new();
+    let mut last = None;
+    for flow in sample.flows.iter().filter(|flow| flow.sent_bytes.is_some()) {
+        if let Some(tcp) = flow.tcp {
+            paths.push(Path { lost: tcp.retransmitted_segments.into(), rtt_us: tcp.rtt_us.into() });
+        }
+        let connection = workload.connection_of(flow.flow);
+        if let Some(quic) = flow.quic.filter(|_| last != Some(connection)) {
+            last = Some(connection);
+            paths.push(Path { lost: quic.lost_packets, rtt_us: quic.rtt_us.into() });
+        }
+    }
+    paths
 }
 
 fn dash() -> String {

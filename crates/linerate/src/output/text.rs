@@ -183,6 +183,7 @@ pub(crate) fn render_transport(workload: &Workload) -> &'static str {
         Transport::Tcp => "TCP",
         Transport::Tls => "TLS",
         Transport::Udp => "UDP",
+        Transport::Quic => "QUIC",
     }
 }
 

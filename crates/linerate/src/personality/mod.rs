@@ -5,9 +5,11 @@
 //! personality is a table of flags ([`getopt`]), a map from flags to a plan of its dialect, and
 //! printers.
 
+pub mod colon_options;
 pub mod getopt;
 pub mod iperf3;
 mod netperf;
+pub mod secnetperf;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -43,6 +45,11 @@ pub const PERSONALITIES: &[Personality] = &[
         name: "netserver",
         about: "netserver 2.7, for its netperf or ours",
         perform: netperf::perform_server,
+    },
+    Personality {
+        name: "secnetperf",
+        about: "MsQuic's secnetperf: the perf dialect",
+        perform: secnetperf::perform,
     },
 ];
 

@@ -13,7 +13,6 @@ mod guests;
 mod json;
 mod load;
 mod options;
-mod seeds;
 mod text;
 
 use std::process::{Command, Stdio};

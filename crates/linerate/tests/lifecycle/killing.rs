@@ -20,7 +20,7 @@ const GROWTH_BYTES: u64 = 16 << 20;
 /// And so much after it had lost half of them already.
 const LATER_GROWTH_BYTES: u64 = 6 << 20;
 
-const LOADS: [&str; 12] = [
+const LOADS: [&str; 15] = [
     "stream --up",
     "stream --down --rate 200M",
     "stream --both --flows 2",
@@ -33,6 +33,9 @@ const LOADS: [&str; 12] = [
     "rr --udp --flows 2",
     "connect --flows 4",
     "connect --close rst --rate 500 --flows 2",
+    "stream --quic --both --flows 2 --rate 50M",
+    "rr --quic --flows 3 --streams 3",
+    "connect --quic --flows 2",
 ];
 
 /// A small generator of numbers that look random: xorshift64* (Vigna, 2016).
@@ -127,6 +130,8 @@ fn a_server_that_dies_or_hangs_under_load_leaves_the_client_a_partial_result() {
             ("stream --both --tls --rate 50M", Signal::STOP),
             ("rr --udp", Signal::STOP),
             ("rr", Signal::STOP),
+            ("stream --quic --both --rate 50M", Signal::KILL),
+            ("rr --quic", Signal::STOP),
         ] {
             scope.spawn(move || {
                 let server = Server::start("");

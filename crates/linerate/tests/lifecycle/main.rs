@@ -26,6 +26,7 @@ mod killing;
 mod open_loop;
 mod output_file;
 mod pace;
+mod quic;
 mod resources;
 mod strangers;
 mod timing;

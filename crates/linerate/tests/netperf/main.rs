@@ -1,4 +1,4 @@
-//! netperf over sockets, ours against ours: the engine's client and server, and the command lines.
+//! The netperf dialect over sockets, and netperf's command line over it: ours against ours.
 
 #![allow(
     clippy::unwrap_used,

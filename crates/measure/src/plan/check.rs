@@ -13,6 +13,8 @@ pub const DATAGRAM_HEADER_BYTES: u32 = 24;
 /// Bytes of the header that every datagram of a request or response starts with: the least size.
 pub const RR_HEADER_BYTES: u32 = 16;
 
+mod quic;
+
 type Checked = Result<(), PlanError>;
 
 impl Workload {
@@ -29,6 +31,7 @@ impl Workload {
         self.check_rate()?;
         self.check_requests()?;
         self.check_socket()?;
+        self.check_quic()?;
         self.check_contradictions()
     }
 
@@ -229,12 +232,13 @@ impl Workload {
         let socket = &self.socket;
         [
             (
-                !udp && socket.no_offload,
-                "no offload with a transport other than UDP: leave it out, or ask for UDP",
+                !udp && self.transport != Transport::Quic && socket.no_offload,
+                "no offload with a transport other than UDP and QUIC: leave it out, or ask for one of \
+                 them",
             ),
             (
                 udp && socket.congestion.is_some(),
-                "a congestion control with UDP, which has none: leave it out, or ask for TCP or TLS",
+                "a congestion control with UDP, which has none: leave it out, or ask for TCP, TLS or QUIC",
             ),
             (
                 udp && socket.mss_bytes.is_some(),

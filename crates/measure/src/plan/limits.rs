@@ -29,6 +29,16 @@ pub const MSS_BYTES: RangeInclusive<u64> = 88..=65_495;
 pub const WINDOW_BYTES: RangeInclusive<u64> = 1..=0x7fff_ffff;
 /// Letters of a congestion control's name (TCP_CA_NAME_MAX, 16 with the closing zero).
 pub const CONGESTION_LETTERS: RangeInclusive<usize> = 1..=15;
+/// Streams of a QUIC connection.
+pub const STREAMS: RangeInclusive<u64> = 1..=10_000;
+/// The congestion window that a QUIC connection begins with.
+pub const INITIAL_WINDOW_BYTES: RangeInclusive<u64> = 2_400..=0x4000_0000;
+/// Flow control of a QUIC stream: a receiver holds 1,024 separate pieces of one, which a larger
+/// window could leave it with.
+pub const STREAM_WINDOW_BYTES: RangeInclusive<u64> = 1_024..=67_108_864;
+/// UDP payload of a QUIC packet: the least that every path must carry (RFC 9000, section 14), to what
+/// IPv4 can.
+pub const QUIC_MTU_BYTES: RangeInclusive<u64> = 1_200..=65_000;
 /// Ports: 0 names none.
 pub const PORT: RangeInclusive<u64> = 1..=65_535;
 /// Bytes of a host's name (RFC 1035, section 2.3.4, less the length byte and the root) or address.

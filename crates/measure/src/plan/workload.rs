@@ -1,8 +1,8 @@
 //! Workloads with their defaults, and what each flow's part of a workload is.
 
 use super::{
-    Closing, Direction, End, Kind, Rate, Schedule, SocketOptions, Transport, Variant, Workload,
-    limits,
+    Closing, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions, Transport, Variant,
+    Workload, limits,
 };
 
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
@@ -22,7 +22,7 @@ impl Workload {
     /// TLS) or datagrams of 1448 bytes (UDP).
     pub fn stream(direction: Direction, transport: Transport) -> Self {
         let send_bytes = match transport {
-            Transport::Tcp | Transport::Tls => DEFAULT_STREAM_SEND_BYTES,
+            Transport::Tcp | Transport::Tls | Transport::Quic => DEFAULT_STREAM_SEND_BYTES,
             Transport::Udp => DEFAULT_DATAGRAM_BYTES,
         };
         Self::with_kind(Kind::Stream { direction, send_bytes }, transport)
@@ -32,7 +32,7 @@ impl Workload {
     /// header), responses to datagrams awaited for 200 ms.
     pub fn rr(transport: Transport) -> Self {
         let size_bytes = match transport {
-            Transport::Tcp | Transport::Tls => 1,
+            Transport::Tcp | Transport::Tls | Transport::Quic => 1,
             Transport::Udp => super::RR_HEADER_BYTES,
         };
         Self::with_kind(
@@ -76,6 +76,7 @@ impl Workload {
             verify: false,
             busy_poll: false,
             socket: SocketOptions::default(),
+            quic: QuicOptions::default(),
         }
     }
 
@@ -132,6 +133,16 @@ impl Workload {
         let flows = u64::from(self.flows.max(1));
         let place = u64::from(flow) % flows;
         total / flows + u64::from(place < total % flows)
+    }
+
+    /// The connection that carries flow number `flow` of a load over QUIC.
+    pub fn connection_of(&self, flow: u32) -> u32 {
+        flow / self.quic.streams.max(1)
+    }
+
+    /// Connections of a load over QUIC whose flows stay.
+    pub fn quic_connections(&self) -> u32 {
+        self.total_flows().div_ceil(self.quic.streams.max(1))
     }
 
     /// The pace of each flow in bits of payload per second, rounded down to a whole bit but never

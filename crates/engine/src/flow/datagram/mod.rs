@@ -48,8 +48,10 @@ pub(crate) struct DatagramFlow<H> {
     ending: Ending,
     /// Both addresses of a flow that is listed.
     addresses: Option<Box<Addresses>>,
-    /// What the socket had dropped when the measured part began.
-    drops_before: Option<u64>,
+    /// Whether the warm-up has been seen, and its end has not.
+    warms_up: bool,
+    /// What the socket dropped in the warm-up.
+    drops_in_warm_up: u64,
 }
 
 enum Doing<H> {
@@ -80,7 +82,8 @@ impl<H: Heading> DatagramFlow<H> {
             doing: Doing::Opening,
             ending: Ending::default(),
             addresses,
-            drops_before: None,
+            warms_up: false,
+            drops_in_warm_up: 0,
         }
     }
 
@@ -126,6 +129,19 @@ impl<H: Heading> DatagramFlow<H> {
         }
     }
 
+    /// Notes what the socket dropped in the warm-up, once that is over. Without a warm-up all drops
+    /// count: the peer may have begun before this flow's first turn.
+    fn part_warm_up_drops(&mut self, local: &mut Local) {
+        match local.phase() {
+            Phase::WarmUp => self.warms_up = true,
+            phase if phase >= Phase::Measure && self.warms_up => {
+                self.warms_up = false;
+                self.drops_in_warm_up = socket_drops(self.socket.as_fd()).unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+
     fn collect(&mut self) {
         let ending = &mut self.ending;
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
@@ -143,7 +159,7 @@ impl<H: Heading> DatagramFlow<H> {
         ending.error = error;
         let socket = &*self.socket;
         ending.socket = self.addresses.take().map(|addresses| granted(socket, *addresses, false));
-        let before = self.drops_before.unwrap_or(0);
+        let before = self.drops_in_warm_up;
         ending.drops = socket_drops(socket.as_fd()).map(|drops| drops.saturating_sub(before));
         self.shared.set_ended(ending, local);
         Turn::Ended
@@ -160,9 +176,7 @@ impl<H: Heading> DatagramFlow<H> {
 impl<H: Heading> Drive for DatagramFlow<H> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
-            if self.drops_before.is_none() && local.is_measuring() {
-                self.drops_before = Some(socket_drops(self.socket.as_fd()).unwrap_or(0));
-            }
+            self.part_warm_up_drops(local);
             let advanced = self.advance(local);
             if local.phase() == Phase::Abort {
                 return self.end(None, local);

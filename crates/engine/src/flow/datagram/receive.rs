@@ -122,8 +122,12 @@ impl<H: Heading> DatagramReceiver<H> {
             tally.first_ns.set(now_ns);
         }
         tally.last_ns.set(now_ns);
-        tally.record_received(accepted * self.unit_bytes);
-        tally.datagrams_received.add(accepted as u64);
+        // Who comes twice brings nothing: a stream is whole when every datagram has come, not when
+        // so many have.
+        let arrived = self.tracker.arrived();
+        let fresh = arrived - tally.datagrams_received.value();
+        tally.record_received(usize::try_from(fresh).unwrap_or(0) * self.unit_bytes);
+        tally.datagrams_received.set(arrived);
         tally.datagrams_expected.set(self.tracker.next_expected());
     }
 

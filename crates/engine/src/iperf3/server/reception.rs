@@ -119,7 +119,7 @@ impl Reception {
 
     fn accept(&mut self) -> Result<(), Failure> {
         for _ in 0..MOST_AT_ONCE {
-            match accept_stream(&self.server.listener) {
+            match accept_stream(&self.server.listener, None) {
                 Ok(socket) => self.guests.add(socket),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {

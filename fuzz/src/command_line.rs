@@ -1,6 +1,9 @@
 //! The command lines of other tools. Each function takes any bytes and panics only when the reader
 //! of options is wrong.
 
+use linerate::personality::colon_options::{
+    ColonOptions, means, parse_leading, parse_quantity, parse_u32,
+};
 use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate::personality::iperf3::plan::{serve_plan, test_plan};
 use linerate::personality::iperf3::release::Release;
@@ -42,4 +45,27 @@ pub fn iperf3_options(data: &[u8]) {
     assert!(parameters.burst_blocks <= limits::BURST_BLOCKS);
     assert!(parameters.window_bytes.is_none_or(|bytes| bytes <= limits::WINDOW_BYTES));
     assert!(parameters.mss_bytes.is_none_or(|bytes| bytes <= limits::MSS_BYTES));
+}
+
+/// Options of the form `-name:value`: words are separated by line breaks.
+pub fn colon_options(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    let options = ColonOptions::new(&words);
+    for name in ["up", "target", "?", ""] {
+        let value = options.value(name);
+        assert!(value.is_none_or(|value| !value.is_empty()));
+        assert_eq!(options.value_of_first(&[name]), options.value_of_last(&[name]));
+        let _ = options.flag(name);
+        for text in value.iter().chain(&[text]) {
+            let number = parse_leading(text);
+            assert_eq!(
+                u64::from(parse_u32(text)),
+                u64::try_from(number).unwrap_or(0).min(u32::MAX.into())
+            );
+            let quantity = parse_quantity(text, 4);
+            assert!(number > 0 || quantity.value == 0);
+            let _ = means(text, "maxtput");
+        }
+    }
 }

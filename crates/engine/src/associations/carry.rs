@@ -1,0 +1,347 @@
+//! Flows that stay: streams over connections that stand while the load lasts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use linerate_measure::Workload;
+use linerate_wire::native::opening::{OPENING_BYTES, Opening};
+use socket2::Socket;
+
+use super::sockets::Place;
+use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
+use crate::clock::monotonic_ns;
+use crate::flow::{Ending, FlowError, FlowShared, Local, StreamFlow};
+use crate::load::flow_steps;
+use crate::phase::Phase;
+use crate::shard::{Inlet, Slots};
+use crate::transport::quic::{
+    Cause, Dir, Event, Facts, QuicStream, SharedConnection, StreamId, shared_pattern,
+};
+
+/// What connections say of their paths is published this often.
+const PUBLISHING: Duration = Duration::from_millis(10);
+
+/// The flows of a shard that go over QUIC.
+pub(crate) struct Carrying {
+    pub(crate) quic: Quic,
+    pub(crate) workload: Workload,
+    /// At the client, those of this shard; at the server, all.
+    pub(crate) flows: Vec<Arc<FlowShared>>,
+    pub(crate) inlet: Receiver<Socket>,
+}
+
+/// Whose a stream is.
+enum Holder {
+    /// A flow's: its number among the slots.
+    Flow(usize, Arc<FlowShared>),
+    /// Nobody's yet: as much of its opening as has come.
+    Arriving([u8; OPENING_BYTES], usize),
+}
+
+/// One connection.
+struct Carried {
+    connection: SharedConnection,
+    socket: Arc<Socket>,
+    facts: Facts,
+    /// By their streams' numbers.
+    holders: Vec<Holder>,
+    /// Flows that wait for it to stand, at the client.
+    waiting: Vec<Arc<FlowShared>>,
+}
+
+struct Carrier {
+    quic: Quic,
+    workload: Workload,
+    pattern: Bytes,
+    flows: Vec<Arc<FlowShared>>,
+    slots: Slots,
+    carried: HashMap<Place, Carried>,
+    /// Streams whose last bytes haven't been acknowledged.
+    undelivered: usize,
+    /// Flows that ended before they began.
+    never_begun: usize,
+}
+
+impl Carrying {
+    /// Runs until every flow has ended (at the client) or the load is over (at the server).
+    pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
+        let Self { quic, workload, flows, inlet } = self;
+        let mut sockets = Sockets::new(&quic, &workload, inlet);
+        let mut carrier = Carrier {
+            pattern: shared_pattern(&local.pattern),
+            quic,
+            workload,
+            flows,
+            slots: Slots::default(),
+            carried: HashMap::new(),
+            undelivered: 0,
+            never_begun: 0,
+        };
+        let mut events = Vec::new();
+        let mut seen = Phase::Hold;
+        let mut published = Instant::now();
+        let mut lingering: Option<Instant> = None;
+        loop {
+            for number in sockets.take_new(waker) {
+                carrier.begin(number, &mut sockets, local);
+            }
+            let more_in = sockets.take_in(&mut events);
+            for (place, event) in events.drain(..) {
+                carrier.handle(place, event, &mut sockets, local);
+            }
+            let phase = local.phase();
+            if phase != seen {
+                seen = phase;
+                carrier.slots.handle_phase();
+            }
+            if carrier.slots.has_times() {
+                carrier.slots.handle_time(monotonic_ns());
+            }
+            carrier.slots.run_queue(local);
+            let more_out = sockets.send_out(&mut events);
+            let now = Instant::now();
+            if now.duration_since(published) >= PUBLISHING {
+                published = now;
+                carrier.publish();
+            }
+            if sockets.is_released() || phase == Phase::Abort {
+                break;
+            }
+            if carrier.is_over() {
+                let until = *lingering.get_or_insert(now + LINGER);
+                if carrier.undelivered == 0 || now >= until {
+                    break;
+                }
+            }
+            if !more_in && !more_out && events.is_empty() && !carrier.slots.has_queue() {
+                sockets.wait(carrier.wait_at_most(), waker);
+            }
+        }
+        carrier.give_up(seen, local);
+        sockets.close();
+    }
+}
+
+impl Carrier {
+    /// A new association: the client's end makes its connections over it.
+    fn begin(&mut self, number: usize, sockets: &mut Sockets, local: &Local) {
+        let Side::Client { server, client } = self.quic.side.clone() else { return };
+        let flows = std::mem::take(&mut self.flows);
+        let streams = self.workload.quic.streams.max(1);
+        for group in flows.chunk_by(|one, next| one.number / streams == next.number / streams) {
+            let made = sockets.get(number).and_then(|endpoint| {
+                let made = endpoint.connect(server, "linerate", &client);
+                let link = match made {
+                    Ok(link) => link,
+                    Err(error) => return Some(Err(error)),
+                };
+                let connection = endpoint.connection(link)?.clone();
+                let socket = Arc::clone(endpoint.socket());
+                Some(Ok((link, connection, socket, endpoint.offload())))
+            });
+            match made {
+                Some(Ok((link, connection, socket, offload))) => {
+                    let facts = Facts { congestion: self.quic.settings.congestion, offload };
+                    let (holders, waiting) = (Vec::new(), group.to_vec());
+                    let carried = Carried { connection, socket, facts, holders, waiting };
+                    self.carried.insert((number, link), carried);
+                }
+                Some(Err(error)) => self.end_unbegun(group, &error.into(), local),
+                None => {}
+            }
+        }
+    }
+
+    fn handle(&mut self, place: Place, event: Event, sockets: &mut Sockets, local: &Local) {
+        match event {
+            Event::Accepted => {
+                if let Some(endpoint) = sockets.get(place.0)
+                    && let Some(connection) = endpoint.connection(place.1).cloned()
+                {
+                    let socket = Arc::clone(endpoint.socket());
+                    let offload = endpoint.offload();
+                    let facts = Facts { congestion: self.quic.settings.congestion, offload };
+                    let (holders, waiting) = (Vec::new(), Vec::new());
+                    let carried = Carried { connection, socket, facts, holders, waiting };
+                    self.carried.insert(place, carried);
+                }
+            }
+            Event::Established => self.open_flows(place, local),
+            Event::StreamsOpened(Dir::Bi) => self.accept_streams(place),
+            Event::Readable(id) => match self.holder(place, id) {
+                Some(Holder::Flow(slot, _)) => {
+                    let slot = *slot;
+                    self.slots.handle_ready(slot);
+                }
+                Some(Holder::Arriving(..)) => self.read_opening(place, id),
+                None => {}
+            },
+            Event::Writable(id) | Event::Stopped(id, _) => {
+                if let Some(Holder::Flow(slot, _)) = self.holder(place, id) {
+                    let slot = *slot;
+                    self.slots.handle_ready(slot);
+                }
+            }
+            Event::Delivered(_) => self.undelivered = self.undelivered.saturating_sub(1),
+            Event::Closed(cause) => self.handle_close(place, &cause, local),
+            Event::StreamsOpened(Dir::Uni) | Event::StreamsAvailable(_) => {}
+        }
+    }
+
+    fn holder(&mut self, place: Place, id: StreamId) -> Option<&mut Holder> {
+        let index = usize::try_from(id.index()).ok()?;
+        self.carried.get_mut(&place)?.holders.get_mut(index)
+    }
+
+    /// The client's connection stands: each of its flows gets a stream, which it opens with the
+    /// test's token.
+    fn open_flows(&mut self, place: Place, local: &Local) {
+        let Some(carried) = self.carried.get_mut(&place) else { return };
+        for shared in std::mem::take(&mut carried.waiting) {
+            let opening = Opening { flow: shared.number, token: self.quic.token }.encode();
+            let opened = {
+                let mut connection = carried.connection.borrow_mut();
+                connection.open_stream(Dir::Bi).and_then(|id| {
+                    let sent = connection.send(id, &opening).ok()?;
+                    (sent == opening.len()).then_some(id)
+                })
+            };
+            let Some(id) = opened else {
+                let text = "the server allows fewer streams than the load has".to_owned();
+                let error = FlowError { kind: "streams", text };
+                shared.set_ended(Ending { error: Some(error), ..Ending::default() }, local);
+                self.never_begun += 1;
+                continue;
+            };
+            let carried = &mut *carried;
+            let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
+            let pattern = self.pattern.clone();
+            let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
+            let steps = flow_steps(&self.workload, shared.number).client;
+            carried.holders.push(Holder::Flow(self.slots.len(), Arc::clone(&shared)));
+            self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
+            self.undelivered += 1;
+        }
+    }
+
+    /// The server takes what the client has opened.
+    fn accept_streams(&mut self, place: Place) {
+        loop {
+            let Some(carried) = self.carried.get_mut(&place) else { return };
+            let accepted = carried.connection.borrow_mut().accept_stream(Dir::Bi);
+            let Some(id) = accepted else { return };
+            carried.holders.push(Holder::Arriving([0; OPENING_BYTES], 0));
+            self.read_opening(place, id);
+        }
+    }
+
+    /// What doesn't show the test's token and a flow that nobody has is not of this load.
+    fn read_opening(&mut self, place: Place, id: StreamId) {
+        let Some(carried) = self.carried.get_mut(&place) else { return };
+        let index = usize::try_from(id.index()).unwrap_or(usize::MAX);
+        let Some(Holder::Arriving(bytes, done)) = carried.holders.get_mut(index) else { return };
+        let mut connection = carried.connection.borrow_mut();
+        let read = connection.read_each(id, OPENING_BYTES - *done, &mut |piece| {
+            if let Some(place) = bytes.get_mut(*done..*done + piece.len()) {
+                place.copy_from_slice(piece);
+                *done += piece.len();
+            }
+        });
+        match read {
+            Ok(_) if *done == OPENING_BYTES => {}
+            Ok(reading) if !reading.finished => return,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            _ => return connection.close(FOREIGN, b"no opening"),
+        }
+        let flow = Opening::decode(bytes)
+            .ok()
+            .filter(|opening| opening.token == self.quic.token)
+            .and_then(|opening| self.flows.get(opening.flow as usize))
+            .filter(|shared| shared.claim());
+        let Some(shared) = flow.cloned() else {
+            return connection.close(FOREIGN, b"no flow of this test");
+        };
+        drop(connection);
+        let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
+        let pattern = self.pattern.clone();
+        let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
+        let steps = flow_steps(&self.workload, shared.number).server;
+        if let Some(holder) = carried.holders.get_mut(index) {
+            *holder = Holder::Flow(self.slots.len(), Arc::clone(&shared));
+        }
+        self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
+    }
+
+    /// A connection has ended: its flows see that in their next turn.
+    fn handle_close(&mut self, place: Place, cause: &Cause, local: &Local) {
+        let Some(carried) = self.carried.remove(&place) else { return };
+        self.end_unbegun(&carried.waiting, &cause.error().into(), local);
+        for holder in carried.holders {
+            if let Holder::Flow(slot, _) = holder {
+                self.slots.handle_ready(slot);
+                self.undelivered = self.undelivered.saturating_sub(1);
+            }
+        }
+    }
+
+    fn end_unbegun(&mut self, flows: &[Arc<FlowShared>], error: &FlowError, local: &Local) {
+        for shared in flows {
+            let ending = Ending { error: Some(error.clone()), ..Ending::default() };
+            shared.set_ended(ending, local);
+            self.never_begun += 1;
+        }
+    }
+
+    fn publish(&mut self) {
+        for carried in self.carried.values() {
+            let mut connection = carried.connection.borrow_mut();
+            connection.fit_send_window();
+            let status = connection.status();
+            for holder in &carried.holders {
+                if let Holder::Flow(_, shared) = holder
+                    && (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS
+                {
+                    shared.set_path(&status);
+                }
+            }
+        }
+    }
+
+    /// Whether the client's flows have all come and ended.
+    fn is_over(&self) -> bool {
+        let is_client = matches!(self.quic.side, Side::Client { .. });
+        let begun = self.slots.len() + self.never_begun;
+        let waiting = self.carried.values().any(|carried| !carried.waiting.is_empty());
+        is_client
+            && self.flows.is_empty()
+            && !waiting
+            && begun > 0
+            && self.slots.ended() == self.slots.len()
+    }
+
+    fn wait_at_most(&self) -> Duration {
+        let until = self.slots.next_time().map(|due| due.saturating_sub(monotonic_ns()));
+        until.map_or(LONGEST_WAIT, Duration::from_nanos)
+    }
+
+    /// Ends what hasn't ended: the load is over.
+    fn give_up(&mut self, phase: Phase, local: &mut Local) {
+        if phase == Phase::Abort {
+            self.slots.handle_phase();
+            self.slots.run_queue(local);
+        }
+        let text = "ended before the connection stood".to_owned();
+        let error = FlowError { kind: "given_up", text };
+        let is_client = matches!(self.quic.side, Side::Client { .. });
+        let waiting: Vec<_> =
+            self.carried.values_mut().flat_map(|one| one.waiting.drain(..)).collect();
+        self.end_unbegun(&waiting, &error, local);
+        if is_client {
+            let flows = std::mem::take(&mut self.flows);
+            self.end_unbegun(&flows, &error, local);
+        }
+    }
+}

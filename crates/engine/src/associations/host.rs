@@ -1,0 +1,178 @@
+//! The server's side of connections that come and go: takes each, answers its one request, sees it
+//! closed.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use linerate_measure::Workload;
+use linerate_wire::native::opening::{OPENING_BYTES, Opening};
+use linerate_wire::step::{Connection as ConnectionStep, Step};
+use socket2::Socket;
+
+use super::sockets::Place;
+use super::{FOREIGN, LONGEST_WAIT, Quic, Sockets};
+use crate::clock::monotonic_ns;
+use crate::flow::{Ending, FlowShared, Local, error_kind};
+use crate::load::flow_steps;
+use crate::phase::Phase;
+use crate::shard::Inlet;
+use crate::tally::Tally;
+use crate::transport::quic::{Dir, Event, SharedConnection, StreamId};
+
+/// The part of a load of connections that one of the server's shards serves.
+pub(crate) struct Hosting {
+    pub(crate) quic: Quic,
+    pub(crate) workload: Workload,
+    /// One, which stands for all that this shard serves.
+    pub(crate) flows: Vec<Arc<FlowShared>>,
+    pub(crate) inlet: Receiver<Socket>,
+}
+
+/// One connection.
+struct Guest {
+    connection: SharedConnection,
+    stream: Option<StreamId>,
+    opening: [u8; OPENING_BYTES],
+    received: usize,
+    sent: usize,
+    answered: bool,
+}
+
+struct Host {
+    token: [u8; 16],
+    step: ConnectionStep,
+    shared: Arc<FlowShared>,
+    guests: HashMap<Place, Guest>,
+    ending: Ending,
+}
+
+impl Hosting {
+    /// Runs until the load has ended.
+    pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
+        let Some(shared) = self.flows.into_iter().next() else { return };
+        let Some(Step::Accept(step)) = flow_steps(&self.workload, 0).server.pop() else {
+            return shared.set_ended(Ending::default(), local);
+        };
+        shared.set_ready(local);
+        let mut sockets = Sockets::new(&self.quic, &self.workload, self.inlet);
+        let token = self.quic.token;
+        let (guests, ending) = (HashMap::new(), Ending::default());
+        let mut host = Host { token, step, shared, guests, ending };
+        let mut events = Vec::new();
+        while local.phase() < Phase::Drained && !sockets.is_released() {
+            let _associations = sockets.take_new(waker);
+            let more_in = sockets.take_in(&mut events);
+            for (place, event) in events.drain(..) {
+                host.handle(place, event, &mut sockets, local);
+            }
+            let more_out = sockets.send_out(&mut events);
+            if !more_in && !more_out && events.is_empty() {
+                sockets.wait(LONGEST_WAIT, waker);
+            }
+        }
+        host.shared.tally.last_ns.set(monotonic_ns());
+        host.shared.set_ended(host.ending, local);
+        sockets.close();
+    }
+}
+
+impl Host {
+    fn handle(&mut self, place: Place, event: Event, sockets: &mut Sockets, local: &Local) {
+        match event {
+            Event::Accepted => {
+                let endpoint = sockets.get(place.0);
+                let connection = endpoint.and_then(|one| one.connection(place.1).cloned());
+                if let Some(connection) = connection {
+                    let guest = Guest {
+                        connection,
+                        stream: None,
+                        opening: [0; OPENING_BYTES],
+                        received: 0,
+                        sent: 0,
+                        answered: false,
+                    };
+                    self.guests.insert(place, guest);
+                    if self.shared.tally.first_ns.value() == 0 {
+                        self.shared.tally.first_ns.set(monotonic_ns());
+                    }
+                }
+            }
+            Event::StreamsOpened(Dir::Bi) | Event::Readable(_) | Event::Writable(_) => {
+                let Some(guest) = self.guests.get_mut(&place) else { return };
+                if let Err(error) = guest.advance(self.token, &self.step, &self.shared.tally, local)
+                    && error.kind() != io::ErrorKind::WouldBlock
+                {
+                    *self.ending.errors.entry(error_kind(&error)).or_insert(0) += 1;
+                    guest.connection.borrow_mut().close(FOREIGN, b"");
+                    self.guests.remove(&place);
+                }
+            }
+            Event::Closed(cause) => {
+                let unanswered = self.guests.remove(&place).filter(|guest| !guest.answered);
+                if unanswered.is_some() {
+                    let kind = error_kind(&cause.error());
+                    *self.ending.errors.entry(kind).or_insert(0) += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Guest {
+    fn advance(
+        &mut self,
+        token: [u8; 16],
+        step: &ConnectionStep,
+        tally: &Tally,
+        local: &Local,
+    ) -> io::Result<()> {
+        let mut connection = self.connection.borrow_mut();
+        if self.stream.is_none() {
+            self.stream = connection.accept_stream(Dir::Bi);
+        }
+        let Some(id) = self.stream else { return Ok(()) };
+        let asked = OPENING_BYTES + step.request_bytes as usize;
+        while self.received < asked {
+            let (opening, received) = (&mut self.opening, &mut self.received);
+            let before = *received;
+            let reading = connection.read_each(id, asked - before, &mut |piece| {
+                for byte in piece {
+                    if let Some(place) = opening.get_mut(*received) {
+                        *place = *byte;
+                    }
+                    *received += 1;
+                }
+            })?;
+            let payload = |bytes: usize| bytes.saturating_sub(OPENING_BYTES);
+            let bytes = payload(*received) - payload(before);
+            if bytes > 0 {
+                tally.record_received(bytes);
+            }
+            if *received >= OPENING_BYTES && before < OPENING_BYTES {
+                let is_ours = Opening::decode(opening).is_ok_and(|one| one.token == token);
+                if !is_ours {
+                    return Err(io::ErrorKind::ConnectionRefused.into());
+                }
+            }
+            if reading.finished && *received < asked {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let response = step.response_bytes as usize;
+        while self.sent < response {
+            let length = (response - self.sent).min(local.receive_buffer.len());
+            let sent = connection.send(id, local.pattern.slice(0, length))?;
+            tally.record_sent(sent);
+            self.sent += sent;
+        }
+        if !self.answered {
+            self.answered = true;
+            tally.transactions.add(1);
+            connection.finish(id)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Loads over QUIC.
+//!
+//! An *association* is a pair of UDP sockets that are connected to each other: the client's shard
+//! has one, and the server's end of it came into being as the flow of any load over UDP does, with
+//! a cookie and the test's token. So the kernel hands each packet to the shard that it is for, nobody
+//! else's packet comes there, and the address has proved itself before the first QUIC packet. Over
+//! it the shard makes or takes QUIC connections. A flow is a stream of one of them, and the steps and
+//! loops that carry it are those of every flow over a connection.
+
+mod attempt;
+mod call;
+mod carry;
+mod host;
+mod sockets;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_measure::Workload;
+
+use crate::error::Error;
+use crate::transport::quic::{ClientSide, Congestion, Extras, ServerSide, Settings};
+
+pub(crate) use call::Calling;
+pub(crate) use carry::Carrying;
+pub(crate) use host::Hosting;
+use sockets::Sockets;
+
+/// A connection that hears nothing for so long has ended: no client's death goes unseen for longer.
+const IDLE: Duration = Duration::from_secs(4);
+/// A connection that waits says so this often.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// The longest a loop sleeps.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+/// What was said last may take so long to be acknowledged.
+const LINGER: Duration = Duration::from_secs(1);
+/// What a connection closes with when all is well.
+const DONE: u32 = 0;
+/// What it closes with on one that isn't of its test.
+const FOREIGN: u32 = 1;
+
+/// What a load over QUIC needs beside its workload.
+#[derive(Clone)]
+pub(crate) struct Quic {
+    pub(crate) token: [u8; 16],
+    pub(crate) settings: Settings,
+    pub(crate) side: Side,
+}
+
+/// Which end it is.
+#[derive(Clone)]
+pub(crate) enum Side {
+    Client { server: SocketAddr, client: ClientSide },
+    Server { server: ServerSide },
+}
+
+impl Quic {
+    pub(crate) fn client(
+        workload: &Workload,
+        token: [u8; 16],
+        server: SocketAddr,
+        tls: &Arc<rustls::ClientConfig>,
+    ) -> Result<Self, Error> {
+        let settings = settings(workload);
+        let client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        Ok(Self { token, settings, side: Side::Client { server, client } })
+    }
+
+    pub(crate) fn server(
+        workload: &Workload,
+        token: [u8; 16],
+        tls: &Arc<rustls::ServerConfig>,
+    ) -> Result<Self, Error> {
+        let settings = settings(workload);
+        let server = ServerSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        Ok(Self { token, settings, side: Side::Server { server } })
+    }
+}
+
+fn settings(workload: &Workload) -> Settings {
+    let default = Settings::default();
+    let quic = &workload.quic;
+    let congestion = workload.socket.congestion.as_deref().and_then(Congestion::parse);
+    Settings {
+        congestion: congestion.unwrap_or_default(),
+        initial_window_bytes: quic.initial_window_bytes.map(u64::from),
+        stream_window_bytes: quic.stream_window_bytes.unwrap_or(default.stream_window_bytes),
+        idle: IDLE,
+        keep_alive: Some(KEEP_ALIVE),
+        streams: quic.streams,
+        mtu_bytes: quic.mtu_bytes.and_then(|bytes| u16::try_from(bytes).ok()),
+        offload: !workload.socket.no_offload,
+        ecn: !quic.no_ecn,
+        dscp: workload.socket.dscp.unwrap_or(0),
+        ..default
+    }
+}

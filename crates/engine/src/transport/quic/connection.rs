@@ -1,0 +1,239 @@
+//! One connection, and what can be done with its streams.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use linerate_measure::sample::QuicStatus;
+use quinn_proto::{
+    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, StreamId, VarInt, WriteError,
+};
+
+use super::cause::Cause;
+use super::session::Agreed;
+
+/// A connection as its endpoint and its streams share it, all in one thread.
+pub(crate) type SharedConnection = Rc<RefCell<Connection>>;
+
+/// Connections that have something to say, by their places.
+pub(super) type Touched = Rc<RefCell<Vec<usize>>>;
+
+/// One connection.
+pub(crate) struct Connection {
+    pub(super) proto: quinn_proto::Connection,
+    pub(super) handle: ConnectionHandle,
+    /// Whether its place stands among those that have something to say.
+    is_touched: bool,
+    touched: Touched,
+    pub(super) lost: Option<Cause>,
+    /// When its timer is looked at; `None`: it has none.
+    pub(super) due: Option<Instant>,
+}
+
+/// What came of a read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) bytes: usize,
+    /// Whether the peer has sent its last, and all of it was read.
+    pub(crate) finished: bool,
+}
+
+#[allow(dead_code, reason = "each dialect does with streams what it needs")]
+impl Connection {
+    pub(super) fn new(
+        proto: quinn_proto::Connection,
+        handle: ConnectionHandle,
+        touched: Touched,
+    ) -> Self {
+        Self { proto, handle, is_touched: false, touched, lost: None, due: None }
+    }
+
+    /// The endpoint looks at it in its next turn.
+    pub(super) fn touch(&mut self) {
+        if !self.is_touched {
+            self.is_touched = true;
+            self.touched.borrow_mut().push(self.handle.0);
+        }
+    }
+
+    pub(super) fn untouch(&mut self) {
+        self.is_touched = false;
+    }
+
+    /// Opens a stream, where the peer allows another.
+    pub(crate) fn open_stream(&mut self, dir: Dir) -> Option<StreamId> {
+        self.proto.streams().open(dir)
+    }
+
+    /// Takes a stream that the peer has opened.
+    pub(crate) fn accept_stream(&mut self, dir: Dir) -> Option<StreamId> {
+        self.proto.streams().accept(dir)
+    }
+
+    /// How many streams the peer may have open.
+    pub(crate) fn set_stream_limit(&mut self, dir: Dir, streams: u32) {
+        self.proto.set_max_concurrent_streams(dir, streams.into());
+        self.touch();
+    }
+
+    /// Sends the beginning of `bytes`; says how many.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where there is no room now, and an event says when there is.
+    pub(crate) fn send(&mut self, id: StreamId, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.proto.send_stream(id).write(bytes);
+        self.sent(sent)
+    }
+
+    /// Sends bytes that are shared, not copied; says how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::send`].
+    pub(crate) fn send_shared(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
+        let mut chunks = [bytes];
+        let sent = self.proto.send_stream(id).write_chunks(&mut chunks).map(|sent| sent.bytes);
+        self.sent(sent)
+    }
+
+    fn sent(&mut self, sent: Result<usize, WriteError>) -> io::Result<usize> {
+        match sent {
+            Ok(bytes) => {
+                self.touch();
+                Ok(bytes)
+            }
+            Err(error) => Err(match (&self.lost, error) {
+                (Some(cause), _) => cause.error(),
+                (None, WriteError::Blocked) => io::ErrorKind::WouldBlock.into(),
+                (None, WriteError::Stopped(code)) => stopped(code),
+                (None, WriteError::ClosedStream) => io::ErrorKind::NotConnected.into(),
+            }),
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn finish(&mut self, id: StreamId) -> io::Result<()> {
+        self.touch();
+        self.proto.send_stream(id).finish().map_err(|error| match (&self.lost, error) {
+            (Some(cause), _) => cause.error(),
+            (None, FinishError::Stopped(code)) => stopped(code),
+            (None, FinishError::ClosedStream) => io::ErrorKind::NotConnected.into(),
+        })
+    }
+
+    /// Gives up sending.
+    pub(crate) fn reset(&mut self, id: StreamId, code: u32) {
+        // Fails only where nothing was left to give up.
+        let _over_anyway = self.proto.send_stream(id).reset(code.into());
+        self.touch();
+    }
+
+    /// Tells the peer that nothing more will be read.
+    pub(crate) fn stop_sending(&mut self, id: StreamId, code: u32) {
+        let _over_anyway = self.proto.recv_stream(id).stop(code.into());
+        self.touch();
+    }
+
+    /// Looks at up to `most` bytes that have come, piece by piece in their order, where they are.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where nothing is there now; whatever ended the stream or the connection.
+    pub(crate) fn read_each(
+        &mut self,
+        id: StreamId,
+        most: usize,
+        look: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<Reading> {
+        let mut reading = Reading::default();
+        let mut stream = self.proto.recv_stream(id);
+        let mut chunks = match stream.read(true) {
+            Ok(chunks) => chunks,
+            Err(ReadableError::ClosedStream | ReadableError::IllegalOrderedRead) => {
+                return Err(self
+                    .lost
+                    .as_ref()
+                    .map_or_else(|| io::ErrorKind::NotConnected.into(), Cause::error));
+            }
+        };
+        let mut reset = None;
+        let mut blocked = false;
+        while reading.bytes < most {
+            match chunks.next(most - reading.bytes) {
+                Ok(Some(chunk)) => {
+                    look(&chunk.bytes);
+                    reading.bytes += chunk.bytes.len();
+                }
+                Ok(None) => {
+                    reading.finished = true;
+                    break;
+                }
+                Err(ReadError::Blocked) => {
+                    blocked = true;
+                    break;
+                }
+                Err(ReadError::Reset(code)) => {
+                    reset = Some(code);
+                    break;
+                }
+            }
+        }
+        if chunks.finalize().should_transmit() {
+            self.touch();
+        }
+        match (reset, &self.lost) {
+            (Some(code), _) => Err(io::Error::new(
+                io::ErrorKind::ConnectionReset,
+                format!("QUIC: the peer reset the stream with code {code}"),
+            )),
+            (None, Some(cause)) if blocked && reading.bytes == 0 => Err(cause.error()),
+            (None, None) if blocked && reading.bytes == 0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(reading),
+        }
+    }
+
+    /// Says goodbye to the peer, with an application's code; what was not delivered is lost.
+    pub(crate) fn close(&mut self, code: u32, reason: &'static [u8]) {
+        if !self.proto.is_closed() {
+            self.proto.close(Instant::now(), VarInt::from_u32(code), Bytes::from_static(reason));
+            self.touch();
+        }
+    }
+
+    /// Lets senders have as much unacknowledged as keeps the path busy, and not much more: what is
+    /// taken from a sender early arrives late.
+    pub(crate) fn fit_send_window(&mut self) {
+        let window = self.proto.congestion_state().window();
+        self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
+    }
+
+    /// What TLS has agreed on, so far.
+    pub(crate) fn agreed(&self) -> Agreed {
+        let said = self.proto.crypto_session().handshake_data();
+        said.and_then(|said| said.downcast().ok()).map_or_else(Agreed::default, |said| *said)
+    }
+
+    /// What the connection says of its path.
+    pub(crate) fn status(&self) -> QuicStatus {
+        let stats = self.proto.stats();
+        let us = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        QuicStatus {
+            rtt_us: us(stats.path.rtt),
+            cwnd_bytes: stats.path.cwnd,
+            mtu_bytes: u32::from(stats.path.current_mtu),
+            sent_packets: stats.path.sent_packets,
+            lost_packets: stats.path.lost_packets,
+            congestion_events: stats.path.congestion_events,
+        }
+    }
+}
+
+fn stopped(code: VarInt) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::ConnectionReset,
+        format!("QUIC: the peer stopped the stream with code {code}"),
+    )
+}

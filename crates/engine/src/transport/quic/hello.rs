@@ -1,0 +1,142 @@
+//! As much of a client's first words as a server must know before it answers: which transport
+//! parameters stand there.
+
+/// What the bytes of a ClientHello (RFC 8446, section 4.1.2) say so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Hello {
+    /// More is to come.
+    Part,
+    /// The numbers of its transport parameters.
+    Whole(Vec<u64>),
+    /// It isn't one.
+    Wrong,
+}
+
+const CLIENT_HELLO: u8 = 1;
+/// The extension that has the transport parameters (RFC 9001, section 8.2).
+const TRANSPORT_PARAMETERS: u16 = 0x39;
+/// No client's first words are longer; what is longer is TLS's matter.
+const LONGEST: usize = 64 << 10;
+
+impl Hello {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        let Some((&[kind, a, b, c], body)) = bytes.split_first_chunk() else { return Self::Part };
+        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        if kind != CLIENT_HELLO || length > LONGEST {
+            return Self::Wrong;
+        }
+        match body.get(..length) {
+            None => Self::Part,
+            Some(body) => parse_body(body).map_or(Self::Wrong, Self::Whole),
+        }
+    }
+}
+
+fn parse_body(body: &[u8]) -> Option<Vec<u64>> {
+    // Version and random.
+    let mut rest = body.get(34..)?;
+    take_short(&mut rest)?;
+    take_long(&mut rest)?;
+    take_short(&mut rest)?;
+    let mut extensions = take_long(&mut rest)?;
+    while !extensions.is_empty() {
+        let (kind, after) = extensions.split_first_chunk()?;
+        extensions = after;
+        let data = take_long(&mut extensions)?;
+        if u16::from_be_bytes(*kind) == TRANSPORT_PARAMETERS {
+            return Some(parameter_ids(data));
+        }
+    }
+    Some(Vec::new())
+}
+
+/// Takes what follows a length of one byte.
+fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first()?;
+    let (taken, after) = after.split_at_checked(usize::from(*length))?;
+    *rest = after;
+    Some(taken)
+}
+
+/// Takes what follows a length of two bytes.
+fn take_long<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk()?;
+    let (taken, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    *rest = after;
+    Some(taken)
+}
+
+/// The numbers of the parameters that stand in their extension; of what is cut, those before.
+pub(super) fn parameter_ids(bytes: &[u8]) -> Vec<u64> {
+    let mut ids = Vec::new();
+    let mut rest = bytes;
+    while let Some(id) = take_varint(&mut rest)
+        && let Some(length) = take_varint(&mut rest)
+        && let Some((_, after)) =
+            rest.split_at_checked(usize::try_from(length).unwrap_or(usize::MAX))
+    {
+        ids.push(id);
+        rest = after;
+    }
+    ids
+}
+
+/// Takes a number of variable length (RFC 9000, section 16).
+pub(super) fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let first = *rest.first()?;
+    let (bytes, after) = rest.split_at_checked(1 << (first >> 6))?;
+    *rest = after;
+    let plain = u64::from(first & 0x3f);
+    Some(bytes.iter().skip(1).fold(plain, |value, byte| value << 8 | u64::from(*byte)))
+}
+
+/// Writes one, as short as it can be; of a number above 62 bits the lowest 62.
+pub(super) fn render_varint(value: u64, into: &mut Vec<u8>) {
+    match value {
+        0..0x40 => into.push(value as u8),
+        0x40..0x4000 => into.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
+        0x4000..0x4000_0000 => into.extend_from_slice(&(value as u32 | 0x8000_0000).to_be_bytes()),
+        _ => into.extend_from_slice(&(value | 0xc000_0000_0000_0000).to_be_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for value in [0, 63, 64, 16_383, 16_384, 0xbaad, (1 << 30) - 1, 1 << 30, (1 << 62) - 1] {
+            let mut bytes = Vec::new();
+            render_varint(value, &mut bytes);
+            let mut rest = bytes.as_slice();
+            assert_eq!(take_varint(&mut rest), Some(value));
+            assert!(rest.is_empty());
+            assert_eq!(take_varint(&mut &bytes[..bytes.len() - 1]), None);
+        }
+    }
+
+    #[test]
+    fn parameters_are_found_in_a_hello_that_is_whole_and_in_no_other() {
+        let mut parameters = Vec::new();
+        for (id, value) in [(4_u64, vec![1, 2]), (0xbaad, vec![])] {
+            render_varint(id, &mut parameters);
+            render_varint(value.len() as u64, &mut parameters);
+            parameters.extend(value);
+        }
+        let mut body = vec![3; 34];
+        body.extend([2, 9, 9, 0, 2, 0x13, 1, 1, 0]);
+        let mut extensions = vec![0, 10, 0, 1, 7, 0, 0x39, 0, parameters.len() as u8];
+        extensions.extend(&parameters);
+        body.extend((extensions.len() as u16).to_be_bytes());
+        body.extend(&extensions);
+        let mut hello = vec![1, 0, 0, body.len() as u8];
+        hello.extend(&body);
+        for cut in 0..hello.len() {
+            assert_eq!(Hello::parse(&hello[..cut]), Hello::Part, "{cut}");
+        }
+        assert_eq!(Hello::parse(&hello), Hello::Whole(vec![4, 0xbaad]));
+        assert_eq!(Hello::parse(&[2, 0, 0, 0]), Hello::Wrong);
+        assert_eq!(Hello::parse(&[1, 0, 0, 1, 0]), Hello::Wrong);
+    }
+}

@@ -1,0 +1,30 @@
+//! QUIC (RFC 9000): `quinn-proto`'s state machines, driven by the shard that owns them.
+//!
+//! Only this room names the crate. An [`Endpoint`] is one UDP socket and all connections over it;
+//! it belongs to one thread, which gives it turns: packets in, timers, packets out, never more of
+//! either than leaves others their part. What happens comes out as [`Event`]s. The bytes of a
+//! stream are sent and received by its [`Link`], or through a [`QuicStream`], which any
+//! flow can be carried by.
+
+mod cause;
+mod connection;
+mod endpoint;
+mod hello;
+mod keys;
+mod multiplexed;
+mod packets;
+mod session;
+mod settings;
+mod stream;
+
+pub(crate) use cause::Cause;
+pub(crate) use connection::SharedConnection;
+pub(crate) use endpoint::{Endpoint, Event, Link};
+pub(crate) use multiplexed::MultiplexedEndpoint;
+pub(crate) use quinn_proto::{Dir, StreamId};
+pub(crate) use session::Extras;
+pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
+pub(crate) use stream::{Facts, QuicStream, shared_pattern};
+
+#[cfg(test)]
+mod tests;

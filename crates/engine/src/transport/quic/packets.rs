@@ -1,0 +1,135 @@
+//! An endpoint's socket: packets in and out, in trains where the kernel has them.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use quinn_proto::{EcnCodepoint, Transmit};
+use socket2::Socket;
+
+use crate::socket::{
+    Outgoing, enable_packet_facts, enable_receive_offload, forbid_fragments, plain,
+    receive_packets, send_packets,
+};
+
+/// The most segments of one train: the kernel takes 64, and 65,507 bytes (udp(7)).
+const MOST_SEGMENTS: usize = 44;
+
+/// A train of datagrams that has arrived.
+pub(super) struct Train {
+    pub(super) from: SocketAddr,
+    pub(super) to: Option<IpAddr>,
+    pub(super) ecn: Option<EcnCodepoint>,
+    pub(super) segment_bytes: usize,
+    pub(super) bytes: BytesMut,
+}
+
+/// The socket of an endpoint.
+pub(super) struct Packets {
+    pub(super) socket: Arc<Socket>,
+    /// The other end of a connected socket.
+    peer: Option<SocketAddr>,
+    ipv6: bool,
+    dscp: u8,
+    ecn: bool,
+    /// How many datagrams go out with one call.
+    most_segments: usize,
+    pub(super) receives_trains: bool,
+    buffer: BytesMut,
+}
+
+impl Packets {
+    pub(super) fn new(socket: Arc<Socket>, offload: bool, ecn: bool, dscp: u8) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let ipv6 = socket.local_addr()?.is_ipv6();
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket()).map(plain);
+        enable_packet_facts(socket.as_fd(), ipv6, peer.is_none());
+        forbid_fragments(socket.as_fd(), ipv6);
+        let receives_trains = offload && enable_receive_offload(socket.as_fd()).is_ok();
+        Ok(Self {
+            socket,
+            peer,
+            ipv6,
+            dscp,
+            ecn,
+            most_segments: if offload { MOST_SEGMENTS } else { 1 },
+            receives_trains,
+            buffer: BytesMut::new(),
+        })
+    }
+
+    pub(super) fn most_segments(&self) -> usize {
+        self.most_segments
+    }
+
+    /// Takes what has arrived; `None` where that is nothing.
+    pub(super) fn receive(&mut self) -> io::Result<Option<Train>> {
+        match receive_packets(self.socket.as_fd(), &mut self.buffer) {
+            Ok(incoming) => {
+                let bytes = self.buffer.split_to(incoming.length);
+                let Some(from) = self.peer.or(incoming.from.map(plain)) else { return Ok(None) };
+                Ok(Some(Train {
+                    from,
+                    to: incoming.to,
+                    ecn: EcnCodepoint::from_bits(incoming.ecn),
+                    segment_bytes: incoming.segment_bytes,
+                    bytes,
+                }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends what a connection or the endpoint has made.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where the socket takes no more now: the same is to be sent again.
+    pub(super) fn send(&mut self, transmit: &Transmit, bytes: &[u8]) -> io::Result<()> {
+        let ecn = transmit.ecn.filter(|_| self.ecn).map_or(0, |ecn| ecn as u8);
+        let out = Outgoing {
+            to: self.peer.is_none().then(|| self.named(transmit.destination)),
+            from: transmit.src_ip.filter(|_| self.peer.is_none()),
+            class: self.dscp << 2 | ecn,
+            ipv4: transmit.destination.is_ipv4(),
+            segment_bytes: transmit
+                .segment_size
+                .filter(|bytes| *bytes < transmit.size)
+                .and_then(|bytes| u16::try_from(bytes).ok()),
+            bytes: bytes.get(..transmit.size).unwrap_or(bytes),
+        };
+        match send_packets(self.socket.as_fd(), &out) {
+            // A path without segmentation offload says so at the first train (EIO, EINVAL).
+            Err(error) if out.segment_bytes.is_some() && is_refused_train(&error) => {
+                self.most_segments = 1;
+                self.send_one_by_one(&out)
+            }
+            other => other,
+        }
+    }
+
+    fn send_one_by_one(&self, out: &Outgoing<'_>) -> io::Result<()> {
+        let each = usize::from(out.segment_bytes.unwrap_or(u16::MAX)).max(1);
+        for bytes in out.bytes.chunks(each) {
+            send_packets(self.socket.as_fd(), &Outgoing { segment_bytes: None, bytes, ..*out })?;
+        }
+        Ok(())
+    }
+
+    /// An address in the socket's own family.
+    fn named(&self, to: SocketAddr) -> SocketAddr {
+        match to {
+            SocketAddr::V4(to) if self.ipv6 => {
+                SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port())
+            }
+            to => to,
+        }
+    }
+}
+
+fn is_refused_train(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
+}

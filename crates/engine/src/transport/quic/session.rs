@@ -1,0 +1,384 @@
+//! The TLS session of a connection: rustls's, with transport parameters that can have more than
+//! the protocol's own, and packets that can go in clear where both ends ask for it.
+
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::crypto::{
+    self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, UnsupportedVersion,
+};
+use quinn_proto::transport_parameters::TransportParameters;
+use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::quic::{
+    ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
+};
+
+use super::hello::{Hello, parameter_ids};
+use super::keys::{ClearHeader, ClearPacket, ClosingPacket};
+
+/// The transport parameter by which ends agree that packets after the handshake go in clear: no
+/// standard's, but msquic's (`DISABLE_1RTT_ENCRYPTION`).
+const CLEAR_PACKETS: u64 = 0xbaad;
+
+/// What a session does beyond the standard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// Further transport parameters, number and value.
+    pub(crate) parameters: Vec<(u64, Vec<u8>)>,
+    /// Whether packets after the handshake go in clear if the peer wants it too. A server says so
+    /// only to a client that does.
+    pub(crate) clear_packets: bool,
+    /// Whether a close goes out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
+    /// the application's. Its reason loses its last byte.
+    pub(crate) transport_close: bool,
+}
+
+/// What both ends have agreed on, in TLS's own numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    pub(crate) suite: Option<u16>,
+    pub(crate) group: Option<u16>,
+}
+
+/// TLS as the clients of an endpoint speak it.
+pub(super) struct ClientCrypto {
+    tls: Arc<rustls::ClientConfig>,
+    suite: Suite,
+    extras: Extras,
+}
+
+/// TLS as its servers speak it.
+pub(super) struct ServerCrypto {
+    tls: Arc<rustls::ServerConfig>,
+    suite: Suite,
+    extras: Extras,
+    /// Has the keys of first packets and the tags of retries.
+    standard: QuicServerConfig,
+}
+
+impl ClientCrypto {
+    /// `None` where TLS has no AES-128-GCM, which the first packets of every connection need.
+    pub(super) fn new(tls: Arc<rustls::ClientConfig>, extras: Extras) -> Option<Self> {
+        Some(Self { tls, suite: initial_suite()?, extras })
+    }
+}
+
+impl ServerCrypto {
+    /// As [`ClientCrypto::new`].
+    pub(super) fn new(tls: Arc<rustls::ServerConfig>, extras: Extras) -> Option<Self> {
+        let suite = initial_suite()?;
+        let standard = QuicServerConfig::with_initial(Arc::clone(&tls), suite).ok()?;
+        Some(Self { tls, suite, extras, standard })
+    }
+}
+
+impl crypto::ClientConfig for ClientCrypto {
+    fn start_session(
+        self: Arc<Self>,
+        version: u32,
+        server_name: &str,
+        parameters: &TransportParameters,
+    ) -> Result<Box<dyn crypto::Session>, ConnectError> {
+        let version = version_of(version)?;
+        let wrong = || ConnectError::InvalidServerName(server_name.to_owned());
+        let name = ServerName::try_from(server_name).map_err(|_| wrong())?.to_owned();
+        let bytes = render_parameters(parameters, &self.extras, self.extras.clear_packets);
+        let tls = ClientConnection::new(Arc::clone(&self.tls), version, name, bytes)
+            .map_err(|_| wrong())?;
+        let stage = Stage::Speaking(Box::new(Connection::Client(tls)));
+        Ok(Box::new(Session::new(Side::Client, version, self.suite, self.extras.clone(), stage)))
+    }
+}
+
+impl crypto::ServerConfig for ServerCrypto {
+    fn initial_keys(
+        &self,
+        version: u32,
+        dst_cid: &ConnectionId,
+    ) -> Result<Keys, UnsupportedVersion> {
+        self.standard.initial_keys(version, dst_cid)
+    }
+
+    fn retry_tag(&self, version: u32, orig_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.standard.retry_tag(version, orig_dst_cid, packet)
+    }
+
+    fn start_session(
+        self: Arc<Self>,
+        version: u32,
+        parameters: &TransportParameters,
+    ) -> Box<dyn crypto::Session> {
+        // The version was looked at when the keys of the first packet were asked for.
+        let version = version_of(version).unwrap_or_default();
+        let tls = Arc::clone(&self.tls);
+        let bytes = |clear| render_parameters(parameters, &self.extras, clear);
+        let stage = if self.extras.clear_packets {
+            let with_clear = bytes(true);
+            let without = bytes(false);
+            Stage::Listening { tls, heard: Vec::new(), with_clear, without }
+        } else {
+            Stage::begun(tls, version, bytes(false))
+        };
+        Box::new(Session::new(Side::Server, version, self.suite, self.extras.clone(), stage))
+    }
+}
+
+/// How far a session has come.
+enum Stage {
+    /// A server that answers as the client's first words want it: what it has heard, and the
+    /// parameters of either answer.
+    Listening {
+        tls: Arc<rustls::ServerConfig>,
+        heard: Vec<u8>,
+        with_clear: Vec<u8>,
+        without: Vec<u8>,
+    },
+    Speaking(Box<Connection>),
+    /// The machine could not begin.
+    Failed,
+}
+
+impl Stage {
+    fn begun(tls: Arc<rustls::ServerConfig>, version: Version, parameters: Vec<u8>) -> Self {
+        ServerConnection::new(tls, version, parameters)
+            .map_or(Self::Failed, |tls| Self::Speaking(Box::new(Connection::Server(tls))))
+    }
+}
+
+/// One connection's session.
+struct Session {
+    side: Side,
+    version: Version,
+    suite: Suite,
+    extras: Extras,
+    stage: Stage,
+    has_handshake_data: bool,
+    next_secrets: Option<Secrets>,
+    is_clear: bool,
+}
+
+impl Session {
+    fn new(side: Side, version: Version, suite: Suite, extras: Extras, stage: Stage) -> Self {
+        let (has_handshake_data, next_secrets, is_clear) = (false, None, false);
+        Self { side, version, suite, extras, stage, has_handshake_data, next_secrets, is_clear }
+    }
+
+    fn tls(&self) -> Option<&Connection> {
+        match &self.stage {
+            Stage::Speaking(tls) => Some(tls),
+            Stage::Listening { .. } | Stage::Failed => None,
+        }
+    }
+
+    /// Hands the client's first words over when they are all there; before, keeps them.
+    fn listen(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, TransportError> {
+        let Stage::Listening { tls, heard, with_clear, without } = &mut self.stage else {
+            return Ok(Some(bytes.to_vec()));
+        };
+        heard.extend_from_slice(bytes);
+        let clear = match Hello::parse(heard) {
+            Hello::Part => return Ok(None),
+            Hello::Whole(ids) => ids.contains(&CLEAR_PACKETS),
+            // TLS itself says what is wrong with it.
+            Hello::Wrong => false,
+        };
+        let parameters = std::mem::take(if clear { with_clear } else { without });
+        let (tls, heard) = (Arc::clone(tls), std::mem::take(heard));
+        self.stage = Stage::begun(tls, self.version, parameters);
+        Ok(Some(heard))
+    }
+
+    /// Whether both ends want their packets in clear.
+    fn agreed_on_clear(&self) -> bool {
+        let theirs = self.tls().and_then(Connection::quic_transport_parameters);
+        self.extras.clear_packets
+            && theirs.is_some_and(|bytes| parameter_ids(bytes).contains(&CLEAR_PACKETS))
+    }
+
+    fn packet_key(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn crypto::PacketKey> {
+        match (self.is_clear, self.extras.transport_close) {
+            (true, closes) => Box::new(ClearPacket { closes }),
+            (false, true) => Box::new(ClosingPacket(key)),
+            (false, false) => Box::new(key),
+        }
+    }
+}
+
+impl crypto::Session for Session {
+    fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
+        let side = match side {
+            Side::Client => rustls::Side::Client,
+            Side::Server => rustls::Side::Server,
+        };
+        let keys = self.suite.keys(dst_cid, side, self.version);
+        Keys {
+            header: KeyPair {
+                local: Box::new(keys.local.header),
+                remote: Box::new(keys.remote.header),
+            },
+            packet: KeyPair {
+                local: Box::new(keys.local.packet),
+                remote: Box::new(keys.remote.packet),
+            },
+        }
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        let tls = self.tls().filter(|_| self.has_handshake_data)?;
+        let suite = tls.negotiated_cipher_suite().map(|suite| u16::from(suite.suite()));
+        let group = tls.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
+        Some(Box::new(Agreed { suite, group }))
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        let chain = self.tls()?.peer_certificates()?;
+        let owned: Vec<CertificateDer<'static>> =
+            chain.iter().map(|one| one.clone().into_owned()).collect();
+        Some(Box::new(owned))
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn crypto::PacketKey>)> {
+        let keys = self.tls()?.zero_rtt_keys()?;
+        Some((Box::new(keys.header), Box::new(keys.packet)))
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        match self.tls()? {
+            Connection::Client(tls) => Some(tls.is_early_data_accepted()),
+            Connection::Server(_) => None,
+        }
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.tls().is_none_or(|tls| tls.is_handshaking())
+    }
+
+    fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        let Some(bytes) = self.listen(bytes)? else { return Ok(false) };
+        let Stage::Speaking(tls) = &mut self.stage else {
+            let code = TransportErrorCode::INTERNAL_ERROR;
+            return Err(TransportError { code, frame: None, reason: "TLS could not begin".into() });
+        };
+        if let Err(error) = tls.read_hs(&bytes) {
+            let code = tls.alert().map_or(TransportErrorCode::PROTOCOL_VIOLATION, |alert| {
+                TransportErrorCode::crypto(alert.into())
+            });
+            return Err(TransportError { code, frame: None, reason: error.to_string() });
+        }
+        let named = match &**tls {
+            Connection::Server(tls) => tls.server_name().is_some(),
+            Connection::Client(_) => false,
+        };
+        let is_there = named || tls.alpn_protocol().is_some() || !tls.is_handshaking();
+        let is_news = is_there && !self.has_handshake_data;
+        self.has_handshake_data |= is_there;
+        Ok(is_news)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        match self.tls().and_then(Connection::quic_transport_parameters) {
+            None => Ok(None),
+            Some(bytes) => {
+                let read = TransportParameters::read(self.side, &mut io::Cursor::new(bytes))?;
+                Ok(Some(read))
+            }
+        }
+    }
+
+    fn write_handshake(&mut self, into: &mut Vec<u8>) -> Option<Keys> {
+        let Stage::Speaking(tls) = &mut self.stage else { return None };
+        let (keys, next) = match tls.write_hs(into)? {
+            KeyChange::Handshake { keys } => (keys, None),
+            KeyChange::OneRtt { keys, next } => (keys, Some(next)),
+        };
+        let is_last = next.is_some();
+        self.next_secrets = next.or(self.next_secrets.take());
+        self.is_clear = is_last && self.agreed_on_clear();
+        let header = |key: Box<dyn rustls::quic::HeaderProtectionKey>| -> Box<dyn HeaderKey> {
+            if self.is_clear { Box::new(ClearHeader) } else { Box::new(key) }
+        };
+        let packet = |key| if is_last { self.packet_key(key) } else { Box::new(key) };
+        Some(Keys {
+            header: KeyPair {
+                local: header(keys.local.header),
+                remote: header(keys.remote.header),
+            },
+            packet: KeyPair {
+                local: packet(keys.local.packet),
+                remote: packet(keys.remote.packet),
+            },
+        })
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn crypto::PacketKey>>> {
+        let keys = self.next_secrets.as_mut()?.next_packet_keys();
+        Some(KeyPair { local: self.packet_key(keys.local), remote: self.packet_key(keys.remote) })
+    }
+
+    /// RFC 9001, section 5.8.
+    fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
+        let Some(tag_at) = payload.len().checked_sub(AES_128_GCM.tag_len()) else { return false };
+        let (rest, tag) = payload.split_at(tag_at);
+        let cid: &[u8] = orig_dst_cid;
+        let said = [&[cid.len() as u8], cid, header, rest].concat();
+        let (key, nonce) = match self.version {
+            Version::V1Draft => (RETRY_KEY_DRAFT, RETRY_NONCE_DRAFT),
+            _ => (RETRY_KEY_V1, RETRY_NONCE_V1),
+        };
+        let Ok(key) = UnboundKey::new(&AES_128_GCM, &key) else { return false };
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let mut tag = tag.to_vec();
+        LessSafeKey::new(key).open_in_place(nonce, Aad::from(said), &mut tag).is_ok()
+    }
+
+    fn export_keying_material(
+        &self,
+        into: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        let tls = self.tls().ok_or(ExportKeyingMaterialError)?;
+        let exported = tls.export_keying_material(into, label, Some(context));
+        exported.map(|_| ()).map_err(|_| ExportKeyingMaterialError)
+    }
+}
+
+const RETRY_KEY_V1: [u8; 16] = 0xbe0c690b9f66575a1d766b54e368c84e_u128.to_be_bytes();
+const RETRY_NONCE_V1: [u8; 12] =
+    [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
+const RETRY_KEY_DRAFT: [u8; 16] = 0xccce187ed09a09d05728155a6cb96be1_u128.to_be_bytes();
+const RETRY_NONCE_DRAFT: [u8; 12] =
+    [0xe5, 0x49, 0x30, 0xf9, 0x7f, 0x21, 0x36, 0xf0, 0x53, 0x0a, 0x8c, 0x1c];
+
+/// The parameters as they stand on the wire (RFC 9000, section 18), with what is beside the standard.
+fn render_parameters(parameters: &TransportParameters, extras: &Extras, clear: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    parameters.write(&mut bytes);
+    let clear = clear.then_some((CLEAR_PACKETS, Vec::new()));
+    for (id, value) in extras.parameters.iter().chain(&clear) {
+        super::hello::render_varint(*id, &mut bytes);
+        super::hello::render_varint(value.len() as u64, &mut bytes);
+        bytes.extend_from_slice(value);
+    }
+    bytes
+}
+
+fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
+    match version {
+        0xff00_001d..=0xff00_0020 => Ok(Version::V1Draft),
+        0x0000_0001 | 0xff00_0021..=0xff00_0022 => Ok(Version::V1),
+        _ => Err(UnsupportedVersion),
+    }
+}
+
+/// The suite of every connection's first packets, whatever suites the packets after them may have.
+fn initial_suite() -> Option<Suite> {
+    let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let suite = provider.cipher_suites.iter().find(|suite| suite.suite() == first)?;
+    suite.tls13()?.quic_suite()
+}

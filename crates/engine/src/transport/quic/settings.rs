@@ -1,0 +1,208 @@
+//! What an endpoint and its connections are told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::{
+    ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
+    VarInt,
+};
+
+use super::session::{ClientCrypto, Extras, ServerCrypto};
+use crate::error::Error;
+
+/// Streams that a peer may have open until it is told of more. Each that is allowed costs memory
+/// whether it is used or not.
+const FIRST_STREAMS: u32 = 16;
+/// What one stream may have on its way. A receiver holds at most 1,024 separate pieces of a stream,
+/// so that a larger window would end a connection that loses more than this many packets of it.
+const STREAM_WINDOW_BYTES: u32 = 8 << 20;
+/// The same of all streams of a connection together.
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+
+/// What a sender may have unacknowledged until its congestion window is known.
+const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+
+/// Which congestion control connections have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Congestion {
+    #[default]
+    Cubic,
+    Reno,
+    Bbr,
+}
+
+impl Congestion {
+    /// The names as users know them.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "cubic" => Self::Cubic,
+            "reno" => Self::Reno,
+            "bbr" => Self::Bbr,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+            Self::Bbr => "bbr",
+        }
+    }
+
+    fn factory(self, initial_bytes: Option<u64>) -> Arc<dyn ControllerFactory + Send + Sync> {
+        macro_rules! configured {
+            ($config:ty) => {{
+                let mut config = <$config>::default();
+                if let Some(bytes) = initial_bytes {
+                    config.initial_window(bytes);
+                }
+                Arc::new(config)
+            }};
+        }
+        match self {
+            Self::Cubic => configured!(CubicConfig),
+            Self::Reno => configured!(NewRenoConfig),
+            Self::Bbr => configured!(BbrConfig),
+        }
+    }
+}
+
+/// What the connections of an endpoint are told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) congestion: Congestion,
+    /// The congestion window that a connection begins with; `None`: ten packets (RFC 9002).
+    pub(crate) initial_window_bytes: Option<u64>,
+    /// Flow control of a stream and of a connection, as the receiver grants it.
+    pub(crate) stream_window_bytes: u32,
+    pub(crate) connection_window_bytes: u32,
+    /// A connection that hears nothing for so long has ended.
+    pub(crate) idle: Duration,
+    /// A silent connection says something this often.
+    pub(crate) keep_alive: Option<Duration>,
+    /// Streams of either sort that the peer may open at first.
+    pub(crate) streams: u32,
+    /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
+    pub(crate) mtu_bytes: Option<u16>,
+    /// Whether several packets leave with one call, where the kernel can.
+    pub(crate) offload: bool,
+    /// Whether packets are marked as able to carry congestion marks (ECN).
+    pub(crate) ecn: bool,
+    /// The differentiated-services code point.
+    pub(crate) dscp: u8,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            congestion: Congestion::default(),
+            initial_window_bytes: None,
+            stream_window_bytes: STREAM_WINDOW_BYTES,
+            connection_window_bytes: CONNECTION_WINDOW_BYTES,
+            idle: Duration::from_secs(30),
+            keep_alive: None,
+            streams: FIRST_STREAMS,
+            mtu_bytes: None,
+            offload: true,
+            ecn: true,
+            dscp: 0,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn endpoint(&self, reset_key: [u8; 32]) -> Result<EndpointConfig, Error> {
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &reset_key);
+        let mut config = EndpointConfig::new(Arc::new(key));
+        // The fixed bit tells QUIC's datagrams from ours (RFC 9443), so peers must not play with
+        // it (RFC 9287).
+        config.grease_quic_bit(false);
+        if let Some(bytes) = self.mtu_bytes {
+            config.max_udp_payload_size(bytes).map_err(|_| {
+                Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
+            })?;
+        }
+        Ok(config)
+    }
+
+    pub(super) fn transport(&self) -> Arc<TransportConfig> {
+        let mut config = TransportConfig::default();
+        let idle = VarInt::try_from(self.idle.as_millis() as u64).unwrap_or(VarInt::MAX);
+        config
+            .max_concurrent_bidi_streams(self.streams.into())
+            .max_concurrent_uni_streams(self.streams.into())
+            .max_idle_timeout(Some(IdleTimeout::from(idle)))
+            .keep_alive_interval(self.keep_alive)
+            .stream_receive_window(self.stream_window_bytes.into())
+            .receive_window(self.connection_window_bytes.into())
+            .send_window(FIRST_SEND_WINDOW_BYTES)
+            .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
+            .enable_segmentation_offload(self.offload);
+        if let Some(bytes) = self.mtu_bytes {
+            config.initial_mtu(bytes).mtu_discovery_config(None);
+        } else {
+            config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+        }
+        Arc::new(config)
+    }
+}
+
+/// What a client needs to make connections.
+#[derive(Clone)]
+pub(crate) struct ClientSide {
+    config: ClientConfig,
+}
+
+impl ClientSide {
+    /// # Errors
+    ///
+    /// Where TLS has no AES-128-GCM, which the first packets of every connection need.
+    pub(crate) fn new(
+        tls: Arc<rustls::ClientConfig>,
+        settings: &Settings,
+        extras: Extras,
+    ) -> Result<Self, Error> {
+        let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        config.transport_config(settings.transport());
+        Ok(Self { config })
+    }
+
+    pub(super) fn config(&self) -> ClientConfig {
+        self.config.clone()
+    }
+}
+
+/// What a server needs to take connections.
+#[derive(Clone)]
+pub(crate) struct ServerSide {
+    config: Arc<ServerConfig>,
+}
+
+impl ServerSide {
+    /// # Errors
+    ///
+    /// As [`ClientSide::new`].
+    pub(crate) fn new(
+        tls: Arc<rustls::ServerConfig>,
+        settings: &Settings,
+        extras: Extras,
+    ) -> Result<Self, Error> {
+        let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
+        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+        config.transport_config(settings.transport());
+        config.migration(false);
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config)
+    }
+}
+
+fn no_cipher() -> Error {
+    Error::Host("can't set up QUIC: TLS here has no AES-128-GCM".to_owned())
+}

@@ -1,0 +1,130 @@
+//! A stream of a connection, as any other stream of bytes.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use linerate_measure::report::SocketFacts;
+use linerate_measure::sample::QuicStatus;
+use quinn_proto::StreamId;
+use socket2::Socket;
+
+use super::connection::SharedConnection;
+use super::settings::Congestion;
+use crate::pattern::Pattern;
+use crate::transport::ByteStream;
+
+/// One bidirectional stream of a connection that stands.
+pub(crate) struct QuicStream {
+    connection: SharedConnection,
+    id: StreamId,
+    socket: Arc<Socket>,
+    pattern: Bytes,
+    facts: Facts,
+    has_received_all: bool,
+}
+
+/// What the kernel doesn't know of a stream's socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) congestion: Congestion,
+    /// Whether trains of packets are sent, and received.
+    pub(crate) offload: (bool, bool),
+}
+
+impl QuicStream {
+    /// `pattern` is what senders send from: see [`shared_pattern`].
+    pub(crate) fn new(
+        connection: SharedConnection,
+        id: StreamId,
+        socket: Arc<Socket>,
+        pattern: Bytes,
+        facts: Facts,
+    ) -> Self {
+        Self { connection, id, socket, pattern, facts, has_received_all: false }
+    }
+
+    /// The part of the pattern that `bytes` are, where they are.
+    fn shared(&self, bytes: &[u8]) -> Option<Bytes> {
+        let start = (bytes.as_ptr() as usize).checked_sub(self.pattern.as_ptr() as usize)?;
+        let end = start.checked_add(bytes.len())?;
+        (end <= self.pattern.len()).then(|| self.pattern.slice(start..end))
+    }
+
+    fn receive_each(&mut self, most: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
+        if self.has_received_all {
+            return Ok(0);
+        }
+        let reading = self.connection.borrow_mut().read_each(self.id, most, look)?;
+        self.has_received_all = reading.finished;
+        Ok(reading.bytes)
+    }
+}
+
+/// A pattern as memory that packets are made from without copying it first.
+pub(crate) fn shared_pattern(pattern: &Arc<Pattern>) -> Bytes {
+    struct Owner(Arc<Pattern>);
+    impl AsRef<[u8]> for Owner {
+        fn as_ref(&self) -> &[u8] {
+            self.0.all()
+        }
+    }
+    Bytes::from_owner(Owner(Arc::clone(pattern)))
+}
+
+impl ByteStream for QuicStream {
+    const SHORT_MEANS_EMPTY: bool = true;
+
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    fn establish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut connection = self.connection.borrow_mut();
+        match self.shared(bytes) {
+            Some(bytes) => connection.send_shared(self.id, bytes),
+            None => connection.send(self.id, bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        let most = into.len();
+        self.receive_each(most, &mut |piece| {
+            if let Some(place) = into.get_mut(done..done + piece.len()) {
+                place.copy_from_slice(piece);
+            }
+            done += piece.len();
+        })
+    }
+
+    fn receive_in_place(
+        &mut self,
+        into: &mut [u8],
+        look: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<usize> {
+        self.receive_each(into.len(), look)
+    }
+
+    fn finish_sending(&mut self) -> io::Result<()> {
+        self.connection.borrow_mut().finish(self.id)
+    }
+
+    fn quic(&self) -> Option<QuicStatus> {
+        Some(self.connection.borrow().status())
+    }
+
+    fn complete(&self, facts: SocketFacts) -> SocketFacts {
+        let (gso, gro) = self.facts.offload;
+        let congestion = Some(self.facts.congestion.name().to_owned());
+        SocketFacts { congestion, gso: Some(gso), gro: Some(gro), ..facts }
+    }
+}

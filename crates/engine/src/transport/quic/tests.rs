@@ -1,0 +1,436 @@
+//! Two endpoints over loopback, in one thread, and pairs of machines in memory.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
+
+use super::*;
+use crate::control::{make_identity, quic_client_config, quic_server_config, server_config};
+
+fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
+    sides_with(settings, (Extras::default(), Extras::default()))
+}
+
+fn sides_with(settings: &Settings, extras: (Extras, Extras)) -> (ClientSide, ServerSide) {
+    let identity = make_identity().unwrap();
+    let data = server_config(&identity, false).unwrap();
+    let certificate = identity.certificate_der.clone().into();
+    let tls = quic_client_config(certificate).unwrap();
+    let client = ClientSide::new(tls, settings, extras.0).unwrap();
+    (client, ServerSide::new(quic_server_config(&data), settings, extras.1).unwrap())
+}
+
+fn socket() -> (Arc<Socket>, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+    socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (Arc::new(socket), address)
+}
+
+struct Pair {
+    near: Endpoint,
+    far: Endpoint,
+    link: Link,
+}
+
+impl Pair {
+    fn new(settings: &Settings) -> Self {
+        Self::with(settings, (Extras::default(), Extras::default()))
+    }
+
+    fn with(settings: &Settings, extras: (Extras, Extras)) -> Self {
+        let (client, server) = sides_with(settings, extras);
+        let ((near, _), (far, address)) = (socket(), socket());
+        let mut near = Endpoint::new(near, settings, None).unwrap();
+        let far = Endpoint::new(far, settings, Some(&server)).unwrap();
+        let link = near.connect(address, "linerate", &client).unwrap();
+        Self { near, far, link }
+    }
+
+    /// Gives both ends turns until `done` says so; 20 s at most.
+    fn run(&mut self, mut done: impl FnMut(&mut Endpoint, &mut Endpoint) -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !done(&mut self.near, &mut self.far) {
+            assert!(Instant::now() < end, "nothing came of it");
+            self.near.turn().unwrap();
+            self.far.turn().unwrap();
+        }
+    }
+
+    fn established(settings: &Settings) -> (Self, SharedConnection, SharedConnection) {
+        Self::new(settings).establish()
+    }
+
+    fn establish(self) -> (Self, SharedConnection, SharedConnection) {
+        let mut pair = self;
+        let mut seen = (false, None);
+        pair.run(|near, far| {
+            while let Some((_, event)) = near.poll_event() {
+                seen.0 |= event == Event::Established;
+            }
+            while let Some((link, event)) = far.poll_event() {
+                if event == Event::Established {
+                    seen.1 = Some(link);
+                }
+            }
+            seen.0 && seen.1.is_some()
+        });
+        let near = pair.near.connection(pair.link).unwrap().clone();
+        let far = pair.far.connection(seen.1.unwrap()).unwrap().clone();
+        (pair, near, far)
+    }
+}
+
+#[test]
+fn a_stream_arrives_whole_and_in_order() {
+    let (pair, near, far) = Pair::established(&Settings::default());
+    send_three_megabytes(pair, &near, &far);
+}
+
+#[test]
+fn streams_arrive_whether_packets_go_in_clear_or_not() {
+    let clear = || Extras { clear_packets: true, ..Extras::default() };
+    let plain = || Extras { parameters: vec![(0x1000, vec![1, 2, 3])], ..Extras::default() };
+    for extras in [(clear(), clear()), (plain(), clear()), (clear(), plain())] {
+        let (pair, near, far) = Pair::with(&Settings::default(), extras).establish();
+        send_three_megabytes(pair, &near, &far);
+    }
+}
+
+#[test]
+fn a_packet_in_clear_can_be_read_on_its_way() {
+    let clear = || Extras { clear_packets: true, ..Extras::default() };
+    for (extras, agreed) in [((clear(), clear()), true), ((clear(), Extras::default()), false)] {
+        let mut pair = Relayed::new(&Settings::default(), extras, false);
+        let (mut sent, mut arrived) = (false, Vec::<u8>::new());
+        pair.run(|near, far| {
+            if near.1 && !sent {
+                let mut near = near.0.borrow_mut();
+                let id = near.open_stream(Dir::Bi).unwrap();
+                near.send(id, b"a word that anybody may read").unwrap();
+                sent = true;
+            }
+            let mut far = far.borrow_mut();
+            if let Some(id) = far.accept_stream(Dir::Bi) {
+                let _none_yet = far.read_each(id, 100, &mut |piece| arrived.extend(piece));
+            }
+            !arrived.is_empty()
+        });
+        assert_eq!(arrived, b"a word that anybody may read");
+        assert_eq!(pair.up.seen.windows(8).any(|part| part == b"anybody "), agreed);
+    }
+}
+
+#[test]
+fn a_close_can_be_the_transports() {
+    let extras = Extras { transport_close: true, ..Extras::default() };
+    let (mut pair, near, _far) =
+        Pair::with(&Settings::default(), (extras, Extras::default())).establish();
+    near.borrow_mut().close(0, b"enough_");
+    let mut cause = None;
+    pair.run(|_, far| {
+        while let Some((_, event)) = far.poll_event() {
+            if let Event::Closed(why) = event {
+                cause = Some(why);
+            }
+        }
+        cause.is_some()
+    });
+    let cause = cause.unwrap();
+    assert_eq!(cause.code, None);
+    assert!(cause.text.contains("enough") && !cause.text.contains('_'), "{}", cause.text);
+}
+
+fn send_three_megabytes(mut pair: Pair, near: &SharedConnection, far: &SharedConnection) {
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
+    let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    let (mut sent, mut stream, mut received, mut finished) = (0, None, Vec::<u8>::new(), false);
+    pair.run(|near_end, far_end| {
+        while near_end.poll_event().is_some() {}
+        while far_end.poll_event().is_some() {}
+        let mut near = near.borrow_mut();
+        if sent < bytes.len()
+            && let Ok(more) = near.send(id, &bytes[sent..])
+        {
+            sent += more;
+            if sent == bytes.len() {
+                near.finish(id).unwrap();
+            }
+        }
+        drop(near);
+        let mut far = far.borrow_mut();
+        stream = stream.or_else(|| far.accept_stream(Dir::Bi));
+        if let Some(id) = stream
+            && !finished
+        {
+            let read = far.read_each(id, usize::MAX, &mut |piece| received.extend(piece));
+            finished = read.is_ok_and(|reading| reading.finished);
+        }
+        finished
+    });
+    assert!(received == bytes);
+    let status = near.borrow().status();
+    assert!(status.sent_packets > 2_000 && status.mtu_bytes >= 1_200, "{status:?}");
+}
+
+#[test]
+fn a_close_tells_its_code() {
+    let (mut pair, near, _far) = Pair::established(&Settings::default());
+    near.borrow_mut().close(77, b"enough");
+    let mut cause = None;
+    pair.run(|_, far| {
+        while let Some((_, event)) = far.poll_event() {
+            if let Event::Closed(why) = event {
+                cause = Some(why);
+            }
+        }
+        cause.is_some()
+    });
+    assert_eq!(cause.unwrap().code, Some(77));
+    // Both forget it in time.
+    pair.run(|near, far| near.open_connections() == 0 && far.open_connections() == 0);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_noticed() {
+    let settings = Settings { idle: Duration::from_millis(600), ..Settings::default() };
+    let (mut pair, _near, _far) = Pair::established(&settings);
+    let mut cause = None;
+    let end = Instant::now() + Duration::from_secs(20);
+    while cause.is_none() {
+        assert!(Instant::now() < end, "nobody noticed");
+        pair.near.turn().unwrap();
+        pair.near.wait(Duration::from_millis(50), &[]);
+        while let Some((_, event)) = pair.near.poll_event() {
+            if let Event::Closed(why) = event {
+                cause = Some(why.kind);
+            }
+        }
+    }
+    assert_eq!(cause, Some(std::io::ErrorKind::TimedOut));
+}
+
+#[test]
+fn what_is_not_quic_is_kept_apart() {
+    let (_, server) = sides(&Settings::default());
+    let ((near, _), (far, address)) = (socket(), socket());
+    let mut far = Endpoint::new(far, &Settings::default(), Some(&server)).unwrap();
+    near.send_to(b"\x23 ours", &address.into()).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        assert!(Instant::now() < end, "it never came");
+        far.turn().unwrap();
+        if let Some(datagram) = far.poll_foreign() {
+            assert_eq!(&datagram[..], b"\x23 ours");
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_unproved_address_gets_no_more_than_three_times_what_it_sent() {
+    let settings = Settings::default();
+    let (client, server) = sides(&settings);
+    let ((near, _), (middle, address), (far, far_address)) = (socket(), socket(), socket());
+    let mut near = Endpoint::new(near, &settings, None).unwrap();
+    let mut far = Endpoint::new(far, &settings, Some(&server)).unwrap();
+    near.connect(address, "linerate", &client).unwrap();
+    near.turn().unwrap();
+    // The client's first datagram reaches the server, and no answer ever reaches the client.
+    middle.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut datagram = vec![0; 2_000];
+    let rustix =
+        rustix::net::recv(&*middle, datagram.as_mut_slice(), rustix::net::RecvFlags::empty());
+    let length = rustix.unwrap().0;
+    middle.send_to(&datagram[..length], &far_address.into()).unwrap();
+    middle.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    let (mut answered, mut rounds) = (0, 0);
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end && rounds < 2_000 {
+        rounds += 1;
+        far.turn().unwrap();
+        if let Ok((bytes, _)) =
+            rustix::net::recv(&*middle, datagram.as_mut_slice(), rustix::net::RecvFlags::empty())
+        {
+            answered += bytes;
+        }
+    }
+    assert!(answered > 0 && answered <= 3 * length, "{answered} bytes for {length}");
+}
+
+#[test]
+fn a_reset_a_stop_and_a_limit_arrive() {
+    let settings = Settings { streams: 1, ..Settings::default() };
+    let (mut pair, near, far) = Pair::established(&settings);
+    let first = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    assert_eq!(near.borrow_mut().open_stream(Dir::Bi), None);
+    near.borrow_mut().send(first, b"half").unwrap();
+    near.borrow_mut().reset(first, 5);
+    let (mut stopped, mut reset, mut stream, mut raised) = (false, false, None, false);
+    pair.run(|near_end, far_end| {
+        while let Some((_, event)) = near_end.poll_event() {
+            stopped |= matches!(event, Event::Stopped(_, 9));
+            raised |= event == Event::StreamsAvailable(Dir::Bi);
+        }
+        while far_end.poll_event().is_some() {}
+        let mut far = far.borrow_mut();
+        if stream.is_none() {
+            stream = far.accept_stream(Dir::Bi);
+            if stream.is_some() {
+                far.set_stream_limit(Dir::Bi, 5);
+            }
+        }
+        if let Some(id) = stream
+            && !reset
+            && let Err(error) = far.read_each(id, 100, &mut |_| {})
+        {
+            reset = error.kind() == std::io::ErrorKind::ConnectionReset;
+        }
+        reset && raised
+    });
+    let second = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    near.borrow_mut().send(second, b"more").unwrap();
+    let mut told = false;
+    pair.run(|near_end, far_end| {
+        while let Some((_, event)) = near_end.poll_event() {
+            stopped |= matches!(event, Event::Stopped(_, 9));
+        }
+        while far_end.poll_event().is_some() {}
+        let mut far = far.borrow_mut();
+        if !told && let Some(id) = far.accept_stream(Dir::Bi) {
+            far.stop_sending(id, 9);
+            told = true;
+        }
+        stopped
+    });
+}
+
+/// One way between two endpoints, which may lose, repeat and reorder by a generator of its own.
+struct Path {
+    from: Arc<Socket>,
+    loses: bool,
+    held: Vec<Vec<u8>>,
+    seen: Vec<u8>,
+    state: u64,
+}
+
+impl Path {
+    fn new(from: &Arc<Socket>, loses: bool, state: u64) -> Self {
+        Self { from: Arc::clone(from), loses, held: Vec::new(), seen: Vec::new(), state }
+    }
+
+    fn throw(&mut self, below: u64) -> u64 {
+        crate::pattern::next_word(&mut self.state) % below
+    }
+
+    fn pass(&mut self, via: &Socket, to: SocketAddr) {
+        let mut datagram = vec![0; 2_000];
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        while let Ok((length, _)) = rustix::net::recv(&*self.from, datagram.as_mut_slice(), flags) {
+            let datagram = &datagram[..length];
+            self.seen.extend(datagram);
+            match self.throw(100) {
+                0..5 if self.loses => continue,
+                5..8 if self.loses => self.held.push(datagram.to_vec()),
+                8..15 if self.loses => {
+                    self.held.push(datagram.to_vec());
+                    continue;
+                }
+                _ => {}
+            }
+            via.send_to(datagram, &to.into()).unwrap();
+        }
+        if !self.held.is_empty() && self.throw(3) == 0 {
+            let late = self.held.swap_remove(0);
+            via.send_to(&late, &to.into()).unwrap();
+        }
+    }
+}
+
+/// Two endpoints and what is between them.
+struct Relayed {
+    near: Endpoint,
+    far: Endpoint,
+    link: Link,
+    up: Path,
+    down: Path,
+    addresses: (SocketAddr, SocketAddr),
+}
+
+impl Relayed {
+    fn new(settings: &Settings, extras: (Extras, Extras), loses: bool) -> Self {
+        let settings = Settings { offload: false, ..settings.clone() };
+        let (client, server) = sides_with(&settings, extras);
+        let ((near, near_address), (far, far_address)) = (socket(), socket());
+        let ((left, left_address), (right, right_address)) = (socket(), socket());
+        near.connect(&left_address.into()).unwrap();
+        far.connect(&right_address.into()).unwrap();
+        let mut near = Endpoint::new(near, &settings, None).unwrap();
+        let far = Endpoint::new(far, &settings, Some(&server)).unwrap();
+        let link = near.connect(left_address, "linerate", &client).unwrap();
+        let (up, down) = (Path::new(&left, loses, 1), Path::new(&right, loses, 2));
+        Self { near, far, link, up, down, addresses: (near_address, far_address) }
+    }
+
+    /// Until `done` says so, which sees the client's end, whether it is established, and the
+    /// server's; 40 s at most.
+    fn run(&mut self, mut done: impl FnMut((&SharedConnection, bool), &SharedConnection) -> bool) {
+        let near = self.near.connection(self.link).unwrap().clone();
+        let (mut far, mut established) = (None, false);
+        let end = Instant::now() + Duration::from_secs(40);
+        loop {
+            assert!(Instant::now() < end, "nothing came of it");
+            self.near.turn().unwrap();
+            self.far.turn().unwrap();
+            self.up.pass(&self.down.from, self.addresses.1);
+            self.down.pass(&self.up.from, self.addresses.0);
+            while let Some((_, event)) = self.near.poll_event() {
+                established |= event == Event::Established;
+            }
+            while let Some((link, event)) = self.far.poll_event() {
+                if event == Event::Accepted {
+                    far = self.far.connection(link).cloned();
+                }
+            }
+            if let Some(far) = &far
+                && done((&near, established), far)
+            {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn loss_repetition_and_reordering_harm_nothing() {
+    let extras = (Extras::default(), Extras::default());
+    let mut pair = Relayed::new(&Settings::default(), extras, true);
+    let bytes: Vec<u8> = (0..400_000_u32).map(|n| (n / 3) as u8).collect();
+    let (mut id, mut sent, mut received) = (None, 0, Vec::<u8>::new());
+    let mut stream = None;
+    pair.run(|(near, established), far| {
+        let mut near = near.borrow_mut();
+        if established && id.is_none() {
+            id = near.open_stream(Dir::Bi);
+        }
+        if let Some(id) = id
+            && sent < bytes.len()
+        {
+            sent += near.send(id, &bytes[sent..]).unwrap_or(0);
+            if sent == bytes.len() {
+                near.finish(id).unwrap();
+            }
+        }
+        let mut far = far.borrow_mut();
+        stream = stream.or_else(|| far.accept_stream(Dir::Bi));
+        stream.is_some_and(|id| {
+            let read = far.read_each(id, usize::MAX, &mut |piece| received.extend(piece));
+            read.is_ok_and(|reading| reading.finished)
+        })
+    });
+    assert!(received == bytes);
+    let near = pair.near.connection(pair.link).unwrap();
+    assert!(near.borrow().status().lost_packets > 0);
+}

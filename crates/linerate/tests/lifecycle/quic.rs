@@ -1,0 +1,94 @@
+//! Loads over QUIC: what is asked for arrives, whole and counted alike at both ends.
+
+use serde_json::Value;
+
+use crate::ends::Server;
+
+#[test]
+fn every_byte_of_a_stream_arrives_and_is_right() {
+    let server = Server::start("");
+    for (bytes, flags, ways) in [
+        (1_u64, "--up", 1),
+        (1, "--down", 1),
+        (1_000, "--up --flows 7", 1),
+        (3, "--both --flows 3 --threads 1", 2),
+        (3_000_007, "--up --flows 3", 1),
+        (3_000_007, "--down --flows 6 --streams 3", 1),
+        (1_000_001, "--both --flows 2 --streams 4 --rate 100M", 2),
+        (131_073, "--down --size 1000 --no-offload", 1),
+        (2_000_000, "--up --mtu 1200 --no-ecn --congestion reno", 1),
+        (2_000_000, "--down --stream-window 20000 --congestion bbr", 1),
+        (2_000_000, "--up --initial-window 100k --window 200k", 1),
+    ] {
+        let words = format!("stream --quic --verify {flags} --bytes {bytes}");
+        let document = server.measure(&words).document(0);
+        assert_eq!(document.count("received_bytes"), bytes * ways, "{words}");
+        assert_eq!(document.count("sent_bytes"), bytes * ways, "{words}");
+        let right = |role| document.sum_of_flows(role, "verification/verified_bytes");
+        assert_eq!(right("client") + right("server"), bytes * ways, "{words}");
+    }
+}
+
+#[test]
+fn as_many_requests_and_connections_as_were_asked_for() {
+    let server = Server::start("");
+    for (words, count) in [
+        ("rr --count 1", 1),
+        ("rr --count 301 --flows 4", 301),
+        ("rr --count 302 --flows 8 --streams 4 --threads 1 --size 3000", 302),
+        ("rr --count 500 --outstanding 16", 500),
+        ("rr --count 100 --rate 1k", 100),
+        ("rr --count 200 --busy-poll", 200),
+        ("connect --count 1", 1),
+        ("connect --count 41 --flows 3", 41),
+        ("connect --count 20 --request 100k --response 50000", 20),
+        ("connect --count 20 --rate 100 --flows 2", 20),
+    ] {
+        let document = server.measure(&format!("{words} --quic")).document(0);
+        assert_eq!(document.count("transactions"), count, "{words}");
+    }
+    let document = server.measure("connect --quic --count 10").document(0);
+    for part in ["establishment_ns", "first_byte_ns", "latency_ns"] {
+        assert!(document.figure(&format!("{part}/min")) > 0.0, "{part}");
+    }
+}
+
+#[test]
+fn a_load_that_ends_by_time_says_what_its_paths_were() {
+    let server = Server::start("");
+    let words = "stream --quic --flows 4 --streams 2 --time 1s --interval 200ms --omit 200ms";
+    let document = server.measure(words).document(0);
+    assert!(document.figure("goodput_bps") > 0.0);
+    let samples = document.samples("client");
+    let last = samples.iter().rev().find(|sample| !sample["sent"].is_null()).unwrap();
+    for flow in last["flows"].as_array().unwrap() {
+        let quic = &flow["quic"];
+        assert!(quic["mtu_bytes"].as_u64() >= Some(1_200), "{flow}");
+        assert!(quic["cwnd_bytes"].as_u64() > Some(0), "{flow}");
+        assert!(quic["sent_packets"].as_u64() > Some(0), "{flow}");
+    }
+    let flows = document.report("client")["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 4);
+    // Flows of one connection have the same path.
+    let packets = |flow: &Value| flow["quic"]["sent_packets"].as_u64().unwrap();
+    assert!(flows.iter().all(|flow| packets(flow) > 0));
+    assert!(flows.iter().all(|flow| flow["tcp"].is_null()));
+}
+
+#[test]
+fn what_quic_cannot_do_is_refused_with_a_sentence() {
+    let server = Server::start("");
+    for (words, text) in [
+        ("connect --quic --close rst", "closes"),
+        ("stream --quic --congestion vegas", "cubic, reno or bbr"),
+        ("stream --tcp --streams 2", "QUIC"),
+        ("stream --quic --streams 9", "streams"),
+        ("stream --quic --mss 1000", "MSS"),
+        ("stream --quic --mtu 500", "out of range"),
+        ("rr --quic --timeout 1s", "--timeout"),
+    ] {
+        let ended = server.measure(&format!("{words} --time 1s"));
+        assert_eq!(ended.exit_code, Some(2), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{words}: {}", ended.stderr);
+    }
+}

@@ -1,0 +1,67 @@
+//! Whether what is asked of QUIC makes sense.
+
+use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
+use crate::plan::{Closing, Kind, QuicOptions, Transport, Workload, limits};
+use crate::units::quoted;
+
+impl Workload {
+    pub(super) fn check_quic(&self) -> Checked {
+        let QuicOptions { streams, initial_window_bytes, stream_window_bytes, mtu_bytes, .. } =
+            self.quic;
+        within("streams of a connection", streams, &limits::STREAMS, in_digits)?;
+        let numbers = [
+            ("initial window", initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
+            ("window of a stream", stream_window_bytes, limits::STREAM_WINDOW_BYTES),
+            ("QUIC packet", mtu_bytes, limits::QUIC_MTU_BYTES),
+        ];
+        for (name, bytes, range) in numbers {
+            bytes.map_or(Ok(()), |bytes| within(name, bytes, &range, in_bytes))?;
+        }
+        refuse_first(&self.contradictions_of_quic())?;
+        let Some(name) = &self.socket.congestion else { return Ok(()) };
+        let known = QuicOptions::CONGESTION.contains(&name.as_str());
+        refuse_if(self.transport == Transport::Quic && !known, || {
+            format!(
+                "QUIC here has no congestion control {}: ask for cubic, reno or bbr",
+                quoted(name)
+            )
+        })
+    }
+
+    fn contradictions_of_quic(&self) -> [(bool, &'static str); 6] {
+        let quic = self.transport == Transport::Quic;
+        let (closes_otherwise, connects) = match self.kind {
+            Kind::Connect { close, .. } => (close != Closing::Fin, true),
+            _ => (false, false),
+        };
+        [
+            (
+                !quic && !self.quic.is_default(),
+                "options of QUIC with another transport: leave them out, or ask for QUIC",
+            ),
+            (
+                quic && closes_otherwise,
+                "a reset, or a server that closes, with QUIC, whose connections wait in no port: \
+                 leave it out, or ask for TCP or TLS",
+            ),
+            (
+                quic && connects && self.quic.streams > 1,
+                "several streams of connections that come and go, each with one request: leave it \
+                 out, or measure rr",
+            ),
+            (
+                quic && self.socket.mss_bytes.is_some(),
+                "an MSS with QUIC, which has none: set the size of a packet instead, or ask for TCP \
+                 or TLS",
+            ),
+            (
+                quic && self.socket.no_delay,
+                "no delay with QUIC, which never delays: leave it out, or ask for TCP or TLS",
+            ),
+            (
+                quic && self.quic.streams > self.total_flows(),
+                "more streams of a connection than flows: ask for at most as many streams as flows",
+            ),
+        ]
+    }
+}
