@@ -12,6 +12,7 @@ use quinn_proto::{
 };
 
 use super::cause::Cause;
+use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
 pub(crate) type SharedConnection = Rc<RefCell<Connection>>;
@@ -209,12 +210,19 @@ impl Connection {
         self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
     }
 
+    /// What TLS has agreed on, so far.
+    pub(crate) fn agreed(&self) -> Agreed {
+        let said = self.proto.crypto_session().handshake_data();
+        said.and_then(|said| said.downcast().ok()).map_or_else(Agreed::default, |said| *said)
+    }
+
     /// What the connection says of its path.
     pub(crate) fn status(&self) -> QuicStatus {
         let stats = self.proto.stats();
         let us = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         QuicStatus {
             rtt_us: us(stats.path.rtt),
+            min_rtt_us: us(stats.path.min_rtt),
             cwnd_bytes: stats.path.cwnd,
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,

@@ -70,6 +70,9 @@ pub(crate) struct Endpoint {
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Connections that were refused because there were too many.
     pub(crate) refused: u64,
+    /// How often a packet is said to have found the peer's port closed. Anybody can say so; it means
+    /// something only where nothing has been heard of the peer.
+    pub(crate) refusals: u64,
 }
 
 #[allow(dead_code, reason = "loops of loads and dialects each use the half that they need")]
@@ -100,6 +103,7 @@ impl Endpoint {
             outgoing: Vec::new(),
             unsent: None,
             refused: 0,
+            refusals: 0,
         })
     }
 

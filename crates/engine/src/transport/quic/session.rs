@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use quinn_proto::crypto::rustls::{HandshakeData, QuicServerConfig};
+use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::crypto::{
     self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, UnsupportedVersion,
 };
@@ -37,6 +37,13 @@ pub(crate) struct Extras {
     pub(crate) transport_close: bool,
 }
 
+/// What both ends have agreed on, in TLS's own numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    pub(crate) suite: Option<u16>,
+    pub(crate) group: Option<u16>,
+}
+
 /// TLS as the clients of an endpoint speak it.
 pub(super) struct ClientCrypto {
     tls: Arc<rustls::ClientConfig>,
@@ -56,16 +63,15 @@ pub(super) struct ServerCrypto {
 impl ClientCrypto {
     /// `None` where TLS has no AES-128-GCM, which the first packets of every connection need.
     pub(super) fn new(tls: Arc<rustls::ClientConfig>, extras: Extras) -> Option<Self> {
-        let suite = initial_suite(tls.crypto_provider())?;
-        Some(Self { tls, suite, extras })
+        Some(Self { tls, suite: initial_suite()?, extras })
     }
 }
 
 impl ServerCrypto {
     /// As [`ClientCrypto::new`].
     pub(super) fn new(tls: Arc<rustls::ServerConfig>, extras: Extras) -> Option<Self> {
-        let suite = initial_suite(tls.crypto_provider())?;
-        let standard = QuicServerConfig::try_from(Arc::clone(&tls)).ok()?;
+        let suite = initial_suite()?;
+        let standard = QuicServerConfig::with_initial(Arc::clone(&tls), suite).ok()?;
         Some(Self { tls, suite, extras, standard })
     }
 }
@@ -223,12 +229,9 @@ impl crypto::Session for Session {
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         let tls = self.tls().filter(|_| self.has_handshake_data)?;
-        let protocol = tls.alpn_protocol().map(<[u8]>::to_vec);
-        let server_name = match tls {
-            Connection::Server(tls) => tls.server_name().map(str::to_owned),
-            Connection::Client(_) => None,
-        };
-        Some(Box::new(HandshakeData { protocol, server_name }))
+        let suite = tls.negotiated_cipher_suite().map(|suite| u16::from(suite.suite()));
+        let group = tls.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
+        Some(Box::new(Agreed { suite, group }))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
@@ -372,8 +375,10 @@ fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
     }
 }
 
-fn initial_suite(provider: &Arc<rustls::crypto::CryptoProvider>) -> Option<Suite> {
+/// The suite of every connection's first packets, whatever suites the packets after them may have.
+fn initial_suite() -> Option<Suite> {
     let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
     let suite = provider.cipher_suites.iter().find(|suite| suite.suite() == first)?;
     suite.tls13()?.quic_suite()
 }

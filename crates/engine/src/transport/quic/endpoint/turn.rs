@@ -28,7 +28,10 @@ impl Endpoint {
                 Ok(Some(train)) => train,
                 Ok(None) => return Ok(false),
                 // An earlier packet found the peer's port closed, or so somebody says.
-                Err(error) if is_of_the_path(&error) => continue,
+                Err(error) if is_of_the_path(&error) => {
+                    self.refusals += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             // One packet alone is, as a rule, all there is; the next wait tells if not.
