@@ -1,5 +1,8 @@
 //! What the fuzz targets do with their bytes, one function each. The crates' ordinary tests
 //! include these files too, to replay `seeds/` on a stable compiler.
 
+pub mod command_line;
 pub mod measure;
+pub mod netperf;
+pub mod perf;
 pub mod wire;

@@ -5,6 +5,8 @@
 //! Around that stand the two things that this machine remembers: the keys of servers it knows
 //! ([`known_servers`]) and the key of its own server ([`identity`]).
 //!
+//! The command lines of other tools stand beside that, in [`personality`].
+//!
 //! Programs that measure use [`run`]; a program that wants the whole command line uses
 //! [`main_with`].
 //!
@@ -18,6 +20,7 @@ pub mod host;
 pub mod identity;
 pub mod known_servers;
 pub mod output;
+pub mod personality;
 pub mod planning;
 pub mod shared_key;
 mod signals;

@@ -6,6 +6,10 @@
 #[path = "../../../fuzz/src/wire.rs"]
 mod targets;
 
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/perf.rs"]
+mod perf;
+
 fn replay(target: &str, feed: fn(&[u8])) {
     let seeds = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
@@ -44,4 +48,14 @@ fn datagram() {
 #[test]
 fn opening() {
     replay("opening", targets::opening);
+}
+
+#[test]
+fn perf_frames() {
+    replay("perf_frames", perf::perf_frames);
+}
+
+#[test]
+fn perf_request() {
+    replay("perf_request", perf::perf_request);
 }

@@ -1,6 +1,8 @@
 //! What carries a flow's bytes.
 
 mod discard;
+pub(crate) mod framed;
+pub(crate) mod multiplexer;
 pub(crate) mod quic;
 mod splice;
 mod tcp;

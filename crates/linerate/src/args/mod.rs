@@ -34,7 +34,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
   linerate link --profile geo                    a satellite link between two namespaces",
-    after_help = EXIT_CODES,
+    after_help = render_after_help(),
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -51,6 +51,11 @@ pub const EXIT_CODES: &str = "Exit codes:
   2 the request makes no      6 measured, but not to be trusted
     sense                   130 interrupted: the partial result was printed
   3 server not reachable";
+
+/// What `--help` says last: the personalities and the exit codes.
+fn render_after_help() -> String {
+    format!("{}\n{EXIT_CODES}", crate::personality::render_overview())
+}
 
 /// How numbers with units read in `--help`.
 pub const UNITS: &str = "Units:

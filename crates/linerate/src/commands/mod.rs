@@ -16,10 +16,15 @@ use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
 use crate::output::narrate;
+use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_rr, plans_from_stream};
 
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(exit_code) = personality::perform(&arguments) {
+        return exit_code;
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,0 +1,201 @@
+//! The client: connections that open streams, for as long as the plan says.
+
+mod worker;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use linerate_wire::perf::exchange::{Outcome, Shape};
+
+use super::quic;
+use super::trust;
+use super::{Addresses, Carriage, Ending, Placement};
+use crate::clock::monotonic_ns;
+use crate::error::Error;
+use crate::event::Cancel;
+use crate::transport::framed::FramedEndpoint;
+use worker::Worker;
+
+/// Events that may wait to be told. A thread that has more waits for the teller.
+const EVENTS_WAITING: usize = 16_384;
+/// How soon a request to stop is noticed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a client does.
+#[derive(Clone, Debug)]
+pub struct ClientPlan {
+    /// Where to.
+    pub addresses: Addresses,
+    /// Over what.
+    pub carriage: Carriage,
+    /// How the threads run.
+    pub placement: Placement,
+    /// How many threads.
+    pub threads: u32,
+    /// How many connections at a time, over all threads.
+    pub connections: u32,
+    /// How many streams at a time on each; 0: each connection ends as soon as it stands.
+    pub streams: u32,
+    /// What happens on each stream.
+    pub shape: Shape,
+    /// Whether a connection that has ended is followed by another.
+    pub repeats_connections: bool,
+    /// Whether a stream that has ended is followed by another.
+    pub repeats_streams: bool,
+    /// When everything is ended, at the latest.
+    pub runs_for: Option<Duration>,
+    /// How many latencies are kept in all.
+    pub latency_limit: usize,
+    /// Whether each stream's end is told.
+    pub tells_streams: bool,
+    /// Whether each connection's end is told.
+    pub tells_connections: bool,
+}
+
+/// Something that a client tells as it happens.
+#[derive(Debug)]
+pub enum ClientEvent {
+    /// A stream has ended.
+    StreamEnded(Outcome),
+    /// A connection has ended.
+    ConnectionEnded(Box<Ending>),
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Connections that stood.
+    pub connections: u64,
+    /// Streams whose exchange was completed.
+    pub streams: u64,
+    /// The sum of the rates of all uploads, kbit/s, whether they ran at a time or one after another.
+    pub upload_rates_kbps: u64,
+    /// The sum of the rates of all downloads, kbit/s, likewise.
+    pub download_rates_kbps: u64,
+    /// Bytes of requests that reached the server.
+    pub uploaded_bytes: u64,
+    /// Bytes of responses that came.
+    pub downloaded_bytes: u64,
+    /// Connections that failed, by kind.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// Latencies of completed exchanges, µs, in no order; those of the first threads' first.
+    pub latencies_us: Vec<u32>,
+    /// From the first thread's start to the end of the last one, ns.
+    pub elapsed_ns: u64,
+}
+
+impl Totals {
+    fn add(&mut self, other: Totals) {
+        self.connections += other.connections;
+        self.streams += other.streams;
+        self.upload_rates_kbps += other.upload_rates_kbps;
+        self.download_rates_kbps += other.download_rates_kbps;
+        self.uploaded_bytes += other.uploaded_bytes;
+        self.downloaded_bytes += other.downloaded_bytes;
+        for (kind, count) in other.failures {
+            *self.failures.entry(kind).or_default() += count;
+        }
+        self.latencies_us.extend(other.latencies_us);
+    }
+}
+
+/// Does what the plan says, tells what happens, and returns what came out. A request to stop ends it
+/// as the plan's own end does.
+///
+/// # Errors
+///
+/// When this machine refuses threads, keys or sockets. Connections that fail are counted.
+pub fn run_client(
+    plan: &ClientPlan,
+    tell: &mut dyn FnMut(ClientEvent),
+    cancel: &Cancel,
+) -> Result<Totals, Error> {
+    let (sender, receiver) = sync_channel(EVENTS_WAITING);
+    let stop = AtomicBool::new(false);
+    let began_ns = monotonic_ns();
+    let ends_ns = plan.runs_for.map(|length| {
+        began_ns.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+    });
+    let config = trust::client_config()?;
+    // A thread without a connection would have nothing to do.
+    let threads = plan.threads.min(plan.connections).max(1);
+    thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for number in 0..threads {
+            let seat = Seat { number, threads, ends_ns, stop: &stop, sender: sender.clone() };
+            let config = config.clone();
+            let spawned = thread::Builder::new().name(format!("perf {number}")).spawn_scoped(
+                scope,
+                move || match plan.carriage {
+                    Carriage::Quic(options) => {
+                        let endpoint = quic::client(config, &plan.addresses, number, &options)?;
+                        Worker::new(plan, seat, endpoint).run()
+                    }
+                    Carriage::Tcp => {
+                        let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;
+                        Worker::new(plan, seat, endpoint).run()
+                    }
+                },
+            );
+            match spawned {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(Error::Host(format!("can't start a thread: {error}")));
+                }
+            }
+        }
+        drop(sender);
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(event) => tell(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if cancel.requested() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        let mut totals = Totals::default();
+        for worker in workers {
+            let ended: io::Result<Totals> =
+                worker.join().unwrap_or_else(|_| Err(io::Error::other("a thread has broken off")));
+            totals.add(ended.map_err(|error| Error::Host(format!("can't go on: {error}")))?);
+        }
+        totals.elapsed_ns = monotonic_ns() - began_ns;
+        Ok(totals)
+    })
+}
+
+/// What one thread knows of the others.
+struct Seat<'a> {
+    number: u32,
+    threads: u32,
+    ends_ns: Option<u64>,
+    stop: &'a AtomicBool,
+    sender: SyncSender<ClientEvent>,
+}
+
+impl Seat<'_> {
+    /// Whether the run is to end.
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+            || self.ends_ns.is_some_and(|ends_ns| monotonic_ns() >= ends_ns)
+    }
+
+    /// How long to wait at most before looking again.
+    fn look_after(&self) -> Duration {
+        let left = self.ends_ns.map(|ends_ns| ends_ns.saturating_sub(monotonic_ns()));
+        left.map_or(LOOK, |left_ns| LOOK.min(Duration::from_nanos(left_ns)))
+    }
+
+    /// This thread's share of a number of things.
+    fn share(&self, all: u64) -> u64 {
+        let (threads, number) = (u64::from(self.threads), u64::from(self.number));
+        all / threads + u64::from(all % threads > number)
+    }
+}

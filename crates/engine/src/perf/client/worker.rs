@@ -1,0 +1,338 @@
+//! One thread of a client: its share of the connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_wire::perf::exchange::Exchange;
+use linerate_wire::perf::render_block;
+
+use super::{ClientEvent, ClientPlan, Seat, Totals};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::perf::Ending;
+use crate::perf::streams::{Push, Streams};
+use crate::shard::pin;
+use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
+
+/// Connections begun before those that are under way get their turn.
+const DIALED_AT_ONCE: u32 = 32;
+/// After a failure the next try waits so long: a server that isn't there is not stormed.
+const BACK_OFF_NS: u64 = 10 * MILLISECOND_NS;
+/// How long the end of a run may take.
+const CLOSING_LIMIT_NS: u64 = 2 * SECOND_NS;
+
+pub(super) struct Worker<'a, M> {
+    plan: &'a ClientPlan,
+    seat: Seat<'a>,
+    endpoint: M,
+    destination: Destination,
+    /// What every request repeats.
+    block: Arc<Vec<u8>>,
+    links: HashMap<Link, Connection>,
+    to_dial: u64,
+    dial_after_ns: u64,
+    latency_limit: usize,
+    running: bool,
+    totals: Totals,
+}
+
+#[derive(Default)]
+struct Connection {
+    streams: Streams<Exchange>,
+    opened: u32,
+    established: bool,
+}
+
+impl<'a, M: Multiplexer> Worker<'a, M> {
+    pub(super) fn new(plan: &'a ClientPlan, seat: Seat<'a>, endpoint: M) -> Self {
+        let addresses = &plan.addresses;
+        let mut server_name = addresses.server_name.clone();
+        if addresses.numbered_names && !server_name.is_empty() {
+            server_name.push_str(&format!("{:02X}", seat.number % 256));
+        }
+        let places = addresses.local.iter().cycle();
+        let local = places.clone().nth(seat.number as usize).copied();
+        let remote = addresses.remote;
+        let block = Arc::new(render_block(plan.shape.header(), plan.shape.block_bytes as usize));
+        let mut endpoint = endpoint;
+        endpoint.lend(&block);
+        Self {
+            destination: Destination { remote, local, server_name },
+            block,
+            links: HashMap::new(),
+            to_dial: seat.share(u64::from(plan.connections)),
+            dial_after_ns: 0,
+            latency_limit: seat.share(plan.latency_limit as u64) as usize,
+            running: true,
+            totals: Totals::default(),
+            plan,
+            seat,
+            endpoint,
+        }
+    }
+
+    /// Runs until everything is done or the time is up.
+    pub(super) fn run(mut self) -> io::Result<Totals> {
+        if self.plan.placement.pinned {
+            // A machine with fewer processors: the thread runs wherever it can.
+            let _anywhere = pin(self.seat.number);
+        }
+        while !self.seat.is_over() && (self.to_dial > 0 || !self.links.is_empty()) {
+            self.dial();
+            let mut at_most = self.seat.look_after();
+            if self.to_dial > 0 {
+                let left_ns = self.dial_after_ns.saturating_sub(monotonic_ns());
+                at_most = at_most.min(Duration::from_nanos(left_ns));
+            }
+            self.endpoint.wait(at_most)?;
+            while let Some((link, event)) = self.endpoint.poll_event() {
+                self.handle_event(link, event);
+            }
+        }
+        self.end()?;
+        self.endpoint.flush();
+        Ok(self.totals)
+    }
+
+    /// Counts what there is of streams that haven't ended, and closes all connections.
+    fn end(&mut self) -> io::Result<()> {
+        self.running = false;
+        let links: Vec<Link> = self.links.keys().copied().collect();
+        for link in links {
+            self.settle_all(link);
+            self.endpoint.close(link);
+        }
+        let limit_ns = monotonic_ns() + CLOSING_LIMIT_NS;
+        while !self.links.is_empty() && monotonic_ns() < limit_ns {
+            self.endpoint.wait(Duration::from_millis(20))?;
+            while let Some((link, event)) = self.endpoint.poll_event() {
+                if let LinkEvent::Ended { ending } = event {
+                    self.handle_ended(link, ending);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dial(&mut self) {
+        let mut dialed = 0;
+        while self.to_dial > 0 && dialed < DIALED_AT_ONCE && monotonic_ns() >= self.dial_after_ns {
+            dialed += 1;
+            self.to_dial -= 1;
+            match self.endpoint.connect(&self.destination) {
+                Ok(link) => {
+                    self.links.insert(link, Connection::default());
+                }
+                Err(_) => self.handle_failure("not begun"),
+            }
+        }
+    }
+
+    /// A connection didn't come to stand; another one follows if they are repeated.
+    fn handle_failure(&mut self, kind: &'static str) {
+        *self.totals.failures.entry(kind).or_default() += 1;
+        self.dial_after_ns = monotonic_ns() + BACK_OFF_NS;
+        self.to_dial += u64::from(self.plan.repeats_connections);
+    }
+
+    fn handle_event(&mut self, link: Link, event: LinkEvent) {
+        match event {
+            LinkEvent::Established => {
+                self.totals.connections += 1;
+                if let Some(connection) = self.links.get_mut(&link) {
+                    connection.established = true;
+                }
+                if self.plan.streams == 0 {
+                    self.endpoint.close(link);
+                } else {
+                    self.open_streams(link);
+                }
+            }
+            LinkEvent::Received { stream, bytes, finished, .. } => {
+                let now_us = now_us();
+                let stops = self.exchange(link, stream, |exchange| {
+                    exchange.handle_received(bytes as u64, finished, now_us)
+                });
+                if stops == Some(true) {
+                    self.endpoint.stop(link, stream);
+                }
+                self.settle_if_over(link, stream);
+            }
+            LinkEvent::Delivered { stream, bytes } => {
+                let now_us = now_us();
+                self.exchange(link, stream, |exchange| exchange.handle_delivered(bytes, now_us));
+                self.settle_if_over(link, stream);
+            }
+            LinkEvent::Reset { stream } => {
+                self.endpoint.abort(link, stream);
+                let now_us = now_us();
+                self.exchange(link, stream, |exchange| {
+                    exchange.handle_send_aborted(now_us);
+                    exchange.handle_receive_aborted(now_us);
+                });
+                self.settle_if_over(link, stream);
+            }
+            LinkEvent::Stopped { stream } => {
+                let now_us = now_us();
+                self.exchange(link, stream, |exchange| exchange.handle_send_aborted(now_us));
+                self.settle_if_over(link, stream);
+            }
+            LinkEvent::Writable { stream: Some(stream) } => self.send_all(link, stream),
+            LinkEvent::Writable { stream: None } => {
+                self.send_waiting(link);
+                self.open_streams(link);
+            }
+            LinkEvent::Ended { ending } => self.handle_ended(link, ending),
+        }
+    }
+
+    fn exchange<T>(
+        &mut self,
+        link: Link,
+        stream: u64,
+        handle: impl FnOnce(&mut Exchange) -> T,
+    ) -> Option<T> {
+        self.links.get_mut(&link)?.streams.stream(stream).map(handle)
+    }
+
+    /// Opens streams until there are as many as the plan says, or the other end has no room.
+    fn open_streams(&mut self, link: Link) {
+        loop {
+            let Some(connection) = self.links.get_mut(&link) else { return };
+            let wanted = connection.established
+                && (connection.streams.len() as u64) < u64::from(self.plan.streams)
+                && (self.plan.repeats_streams || connection.opened < self.plan.streams);
+            if !wanted || !self.running {
+                return;
+            }
+            let Some(stream) = self.endpoint.open_stream(link) else { return };
+            connection.opened = connection.opened.saturating_add(1);
+            connection.streams.insert(stream, Exchange::new(self.plan.shape, now_us()));
+            self.send_all(link, stream);
+        }
+    }
+
+    /// Sends a block of a stream, or what is left of one.
+    fn send_block(&mut self, link: Link, stream: u64) -> Push {
+        let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
+        let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
+        let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
+        let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
+        let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
+        match self.endpoint.send(link, stream, sending) {
+            None => Push::Full,
+            Some(taken) => {
+                exchange.record_sent(&piece, taken);
+                match (taken == piece.length, piece.finishes) {
+                    (true, true) => Push::Done,
+                    (true, false) => Push::More,
+                    (false, _) => Push::Full,
+                }
+            }
+        }
+    }
+
+    /// Sends what a stream has; it waits when there is no room for all.
+    fn send_all(&mut self, link: Link, stream: u64) {
+        loop {
+            match self.send_block(link, stream) {
+                Push::More => {}
+                Push::Done => return,
+                Push::Full => {
+                    if let Some(connection) = self.links.get_mut(&link) {
+                        connection.streams.wait(stream);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets those that wait send, a block each in turn.
+    fn send_waiting(&mut self, link: Link) {
+        loop {
+            let waiting = self.links.get_mut(&link).and_then(|found| found.streams.next_waiting());
+            let Some(stream) = waiting else { return };
+            let push = self.send_block(link, stream);
+            let Some(connection) = self.links.get_mut(&link) else { return };
+            match push {
+                Push::Done => {}
+                Push::More => connection.streams.wait(stream),
+                Push::Full => return connection.streams.wait_first(stream),
+            }
+        }
+    }
+
+    /// Counts a stream that has ended both ways, and goes on as the plan says.
+    fn settle_if_over(&mut self, link: Link, stream: u64) {
+        let Some(connection) = self.links.get_mut(&link) else { return };
+        if !connection.streams.stream(stream).is_some_and(|exchange| exchange.is_over()) {
+            return;
+        }
+        if let Some(exchange) = connection.streams.remove(stream) {
+            self.settle(&exchange);
+        }
+        if self.plan.repeats_streams {
+            self.open_streams(link);
+        } else if self.links.get(&link).is_some_and(|connection| {
+            connection.streams.len() == 0 && connection.opened >= self.plan.streams
+        }) {
+            self.endpoint.close(link);
+        }
+    }
+
+    /// Counts the streams of a connection that is about to end, as they are.
+    fn settle_all(&mut self, link: Link) {
+        let Some(connection) = self.links.get_mut(&link) else { return };
+        let now_us = now_us();
+        let streams: Vec<_> = connection.streams.drain().collect();
+        for (_, mut exchange) in streams {
+            exchange.handle_send_aborted(now_us);
+            exchange.handle_receive_aborted(now_us);
+            self.settle(&exchange);
+        }
+    }
+
+    fn settle(&mut self, exchange: &Exchange) {
+        let outcome = exchange.outcome();
+        let totals = &mut self.totals;
+        totals.uploaded_bytes += exchange.delivered_bytes();
+        totals.downloaded_bytes += exchange.received_bytes();
+        totals.upload_rates_kbps += outcome.upload.map_or(0, |sent| u64::from(sent.rate_kbps()));
+        totals.download_rates_kbps +=
+            outcome.download.map_or(0, |received| u64::from(received.rate_kbps()));
+        if let Some(latency_us) = outcome.latency_us {
+            totals.streams += 1;
+            if self.running && totals.latencies_us.len() < self.latency_limit {
+                totals.latencies_us.push(u32::try_from(latency_us).unwrap_or(u32::MAX));
+            }
+        }
+        if self.plan.tells_streams {
+            // Nobody listens any more only when the program is ending.
+            let _unheard = self.seat.sender.send(ClientEvent::StreamEnded(outcome));
+        }
+    }
+
+    fn handle_ended(&mut self, link: Link, ending: Box<Ending>) {
+        self.settle_all(link);
+        self.links.remove(&link);
+        match ending.failure {
+            Some(kind) if !ending.established => self.handle_failure(kind),
+            failure => {
+                if let Some(kind) = failure {
+                    *self.totals.failures.entry(kind).or_default() += 1;
+                }
+                self.to_dial += u64::from(self.plan.repeats_connections);
+            }
+        }
+        if self.plan.tells_connections {
+            let _unheard = self.seat.sender.send(ClientEvent::ConnectionEnded(ending));
+        }
+    }
+}
+
+/// Microseconds on the monotonic clock.
+fn now_us() -> u64 {
+    monotonic_ns() / 1000
+}

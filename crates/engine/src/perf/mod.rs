@@ -1,0 +1,75 @@
+//! The perf dialect as [`linerate_wire::perf`] has it: its client and its server over sockets.
+//!
+//! [`run_client`] does what a [`ClientPlan`] says and returns what came out; [`Server`] answers any
+//! number of clients. Both are loops over a [`Multiplexer`](crate::transport::multiplexer), one a
+//! thread, and know nothing of the transport below. How results are printed is the program's.
+
+mod client;
+mod quic;
+mod server;
+mod streams;
+mod trust;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use client::{ClientEvent, ClientPlan, Totals, run_client};
+pub use server::{Delay, Server, ServerEvent, ServerPlan};
+
+pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics};
+
+/// What carries the streams.
+#[derive(Clone, Debug)]
+pub enum Carriage {
+    /// QUIC.
+    Quic(QuicOptions),
+    /// Sealed frames over TCP.
+    Tcp,
+}
+
+/// What QUIC connections are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicOptions {
+    /// Whether a client asks for packets in clear after the handshake: they can be read and changed by
+    /// anybody on the path. A server agrees with whoever asks.
+    pub clear: bool,
+    /// Whether the congestion control is BBR and not CUBIC.
+    pub bbr: bool,
+    /// Whether packets are marked as able to carry congestion marks.
+    pub ecn: bool,
+    /// The differentiated-services code point of packets.
+    pub dscp: u8,
+}
+
+/// Where a client's connections go, and from where.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    /// The server.
+    pub remote: SocketAddr,
+    /// Local addresses, dealt to the threads in turn; empty: of the kernel's choice.
+    pub local: Vec<SocketAddr>,
+    /// The name that connections ask for; empty: none.
+    pub server_name: String,
+    /// Whether each thread adds its number to that name.
+    pub numbered_names: bool,
+}
+
+/// How the threads run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Placement {
+    /// Whether each thread stays on one processor.
+    pub pinned: bool,
+    /// How long a thread tries again and again before it sleeps.
+    pub busy: Duration,
+}
+
+/// TLS as both ends speak it, for tests of what carries it.
+#[cfg(test)]
+pub(crate) fn configurations(
+    suites: u8,
+) -> Result<
+    (std::sync::Arc<rustls::ClientConfig>, std::sync::Arc<rustls::ServerConfig>),
+    crate::error::Error,
+> {
+    Ok((trust::client_config()?, trust::server_config(suites)?))
+}

@@ -1,0 +1,83 @@
+//! QUIC as the dialect has it: its options in the transport's terms.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::{ClientConfig, ServerConfig};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{Addresses, QuicOptions};
+use crate::error::Error;
+use crate::socket::bind_datagram;
+use crate::transport::quic::{
+    ClientSide, Congestion, Endpoint, Extras, MultiplexedEndpoint, ServerSide, Settings,
+};
+
+/// Streams that a peer may open at first.
+const FIRST_STREAMS: u32 = 16;
+
+fn settings(options: &QuicOptions, streams: u32) -> Settings {
+    Settings {
+        congestion: if options.bbr { Congestion::Bbr } else { Congestion::Cubic },
+        ecn: options.ecn,
+        dscp: options.dscp,
+        streams,
+        ..Settings::default()
+    }
+}
+
+/// The endpoint of one of a client's threads: a socket of its own.
+pub(super) fn client(
+    tls: Arc<ClientConfig>,
+    addresses: &Addresses,
+    number: u32,
+    options: &QuicOptions,
+) -> io::Result<MultiplexedEndpoint> {
+    let remote = addresses.remote;
+    let any = match remote.ip() {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let count = addresses.local.len().max(1);
+    let local = addresses.local.get(number as usize % count).copied();
+    let local = match local {
+        Some(local) if local.ip().is_unspecified() => SocketAddr::new(any, local.port()),
+        Some(local) => local,
+        None => SocketAddr::new(any, 0),
+    };
+    let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&local.into())?;
+    socket.connect(&remote.into())?;
+    // A client lets nobody open streams but those that answer one-way requests, which it has none of.
+    let settings = settings(options, 0);
+    let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
+    let extras = Extras { clear_packets: options.clear, ..Extras::default() };
+    let client = ClientSide::new(tls, &settings, extras).map_err(io::Error::other)?;
+    Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
+}
+
+/// A socket that a server's threads share the port of.
+pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
+    bind_datagram(address, None).map_err(|source| Error::Io {
+        operation: "listen for QUIC on",
+        address: address.to_string(),
+        source,
+    })
+}
+
+/// The endpoint of one of a server's threads.
+pub(super) fn server(
+    tls: Arc<ServerConfig>,
+    socket: Socket,
+    options: &QuicOptions,
+) -> io::Result<MultiplexedEndpoint> {
+    let settings = settings(options, FIRST_STREAMS);
+    // As the original: whether packets go in clear is the client's choice.
+    let extras = Extras { clear_packets: true, ..Extras::default() };
+    let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
+    let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
+    let endpoint = endpoint.map_err(io::Error::other)?;
+    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS))
+}

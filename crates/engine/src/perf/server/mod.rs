@@ -1,0 +1,182 @@
+//! The server: it answers whoever asks, over every carriage that it has.
+
+mod delays;
+mod remote_stop;
+mod worker;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use socket2::Socket;
+
+use super::quic;
+use super::trust;
+use super::{Ending, Placement, QuicOptions};
+use crate::error::Error;
+use crate::socket::listen;
+use crate::transport::framed::FramedEndpoint;
+pub use delays::Delay;
+use worker::Worker;
+
+/// What a server does.
+#[derive(Clone, Debug)]
+pub struct ServerPlan {
+    /// Where it listens; an unspecified address is both families.
+    pub address: SocketAddr,
+    /// How many threads, for each carriage.
+    pub threads: u32,
+    /// How the threads run.
+    pub placement: Placement,
+    /// What QUIC connections are told.
+    pub quic: QuicOptions,
+    /// The cipher suites that it takes, as a sum of 1 (AES-128), 2 (AES-256) and 4 (ChaCha20); 0: all.
+    pub suites: u8,
+    /// What it waits before each answer.
+    pub delay: Option<Delay>,
+    /// Whether the end of each connection is told.
+    pub tells_connections: bool,
+    /// Where a datagram may ask it to stop. It lets anybody stop it who can send there.
+    pub stop_address: Option<SocketAddr>,
+}
+
+/// Something that a server tells.
+#[derive(Debug)]
+pub enum ServerEvent {
+    /// A connection has ended.
+    ConnectionEnded(Box<Ending>),
+    /// Somebody asked it to stop.
+    StopAsked,
+    /// A thread can't go on.
+    Broken(String),
+}
+
+/// A server at work. It ends when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    events: Receiver<ServerEvent>,
+}
+
+impl Server {
+    /// Starts one.
+    ///
+    /// # Errors
+    ///
+    /// When it can't listen there, or this machine refuses keys or threads.
+    pub fn start(plan: &ServerPlan) -> Result<Self, Error> {
+        let failed = |source: io::Error| Error::Io {
+            operation: "listen on",
+            address: plan.address.to_string(),
+            source,
+        };
+        let listener = Arc::new(listen_everywhere(plan.address).map_err(failed)?);
+        let address = listener.local_addr().map_err(failed)?.as_socket().unwrap_or(plan.address);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, events) = channel();
+        let mut server = Self { address, stop, threads: Vec::new(), events };
+        if let Some(stop_address) = plan.stop_address {
+            let socket = remote_stop::bind(stop_address).map_err(|source| Error::Io {
+                operation: "await the request to stop on",
+                address: stop_address.to_string(),
+                source,
+            })?;
+            let (sender, stop) = (sender.clone(), Arc::clone(&server.stop));
+            server.spawn("perf stop", move || remote_stop::run(&socket, &stop, &sender))?;
+        }
+        let config = trust::server_config(plan.suites)?;
+        server.start_quic(plan, &config, &sender)?;
+        for number in 0..plan.threads.max(1) {
+            let plan = plan.clone();
+            let listener = Arc::clone(&listener);
+            let config = Arc::clone(&config);
+            let seat = Seat { number, stop: Arc::clone(&server.stop), sender: sender.clone() };
+            server.spawn("perf tcp", move || {
+                let sender = seat.sender.clone();
+                let ended = FramedEndpoint::server(config, listener, plan.placement.busy)
+                    .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
+                report(&sender, ended);
+            })?;
+        }
+        Ok(server)
+    }
+
+    /// The threads of QUIC, each with a socket of its own on the same port.
+    fn start_quic(
+        &mut self,
+        plan: &ServerPlan,
+        config: &Arc<rustls::ServerConfig>,
+        sender: &Sender<ServerEvent>,
+    ) -> Result<(), Error> {
+        for number in 0..plan.threads.max(1) {
+            let plan = plan.clone();
+            let config = Arc::clone(config);
+            let seat = Seat { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
+            let socket = quic::bind_server(self.address)?;
+            self.spawn("perf quic", move || {
+                let sender = seat.sender.clone();
+                let ended = quic::server(config, socket, &plan.quic)
+                    .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
+                report(&sender, ended);
+            })?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+        let thread =
+            spawned.map_err(|error| Error::Host(format!("can't start a thread: {error}")))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it tells, in order.
+    pub fn events(&self) -> &Receiver<ServerEvent> {
+        &self.events
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that broke off has nothing more to end.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// What one thread knows of the others.
+struct Seat {
+    number: u32,
+    stop: Arc<AtomicBool>,
+    sender: Sender<ServerEvent>,
+}
+
+fn report(sender: &Sender<ServerEvent>, ended: io::Result<()>) {
+    if let Err(error) = ended {
+        // Nobody listens any more only when the server is ending.
+        let _unheard = sender.send(ServerEvent::Broken(error.to_string()));
+    }
+}
+
+/// Listens, on IPv4 alone where the host has no IPv6.
+fn listen_everywhere(address: SocketAddr) -> io::Result<Socket> {
+    let without_v6 = |error: &io::Error| error.raw_os_error() == Some(libc::EAFNOSUPPORT);
+    match listen(address, None) {
+        Err(error) if without_v6(&error) && address.ip().is_unspecified() => {
+            listen(SocketAddr::new(crate::socket::EVERYWHERE_V4, address.port()), None)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,234 @@
+//! One thread of a server: the connections that came to it.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_wire::perf::answer::{Demand, Request, Start};
+use linerate_wire::perf::render_block;
+
+use super::delays::Delays;
+use super::{Seat, ServerEvent, ServerPlan};
+use crate::perf::streams::{Push, Streams};
+use crate::shard::pin;
+use crate::transport::multiplexer::{Link, LinkEvent, Multiplexer, Sending};
+
+/// Streams of one connection at a time; what is opened beyond is given up.
+const STREAM_LIMIT: usize = 10_000;
+/// Answers of one thread that may wait for their delay; more are not delayed.
+const DELAYED_LIMIT: usize = 100_000;
+/// Answers repeat a block of this size, as the original's do.
+const BLOCK_BYTES: usize = 64 << 10;
+/// How soon a request to stop is noticed.
+const LOOK: Duration = Duration::from_millis(50);
+/// Waits shorter than this are no pace for a poll set: they are spent awake.
+const SHORT_WAIT_NS: u64 = 1_000_000;
+
+pub(super) struct Worker<'a, M> {
+    plan: &'a ServerPlan,
+    seat: Seat,
+    endpoint: M,
+    block: Arc<Vec<u8>>,
+    links: HashMap<Link, Streams<Stream>>,
+    delays: Option<Delays<(Link, u64)>>,
+    delayed: usize,
+}
+
+/// A stream: first its request, then what is left of its answer.
+#[derive(Default)]
+struct Stream {
+    request: Request,
+    /// Whether the answer has begun: a request that is still coming, or that waits, is not answered.
+    answering: bool,
+    answer_bytes: u64,
+    sent_bytes: u64,
+}
+
+impl<'a, M: Multiplexer> Worker<'a, M> {
+    pub(super) fn new(plan: &'a ServerPlan, seat: Seat, endpoint: M) -> Self {
+        let block = Arc::new(render_block(0, BLOCK_BYTES));
+        let mut endpoint = endpoint;
+        endpoint.lend(&block);
+        Self {
+            delays: plan.delay.map(|delay| Delays::new(delay, u64::from(seat.number))),
+            block,
+            links: HashMap::new(),
+            delayed: 0,
+            plan,
+            seat,
+            endpoint,
+        }
+    }
+
+    /// Serves until the server stops.
+    pub(super) fn run(mut self) -> io::Result<()> {
+        if self.plan.placement.pinned {
+            // A machine with fewer processors: the thread runs wherever it can.
+            let _anywhere = pin(self.seat.number);
+        }
+        while !self.seat.stop.load(Ordering::Relaxed) {
+            let due_ns = self.delays.as_ref().and_then(Delays::next_due_ns);
+            let at_most = match due_ns {
+                None => LOOK,
+                Some(due_ns) if due_ns < SHORT_WAIT_NS => Duration::ZERO,
+                Some(due_ns) => LOOK.min(Duration::from_nanos(due_ns - SHORT_WAIT_NS)),
+            };
+            self.endpoint.wait(at_most)?;
+            while let Some((link, event)) = self.endpoint.poll_event() {
+                self.handle_event(link, event);
+            }
+            while let Some((link, stream)) = self.delays.as_mut().and_then(Delays::poll_due) {
+                self.delayed -= 1;
+                self.answer(link, stream);
+            }
+        }
+        let links: Vec<Link> = self.links.keys().copied().collect();
+        for link in links {
+            self.endpoint.close(link);
+        }
+        self.endpoint.flush();
+        self.endpoint.wait(Duration::ZERO)
+    }
+
+    fn handle_event(&mut self, link: Link, event: LinkEvent) {
+        match event {
+            LinkEvent::Established => {
+                self.links.insert(link, Streams::default());
+            }
+            LinkEvent::Received { stream, one_way, start, bytes, finished } => {
+                self.handle_received(link, (stream, one_way), start, bytes, finished);
+            }
+            // The original gives the stream up both ways, whichever way the peer did.
+            LinkEvent::Reset { stream } | LinkEvent::Stopped { stream } => {
+                self.give_up(link, stream);
+            }
+            LinkEvent::Delivered { .. } => {}
+            LinkEvent::Writable { stream: Some(stream) } => self.send_all(link, stream),
+            LinkEvent::Writable { stream: None } => self.send_waiting(link),
+            LinkEvent::Ended { ending } => {
+                self.links.remove(&link);
+                if self.plan.tells_connections && ending.established {
+                    // Nobody listens any more only when the server is ending.
+                    let _unheard = self.seat.sender.send(ServerEvent::ConnectionEnded(ending));
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, link: Link, stream: u64) {
+        if self.links.get_mut(&link).and_then(|streams| streams.remove(stream)).is_some() {
+            self.endpoint.abort(link, stream);
+        }
+    }
+
+    fn handle_received(
+        &mut self,
+        link: Link,
+        (number, one_way): (u64, bool),
+        start: Start,
+        bytes: usize,
+        finished: bool,
+    ) {
+        let Some(streams) = self.links.get_mut(&link) else { return };
+        if streams.stream(number).is_none() {
+            if streams.len() >= STREAM_LIMIT {
+                return self.endpoint.abort(link, number);
+            }
+            streams.insert(number, Stream::default());
+        }
+        let Some(stream) = streams.stream(number) else { return };
+        let Some(demand) = stream.request.handle_received(start, bytes, finished) else { return };
+        match demand {
+            Demand::Abort => return self.give_up(link, number),
+            Demand::Bytes(0) if one_way => {
+                streams.remove(number);
+                return;
+            }
+            Demand::Bytes(answer_bytes) => stream.answer_bytes = answer_bytes,
+        }
+        let mut number = number;
+        if one_way && let Some(stream) = streams.remove(number) {
+            // The answer to a stream without a way back goes on one of ours.
+            let Some(reply) = self.endpoint.open_one_way(link) else {
+                return self.endpoint.abort(link, number);
+            };
+            streams.insert(reply, stream);
+            number = reply;
+        }
+        match &mut self.delays {
+            // An empty answer has nothing to wait for.
+            Some(delays) if demand != Demand::Bytes(0) && self.delayed < DELAYED_LIMIT => {
+                self.delayed += 1;
+                delays.add((link, number));
+            }
+            _ => self.answer(link, number),
+        }
+    }
+
+    fn answer(&mut self, link: Link, number: u64) {
+        let stream = self.links.get_mut(&link).and_then(|streams| streams.stream(number));
+        if let Some(stream) = stream {
+            stream.answering = true;
+            self.send_all(link, number);
+        }
+    }
+
+    /// Sends a block of an answer, or what is left of one; a finished one is forgotten.
+    fn send_block(&mut self, link: Link, number: u64) -> Push {
+        let Some(streams) = self.links.get_mut(&link) else { return Push::Done };
+        let Some(stream) = streams.stream(number).filter(|stream| stream.answering) else {
+            return Push::Done;
+        };
+        let left_bytes = stream.answer_bytes - stream.sent_bytes;
+        let offset = (stream.sent_bytes % BLOCK_BYTES as u64) as usize;
+        let length = left_bytes.min((BLOCK_BYTES - offset) as u64) as usize;
+        let bytes = self.block.get(offset..offset + length).unwrap_or_default();
+        let finishes = length as u64 == left_bytes;
+        // Over TCP an answer without data opens what it ends, as the original has it.
+        let sending = Sending { bytes, opens: left_bytes == 0, finishes };
+        let taken = self.endpoint.send(link, number, sending);
+        let Some(taken) = taken else { return Push::Full };
+        stream.sent_bytes += taken as u64;
+        match (taken == length, finishes) {
+            (true, true) => {
+                streams.remove(number);
+                Push::Done
+            }
+            (true, false) => Push::More,
+            (false, _) => Push::Full,
+        }
+    }
+
+    /// Sends what a stream has; it waits when there is no room for all.
+    fn send_all(&mut self, link: Link, number: u64) {
+        loop {
+            match self.send_block(link, number) {
+                Push::More => {}
+                Push::Done => return,
+                Push::Full => {
+                    if let Some(streams) = self.links.get_mut(&link) {
+                        streams.wait(number);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets those that wait send, a block each in turn.
+    fn send_waiting(&mut self, link: Link) {
+        loop {
+            let waiting = self.links.get_mut(&link).and_then(Streams::next_waiting);
+            let Some(number) = waiting else { return };
+            let push = self.send_block(link, number);
+            let Some(streams) = self.links.get_mut(&link) else { return };
+            match push {
+                Push::Done => {}
+                Push::More => streams.wait(number),
+                Push::Full => return streams.wait_first(number),
+            }
+        }
+    }
+}

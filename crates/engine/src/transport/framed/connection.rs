@@ -1,0 +1,257 @@
+//! One connection: its socket, its session, and how far it has come.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::epoll::EventFlags;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use socket2::Socket;
+
+use super::session::{Fault, Incoming, Session};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::socket::tcp_status;
+use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
+
+/// How long a connection may take to stand.
+const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
+/// How long nothing may move on a connection that stands.
+const IDLE_LIMIT_NS: u64 = 30 * SECOND_NS;
+/// How long the last bytes may take to leave.
+const CLOSING_LIMIT_NS: u64 = SECOND_NS;
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    On,
+    Over,
+}
+
+pub(super) struct Connection {
+    socket: Socket,
+    session: Session,
+    server: bool,
+    /// What the poll set watches its socket for.
+    pub(super) watched: EventFlags,
+    /// The kernel has not said yet that the other end answered.
+    connecting: bool,
+    /// A send was refused: the room that comes is told.
+    starved: bool,
+    dirty: bool,
+    /// Nothing more is wanted of it.
+    closing: bool,
+    failure: Option<Fault>,
+    /// A server reads no requests while their answers would have no room. A client always reads, so
+    /// that the two never wait for each other.
+    clogged: bool,
+    /// When it is over if nothing moves.
+    deadline_ns: u64,
+    established: bool,
+}
+
+impl Connection {
+    pub(super) fn dialed(socket: Socket, session: Session) -> Self {
+        Self::new(socket, session, false)
+    }
+
+    pub(super) fn accepted(socket: Socket, session: Session) -> Self {
+        Self::new(socket, session, true)
+    }
+
+    fn new(socket: Socket, session: Session, server: bool) -> Self {
+        Self {
+            socket,
+            session,
+            server,
+            watched: EventFlags::empty(),
+            connecting: !server,
+            starved: false,
+            dirty: false,
+            closing: false,
+            failure: None,
+            clogged: false,
+            deadline_ns: monotonic_ns() + HANDSHAKE_LIMIT_NS,
+            established: false,
+        }
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// What its socket should be watched for.
+    pub(super) fn interest(&self) -> EventFlags {
+        let mut interest = EventFlags::empty();
+        interest.set(EventFlags::IN, !self.connecting && !self.clogged && !self.closing);
+        interest.set(EventFlags::OUT, self.connecting || self.blocked());
+        interest
+    }
+
+    fn blocked(&self) -> bool {
+        !self.dirty && self.session.has_unsent()
+    }
+
+    /// Notes that there is something to send; whether that is news.
+    pub(super) fn soil(&mut self) -> bool {
+        !std::mem::replace(&mut self.dirty, true)
+    }
+
+    /// Whether there was something to send that nobody has tried to send.
+    pub(super) fn take_dirt(&mut self) -> bool {
+        std::mem::take(&mut self.dirty)
+    }
+
+    pub(super) fn send(&mut self, stream: u64, sending: Sending<'_>) -> Option<usize> {
+        if self.closing {
+            return None;
+        }
+        let sent = self.session.send(stream, sending);
+        let taken = self.noted(sent).flatten();
+        self.starved |= taken.is_none();
+        taken
+    }
+
+    pub(super) fn abort(&mut self, stream: u64) {
+        if !self.closing {
+            let aborted = self.session.abort(stream);
+            self.noted(aborted);
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        if !self.closing {
+            self.closing = true;
+            self.deadline_ns = monotonic_ns() + CLOSING_LIMIT_NS;
+        }
+    }
+
+    /// Looks at the clock; says whether it is over.
+    pub(super) fn handle_time(&mut self, now_ns: u64) -> bool {
+        let over = now_ns >= self.deadline_ns;
+        if over && !self.closing {
+            self.failure.get_or_insert("timed out");
+        }
+        over
+    }
+
+    /// How it ended.
+    pub(super) fn ending(&self) -> Ending {
+        let statistics = tcp_status(self.socket()).map_or(Statistics::Unknown, Statistics::Tcp);
+        let (established, failure) = (self.established, self.failure);
+        Ending { established, failure, statistics }
+    }
+
+    /// Moves bytes as far as the socket lets it, and tells what came of them.
+    pub(super) fn turn(
+        &mut self,
+        readable: bool,
+        writable: bool,
+        tell: &mut dyn FnMut(LinkEvent),
+    ) -> Turn {
+        if self.connecting && writable {
+            match self.socket.take_error() {
+                Ok(None) => self.connecting = false,
+                Ok(Some(error)) | Err(error) => self.failure = Some(cause(&error)),
+            }
+        }
+        if readable && !self.connecting && self.failure.is_none() && !self.clogged {
+            let received = self.receive(tell);
+            self.noted(received);
+        }
+        if !self.connecting && self.failure.is_none() {
+            let sent = self.flush(tell);
+            self.noted(sent);
+        }
+        let now_over =
+            self.closing && (!self.session.has_unsent() || monotonic_ns() >= self.deadline_ns);
+        if self.failure.is_some() || now_over { Turn::Over } else { Turn::On }
+    }
+
+    /// Takes what one call brings.
+    fn receive(&mut self, tell: &mut dyn FnMut(LinkEvent)) -> Result<(), Fault> {
+        let bytes = match recv(self.socket.as_fd(), self.session.vacant(), RecvFlags::empty()) {
+            Ok((bytes, _)) => bytes,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(cause(&error.into())),
+        };
+        if bytes == 0 {
+            // The original has no word of goodbye: a connection that stands just ends.
+            return if self.established {
+                self.close();
+                Ok(())
+            } else {
+                Err("closed")
+            };
+        }
+        self.session.record_filled(bytes);
+        self.record_motion();
+        while let Some(incoming) = self.session.poll_incoming()? {
+            match incoming {
+                Incoming::Handshake => {}
+                Incoming::Established => {
+                    self.established = true;
+                    self.record_motion();
+                    tell(LinkEvent::Established);
+                }
+                Incoming::Data { stream, start, bytes, finished } => {
+                    tell(LinkEvent::Received { stream, one_way: false, start, bytes, finished });
+                }
+                Incoming::Abort { stream } => tell(LinkEvent::Reset { stream }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what there is.
+    fn flush(&mut self, tell: &mut dyn FnMut(LinkEvent)) -> Result<(), Fault> {
+        while self.session.has_unsent() {
+            let unsent = self.session.outbox().unsent();
+            match send(self.socket.as_fd(), unsent, SendFlags::NOSIGNAL) {
+                Ok(bytes) => self.session.outbox().record_sent(bytes),
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(error) => return Err(cause(&error.into())),
+            }
+            self.record_motion();
+        }
+        while let Some((stream, bytes)) = self.session.outbox().poll_left() {
+            tell(LinkEvent::Delivered { stream, bytes });
+        }
+        let room = self.session.outbox().has_room();
+        self.clogged = self.server && !room;
+        if room && std::mem::take(&mut self.starved) {
+            tell(LinkEvent::Writable { stream: None });
+        }
+        Ok(())
+    }
+
+    fn record_motion(&mut self) {
+        if self.established && !self.closing {
+            self.deadline_ns = monotonic_ns() + IDLE_LIMIT_NS;
+        }
+    }
+
+    fn noted<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.failure.get_or_insert(fault);
+                None
+            }
+        }
+    }
+}
+
+/// The word that a failure of the socket is counted by.
+fn cause(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refused",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
+        io::ErrorKind::TimedOut => "timed out",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
+        _ => "other",
+    }
+}

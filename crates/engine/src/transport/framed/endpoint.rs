@@ -1,0 +1,289 @@
+//! The connections of one thread, in a poll set.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_measure::SocketOptions;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::time::Timespec;
+use rustls::{ClientConfig, ServerConfig};
+use socket2::Socket;
+
+use super::connection::{Connection, Turn};
+use super::session::Session;
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::socket::{Binding, accept_stream, connect_stream, is_short_of_descriptors};
+use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
+
+/// Marks the listener among the events.
+const LISTENER: u64 = u64::MAX;
+/// Readiness taken at once.
+const READY_AT_ONCE: usize = 256;
+/// Connections accepted before others get their turn.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Connections of one thread; further ones are closed at once.
+const CONNECTION_LIMIT: usize = 4096;
+
+/// Both ends' keys, and the listener of a server.
+pub(crate) struct FramedEndpoint {
+    poll: OwnedFd,
+    client: Option<Arc<ClientConfig>>,
+    server: Option<(Arc<ServerConfig>, Arc<Socket>)>,
+    slots: Vec<Slot>,
+    vacant: Vec<u32>,
+    /// Connections that have something to send.
+    dirty: Vec<Link>,
+    events: VecDeque<(Link, LinkEvent)>,
+    next_look_ns: u64,
+    listening: bool,
+    /// How long to try again and again before sleeping, ns.
+    busy_ns: u64,
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    connection: Option<Connection>,
+}
+
+impl FramedEndpoint {
+    pub(crate) fn client(config: Arc<ClientConfig>, busy: Duration) -> io::Result<Self> {
+        Self::new(Some(config), None, busy)
+    }
+
+    /// A server's end; several threads may have the same listener.
+    pub(crate) fn server(
+        config: Arc<ServerConfig>,
+        listener: Arc<Socket>,
+        busy: Duration,
+    ) -> io::Result<Self> {
+        let mut endpoint = Self::new(None, Some((config, listener)), busy)?;
+        endpoint.listen(true);
+        Ok(endpoint)
+    }
+
+    /// Watches the listener, or lets it be for a while.
+    fn listen(&mut self, wanted: bool) {
+        let Some((_, listener)) = self.server.as_ref().filter(|_| self.listening != wanted) else {
+            return;
+        };
+        // One thread is woken for a connection, not all.
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        let done = if wanted {
+            epoll::add(&self.poll, listener.as_fd(), EventData::new_u64(LISTENER), flags)
+        } else {
+            epoll::delete(&self.poll, listener.as_fd())
+        };
+        // Where it fails it is tried again at the next look at the clock.
+        self.listening = if done.is_ok() { wanted } else { self.listening };
+    }
+
+    fn new(
+        client: Option<Arc<ClientConfig>>,
+        server: Option<(Arc<ServerConfig>, Arc<Socket>)>,
+        busy: Duration,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            poll: epoll::create(CreateFlags::CLOEXEC)?,
+            client,
+            server,
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            dirty: Vec::new(),
+            events: VecDeque::new(),
+            next_look_ns: 0,
+            listening: false,
+            busy_ns: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+
+    fn add(&mut self, mut connection: Connection) -> io::Result<Link> {
+        let index = self.vacant.pop().unwrap_or(self.slots.len() as u32);
+        if index as usize == self.slots.len() {
+            self.slots.push(Slot::default());
+        }
+        let Some(slot) = self.slots.get_mut(index as usize) else {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
+        let link = Link { index, generation: slot.generation };
+        let data = EventData::new_u64(u64::from(index));
+        connection.watched = connection.interest();
+        if let Err(error) = epoll::add(&self.poll, connection.socket(), data, connection.watched) {
+            self.vacant.push(index);
+            return Err(error.into());
+        }
+        slot.connection = Some(connection);
+        Ok(link)
+    }
+
+    fn connection(&mut self, link: Link) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(link.index as usize)?;
+        (slot.generation == link.generation).then_some(slot.connection.as_mut()).flatten()
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Some((config, listener)) = &self.server else { return };
+            let socket = match accept_stream(listener, None) {
+                Ok(socket) => socket,
+                Err(error) if is_short_of_descriptors(&error) => return self.listen(false),
+                // Another thread has taken it, or its peer has gone.
+                Err(_) => return,
+            };
+            if self.slots.len() - self.vacant.len() >= CONNECTION_LIMIT {
+                continue;
+            }
+            let _without = socket.set_tcp_nodelay(true);
+            let Ok(session) = Session::server(config) else { continue };
+            // Refused by the poll set for want of memory: the socket closes, the peer sees it.
+            let _refused = self.add(Connection::accepted(socket, session));
+        }
+    }
+
+    /// Lets a connection move its bytes, and takes it away when it is over.
+    fn turn(&mut self, index: u32, readable: bool, writable: bool) {
+        let Self { slots, events, poll, .. } = self;
+        let Some(slot) = slots.get_mut(index as usize) else { return };
+        let link = Link { index, generation: slot.generation };
+        let Some(connection) = &mut slot.connection else { return };
+        let turn =
+            connection.turn(readable, writable, &mut |event| events.push_back((link, event)));
+        if turn == Turn::Over {
+            let ending = Box::new(connection.ending());
+            let _gone = epoll::delete(&*poll, connection.socket());
+            slot.connection = None;
+            slot.generation = slot.generation.wrapping_add(1);
+            self.vacant.push(index);
+            events.push_back((link, LinkEvent::Ended { ending }));
+            return;
+        }
+        let interest = connection.interest();
+        if interest != connection.watched {
+            connection.watched = interest;
+            let data = EventData::new_u64(u64::from(index));
+            // What fails here is found out by the clock.
+            let _unchanged = epoll::modify(&*poll, connection.socket(), data, interest);
+        }
+    }
+
+    fn flush(&mut self) {
+        for link in std::mem::take(&mut self.dirty) {
+            if self.connection(link).is_some_and(Connection::take_dirt) {
+                self.turn(link.index, false, true);
+            }
+        }
+    }
+
+    /// Ends connections that have been silent for too long.
+    fn look_for_silence(&mut self) {
+        let now_ns = monotonic_ns();
+        if now_ns < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = now_ns + SECOND_NS / 2;
+        self.listen(true);
+        for index in 0..self.slots.len() {
+            let slot = self.slots.get_mut(index);
+            let connection = slot.and_then(|slot| slot.connection.as_mut());
+            if connection.is_some_and(|connection| connection.handle_time(now_ns)) {
+                self.turn(index as u32, false, false);
+            }
+        }
+    }
+
+    /// Remembers that a connection has something to send.
+    fn mark(&mut self, link: Link) {
+        if self.connection(link).is_some_and(Connection::soil) {
+            self.dirty.push(link);
+        }
+    }
+}
+
+impl Multiplexer for FramedEndpoint {
+    fn connect(&mut self, to: &Destination) -> io::Result<Link> {
+        let Some(config) = &self.client else { return Err(io::ErrorKind::Unsupported.into()) };
+        let session = Session::client(config).map_err(io::Error::other)?;
+        let bind = to.local.map(|local| local.ip()).filter(|local| !local.is_unspecified());
+        let binding = Binding { bind, device: None };
+        let socket = connect_stream(to.remote, &binding, &SocketOptions::default())?;
+        let _without = socket.set_tcp_nodelay(true);
+        self.add(Connection::dialed(socket, session))
+    }
+
+    fn wait(&mut self, at_most: Duration) -> io::Result<()> {
+        self.flush();
+        self.look_for_silence();
+        let spun_out_ns = match self.busy_ns {
+            0 => 0,
+            busy_ns => monotonic_ns().saturating_add(busy_ns),
+        };
+        let mut ready: Vec<epoll::Event> = Vec::with_capacity(READY_AT_ONCE);
+        loop {
+            let spins = spun_out_ns > 0 && monotonic_ns() < spun_out_ns;
+            let idle = if self.events.is_empty() && !spins { at_most } else { Duration::ZERO };
+            let idle =
+                Timespec { tv_sec: idle.as_secs() as i64, tv_nsec: idle.subsec_nanos().into() };
+            match epoll::wait(&self.poll, spare_capacity(&mut ready), Some(&idle)) {
+                // A signal: the caller looks whether it was one to stop.
+                Err(rustix::io::Errno::INTR) | Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if !ready.is_empty() || !spins || !self.events.is_empty() {
+                break;
+            }
+        }
+        for event in ready {
+            let flags = event.flags;
+            match event.data.u64() {
+                LISTENER => self.accept(),
+                index => {
+                    let broken = EventFlags::ERR | EventFlags::HUP;
+                    let readable = flags.intersects(EventFlags::IN | broken);
+                    let writable = flags.intersects(EventFlags::OUT | broken);
+                    self.turn(u32::try_from(index).unwrap_or(u32::MAX), readable, writable);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
+        self.events.pop_front()
+    }
+
+    fn open_stream(&mut self, link: Link) -> Option<u64> {
+        self.connection(link)?.session().open_stream()
+    }
+
+    fn open_one_way(&mut self, _link: Link) -> Option<u64> {
+        None
+    }
+
+    fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize> {
+        let taken = self.connection(link)?.send(stream, sending);
+        self.mark(link);
+        taken
+    }
+
+    fn stop(&mut self, link: Link, stream: u64) {
+        self.abort(link, stream);
+    }
+
+    fn abort(&mut self, link: Link, stream: u64) {
+        if let Some(connection) = self.connection(link) {
+            connection.abort(stream);
+        }
+        self.mark(link);
+    }
+
+    fn close(&mut self, link: Link) {
+        if let Some(connection) = self.connection(link) {
+            connection.close();
+        }
+        self.mark(link);
+    }
+}

@@ -1,0 +1,90 @@
+//! Frames on their way out, and which bytes of which stream are in them.
+
+use std::collections::VecDeque;
+
+use linerate_wire::perf::frame::{FrameHeader, HEADER_BYTES, Kind, Level, SEAL_BYTES};
+
+use super::keys::FrameKey;
+
+/// A connection takes no more data while so much is queued. Every call of a sender may add one block.
+const QUEUE_LIMIT_BYTES: usize = 256 << 10;
+
+/// Sealed frames that the socket has not taken. Its size is bounded by whoever asks
+/// [`Outbox::has_room`] first.
+#[derive(Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    sent: usize,
+    /// Bytes that ever left.
+    left_bytes: u64,
+    /// Data of streams: where it ends in all bytes that ever leave, whose it is, how long it is.
+    data: VecDeque<(u64, u64, u64)>,
+}
+
+impl Outbox {
+    pub(super) fn has_room(&self) -> bool {
+        self.unsent().len() < QUEUE_LIMIT_BYTES
+    }
+
+    pub(super) fn unsent(&self) -> &[u8] {
+        self.bytes.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Adds a frame, sealed unless there is no key. The payload comes in two parts. Says whether it could
+    /// be sealed.
+    pub(super) fn push(
+        &mut self,
+        level: Level,
+        kind: Kind,
+        key: Option<&FrameKey>,
+        payload: (&[u8], &[u8]),
+    ) -> bool {
+        let (word, data) = payload;
+        let payload_bytes = (word.len() + data.len()) as u16;
+        let header = FrameHeader { level, kind, payload_bytes }.encode();
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&header);
+        self.bytes.extend_from_slice(word);
+        self.bytes.extend_from_slice(data);
+        let seal = match (level, key) {
+            (Level::Plain, _) => Some([0; SEAL_BYTES]),
+            (_, Some(key)) => self
+                .bytes
+                .get_mut(start + HEADER_BYTES..)
+                .and_then(|payload| key.seal(header, payload)),
+            (_, None) => None,
+        };
+        match seal {
+            Some(seal) => self.bytes.extend_from_slice(&seal),
+            None => self.bytes.truncate(start),
+        }
+        seal.is_some()
+    }
+
+    /// The last frames pushed had so many bytes of a stream.
+    pub(super) fn record_data(&mut self, stream: u64, bytes: u64) {
+        self.data.push_back((self.left_bytes + self.unsent().len() as u64, stream, bytes));
+    }
+
+    /// The socket took so many bytes.
+    pub(super) fn record_sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        self.left_bytes += bytes as u64;
+        if self.sent >= self.bytes.len() {
+            self.bytes.clear();
+            self.sent = 0;
+        } else if self.sent >= QUEUE_LIMIT_BYTES {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Data of a stream that has left whole: whose, how long.
+    pub(super) fn poll_left(&mut self) -> Option<(u64, u64)> {
+        let (end, stream, bytes) = *self.data.front()?;
+        (end <= self.left_bytes).then(|| {
+            self.data.pop_front();
+            (stream, bytes)
+        })
+    }
+}

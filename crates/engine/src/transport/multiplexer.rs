@@ -1,0 +1,138 @@
+//! Many streams over each of many connections, on one thread.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_measure::sample::TcpStatus;
+use linerate_wire::perf::answer::Start;
+
+/// A connection of a [`Multiplexer`]. One that has ended is not known any more: what is asked of it does
+/// nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    /// Tells connections apart that have the same index one after another.
+    pub(crate) generation: u32,
+}
+
+/// Something that happened to a connection.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    /// It stands, keys and all.
+    Established,
+    /// Bytes of a stream have come, or its end.
+    Received {
+        stream: u64,
+        /// Whether the stream has no way back.
+        one_way: bool,
+        /// The first bytes of the piece.
+        start: Start,
+        bytes: usize,
+        finished: bool,
+    },
+    /// The other end gave a stream up; nothing more will come.
+    Reset { stream: u64 },
+    /// The other end wants no more of a stream.
+    Stopped { stream: u64 },
+    /// So many bytes more of a stream are at the other end, as far as this transport can tell.
+    Delivered { stream: u64, bytes: u64 },
+    /// A send that took less than it was given may be tried again: of this stream, or of all.
+    Writable { stream: Option<u64> },
+    /// It is gone.
+    Ended { ending: Box<Ending> },
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Whether it ever stood.
+    pub established: bool,
+    /// Why it ended, in a word that kinds of failures are counted by; absent when it ended as it
+    /// should.
+    pub failure: Option<&'static str>,
+    /// What is known of its packets.
+    pub statistics: Statistics,
+}
+
+/// What a transport knows of a connection's packets.
+#[derive(Clone, Debug, Default)]
+pub enum Statistics {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// TCP's, from the kernel.
+    Tcp(TcpStatus),
+    /// QUIC's.
+    Quic(QuicStatistics),
+}
+
+/// What QUIC counts in a connection; what isn't counted is absent.
+#[derive(Clone, Debug, Default)]
+pub struct QuicStatistics {
+    /// Smoothed round-trip time, µs.
+    pub rtt_us: u64,
+    /// Least round-trip time, µs.
+    pub min_rtt_us: Option<u64>,
+    /// Whether the path carries congestion marks.
+    pub ecn_capable: Option<bool>,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets taken for lost.
+    pub lost_packets: u64,
+    /// How often the congestion window was cut.
+    pub congestion_events: u64,
+    /// Packets received.
+    pub received_packets: Option<u64>,
+    /// The TLS cipher suite's number.
+    pub cipher_suite: Option<u16>,
+    /// The TLS group's number.
+    pub group: Option<u16>,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) remote: SocketAddr,
+    pub(crate) local: Option<SocketAddr>,
+    /// What the handshake asks for, where the transport names servers.
+    pub(crate) server_name: String,
+}
+
+/// A piece of a stream to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The stream's first.
+    pub(crate) opens: bool,
+    /// The stream ends with its last byte.
+    pub(crate) finishes: bool,
+}
+
+/// Connections with streams. Nothing blocks but [`Multiplexer::wait`]; nothing is held that grows with
+/// what a peer leaves unread.
+pub(crate) trait Multiplexer {
+    /// Begins a connection.
+    fn connect(&mut self, to: &Destination) -> std::io::Result<Link>;
+    /// Moves bytes, and waits for something to happen for so long at most.
+    fn wait(&mut self, at_most: Duration) -> std::io::Result<()>;
+    /// What happened next.
+    fn poll_event(&mut self) -> Option<(Link, LinkEvent)>;
+    /// Opens a stream of both directions; `None` when the other end has no room for one now.
+    fn open_stream(&mut self, link: Link) -> Option<u64>;
+    /// Opens a stream that only sends; `None` also where the transport has none.
+    fn open_one_way(&mut self, link: Link) -> Option<u64>;
+    /// Takes the beginning of a piece, says how much; the end is taken with the last byte. `None` when
+    /// nothing is taken now: a [`LinkEvent::Writable`] follows.
+    fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize>;
+    /// Wants no more of a stream; nothing of it will be told.
+    fn stop(&mut self, link: Link, stream: u64);
+    /// Gives a stream up, both ways.
+    fn abort(&mut self, link: Link, stream: u64);
+    /// What senders will send from: it needn't be copied where a transport can do without.
+    fn lend(&mut self, _block: &Arc<Vec<u8>>) {}
+    /// Lets the last words of closed connections leave.
+    fn flush(&mut self) {}
+    /// Ends a connection once what was sent has left; [`LinkEvent::Ended`] follows.
+    fn close(&mut self, link: Link);
+}

@@ -1,0 +1,342 @@
+//! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use linerate_wire::perf::answer::Start;
+use quinn_proto::{Dir, StreamId, VarInt};
+
+use super::Cause;
+use super::connection::Connection;
+use super::endpoint::{Endpoint, Event, Link as Place};
+use super::settings::ClientSide;
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::transport::multiplexer::{
+    Destination, Ending, Link, LinkEvent, Multiplexer, QuicStatistics, Sending, Statistics,
+};
+
+/// How long a connection may take to stand.
+const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
+/// Bytes of a stream that are looked at before others get their turn.
+const READ_AT_ONCE_BYTES: usize = 1 << 20;
+/// The most streams of a connection that a peer may have open. It is allowed few at first, since
+/// each costs memory, and twice as many whenever half of them are in use.
+const STREAM_LIMIT: u32 = 10_000;
+/// How long the last words may take to leave.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Connections over one UDP socket, of a client or of a server.
+pub(crate) struct MultiplexedEndpoint {
+    endpoint: Endpoint,
+    client: Option<ClientSide>,
+    slots: Vec<Slot>,
+    first_streams: u32,
+    /// Connections that don't stand yet, with their time.
+    opening: VecDeque<(u64, Link)>,
+    events: VecDeque<(Link, LinkEvent)>,
+    /// What senders send from, so that it needn't be copied.
+    block: Bytes,
+}
+
+/// What is known of the connection at a place of the endpoint.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    generation: u32,
+    /// Whether it has not ended as far as the user knows.
+    known: bool,
+    established: bool,
+    /// Streams of both directions that its peer may open, and how many it has ever opened.
+    allowed: u32,
+    opened: u32,
+}
+
+impl MultiplexedEndpoint {
+    /// An endpoint that connects, or one that accepts; `streams`: how many its peers may open at first.
+    pub(crate) fn new(endpoint: Endpoint, client: Option<ClientSide>, streams: u32) -> Self {
+        Self {
+            endpoint,
+            client,
+            slots: Vec::new(),
+            first_streams: streams,
+            opening: VecDeque::new(),
+            events: VecDeque::new(),
+            block: Bytes::new(),
+        }
+    }
+
+    /// A new connection stands or goes up at this place.
+    fn begin(&mut self, place: Place) -> Link {
+        if self.slots.len() <= place.0 {
+            self.slots.resize(place.0 + 1, Slot::default());
+        }
+        let index = u32::try_from(place.0).unwrap_or(u32::MAX);
+        let Some(slot) = self.slots.get_mut(place.0) else { return Link { index, generation: 0 } };
+        let generation = slot.generation.wrapping_add(1);
+        let allowed = self.first_streams;
+        *slot = Slot { generation, known: true, established: false, allowed, opened: 0 };
+        Link { index, generation }
+    }
+
+    fn slot(&mut self, link: Link) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(link.index as usize)?;
+        (slot.known && slot.generation == link.generation).then_some(slot)
+    }
+
+    /// The connection at this place, as the user knows it.
+    fn link(&self, place: Place) -> Option<Link> {
+        let slot = self.slots.get(place.0).filter(|slot| slot.known)?;
+        Some(Link { index: u32::try_from(place.0).ok()?, generation: slot.generation })
+    }
+
+    fn with<T>(&mut self, link: Link, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        self.slot(link)?;
+        let connection = self.endpoint.connection(Place(link.index as usize))?;
+        Some(act(&mut connection.borrow_mut()))
+    }
+
+    /// The user is told that it has ended, once.
+    fn end(&mut self, link: Link, failure: Option<&'static str>) {
+        // What a connection that never stood says of its path are assumptions.
+        let stood = self.slot(link).is_some_and(|slot| slot.established);
+        let statistics = self
+            .with(link, |connection| (connection.status(), connection.agreed()))
+            .filter(|_| stood)
+            .map_or(Statistics::Unknown, |(status, agreed)| {
+                Statistics::Quic(QuicStatistics {
+                    cipher_suite: agreed.suite,
+                    group: agreed.group,
+                    rtt_us: u64::from(status.rtt_us),
+                    sent_packets: status.sent_packets,
+                    lost_packets: status.lost_packets,
+                    congestion_events: status.congestion_events,
+                    ..QuicStatistics::default()
+                })
+            });
+        let Some(slot) = self.slot(link) else { return };
+        slot.known = false;
+        let ending = Ending { established: slot.established, failure, statistics };
+        self.events.push_back((link, LinkEvent::Ended { ending: Box::new(ending) }));
+    }
+
+    fn translate(&mut self, place: Place, event: Event) {
+        if event == Event::Accepted {
+            self.begin(place);
+            return;
+        }
+        let Some(link) = self.link(place) else { return };
+        match event {
+            Event::Accepted => {}
+            Event::Established => {
+                if let Some(slot) = self.slot(link) {
+                    slot.established = true;
+                }
+                self.events.push_back((link, LinkEvent::Established));
+            }
+            Event::StreamsOpened(dir) => self.accept_streams(link, dir),
+            Event::StreamsAvailable(_) => {
+                self.events.push_back((link, LinkEvent::Writable { stream: None }));
+            }
+            Event::Readable(id) => self.read(link, id),
+            Event::Writable(id) => {
+                self.with(link, |connection| connection.fit_send_window());
+                let stream = Some(u64::from(id));
+                self.events.push_back((link, LinkEvent::Writable { stream }));
+            }
+            Event::Delivered(id) => {
+                let stream = u64::from(id);
+                self.events.push_back((link, LinkEvent::Delivered { stream, bytes: u64::MAX }));
+            }
+            Event::Stopped(id, _) => {
+                self.events.push_back((link, LinkEvent::Stopped { stream: u64::from(id) }));
+            }
+            Event::Closed(cause) => self.end(link, failure(&cause)),
+        }
+    }
+
+    fn accept_streams(&mut self, link: Link, dir: Dir) {
+        while let Some(Some(id)) = self.with(link, |connection| connection.accept_stream(dir)) {
+            if let Some(slot) = self.slot(link)
+                && dir == Dir::Bi
+            {
+                slot.opened = slot.opened.saturating_add(1);
+                if slot.opened >= slot.allowed / 2 && slot.allowed < STREAM_LIMIT {
+                    let allowed = slot.allowed.saturating_mul(2).min(STREAM_LIMIT);
+                    slot.allowed = allowed;
+                    self.with(link, |connection| connection.set_stream_limit(Dir::Bi, allowed));
+                }
+            }
+            self.read(link, id);
+        }
+    }
+
+    /// Counts what has come of a stream.
+    fn read(&mut self, link: Link, id: StreamId) {
+        let (stream, one_way) = (u64::from(id), id.dir() == Dir::Uni);
+        loop {
+            let mut start = Start::default();
+            let mut look = |piece: &[u8]| start.extend(piece);
+            let read = self
+                .with(link, |connection| connection.read_each(id, READ_AT_ONCE_BYTES, &mut look));
+            match read {
+                Some(Ok(reading)) => {
+                    let (bytes, finished) = (reading.bytes, reading.finished);
+                    let event = LinkEvent::Received { stream, one_way, start, bytes, finished };
+                    self.events.push_back((link, event));
+                    if finished || bytes < READ_AT_ONCE_BYTES {
+                        return;
+                    }
+                }
+                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return self.events.push_back((link, LinkEvent::Reset { stream }));
+                }
+                // Nothing more is there now, or the connection is gone, which is told elsewhere.
+                _ => return,
+            }
+        }
+    }
+
+    /// Ends connections that should stand by now, and those whose server isn't there.
+    fn look_at_opening(&mut self) {
+        let refused = std::mem::take(&mut self.endpoint.refusals) > 0;
+        while let Some((limit_ns, link)) = self.opening.front().copied() {
+            match self.slot(link) {
+                Some(slot) if !slot.established => {
+                    if monotonic_ns() < limit_ns && !refused {
+                        return;
+                    }
+                    self.with(link, |connection| connection.close(0, b""));
+                    self.end(link, Some(if refused { "refused" } else { "timed out" }));
+                }
+                _ => {}
+            }
+            self.opening.pop_front();
+        }
+    }
+}
+
+/// The word that a failure is counted by; none for an end that is as it should be.
+fn failure(cause: &Cause) -> Option<&'static str> {
+    match cause.kind {
+        io::ErrorKind::UnexpectedEof => None,
+        io::ErrorKind::ConnectionRefused => Some("refused"),
+        io::ErrorKind::ConnectionReset => Some("reset"),
+        io::ErrorKind::TimedOut => Some("timed out"),
+        io::ErrorKind::InvalidData => Some("tls"),
+        io::ErrorKind::Unsupported => Some("version"),
+        _ => Some("other"),
+    }
+}
+
+fn stream_id(number: u64) -> Option<StreamId> {
+    VarInt::from_u64(number).ok().map(StreamId::from)
+}
+
+impl Multiplexer for MultiplexedEndpoint {
+    fn connect(&mut self, to: &Destination) -> io::Result<Link> {
+        let Some(client) = &self.client else { return Err(io::ErrorKind::Unsupported.into()) };
+        // A name that is an address is asked for with no word.
+        let address = to.remote.ip().to_string();
+        let name = if to.server_name.is_empty() { &address } else { &to.server_name };
+        let place = self.endpoint.connect(to.remote, name, client)?;
+        let link = self.begin(place);
+        self.opening.push_back((monotonic_ns() + HANDSHAKE_LIMIT_NS, link));
+        Ok(link)
+    }
+
+    fn wait(&mut self, at_most: Duration) -> io::Result<()> {
+        self.endpoint.send_out()?;
+        self.look_at_opening();
+        if self.events.is_empty() {
+            self.endpoint.wait(at_most, &[]);
+        }
+        self.endpoint.take_in()?;
+        Ok(())
+    }
+
+    fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let (place, event) = self.endpoint.poll_event()?;
+            self.translate(place, event);
+        }
+    }
+
+    fn open_stream(&mut self, link: Link) -> Option<u64> {
+        self.with(link, |connection| connection.open_stream(Dir::Bi))?.map(u64::from)
+    }
+
+    fn open_one_way(&mut self, link: Link) -> Option<u64> {
+        self.with(link, |connection| connection.open_stream(Dir::Uni))?.map(u64::from)
+    }
+
+    fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize> {
+        let id = stream_id(stream)?;
+        let lent = part_of(&self.block, sending.bytes);
+        self.with(link, |connection| {
+            let mut taken = 0;
+            // Only a send that takes nothing makes the connection tell when there is room.
+            while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+                let sent = match &lent {
+                    Some(lent) => connection.send_shared(id, lent.slice(taken..)),
+                    None => connection.send(id, rest),
+                };
+                match sent {
+                    Ok(bytes) => taken += bytes,
+                    Err(_) if taken == 0 => return None,
+                    Err(_) => break,
+                }
+            }
+            if sending.finishes && taken == sending.bytes.len() {
+                // Fails only where the peer has stopped the stream, which is told by itself.
+                let _stopped = connection.finish(id);
+            }
+            Some(taken)
+        })?
+    }
+
+    fn stop(&mut self, link: Link, stream: u64) {
+        if let Some(id) = stream_id(stream) {
+            self.with(link, |connection| connection.stop_sending(id, 0));
+        }
+    }
+
+    fn abort(&mut self, link: Link, stream: u64) {
+        if let Some(id) = stream_id(stream) {
+            self.with(link, |connection| {
+                connection.reset(id, 0);
+                connection.stop_sending(id, 0);
+            });
+        }
+    }
+
+    fn close(&mut self, link: Link) {
+        self.with(link, |connection| connection.close(0, b""));
+        self.end(link, None);
+    }
+
+    fn lend(&mut self, block: &Arc<Vec<u8>>) {
+        struct Owner(Arc<Vec<u8>>);
+        impl AsRef<[u8]> for Owner {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        self.block = Bytes::from_owner(Owner(Arc::clone(block)));
+    }
+
+    fn flush(&mut self) {
+        self.endpoint.flush(LAST_WORDS);
+    }
+}
+
+/// The part of what was lent that these bytes are, where they are.
+fn part_of(block: &Bytes, bytes: &[u8]) -> Option<Bytes> {
+    let start = (bytes.as_ptr() as usize).checked_sub(block.as_ptr() as usize)?;
+    let end = start.checked_add(bytes.len())?;
+    (end <= block.len()).then(|| block.slice(start..end))
+}

@@ -1,0 +1,97 @@
+//! The command lines of other tools: the same options, output and exit codes, with our engine
+//! behind them.
+//!
+//! `linerate netperf ...` and a link of the name `netperf` to this program do the same. A
+//! personality is a table of flags ([`getopt`]), a map from flags to a plan of its dialect, and
+//! printers.
+
+pub mod colon_options;
+pub mod getopt;
+pub mod iperf3;
+mod netperf;
+pub mod secnetperf;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::output::narrate;
+
+/// A tool whose command line we speak.
+#[derive(Clone, Copy, Debug)]
+pub struct Personality {
+    /// Its name, as a command of ours and as the name of a link.
+    pub name: &'static str,
+    /// What it is, for help.
+    pub about: &'static str,
+    /// Does what a command line says: the tool's name first, then the words. Returns the
+    /// tool's exit code.
+    pub perform: fn(name: &str, words: &[String]) -> u8,
+}
+
+/// All of them.
+pub const PERSONALITIES: &[Personality] = &[
+    Personality {
+        name: "iperf3",
+        about: "throughput, loss and jitter, with iperf3's clients and servers",
+        perform: iperf3::perform,
+    },
+    Personality {
+        name: "netperf",
+        about: "netperf 2.7, against its netserver or ours",
+        perform: netperf::perform,
+    },
+    Personality {
+        name: "netserver",
+        about: "netserver 2.7, for its netperf or ours",
+        perform: netperf::perform_server,
+    },
+    Personality {
+        name: "secnetperf",
+        about: "MsQuic's secnetperf: the perf dialect",
+        perform: secnetperf::perform,
+    },
+];
+
+/// Does what a command line says if it is another tool's; its exit code.
+pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {
+    let (personality, words) = find(arguments)?;
+    let mut read = Vec::with_capacity(words.len());
+    for (place, word) in words.iter().enumerate() {
+        let Some(word) = word.to_str() else {
+            let (name, place) = (personality.name, place + 1);
+            narrate(&format!("{name}: argument {place} is not UTF-8: {}\n", word.display()));
+            return Some(1);
+        };
+        read.push(word.to_owned());
+    }
+    Some((personality.perform)(personality.name, &read))
+}
+
+/// The personality that is meant by the program's name or by the first word, and its own words.
+fn find(arguments: &[OsString]) -> Option<(&'static Personality, &[OsString])> {
+    let named = |name: &str| PERSONALITIES.iter().find(|personality| personality.name == name);
+    let (program, rest) = arguments.split_first()?;
+    if let Some(found) = Path::new(program).file_name()?.to_str().and_then(named) {
+        return Some((found, rest));
+    }
+    let (first, rest) = rest.split_first()?;
+    Some((first.to_str().and_then(named)?, rest))
+}
+
+/// The personalities as `--help` lists them.
+pub fn render_overview() -> String {
+    let width = PERSONALITIES.iter().map(|personality| personality.name.len()).max().unwrap_or(0);
+    let mut text =
+        "Other tools' command lines, as a command or as a link of that name:\n".to_owned();
+    for Personality { name, about, .. } in PERSONALITIES {
+        text.push_str(&format!("  {name:width$}  {about}\n"));
+    }
+    text
+}
+
+/// Writes to standard output at once. A reader that has gone is no failure.
+fn say(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}

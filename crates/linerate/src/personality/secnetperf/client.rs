@@ -1,0 +1,155 @@
+//! The client: from options to a plan of the engine, and its results to lines.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use linerate_engine::error::Error;
+use linerate_engine::event::Cancel;
+use linerate_engine::perf::{
+    Addresses, Carriage, ClientEvent, ClientPlan, Placement, Totals, run_client,
+};
+
+use super::document::render_document;
+use super::latency::{LatencyLine, render_distribution};
+use super::options::{ClientOptions, Refusal, SharedOptions};
+use super::printer::{render_ending, render_outcome, render_totals};
+use super::resolve::resolve;
+use super::{Speech, status};
+use crate::output::narrate;
+
+/// Latencies that are kept for each whole second of the run time.
+const LATENCIES_PER_SECOND: u64 = 2_000_000;
+/// The most that are kept: 1 GB of them.
+const LATENCY_LIMIT: u64 = u32::MAX as u64 / 16;
+
+/// Runs a client; its status.
+pub(super) fn run(
+    options: &ClientOptions,
+    shared: &SharedOptions,
+    speech: &Speech,
+    cancel: &Cancel,
+) -> Result<u8, Refusal> {
+    let plan = plan(options, shared, speech)?;
+    speech.started();
+    let mut endings = Vec::new();
+    let totals = run_client(
+        &plan,
+        &mut |event| match event {
+            ClientEvent::StreamEnded(outcome) => {
+                speech.say(&render_outcome(&outcome, options.old_format));
+            }
+            ClientEvent::ConnectionEnded(ending) if speech.document => endings.push(*ending),
+            ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
+        },
+        cancel,
+    )
+    .map_err(refusal)?;
+    for (kind, count) in &totals.failures {
+        narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
+    }
+    let line = LatencyLine::of(&totals.latencies_us, latency_time_us(options, &totals));
+    if speech.document {
+        super::say(&render_document(options, &totals, line.as_ref(), &endings));
+    }
+    if totals.connections == 0 {
+        speech.say("Error: No Successful Connections!\n");
+        return Ok(status::REFUSED);
+    }
+    speech.say(&render_totals(options, &totals));
+    if options.prints_latency && keeps_latencies(options) {
+        speech.say(&match &line {
+            Some(line) => line.render(),
+            None => "Error: No requests were completed\n".to_owned(),
+        });
+        if let (Some(path), Some(_)) = (&options.extra_output_file, &line) {
+            write_distribution(path, &totals.latencies_us, speech);
+        }
+    }
+    Ok(status::OK)
+}
+
+fn plan(
+    options: &ClientOptions,
+    shared: &SharedOptions,
+    speech: &Speech,
+) -> Result<ClientPlan, Refusal> {
+    let remote =
+        resolve(options).ok_or_else(|| Refusal::helping("Failed to resolve remote address!"))?;
+    let is_address = options.target.parse::<IpAddr>().is_ok();
+    let runs_for = shared.max_runtime.or_else(|| {
+        (options.runtime_us > 0).then(|| Duration::from_micros(options.runtime_us.max(1000)))
+    });
+    let latency_limit = match options.runtime_us / 1_000_000 {
+        0 if options.runtime_us > 0 => LATENCY_LIMIT,
+        0 => u64::from(options.connections).saturating_mul(options.streams.into()),
+        seconds => seconds.saturating_mul(LATENCIES_PER_SECOND),
+    };
+    if latency_limit > LATENCY_LIMIT && options.prints_latency {
+        speech.say(&format!(
+            "Warning! Limiting request latency tracking to {LATENCY_LIMIT} requests\n"
+        ));
+    }
+    let wants_latencies = options.prints_latency || speech.document;
+    Ok(ClientPlan {
+        addresses: Addresses {
+            remote,
+            local: options.local.clone(),
+            server_name: if is_address { String::new() } else { options.target.clone() },
+            numbered_names: options.numbered_names,
+        },
+        carriage: if options.tcp { Carriage::Tcp } else { Carriage::Quic(shared.quic) },
+        placement: Placement { pinned: shared.pinned, busy: shared.busy },
+        threads: options.threads,
+        connections: options.connections,
+        streams: options.streams,
+        shape: options.shape,
+        repeats_connections: options.repeats_connections,
+        repeats_streams: options.repeats_streams,
+        runs_for,
+        latency_limit: if wants_latencies { latency_limit.min(LATENCY_LIMIT) as usize } else { 0 },
+        tells_streams: (options.prints_stream_throughput
+            || options.old_format && options.prints_throughput)
+            && !speech.document,
+        tells_connections: options.prints_connections,
+    })
+}
+
+/// The original has no room for latencies when the run time is less than a second, and then says
+/// nothing of them.
+fn keeps_latencies(options: &ClientOptions) -> bool {
+    options.runtime_us == 0 || options.runtime_us >= 1_000_000
+}
+
+/// The time that requests per second are counted over: the run time that was asked for, as in the
+/// original, or the measured one where none was.
+fn latency_time_us(options: &ClientOptions, totals: &Totals) -> u64 {
+    if options.runtime_us > 0 { options.runtime_us } else { (totals.elapsed_ns / 1000).max(1) }
+}
+
+fn write_distribution(path: &str, latencies_us: &[u32], speech: &Speech) {
+    match std::fs::File::create(path) {
+        Ok(file) => {
+            let mut file = std::io::BufWriter::new(file);
+            let text = render_distribution(latencies_us);
+            if let Err(error) = std::io::Write::write_all(&mut file, text.as_bytes()) {
+                narrate(&format!("secnetperf: can't write '{path}': {error}\n"));
+            }
+        }
+        Err(error) => {
+            // The original's number is always 1 here.
+            speech.say(&format!("Failed to open file '{path}' for write, error: 1\n"));
+            narrate(&format!("secnetperf: can't write '{path}': {error}\n"));
+        }
+    }
+}
+
+/// An error of the engine in the original's terms.
+pub(super) fn refusal(error: Error) -> Refusal {
+    let status = match &error {
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            status::IN_USE
+        }
+        _ => status::FAILED,
+    };
+    Refusal { status, text: error.to_string(), points_to_help: true }
+}

@@ -1,0 +1,139 @@
+//! The JSON document: what the original's lines say and what they don't.
+
+use linerate_engine::perf::{Ending, Statistics, Totals};
+use serde::Serialize;
+
+use super::latency::LatencyLine;
+use super::options::ClientOptions;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    tool: &'static str,
+    transport: &'static str,
+    target: &'a str,
+    port: u16,
+    elapsed_us: u64,
+    connections: u64,
+    streams: u64,
+    uploaded_bytes: u64,
+    downloaded_bytes: u64,
+    /// All bytes over the whole time, unlike the original's sum of rates.
+    upload_bps: u64,
+    download_bps: u64,
+    connections_per_second: f64,
+    streams_per_second: f64,
+    failures: &'a std::collections::BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_us: Option<Latency>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    connection_statistics: Vec<ConnectionStatistics>,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    count: usize,
+    min: u32,
+    p50: u32,
+    p90: u32,
+    p99: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_9: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_99: Option<u32>,
+    max: u32,
+}
+
+#[derive(Serialize)]
+struct ConnectionStatistics {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_rtt_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retransmitted_segments: Option<u64>,
+}
+
+/// The document of a run, with a line break.
+pub(super) fn render_document(
+    options: &ClientOptions,
+    totals: &Totals,
+    line: Option<&LatencyLine>,
+    endings: &[Ending],
+) -> String {
+    let elapsed_ns = totals.elapsed_ns.max(1);
+    let seconds = elapsed_ns as f64 / 1e9;
+    let rate_bps = |bytes: u64| {
+        let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(elapsed_ns);
+        u64::try_from(bits).unwrap_or(u64::MAX)
+    };
+    let document = Document {
+        tool: "secnetperf",
+        transport: if options.tcp { "tcp" } else { "quic" },
+        target: &options.target,
+        port: options.port,
+        elapsed_us: elapsed_ns / 1000,
+        connections: totals.connections,
+        streams: totals.streams,
+        uploaded_bytes: totals.uploaded_bytes,
+        downloaded_bytes: totals.downloaded_bytes,
+        upload_bps: rate_bps(totals.uploaded_bytes),
+        download_bps: rate_bps(totals.downloaded_bytes),
+        connections_per_second: totals.connections as f64 / seconds,
+        streams_per_second: totals.streams as f64 / seconds,
+        failures: &totals.failures,
+        latency_us: line.map(|line| latency(line, totals.latencies_us.len())),
+        connection_statistics: endings.iter().map(statistics).collect(),
+    };
+    match serde_json::to_string_pretty(&document) {
+        Ok(text) => text + "\n",
+        // Numbers and text always make a document.
+        Err(_) => String::new(),
+    }
+}
+
+/// Percentiles that so many values can't support are absent.
+fn latency(line: &LatencyLine, count: usize) -> Latency {
+    let [p50, p90, p99, p99_9, p99_99, ..] = line.percentiles_us;
+    Latency {
+        count,
+        min: line.least_us,
+        p50,
+        p90,
+        p99,
+        p99_9: (count >= 1000).then_some(p99_9),
+        p99_99: (count >= 10_000).then_some(p99_99),
+        max: line.greatest_us,
+    }
+}
+
+fn statistics(ending: &Ending) -> ConnectionStatistics {
+    let mut said = ConnectionStatistics {
+        failure: ending.failure,
+        rtt_us: None,
+        min_rtt_us: None,
+        sent_packets: None,
+        lost_packets: None,
+        retransmitted_segments: None,
+    };
+    match &ending.statistics {
+        Statistics::Unknown => {}
+        Statistics::Tcp(status) => {
+            said.rtt_us = Some(status.rtt_us.into());
+            said.min_rtt_us = status.min_rtt_us.map(u64::from);
+            said.retransmitted_segments = Some(status.retransmitted_segments.into());
+        }
+        Statistics::Quic(statistics) => {
+            said.rtt_us = Some(statistics.rtt_us);
+            said.min_rtt_us = statistics.min_rtt_us;
+            said.sent_packets = Some(statistics.sent_packets);
+            said.lost_packets = Some(statistics.lost_packets);
+        }
+    }
+    said
+}

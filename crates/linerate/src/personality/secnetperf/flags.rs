@@ -1,0 +1,277 @@
+//! Every option of the original, with what it does here: the one source of `-help`, of the notes, and
+//! of the test that none is missing.
+
+use super::super::colon_options::ColonOptions;
+
+/// Who has an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Client and server.
+    Both,
+    /// The server.
+    Server,
+    /// The client.
+    Client,
+}
+
+/// What an option does here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// What it does in the original.
+    Done,
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+}
+
+/// An option.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    /// Its names; the first is shown.
+    pub names: &'static [&'static str],
+    /// What its value looks like; empty for one that stands alone.
+    pub value: &'static str,
+    /// Who has it.
+    pub side: Side,
+    /// What it is for, with its default.
+    pub about: &'static str,
+    /// What it does here.
+    pub effect: Effect,
+}
+
+const fn flag(
+    names: &'static [&'static str],
+    value: &'static str,
+    side: Side,
+    about: &'static str,
+) -> Flag {
+    Flag { names, value, side, about, effect: Effect::Done }
+}
+
+const fn idle(
+    names: &'static [&'static str],
+    value: &'static str,
+    side: Side,
+    about: &'static str,
+    why: &'static str,
+) -> Flag {
+    Flag { names, value, side, about, effect: Effect::Nothing(why) }
+}
+
+use Side::{Both, Client, Server};
+
+/// All of them.
+pub const FLAGS: &[Flag] = &[
+    flag(&["bind"], "addr[:port]", Server, "where to listen: *, IPv4 or IPv6 (*)"),
+    flag(
+        &["port"],
+        "number",
+        Server,
+        "port to listen on, UDP and TCP, unless bind is given (4433)",
+    ),
+    idle(
+        &["serverid"],
+        "number",
+        Server,
+        "server id in connection ids (off)",
+        "our connection ids carry no server id",
+    ),
+    flag(&["stats"], "0/1", Server, "print statistics at the end of each connection (0)"),
+    flag(&["delay"], "number[unit]", Server, "wait before each answer, us (0)"),
+    flag(&["delayType"], "fixed/variable", Server, "how that wait is drawn (fixed)"),
+    flag(
+        &["cipher"],
+        "mask",
+        Both,
+        "suites the server takes: 1 AES-128, 2 AES-256, 4 ChaCha20; added up (all)",
+    ),
+    flag(
+        &["target", "server", "to", "remote", "peer"],
+        "host",
+        Client,
+        "the server; makes this a client",
+    ),
+    flag(&["ip", "af"], "0/4/6", Client, "family of the server's address (0: any)"),
+    flag(&["port"], "number", Client, "the server's port (4433)"),
+    flag(
+        &["inctarget", "incrementtarget"],
+        "0/1",
+        Client,
+        "add the thread's number to the server's name (1)",
+    ),
+    flag(&["threads", "workers"], "number[cpu]", Client, "threads, at most 128 (one a processor)"),
+    idle(&["comp"], "number", Client, "network compartment", "network compartments are Windows'"),
+    flag(
+        &["bind"],
+        "addr[,addr]",
+        Client,
+        "local addresses, dealt to the threads (the kernel's choice)",
+    ),
+    flag(&["tcp"], "0/1", Client, "sealed frames over TCP in place of QUIC (0)"),
+    flag(
+        &["encrypt"],
+        "0/1",
+        Client,
+        "encryption of QUIC packets with data, if the server agrees (1)",
+    ),
+    idle(
+        &["cibir"],
+        "hex",
+        Both,
+        "well-known start of connection ids (off)",
+        "our connection ids are chosen by chance",
+    ),
+    idle(&["pacing"], "0/1", Client, "pacing of what is sent (1)", "packets are always paced"),
+    idle(
+        &["sendbuf"],
+        "0/1",
+        Client,
+        "copying of what is sent (0)",
+        "nothing is copied that needn't be",
+    ),
+    idle(
+        &["share"],
+        "0/1",
+        Client,
+        "one UDP port for all connections of a thread (0)",
+        "each thread has one UDP port for all its connections anyway",
+    ),
+    idle(
+        &["pstream"],
+        "0/1",
+        Client,
+        "print what each stream waited for (0)",
+        "what a stream waits for is not measured",
+    ),
+    idle(&["hystart"], "0/1", Both, "HyStart++ (0)", "our CUBIC has no HyStart++"),
+    flag(&["cc"], "cubic/bbr", Both, "congestion control of QUIC (cubic)"),
+    flag(&["ecn"], "0/1", Both, "congestion marks on QUIC packets (0)"),
+    flag(&["dscp"], "0-63", Both, "code point of QUIC packets (0)"),
+    flag(&["ptput"], "0/1", Client, "print throughput, summed (0)"),
+    flag(&["pctput"], "0/1", Client, "print the throughput of each stream (0)"),
+    flag(&["prate"], "0/1", Client, "print connections and requests per second (0)"),
+    flag(&["pconn", "pconnection"], "0/1", Client, "print statistics of each connection (0)"),
+    flag(&["plat", "platency"], "0/1", Client, "print latency (0)"),
+    idle(
+        &["praw"],
+        "0/1",
+        Client,
+        "print raw figures",
+        "the original doesn't read it any more; --json has all figures",
+    ),
+    flag(&["extraOutputFile"], "path", Client, "with plat: the distribution, as text"),
+    flag(&["conns"], "number[cpu]", Client, "connections (1)"),
+    flag(
+        &["streams", "requests"],
+        "number[cpu]",
+        Client,
+        "streams at a time on each connection (0; 1 with up or down)",
+    ),
+    flag(
+        &["upload", "up", "request"],
+        "number[unit]",
+        Client,
+        "bytes or time to send on each stream (0)",
+    ),
+    flag(
+        &["download", "down", "response"],
+        "number[unit]",
+        Client,
+        "bytes or time to receive on each stream (0)",
+    ),
+    flag(&["timed"], "0/1", Client, "up and down are times (0)"),
+    flag(&["iosize"], "bytes", Client, "bytes of each send, at least 256 (65536)"),
+    flag(&["rconn", "rc"], "0/1", Client, "another connection whenever one ends (0)"),
+    flag(&["rstream", "rs"], "0/1", Client, "another stream whenever one ends (0)"),
+    flag(
+        &["runtime", "time", "run"],
+        "number[unit]",
+        Client,
+        "when to end, us (0: when all is done)",
+    ),
+    flag(
+        &["oldformat"],
+        "0/1",
+        Client,
+        "lines of each stream as releases before 2.3 documented them (0)",
+    ),
+    flag(&["exec"], "lowlat/maxtput/scavenger/realtime", Both, "execution profile (lowlat)"),
+    flag(
+        &["scenario"],
+        "upload/download/hps/rps/rps-multi/latency",
+        Both,
+        "preset of options, which others override",
+    ),
+    flag(&["pollidle"], "us", Both, "try again so long before sleeping (0)"),
+    flag(&["affinitize"], "0/1", Both, "each thread on a processor of its own (0)"),
+    flag(&["io"], "iocp/xdp/qtip/epoll/iouring/kqueue", Both, "I/O model; here always epoll"),
+    flag(&["maxruntime"], "ms", Both, "end at the latest (0: never)"),
+    flag(&["watchdog"], "ms", Both, "abort the program if it runs so long (0: never)"),
+    flag(&["trimout"], "", Both, "leave the first and the last line out"),
+    flag(&["abortOnFailure"], "", Both, "abort the program when its status isn't 0"),
+    flag(
+        &["driverName", "driverNamePriv"],
+        "name",
+        Both,
+        "the kernel's driver: Windows only, status 95",
+    ),
+    flag(&["help", "?"], "", Both, "this text"),
+    idle(
+        &["cpu"],
+        "list",
+        Both,
+        "processors of the threads (all)",
+        "pin the whole program with taskset",
+    ),
+    idle(
+        &["highpri"],
+        "0/1",
+        Both,
+        "threads of high priority (0)",
+        "start the whole program with nice or chrt",
+    ),
+    idle(&["qeo"], "0/1", Both, "the network card's encryption of QUIC (0)", "it is Windows'"),
+];
+
+/// The sentences about options that were given and do nothing here.
+pub(super) fn notes(options: ColonOptions<'_>, client: bool) -> Vec<String> {
+    let ours = |flag: &&Flag| match flag.side {
+        Both => true,
+        Client => client,
+        Server => !client,
+    };
+    let mut notes = Vec::new();
+    for flag in FLAGS.iter().filter(ours) {
+        if let (Effect::Nothing(why), Some(name)) = (flag.effect, flag.names.first())
+            && options.value_of_first(flag.names).is_some()
+        {
+            notes.push(format!("-{name} does nothing here: {why}"));
+        }
+    }
+    notes
+}
+
+/// The text of `-help`.
+pub(super) fn render_help() -> String {
+    let mut text = "\nsecnetperf usage:\n".to_owned();
+    for (side, title) in [
+        (Server, "Server: secnetperf [options]"),
+        (Client, "Client: secnetperf -target:<host> [options]"),
+        (Both, "Both:"),
+    ] {
+        text.push_str(&format!("\n{title}\n\n"));
+        for flag in FLAGS.iter().filter(|flag| flag.side == side) {
+            let name = flag.names.first().copied().unwrap_or_default();
+            let shown = match flag.value {
+                "" => format!("-{name}"),
+                value => format!("-{name}:<{value}>"),
+            };
+            text.push_str(&format!("  {shown:<26} {}\n", flag.about));
+        }
+    }
+    text.push_str(
+        "\n  --json                     print one JSON document in place of all else\n  \
+         --remote-stop              server: stop on the original's datagram to UDP port 9999, \
+         loopback only\n\n",
+    );
+    text
+}

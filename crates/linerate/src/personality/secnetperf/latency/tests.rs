@@ -1,0 +1,20 @@
+use super::*;
+
+#[test]
+fn the_line_is_the_originals() {
+    let latencies_us: Vec<u32> = (0..2000).rev().map(|place| place + 100).collect();
+    let line = LatencyLine::of(&latencies_us, 2_000_000).unwrap();
+    assert_eq!(
+        line.render(),
+        "Result: 1000 RPS, Latency,us 0th: 100, 50th: 1100, 90th: 1900, 99th: 2080, \
+         99.9th: 2098, 99.99th: 2099, 99.999th: 2099, 99.9999th: 2099, Max: 2099\n"
+    );
+}
+
+#[test]
+fn less_than_one_a_second_is_none() {
+    assert_eq!(LatencyLine::of(&[5], 2_000_000), None);
+    assert_eq!(LatencyLine::of(&[], 1), None);
+    assert_eq!(LatencyLine::of(&[5], 0), None);
+    assert_eq!(LatencyLine::of(&[5], 1_000_000).map(|line| line.rps), Some(1));
+}

@@ -1,0 +1,151 @@
+//! MsQuic's `secnetperf`: its options, its output, its exit codes.
+//!
+//! docs/compat/secnetperf.md says what is the same and what isn't. [`flags`] is the table of options,
+//! [`options`] what they mean, [`client`] and [`server`] map that to the engine's plans, [`printer`] and
+//! [`latency`] make the original's lines.
+
+mod client;
+mod document;
+pub mod flags;
+pub mod latency;
+mod options;
+mod printer;
+mod resolve;
+mod server;
+
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
+
+use linerate_engine::event::Cancel;
+
+use self::options::{ClientOptions, Refusal, ServerOptions, SharedOptions};
+use super::colon_options::ColonOptions;
+use crate::output::narrate;
+use crate::signals::stop_on_signals;
+
+/// The original's statuses on Linux: errno numbers, which the process ends with.
+mod status {
+    pub(super) const OK: u8 = 0;
+    pub(super) const FAILED: u8 = 5;
+    pub(super) const INVALID: u8 = 22;
+    pub(super) const UNSUPPORTED: u8 = 95;
+    pub(super) const IN_USE: u8 = 98;
+    pub(super) const REFUSED: u8 = 111;
+}
+
+/// What a user who pressed Ctrl-C gets, as from a program that the signal ended.
+const INTERRUPTED: u8 = 130;
+
+/// Does what a command line of `secnetperf` says; its exit code.
+pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
+    let options = ColonOptions::new(words);
+    if options.value_of_first(&["driverName", "driverNamePriv"]).is_some() {
+        say("Kernel mode main not supported on this platform\n");
+        return status::UNSUPPORTED;
+    }
+    let cancel = Cancel::default();
+    if let Err(error) = stop_on_signals(&cancel) {
+        narrate(&format!("secnetperf: can't catch signals: {error}\n"));
+    }
+    let bare = options.flag("trimout");
+    let speech = Speech { bare, document: words.iter().any(|word| word == "--json") };
+    let status = match begin(options, words, &speech, &cancel) {
+        Ok(status) => status,
+        Err(refusal) => {
+            let help = "\nPlease run 'secnetperf -help' for command line options.\n";
+            let help = if refusal.points_to_help { help } else { "" };
+            say(&format!("{}\n{help}", refusal.text));
+            refusal.status
+        }
+    };
+    if cancel.requested() {
+        return INTERRUPTED;
+    }
+    if !speech.bare && !speech.document {
+        say(&format!("App Main returning status {status}\n"));
+    }
+    if status != status::OK && options.flag("abortOnFailure") {
+        std::process::abort();
+    }
+    status
+}
+
+fn begin(
+    options: ColonOptions<'_>,
+    words: &[String],
+    speech: &Speech,
+    cancel: &Cancel,
+) -> Result<u8, Refusal> {
+    if options.flag("?") || options.flag("help") {
+        say(&flags::render_help());
+        return Ok(status::INVALID);
+    }
+    let processors = thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let target = options::target(options);
+    let shared = SharedOptions::parse(options)?;
+    for note in flags::notes(options, target.is_some()) {
+        narrate(&format!("secnetperf: {note}\n"));
+    }
+    for warning in &shared.warnings {
+        speech.say(&format!("{warning}\n"));
+    }
+    if let Some(limit) = shared.watchdog {
+        watch(limit);
+    }
+    match target {
+        Some(target) => {
+            let client = ClientOptions::parse(options, target, processors)?;
+            client::run(&client, &shared, speech, cancel)
+        }
+        None => {
+            let server = ServerOptions::parse(options, processors)?;
+            for warning in &server.warnings {
+                speech.say(&format!("{warning}\n"));
+            }
+            let stop = words.iter().any(|word| word == "--remote-stop");
+            server::run(&server, &shared, processors, stop, speech, cancel)
+        }
+    }
+}
+
+/// Ends the program the hard way after so long, as asked.
+fn watch(limit: Duration) {
+    let watching = thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
+        thread::sleep(limit);
+        narrate("secnetperf: the watchdog's time is up\n");
+        std::process::abort();
+    });
+    if let Err(error) = watching {
+        narrate(&format!("secnetperf: can't start the watchdog: {error}\n"));
+    }
+}
+
+/// What is said around the results.
+struct Speech {
+    /// Without the first and the last line.
+    bare: bool,
+    /// One JSON document, and nothing else.
+    document: bool,
+}
+
+impl Speech {
+    /// Says something that isn't part of a document.
+    fn say(&self, text: &str) {
+        if !self.document {
+            say(text);
+        }
+    }
+
+    fn started(&self) {
+        if !self.bare {
+            self.say("Started!\n\n");
+        }
+    }
+}
+
+/// Writes to standard output. A reader that has gone is no failure.
+fn say(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}

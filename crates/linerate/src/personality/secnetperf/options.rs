@@ -1,0 +1,390 @@
+//! What a command line means: the original's order of reading, its defaults and its refusals.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use linerate_engine::perf::{Delay, QuicOptions};
+use linerate_wire::perf::DEFAULT_PORT;
+use linerate_wire::perf::exchange::Shape;
+
+use super::super::colon_options::{
+    ColonOptions, Quantity, means, parse_leading, parse_quantity, parse_u8, parse_u16, parse_u32,
+};
+use super::status;
+
+/// The most threads of a client.
+const THREAD_LIMIT: u64 = 128;
+/// The least bytes of a send.
+const IO_SIZE_MIN: u32 = 256;
+
+/// A command line that can't be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) status: u8,
+    pub(super) text: String,
+    /// Whether the way to help is shown.
+    pub(super) points_to_help: bool,
+}
+
+impl Refusal {
+    fn plain(text: String) -> Self {
+        Self { status: status::INVALID, text, points_to_help: false }
+    }
+
+    pub(super) fn helping(text: impl Into<String>) -> Self {
+        Self { status: status::INVALID, text: text.into(), points_to_help: true }
+    }
+}
+
+/// What both sides have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SharedOptions {
+    pub(super) max_throughput: bool,
+    pub(super) busy: Duration,
+    pub(super) pinned: bool,
+    pub(super) max_runtime: Option<Duration>,
+    pub(super) watchdog: Option<Duration>,
+    pub(super) quic: QuicOptions,
+    /// Sentences about values that were replaced.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What a server does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerOptions {
+    pub(super) address: SocketAddr,
+    pub(super) stats: bool,
+    pub(super) delay: Option<Delay>,
+    pub(super) suites: u8,
+    pub(super) warnings: Vec<String>,
+}
+
+/// What a client does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ClientOptions {
+    pub(super) target: String,
+    /// 4, 6 or any.
+    pub(super) family: u16,
+    pub(super) port: u16,
+    pub(super) numbered_names: bool,
+    pub(super) threads: u32,
+    pub(super) local: Vec<SocketAddr>,
+    pub(super) tcp: bool,
+    pub(super) prints_throughput: bool,
+    pub(super) prints_stream_throughput: bool,
+    pub(super) prints_rate: bool,
+    pub(super) prints_connections: bool,
+    pub(super) prints_latency: bool,
+    pub(super) old_format: bool,
+    pub(super) extra_output_file: Option<String>,
+    pub(super) connections: u32,
+    pub(super) streams: u32,
+    pub(super) shape: Shape,
+    pub(super) repeats_connections: bool,
+    pub(super) repeats_streams: bool,
+    /// 0: until all is done.
+    pub(super) runtime_us: u64,
+}
+
+/// The target, if there is one: the later name wins.
+pub(super) fn target<'a>(options: ColonOptions<'a>) -> Option<&'a str> {
+    options.value_of_last(&["target", "server", "to", "remote", "peer"])
+}
+
+fn set(value: Option<&str>, to: &mut bool) {
+    if let Some(value) = value {
+        *to = parse_u8(value) != 0;
+    }
+}
+
+/// A time in milliseconds where 0 is none.
+fn milliseconds(value: Option<&str>) -> Option<Duration> {
+    value.map(|value| u64::from(parse_u32(value))).filter(|ms| *ms > 0).map(Duration::from_millis)
+}
+
+impl SharedOptions {
+    pub(super) fn parse(options: ColonOptions<'_>) -> Result<Self, Refusal> {
+        let mut warnings = Vec::new();
+        let mut max_throughput = false;
+        if let Some(scenario) = options.value("scenario") {
+            let is = |name: &&str| means(scenario, name);
+            if ["upload", "download", "hps"].iter().any(|name| is(&name)) {
+                max_throughput = true;
+            } else if !["rps", "rps-multi", "latency"].iter().any(|name| is(&name)) {
+                return Err(Refusal::plain(format!(
+                    "Failed to parse scenario profile[{scenario}]!"
+                )));
+            }
+        }
+        if let Some(profile) = options.value("exec") {
+            let known = ["lowlat", "maxtput", "scavenger", "realtime"];
+            if !known.iter().any(|name| means(profile, name)) {
+                return Err(Refusal::plain(format!(
+                    "Failed to parse execution profile[{profile}]!"
+                )));
+            }
+            max_throughput = means(profile, "maxtput");
+        }
+        if let Some(name) = options.value("cc")
+            && !means(name, "cubic")
+            && !means(name, "bbr")
+        {
+            warnings.push(format!(
+                "Failed to parse congestion control algorithm[{name}], use cubic as default"
+            ));
+        }
+        let mut dscp = options.value("dscp").map_or(0, parse_u8);
+        if dscp > 63 {
+            warnings.push(format!("DSCP Value {dscp} is outside the valid range (0-63). Using 0."));
+            dscp = 0;
+        }
+        let bbr = options.value("cc").is_some_and(|name| means(name, "bbr"));
+        let clear = options.value("encrypt").is_some_and(|value| parse_u8(value) == 0);
+        let mut ecn = false;
+        set(options.value("ecn"), &mut ecn);
+        let mut pinned = false;
+        set(options.value("affinitize"), &mut pinned);
+        Ok(Self {
+            max_throughput,
+            busy: Duration::from_micros(options.value("pollidle").map_or(0, parse_u32).into()),
+            pinned,
+            max_runtime: milliseconds(options.value("maxruntime")),
+            watchdog: milliseconds(options.value("watchdog")),
+            quic: QuicOptions { clear, bbr, ecn, dscp },
+            warnings,
+        })
+    }
+}
+
+impl ServerOptions {
+    pub(super) fn parse(options: ColonOptions<'_>, processors: u64) -> Result<Self, Refusal> {
+        let mut warnings = Vec::new();
+        let mut stats = false;
+        set(options.value("stats"), &mut stats);
+        let address = match options.value("bind") {
+            Some(text) => parse_address(text, DEFAULT_PORT).ok_or_else(|| {
+                Refusal::helping(format!(
+                    "Failed to decode IP address: '{text}'!\nMust be *, a IPv4 or a IPv6 address."
+                ))
+            })?,
+            None => everywhere(options.value("port").map_or(DEFAULT_PORT, parse_u16)),
+        };
+        check_cibir(options)?;
+        let delay = options.value("delay").map(|text| parse_quantity(text, processors).value);
+        let mut varies = false;
+        if let Some(kind) = options.value("delayType").filter(|_| delay.is_some_and(|us| us > 0)) {
+            varies = means(kind, "variable");
+            if !varies && !means(kind, "fixed") {
+                warnings.push(format!(
+                    "Failed to parse DelayType[{kind}] parameter. Using fixed DelayType."
+                ));
+            }
+        }
+        let mean_us = delay.map_or(0, |us| u32::try_from(us).unwrap_or(u32::MAX));
+        Ok(Self {
+            address,
+            stats,
+            delay: (mean_us > 0).then_some(Delay { mean_us, varies }),
+            suites: options.value("cipher").map_or(0, parse_u8),
+            warnings,
+        })
+    }
+}
+
+/// The well-known bytes of connection ids, if they are asked for.
+fn check_cibir(options: ColonOptions<'_>) -> Result<Option<Vec<u8>>, Refusal> {
+    let Some(text) = options.value("cibir") else { return Ok(None) };
+    let digits = text.as_bytes();
+    let count = digits.len() / 2;
+    if !(1..=6).contains(&count) {
+        return Err(Refusal::helping("Cibir ID must be a hex string <= 6 bytes."));
+    }
+    // What is no digit counts as 0.
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).unwrap_or(0) as u8;
+    let byte = |pair: &[u8]| pair.iter().fold(0, |byte, half| byte << 4 | digit(half));
+    Ok(Some(digits.chunks_exact(2).map(byte).collect()))
+}
+
+fn everywhere(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)
+}
+
+/// `*`, IPv4 or IPv6, with or without a port.
+fn parse_address(text: &str, default_port: u16) -> Option<SocketAddr> {
+    if text == "*" {
+        return Some(everywhere(default_port));
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some(SocketAddr::new(address, default_port));
+    }
+    let (host, port) = text.rsplit_once(':')?;
+    let port = parse_leading(port) as u16;
+    let host = match host.strip_prefix('[') {
+        Some(inside) => IpAddr::V6(inside.strip_suffix(']')?.parse().ok()?),
+        None => IpAddr::V4(host.parse().ok()?),
+    };
+    Some(SocketAddr::new(host, port))
+}
+
+impl ClientOptions {
+    /// What holds before anything is said, and what a scenario presets.
+    fn preset(scenario: Option<&str>, processors: u64) -> Self {
+        let mut preset = Self {
+            target: String::new(),
+            family: 0,
+            port: DEFAULT_PORT,
+            numbered_names: true,
+            threads: processors as u32,
+            local: Vec::new(),
+            tcp: false,
+            prints_throughput: false,
+            prints_stream_throughput: false,
+            prints_rate: false,
+            prints_connections: false,
+            prints_latency: false,
+            old_format: false,
+            extra_output_file: None,
+            connections: 1,
+            streams: 0,
+            shape: Shape { upload: 0, download: 0, timed: false, block_bytes: 65_536 },
+            repeats_connections: false,
+            repeats_streams: false,
+            runtime_us: 0,
+        };
+        let Some(scenario) = scenario else { return preset };
+        let many = 16 * processors as u32;
+        if means(scenario, "upload") {
+            preset.shape = Shape { upload: 12_000_000, timed: true, ..preset.shape };
+            preset.prints_throughput = true;
+        } else if means(scenario, "download") {
+            preset.shape = Shape { download: 12_000_000, timed: true, ..preset.shape };
+            preset.prints_throughput = true;
+        } else if means(scenario, "hps") {
+            preset.connections = many;
+            preset.runtime_us = 12_000_000;
+            preset.repeats_connections = true;
+            preset.prints_rate = true;
+        } else {
+            preset.shape = Shape { upload: 512, download: 4000, ..preset.shape };
+            preset.runtime_us = 20_000_000;
+            preset.repeats_streams = true;
+            preset.prints_latency = true;
+            if means(scenario, "rps-multi") {
+                preset.connections = many;
+            }
+            if means(scenario, "rps") {
+                preset.streams = 100;
+            }
+        }
+        preset
+    }
+
+    pub(super) fn parse(
+        options: ColonOptions<'_>,
+        target: &str,
+        processors: u64,
+    ) -> Result<Self, Refusal> {
+        let mut said = Self::preset(options.value("scenario"), processors);
+        said.target = target.to_owned();
+        said.family = options.value_of_first(&["ip", "af"]).map_or(0, parse_u16);
+        said.port = options.value("port").map_or(DEFAULT_PORT, parse_u16);
+        set(options.value_of_last(&["incrementtarget", "inctarget"]), &mut said.numbered_names);
+        let cibir = check_cibir(options)?;
+        let quantity = |names: &[&str]| {
+            options.value_of_last(names).map(|text| parse_quantity(text, processors))
+        };
+        let count = |names: &[&str], to: &mut u32| {
+            if let Some(Quantity { value, .. }) = quantity(names) {
+                *to = u32::try_from(value).unwrap_or(u32::MAX);
+            }
+        };
+        count(&["threads", "workers"], &mut said.threads);
+        said.threads = said.threads.clamp(1, THREAD_LIMIT as u32);
+        said.read_local_addresses(options)?;
+        said.read_prints(options);
+        count(&["conns"], &mut said.connections);
+        count(&["requests", "streams"], &mut said.streams);
+        if let Some(text) = options.value("iosize") {
+            said.shape.block_bytes = parse_u32(text);
+        }
+        if said.shape.block_bytes < IO_SIZE_MIN {
+            return Err(Refusal::helping("'iosize' too small'!"));
+        }
+        said.read_amounts(options, processors);
+        set(options.value_of_last(&["rconn", "rc"]), &mut said.repeats_connections);
+        set(options.value_of_last(&["rstream", "rs"]), &mut said.repeats_streams);
+        said.check(options, cibir.is_some())?;
+        Ok(said)
+    }
+
+    fn read_local_addresses(&mut self, options: ColonOptions<'_>) -> Result<(), Refusal> {
+        let Some(list) = options.value("bind") else { return Ok(()) };
+        for text in list.split(',').take(self.threads as usize) {
+            let address = parse_address(text, 0).ok_or_else(|| {
+                Refusal::helping(format!(
+                    "Failed to decode bind IP address: '{text}'!\n\
+                     Must be *, a IPv4 or a IPv6 address."
+                ))
+            })?;
+            self.local.push(address);
+        }
+        Ok(())
+    }
+
+    fn read_prints(&mut self, options: ColonOptions<'_>) {
+        set(options.value("tcp"), &mut self.tcp);
+        set(options.value("ptput"), &mut self.prints_throughput);
+        set(options.value("pctput"), &mut self.prints_stream_throughput);
+        set(options.value("prate"), &mut self.prints_rate);
+        set(options.value_of_last(&["pconnection", "pconn"]), &mut self.prints_connections);
+        set(options.value_of_last(&["platency", "plat"]), &mut self.prints_latency);
+        set(options.value("oldformat"), &mut self.old_format);
+        self.extra_output_file = options.value("extraOutputFile").map(str::to_owned);
+    }
+
+    /// How much, or how long: whether the amounts are times is said by the last one that is given.
+    fn read_amounts(&mut self, options: ColonOptions<'_>, processors: u64) {
+        set(options.value("timed"), &mut self.shape.timed);
+        let quantity = |names: &[&str]| {
+            options.value_of_first(names).map(|text| parse_quantity(text, processors))
+        };
+        if let Some(Quantity { value, is_time }) = quantity(&["upload", "up", "request"]) {
+            (self.shape.upload, self.shape.timed) = (value, is_time);
+        }
+        if let Some(Quantity { value, is_time }) = quantity(&["download", "down", "response"]) {
+            (self.shape.download, self.shape.timed) = (value, is_time);
+        }
+        if let Some(Quantity { value, .. }) = quantity(&["runtime", "time", "run"]) {
+            self.runtime_us = value;
+        }
+    }
+
+    fn check(&mut self, options: ColonOptions<'_>, cibir: bool) -> Result<(), Refusal> {
+        if (self.repeats_connections || self.repeats_streams) && self.runtime_us == 0 {
+            return Err(Refusal::helping("Must specify a 'runtime' if using a repeat parameter!"));
+        }
+        if self.tcp {
+            if options.value("encrypt").is_some_and(|value| parse_u8(value) == 0) {
+                return Err(Refusal::helping("TCP mode doesn't support disabling encryption!"));
+            }
+            if cibir {
+                return Err(Refusal::helping("TCP mode doesn't support CIBIR!"));
+            }
+        }
+        if (self.shape.upload > 0 || self.shape.download > 0) && self.streams == 0 {
+            self.streams = 1;
+        }
+        if self.repeats_streams && self.streams == 0 {
+            return Err(Refusal::helping("Must specify a 'streams' if using 'rstream'!"));
+        }
+        let asks_for_ring = options.value("io").is_some_and(|value| means(value, "iouring"));
+        if asks_for_ring && !self.tcp {
+            let text = "iouring is not supported on this build".to_owned();
+            return Err(Refusal { status: status::UNSUPPORTED, text, points_to_help: true });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! The original's lines, byte for byte.
+
+use linerate_engine::perf::{Ending, QuicStatistics, Statistics, Totals};
+use linerate_measure::sample::TcpStatus;
+use linerate_wire::perf::exchange::{Outcome, Transfer};
+
+use super::options::ClientOptions;
+
+/// The lines of a stream that has ended.
+pub(super) fn render_outcome(outcome: &Outcome, old_format: bool) -> String {
+    let line = |name: &str, Transfer { bytes, elapsed_us }: Transfer| {
+        let rate_kbps = Transfer { bytes, elapsed_us }.rate_kbps();
+        let (ms, us) = (elapsed_us / 1000, elapsed_us % 1000);
+        if old_format {
+            format!("{name:>8}: {bytes} bytes @ {rate_kbps} kbps ({ms}.{us:03} ms).\n")
+        } else {
+            format!("Result: {name} {bytes} bytes @ {rate_kbps} kbps ({ms}.{us:03} ms).\n")
+        }
+    };
+    let upload = outcome.upload.map(|sent| line("Upload", sent));
+    let download = outcome.download.map(|received| line("Download", received));
+    upload.unwrap_or_default() + &download.unwrap_or_default()
+}
+
+/// The lines of a run that has ended, latency apart.
+pub(super) fn render_totals(options: &ClientOptions, totals: &Totals) -> String {
+    let mut text = String::new();
+    let (connections, streams) = (totals.connections, totals.streams);
+    if options.prints_rate {
+        // The original divides by the run time that was asked for, which a run without one has not.
+        let time_us = match options.runtime_us {
+            0 => (totals.elapsed_ns / 1000).max(1),
+            asked_us => asked_us,
+        };
+        let rate = |count: u64| u128::from(count) * 1_000_000 / u128::from(time_us);
+        if connections > 0 {
+            text.push_str(&format!("Result: {} HPS\n", rate(connections)));
+        }
+        if streams > 0 {
+            text.push_str(&format!("Result: {} RPS\n", rate(streams)));
+        }
+    } else if options.prints_throughput {
+        if options.old_format {
+            return text;
+        }
+        let rates =
+            [("Upload", totals.upload_rates_kbps), ("Download", totals.download_rates_kbps)];
+        for (name, rate_kbps) in rates.into_iter().filter(|(_, rate_kbps)| *rate_kbps > 0) {
+            text.push_str(&format!("Result: {name} {rate_kbps} kbps.\n"));
+        }
+    } else if !options.prints_stream_throughput && !options.prints_latency {
+        text = match (connections, streams) {
+            (0, 0) => "No connections or streams completed!\n".to_owned(),
+            (_, 0) => format!("Completed {connections} connections!\n"),
+            (0, _) => format!("Completed {streams} streams!\n"),
+            _ => format!("Completed {connections} connections and {streams} streams!\n"),
+        };
+    }
+    text
+}
+
+/// The blocks of a connection that has ended. What was not counted has no line.
+pub(super) fn render_ending(ending: &Ending) -> String {
+    match &ending.statistics {
+        Statistics::Unknown => String::new(),
+        Statistics::Tcp(status) => render_tcp(status),
+        Statistics::Quic(statistics) => render_quic(statistics),
+    }
+}
+
+/// A name, padded as the original pads it, and its value.
+fn line(name: &str, value: impl std::fmt::Display) -> String {
+    format!("  {name:<25} {value}\n")
+}
+
+fn render_tcp(status: &TcpStatus) -> String {
+    let mut text = "Connection Statistics:\n".to_owned();
+    text.push_str(&line("RTT", format_args!("{} us", status.rtt_us)));
+    if let Some(min_rtt_us) = status.min_rtt_us {
+        text.push_str(&line("MinRTT", format_args!("{min_rtt_us} us")));
+    }
+    for (name, value) in
+        [("SndLimTimeRwin", status.rwnd_limited_us), ("SndLimTimeSnd", status.sndbuf_limited_us)]
+    {
+        if let Some(value) = value {
+            text.push_str(&line(name, value));
+        }
+    }
+    text
+}
+
+fn render_quic(statistics: &QuicStatistics) -> String {
+    let mut text = "Connection Statistics:\n".to_owned();
+    let mut add = |name: &str, value: Option<u64>, unit: &str| {
+        if let Some(value) = value {
+            text.push_str(&line(name, format_args!("{value}{unit}")));
+        }
+    };
+    add("RTT", Some(statistics.rtt_us), " us");
+    add("MinRTT", statistics.min_rtt_us, " us");
+    add("EcnCapable", statistics.ecn_capable.map(u64::from), "");
+    add("SendTotalPackets", Some(statistics.sent_packets), "");
+    add("SendSuspectedLostPackets", Some(statistics.lost_packets), "");
+    add("SendCongestionCount", Some(statistics.congestion_events), "");
+    add("RecvTotalPackets", statistics.received_packets, "");
+    if let Some(suite) = statistics.cipher_suite {
+        text.push_str(&render_security(suite, statistics.group));
+    }
+    text
+}
+
+/// The block on TLS 1.3, by its cipher suite; numbers are SChannel's, which the original prints.
+fn render_security(suite: u16, group: Option<u16>) -> String {
+    let (cipher, strength, hash) = match suite {
+        0x1301 => (0x660e, 128, 0x800c),
+        0x1302 => (0x6610, 256, 0x800d),
+        _ => (0x6612, 256, 0x800c),
+    };
+    let mut text = "Connection TLS Info:\n".to_owned();
+    text.push_str(&line("TlsProtocolVersion", "0x3000"));
+    text.push_str(&line("CipherAlgorithm", format_args!("{cipher:#x}")));
+    text.push_str(&line("CipherStrength", strength));
+    text.push_str(&line("Hash", format_args!("{hash:#x}")));
+    text.push_str(&line("HashStrength", 0));
+    text.push_str(&line("KeyExchangeAlgorithm", 0));
+    text.push_str(&line("KeyExchangeStrength", 0));
+    text.push_str(&line("CipherSuite", format_args!("{suite:#x}")));
+    if let Some(group) = group {
+        text.push_str(&line("TlsGroup", group));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! The server: it runs until somebody stops it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use linerate_engine::event::Cancel;
+use linerate_engine::perf::{Placement, Server, ServerEvent, ServerPlan};
+
+use super::client::refusal;
+use super::options::{Refusal, ServerOptions, SharedOptions};
+use super::printer::render_ending;
+use super::{Speech, status};
+use crate::output::narrate;
+
+/// The port that the original can be stopped on.
+const STOP_PORT: u16 = 9999;
+/// How soon a request to stop is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs a server; its status.
+pub(super) fn run(
+    options: &ServerOptions,
+    shared: &SharedOptions,
+    processors: u64,
+    stoppable: bool,
+    speech: &Speech,
+    cancel: &Cancel,
+) -> Result<u8, Refusal> {
+    let stop_address = SocketAddr::from((Ipv4Addr::LOCALHOST, STOP_PORT));
+    let server = Server::start(&ServerPlan {
+        address: options.address,
+        threads: processors as u32,
+        placement: Placement { pinned: shared.pinned, busy: shared.busy },
+        quic: shared.quic,
+        suites: options.suites,
+        delay: options.delay,
+        tells_connections: options.stats,
+        stop_address: stoppable.then_some(stop_address),
+    })
+    .map_err(refusal)?;
+    speech.started();
+    if options.address.port() == 0 {
+        narrate(&format!("secnetperf: listening on {}\n", server.address()));
+    }
+    let ends = shared.max_runtime.map(|limit| Instant::now() + limit);
+    while !cancel.requested() && !ends.is_some_and(|ends| Instant::now() >= ends) {
+        match server.events().recv_timeout(LOOK) {
+            Ok(ServerEvent::ConnectionEnded(ending)) => speech.say(&render_ending(&ending)),
+            Ok(ServerEvent::StopAsked) => break,
+            Ok(ServerEvent::Broken(why)) => {
+                narrate(&format!("secnetperf: a thread can't go on: {why}\n"));
+                return Ok(status::FAILED);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(status::FAILED),
+        }
+    }
+    Ok(status::OK)
+}

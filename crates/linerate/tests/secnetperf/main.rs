@@ -1,0 +1,15 @@
+//! The command line of secnetperf, as its users and scripts meet it: refusals without a server, runs
+//! against our own server over QUIC and TCP, and what happens when one end vanishes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod fixture;
+mod refusals;
+mod runs;
+mod table;
+mod vanishing;

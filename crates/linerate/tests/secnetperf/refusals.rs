@@ -1,0 +1,80 @@
+//! What can't be done is refused in the original's words, with its status. The texts are the original's
+//! own output.
+
+use std::net::TcpListener;
+
+use super::fixture::run;
+
+const HELP: &str = "\nPlease run 'secnetperf -help' for command line options.\n";
+
+#[track_caller]
+fn refused(words: &str, status: i32, text: &str) {
+    let ended = run(words);
+    assert_eq!(ended.stdout, format!("{text}App Main returning status {status}\n"), "{words}");
+    assert_eq!(ended.exit_code, status, "{words}");
+}
+
+#[test]
+fn options_that_go_together_or_not() {
+    for (words, sentence) in [
+        ("-rstream:1 -up:512", "Must specify a 'runtime' if using a repeat parameter!"),
+        ("-rstream:1 -run:1s", "Must specify a 'streams' if using 'rstream'!"),
+        ("-iosize:100 -up:1000", "'iosize' too small'!"),
+        ("-tcp:1 -encrypt:0 -up:1000", "TCP mode doesn't support disabling encryption!"),
+        ("-tcp:1 -cibir:aabb -up:1000", "TCP mode doesn't support CIBIR!"),
+        ("-cibir:00112233445566 -up:100", "Cibir ID must be a hex string <= 6 bytes."),
+        (
+            "-bind:bogus -up:100",
+            "Failed to decode bind IP address: 'bogus'!\nMust be *, a IPv4 or a IPv6 address.",
+        ),
+    ] {
+        refused(&format!("-target:127.0.0.1 {words}"), 22, &format!("{sentence}\n{HELP}"));
+    }
+    let sentence = "iouring is not supported on this build";
+    refused("-target:127.0.0.1 -io:iouring -up:1000", 95, &format!("{sentence}\n{HELP}"));
+    let sentence = "Failed to decode IP address: 'foo'!\nMust be *, a IPv4 or a IPv6 address.";
+    refused("-bind:foo", 22, &format!("{sentence}\n{HELP}"));
+    refused(
+        "-target:no.such.host.invalid",
+        22,
+        &format!("Failed to resolve remote address!\n{HELP}"),
+    );
+}
+
+#[test]
+fn profiles_that_are_none() {
+    refused("-exec:foo", 22, "Failed to parse execution profile[foo]!\n");
+    refused("-target:a -scenario:foo", 22, "Failed to parse scenario profile[foo]!\n");
+}
+
+#[test]
+fn help_is_given_with_the_originals_status() {
+    for words in ["-help", "-target:a -HELP", "/?"] {
+        let ended = run(words);
+        assert_eq!(ended.exit_code, 22, "{words}");
+        assert!(ended.stdout.contains("secnetperf usage:"), "{words}");
+        assert!(ended.stdout.ends_with("App Main returning status 22\n"), "{words}");
+    }
+}
+
+#[test]
+fn the_kernels_driver_is_not_here() {
+    let ended = run("-driverName:x");
+    assert_eq!(ended.stdout, "Kernel mode main not supported on this platform\n");
+    assert_eq!(ended.exit_code, 95);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_111() {
+    // Somebody has the port for TCP who never answers; nobody has it for long.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ended = run(&format!("-target:127.0.0.1 -port:{port} -tcp:1 -up:1000"));
+    assert_eq!(
+        ended.stdout,
+        "Started!\n\nError: No Successful Connections!\nApp Main returning status 111\n"
+    );
+    assert_eq!(ended.exit_code, 111);
+    let ended = run(&format!("-target:127.0.0.1 -port:{port} -up:1000 -maxruntime:300 -trimout"));
+    assert_eq!(ended.stdout, "Error: No Successful Connections!\n");
+    assert_eq!(ended.exit_code, 111);
+}

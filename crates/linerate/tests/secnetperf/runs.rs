@@ -1,0 +1,170 @@
+//! Runs against our own server.
+
+use serde_json::Value;
+
+use super::fixture::{Server, results, without_numbers};
+
+/// Over QUIC and over TCP.
+const CARRIAGES: [&str; 2] = ["", "-tcp:1"];
+
+#[test]
+fn what_is_completed_is_counted() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        for (words, line) in [
+            ("", "Completed 1 connections!"),
+            ("-up:10kb", "Completed 1 connections and 1 streams!"),
+            ("-down:10kb -conns:3", "Completed 3 connections and 3 streams!"),
+            ("-conns:2 -streams:40 -up:700 -down:90000", "Completed 2 connections and 80 streams!"),
+            ("-streams:5 -threads:1", "Completed 1 connections and 5 streams!"),
+            ("-unknown:1 -up:1000 junk", "Completed 1 connections and 1 streams!"),
+        ] {
+            let ended = server.client(&format!("{carriage} {words}"));
+            assert_eq!(results(&ended), [line], "{carriage} {words}");
+        }
+    }
+}
+
+#[test]
+fn throughput_has_the_originals_lines() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        let stream = |name| format!("Result: {name} # bytes @ # kbps (#.# ms).");
+        for (words, lines) in [
+            ("-up:100kb -ptput:1", vec!["Result: Upload # kbps.".to_owned()]),
+            ("-down:1mb -ptput:1", vec!["Result: Download # kbps.".to_owned()]),
+            ("-up:1mb -pctput:1 -streams:2", vec![stream("Upload"), stream("Upload")]),
+            (
+                "-up:1000 -down:1000 -pctput:1 -ptput:1",
+                vec![
+                    stream("Upload"),
+                    stream("Download"),
+                    "Result: Upload # kbps.".to_owned(),
+                    "Result: Download # kbps.".to_owned(),
+                ],
+            ),
+            // The header doesn't fit: the server gives the stream up, and nothing is printed.
+            ("-up:4 -ptput:1", vec![]),
+        ] {
+            let ended = server.client(&format!("{carriage} {words}"));
+            let shown: Vec<String> = results(&ended).into_iter().map(without_numbers).collect();
+            assert_eq!(shown, lines, "{carriage} {words}");
+        }
+        let ended = server.client(&format!("{carriage} -down:123456 -pctput:1"));
+        assert!(ended.stdout.contains("Download 123456 bytes @"), "{}", ended.stdout);
+        let ended = server.client(&format!("{carriage} -up:5000 -oldformat:1 -pctput:1"));
+        assert!(ended.stdout.contains("\n  Upload: 5000 bytes @ "), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn timed_runs_end_by_themselves() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        for (words, name) in [
+            ("-up:300ms", "Upload"),
+            ("-down:300ms -streams:3", "Download"),
+            ("-scenario:download -down:200ms", "Download"),
+            ("-scenario:download -run:300ms", "Download"),
+        ] {
+            let ended = server.client(&format!("{carriage} {words} -ptput:1"));
+            let [line] = results(&ended)[..] else { panic!("{words}: {}", ended.stdout) };
+            let line = without_numbers(line);
+            assert_eq!(line, format!("Result: {name} # kbps."), "{carriage} {words}");
+        }
+    }
+}
+
+#[test]
+fn rates_and_latencies_have_the_originals_lines() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        let ended = server.client(&format!("{carriage} -scenario:hps -run:500ms -conns:4"));
+        assert_eq!(without_numbers(&results(&ended).concat()), "Result: # HPS", "{carriage}");
+        let ended = server.client(&format!("{carriage} -scenario:rps -run:1s -streams:20"));
+        let expected = "Result: # RPS, Latency,us #th: #, #th: #, #th: #, #th: #, #.#th: #, #.#th: #, \
+                        #.#th: #, #.#th: #, Max: #";
+        assert_eq!(without_numbers(&results(&ended).concat()), expected, "{carriage}");
+        // Less than a second leaves the original no room for latencies.
+        let ended = server.client(&format!("{carriage} -scenario:latency -run:500ms"));
+        assert_eq!(results(&ended), [""; 0], "{carriage}");
+        let ended = server.client(&format!("{carriage} -up:512 -streams:3 -plat:1 -prate:1"));
+        let shown = without_numbers(&ended.stdout);
+        assert!(shown.contains("Result: # HPS\nResult: # RPS\nResult: # RPS, Latency"), "{shown}");
+    }
+}
+
+#[test]
+fn connections_tell_their_statistics() {
+    let server = Server::start("-stats:1 -cipher:1");
+    for carriage in CARRIAGES {
+        let ended = server.client(&format!("{carriage} -up:1000 -pconn:1"));
+        let lines = results(&ended);
+        assert_eq!(lines.first(), Some(&"Connection Statistics:"), "{}", ended.stdout);
+        let rtt = lines.iter().find(|line| line.starts_with("  RTT  ")).unwrap();
+        assert_eq!(without_numbers(rtt), "  RTT                       # us");
+        assert_eq!(lines.last(), Some(&"Completed 1 connections and 1 streams!"));
+    }
+    let said = server.stop();
+    assert_eq!(said.matches("Connection Statistics:").count(), 2, "{said}");
+}
+
+#[test]
+fn a_document_adds_up() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        let words = "-conns:2 -streams:3 -up:5000 -down:70000 --json -pconn:1";
+        let ended = server.client(&format!("{carriage} {words}"));
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(document["connections"], 2);
+        assert_eq!(document["streams"], 6);
+        assert_eq!(document["uploaded_bytes"], 30_000);
+        assert_eq!(document["downloaded_bytes"], 420_000);
+        assert_eq!(document["latency_us"]["count"], 6);
+        assert_eq!(document["connection_statistics"].as_array().unwrap().len(), 2);
+        assert_eq!(document["transport"], if carriage.is_empty() { "quic" } else { "tcp" });
+    }
+}
+
+#[test]
+fn a_server_has_the_suites_that_it_is_given() {
+    for (mask, suite) in [("1", "0x1301"), ("2", "0x1302"), ("4", "0x1303")] {
+        let server = Server::start(&format!("-cipher:{mask}"));
+        let ended = server.client("-up:1000 -down:1000 -pconn:1");
+        let line = format!("  CipherSuite               {suite}");
+        assert!(results(&ended).contains(&line.as_str()), "{mask}: {}", ended.stdout);
+        let ended = server.client("-tcp:1 -up:1000 -down:1000");
+        assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"], "{mask}");
+    }
+}
+
+#[test]
+fn packets_in_clear_carry_the_same() {
+    let server = Server::start("");
+    let ended = server.client("-encrypt:0 -streams:3 -up:300kb -down:500kb --json");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["uploaded_bytes"], 900_000, "{}", ended.stdout);
+    assert_eq!(document["downloaded_bytes"], 1_500_000, "{}", ended.stdout);
+}
+
+#[test]
+fn an_answer_can_be_delayed() {
+    let server = Server::start("-delay:200ms");
+    for carriage in CARRIAGES {
+        let ended = server.client(&format!("{carriage} -up:100 -down:100 --json"));
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert!(document["latency_us"]["min"].as_u64().unwrap() >= 200_000, "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_distribution_is_written() {
+    let server = Server::start("");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("latency.txt");
+    let words = format!("-streams:9 -up:512 -plat:1 -extraOutputFile:{}", path.display());
+    results(&server.client(&words));
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.starts_with("       Value   Percentile   TotalCount 1/(1-Percentile)\n\n"));
+    assert!(text.contains("Total count    =            9]"), "{text}");
+}

@@ -1,0 +1,55 @@
+//! One end is gone, or says nothing: the other ends, and serves on.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use super::fixture::{Server, command, results, wait};
+
+#[test]
+fn a_server_survives_clients_that_are_killed() {
+    let server = Server::start("");
+    for carriage in ["", "-tcp:1"] {
+        for words in ["-down:30s", "-up:30s", "-scenario:rps"] {
+            let words = server.words(&format!("{carriage} {words}"));
+            let mut client = command(&words).stdout(Stdio::piped()).spawn().unwrap();
+            // It has begun as soon as it says so; a moment later it is in the midst.
+            client.stdout.as_mut().unwrap().read_exact(&mut [0; 9]).unwrap();
+            thread::sleep(Duration::from_millis(100));
+            client.kill().unwrap();
+            client.wait().unwrap();
+        }
+        let ended = server.client(&format!("{carriage} -down:100000"));
+        assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"], "{carriage}");
+    }
+}
+
+#[test]
+fn a_client_ends_when_its_server_is_killed() {
+    // A killed process's sockets are closed by the kernel, which TCP tells the client at once. QUIC's
+    // client would wait for its idle time: it is given a shorter end.
+    for (carriage, end) in [("-tcp:1", ""), ("", "-maxruntime:2000")] {
+        let mut server = Server::start("");
+        let words = server.words(&format!("{carriage} -down:60s {end}"));
+        let mut client =
+            command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        client.stdout.as_mut().unwrap().read_exact(&mut [0; 9]).unwrap();
+        thread::sleep(Duration::from_millis(300));
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+        let ended = wait(client, &words);
+        assert_eq!(ended.exit_code, 0, "what had been done counts: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let words = format!("-target:127.0.0.1 -port:{port} -tcp:1");
+    let client = command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let ended = wait(client, &words);
+    assert_eq!(ended.exit_code, 111, "{}", ended.stdout);
+}
