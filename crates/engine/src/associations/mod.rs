@@ -110,6 +110,5 @@ fn settings(workload: &Workload) -> Settings {
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,
         dscp: workload.socket.dscp.unwrap_or(0),
-        ..default
     }
 }
