@@ -73,3 +73,6 @@ pub(crate) fn configurations(
 > {
     Ok((trust::client_config()?, trust::server_config(suites)?))
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,6 +127,21 @@ fn a_document_adds_up() {
 }
 
 #[test]
+fn each_event_is_a_line() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        let ended = server.client(&format!("{carriage} -streams:3 -up:5000 -down:70000 --ndjson"));
+        let lines = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<Value> = lines.collect();
+        let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+        assert_eq!(events, ["stream", "stream", "stream", "connection", "result"], "{carriage}");
+        assert_eq!(lines[0]["uploaded_bytes"], 5000);
+        assert_eq!(lines[0]["downloaded_bytes"], 70_000);
+        assert_eq!(lines[4]["streams"], 3);
+    }
+}
+
+#[test]
 fn a_server_has_the_suites_that_it_is_given() {
     for (mask, suite) in [("1", "0x1301"), ("2", "0x1302"), ("4", "0x1303")] {
         let server = Server::start(&format!("-cipher:{mask}"));
