@@ -222,6 +222,7 @@ impl Connection {
         let us = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         QuicStatus {
             rtt_us: us(stats.path.rtt),
+            min_rtt_us: us(stats.path.min_rtt),
             cwnd_bytes: stats.path.cwnd,
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
