@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use client::{ClientEvent, ClientPlan, Totals, run_client};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
-pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics};
+pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, TcpCounts};
 
 /// What carries the streams.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use super::session::{Fault, Incoming, Session};
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::socket::tcp_status;
+use crate::socket::{tcp_counts, tcp_status};
 use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
 
 /// How long a connection may take to stand.
@@ -144,7 +144,9 @@ impl Connection {
 
     /// How it ended.
     pub(super) fn ending(&self) -> Ending {
-        let statistics = tcp_status(self.socket()).map_or(Statistics::Unknown, Statistics::Tcp);
+        let statistics = tcp_status(self.socket()).map_or(Statistics::Unknown, |status| {
+            Statistics::Tcp(status, tcp_counts(self.socket()))
+        });
         let (established, failure) = (self.established, self.failure);
         Ending { established, failure, statistics }
     }

@@ -168,7 +168,7 @@ fn statistics(ending: &Ending) -> ConnectionStatistics {
     };
     match &ending.statistics {
         Statistics::Unknown => {}
-        Statistics::Tcp(status) => {
+        Statistics::Tcp(status, _) => {
             said.rtt_us = Some(status.rtt_us.into());
             said.min_rtt_us = status.min_rtt_us.map(u64::from);
             said.retransmitted_segments = Some(status.retransmitted_segments.into());
