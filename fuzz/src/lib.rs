@@ -2,7 +2,7 @@
 //! include these files too, to replay `seeds/` on a stable compiler.
 
 #[path = "../../crates/linerate/src/personality/colon_options.rs"]
-mod colon_options;
+pub mod colon_options;
 pub mod command_line;
 pub mod measure;
 pub mod perf;
