@@ -1,7 +1,51 @@
-//! The lexers of other tools' options. Each function takes any bytes and panics only when the lexer is
-//! wrong. Whoever includes this file has the lexers beside it.
+//! The command lines of other tools. Each function takes any bytes and panics only when the reader
+//! of options is wrong.
 
-use crate::colon_options::{ColonOptions, means, parse_leading, parse_quantity, parse_u32};
+use linerate::personality::colon_options::{
+    ColonOptions, means, parse_leading, parse_quantity, parse_u32,
+};
+use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
+use linerate::personality::iperf3::plan::{serve_plan, test_plan};
+use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::render_failure;
+use linerate_wire::iperf3::parameters::limits;
+
+/// iperf3's options, one word a line: what is accepted is within the limits of the wire, and what
+/// isn't is told.
+pub fn iperf3_options(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let words: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let options = match parse_command_line(&words) {
+        Ok(options) => options,
+        Err(UsageError::Lexical(error)) => return assert!(!error.to_string().is_empty()),
+        Err(UsageError::Parameter(failure)) => {
+            assert!(!render_failure(&failure, Release::V3_12).is_empty());
+            return assert!(!render_failure(&failure, Release::V3_21).is_empty());
+        }
+    };
+    if options.wants_help || options.wants_version {
+        return;
+    }
+    // Names are left to the resolver, files to the system: here there are neither.
+    let is_alone = options.bind.is_none()
+        && options.public_key.is_none()
+        && options.private_key.is_none()
+        && options.file.is_none();
+    if !is_alone {
+        return;
+    }
+    if options.host().is_none() {
+        return assert!(serve_plan(&options).is_ok());
+    }
+    let Ok(plan) = test_plan(&options, Release::V3_21, || None) else { return };
+    let parameters = &plan.parameters;
+    assert!((1..=limits::PARALLEL).contains(&parameters.parallel));
+    assert!(parameters.time_s <= limits::TIME_S && parameters.omit_s <= limits::OMIT_S);
+    assert!(parameters.block_bytes <= limits::BLOCK_BYTES);
+    assert!(parameters.burst_blocks <= limits::BURST_BLOCKS);
+    assert!(parameters.window_bytes.is_none_or(|bytes| bytes <= limits::WINDOW_BYTES));
+    assert!(parameters.mss_bytes.is_none_or(|bytes| bytes <= limits::MSS_BYTES));
+}
 
 /// Options of the form `-name:value`: words are separated by line breaks.
 pub fn colon_options(data: &[u8]) {

@@ -23,6 +23,7 @@ mod control;
 pub mod error;
 pub mod event;
 mod flow;
+pub mod iperf3;
 mod latencies;
 pub mod link;
 mod load;

@@ -27,6 +27,8 @@ const WORDS: usize = (WINDOW_DATAGRAMS / 64) as usize;
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     next_expected: u64,
+    /// First arrivals, warm-up included.
+    arrived: u64,
     received: u64,
     duplicated: u64,
     reordered: u64,
@@ -52,6 +54,7 @@ impl SequenceTracker {
     pub fn new() -> Self {
         Self {
             next_expected: 0,
+            arrived: 0,
             received: 0,
             duplicated: 0,
             reordered: 0,
@@ -76,6 +79,7 @@ impl SequenceTracker {
         }
         self.seen[word_of(seq)] |= bit_of(seq);
         self.next_expected = seq + 1;
+        self.arrived += 1;
         if warm_up {
             self.warm_up_seen = true;
             return;
@@ -107,6 +111,7 @@ impl SequenceTracker {
         }
         self.remember(first_seq, after);
         self.next_expected = after;
+        self.arrived += u64::from(count);
         if warm_up {
             self.warm_up_seen = true;
             return;
@@ -144,6 +149,13 @@ impl SequenceTracker {
         self.next_expected
     }
 
+    /// Datagrams that have arrived, warm-up included, each counted once however often it came;
+    /// those that are late are not among them.
+    #[inline]
+    pub fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
     /// Interarrival jitter in nanoseconds (RFC 3550, section 6.4.1 and appendix A.8), over first
     /// arrivals in the order they came; `None` before the second.
     pub fn jitter_ns(&self) -> Option<f64> {
@@ -177,6 +189,7 @@ impl SequenceTracker {
             return;
         }
         *word |= bit_of(seq);
+        self.arrived += 1;
         if warm_up {
             return;
         }

@@ -84,6 +84,15 @@ impl Histogram {
         self.counts.is_empty()
     }
 
+    /// What was recorded, from the least: a value in nanoseconds, the middle of its bucket, and how
+    /// often it came.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter_recorded().map(|step| {
+            let value_ns = self.counts.median_equivalent(step.value_iterated_to());
+            (value_ns, step.count_at_value())
+        })
+    }
+
     /// The histogram as text: HdrHistogram's V2 format in base64.
     pub fn to_base64(&self) -> String {
         let mut bytes = Vec::new();

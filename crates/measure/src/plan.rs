@@ -310,8 +310,23 @@ pub struct QuicOptions {
     /// The length of every full UDP payload; absent: found out (RFC 8899), up to 1452 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
+    /// connect: how connections agree on their keys.
+    pub handshake: Handshake,
     /// Send without marks of explicit congestion notification (RFC 9000, section 13.4).
     pub no_ecn: bool,
+}
+
+/// How a connection agrees on its keys (RFC 8446, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Handshake {
+    /// With the server's certificate.
+    #[default]
+    Full,
+    /// With a ticket that an earlier connection was given.
+    Resumed,
+    /// Likewise, and the request leaves with the first packets (0-RTT; RFC 9001, section 4.6).
+    Early,
 }
 
 impl Default for QuicOptions {
@@ -321,6 +336,7 @@ impl Default for QuicOptions {
             initial_window_bytes: None,
             stream_window_bytes: None,
             mtu_bytes: None,
+            handshake: Handshake::Full,
             no_ecn: false,
         }
     }

@@ -11,6 +11,8 @@
 //! The crate may not know: sockets, TLS, threads, async, or what a workload means. It gets plain
 //! parameters; plans and results cross it as opaque documents whose size it limits.
 
+pub mod iperf3;
 pub mod native;
+pub mod netperf;
 pub mod perf;
 pub mod step;

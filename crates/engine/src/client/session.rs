@@ -249,7 +249,9 @@ impl<'a> Session<'a> {
         };
         let quic = match (workload.transport, self.link.session().peer_certificates()) {
             (Transport::Quic, Some([certificate, ..])) => {
-                let tls = quic_client_config(certificate.clone().into_owned())?;
+                let certificate = certificate.clone().into_owned();
+                let handshake = workload.quic.handshake;
+                let tls = quic_client_config(certificate, handshake, workload.flows)?;
                 let quic = Quic::client(workload, token, self.server, &tls)?;
                 Some(Connections::Quic(Box::new(quic)))
             }

@@ -11,11 +11,7 @@ use rustls::Connection;
 use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
-use crate::clock::MILLISECOND_NS;
 use crate::transport::{ByteStream, Tcp, Tls};
-
-/// How long the first bytes are waited for.
-const FIRST_BYTES_NS: u64 = MILLISECOND_NS;
 
 /// A connection's socket, and the session over it where there is one.
 pub(super) struct Carrier {
@@ -57,14 +53,6 @@ impl Carrier {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(()),
         }
-    }
-
-    /// Waits for the first bytes, no longer than a path that is here would take.
-    /// Says whether they came.
-    pub(super) fn await_bytes(&self) -> io::Result<bool> {
-        let mut polled = [PollFd::new(self, PollFlags::IN)];
-        let timeout = Timespec { tv_sec: 0, tv_nsec: FIRST_BYTES_NS as _ };
-        Ok(poll(&mut polled, Some(&timeout))? > 0)
     }
 
     /// Whether TLS has something to send that the socket has not taken.

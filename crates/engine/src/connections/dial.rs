@@ -165,6 +165,9 @@ impl Dialer {
         if self.places.iter().any(|place| place.attempt.is_some()) {
             return ready.push(0);
         }
+        if at_most_ns == 0 {
+            return;
+        }
         let mut polled = [PollFd::new(waker, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: at_most_ns.min(LONGEST_WAIT_NS) as _ };
         // Interrupted by a signal: as if the time were over.

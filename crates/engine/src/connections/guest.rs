@@ -7,7 +7,6 @@ use std::sync::Arc;
 use linerate_measure::SocketOptions;
 use linerate_wire::native::opening::{Arrival, OPENING_BYTES, Opening, sniff};
 use linerate_wire::step::{Closing, Connection};
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustls::{Connection as Session, ServerConnection};
 use socket2::Socket;
@@ -25,9 +24,9 @@ pub(super) struct Guest {
     pub(super) stage: Stage,
     pub(super) watched: Option<Interest>,
     pub(super) expires_ns: u64,
-    /// Whether its first bytes are worth waiting for.
-    pub(super) awaited: bool,
-    /// Whether they were waited for, and did not come.
+    /// Whether its socket blocks, for a moment.
+    pub(super) blocks: bool,
+    /// Whether that moment has passed once, and nothing came.
     pub(super) was_silent: bool,
 }
 
@@ -58,7 +57,7 @@ impl Guest {
             stage,
             watched: None,
             expires_ns: 0,
-            awaited: false,
+            blocks: false,
             was_silent: false,
         }
     }
@@ -93,7 +92,10 @@ impl Guest {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(Fate::Waits(interest)),
+                    io::ErrorKind::WouldBlock => {
+                        self.was_silent |= self.blocks;
+                        return Ok(Fate::Waits(interest));
+                    }
                     io::ErrorKind::Interrupted => {}
                     // Whoever closes by a reset has had its response.
                     io::ErrorKind::ConnectionReset if matches!(self.stage, Stage::Closing) => {
@@ -154,7 +156,9 @@ impl Guest {
                     return Ok(Some(Fate::Closed));
                 }
                 self.stage = Stage::Closing;
-                return Ok(Some(Fate::Answered));
+                if !self.blocks {
+                    return Ok(Some(Fate::Answered));
+                }
             }
             Stage::Closing => {
                 // Whoever says more than it should gets no more attention than anybody else.
@@ -179,14 +183,7 @@ impl Guest {
         let most = OPENING_BYTES + if secured { 0 } else { step.request_bytes as usize };
         let most = most.min(local.receive_buffer.len());
         let buffer = &mut local.receive_buffer[..most];
-        let seen = match recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK) {
-            Err(Errno::AGAIN) if self.awaited => {
-                self.awaited = false;
-                self.was_silent = !self.carrier.await_bytes()?;
-                return Ok(None);
-            }
-            other => other?.0,
-        };
+        let (seen, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK)?;
         match sniff(&buffer[..seen.min(OPENING_BYTES)]) {
             // One that comes in pieces is the reception's: there it waits without being looked at.
             Some(Arrival::Data) if seen < OPENING_BYTES => return Ok(Some(Fate::Foreign)),

@@ -25,8 +25,9 @@ use socket2::Socket;
 
 use crate::associations::Quic;
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
+use crate::flow::FlowShared;
 use crate::load::Bell;
-use crate::shard::Inlet;
+use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
 pub(crate) use serve::Serving;
@@ -37,9 +38,14 @@ pub(crate) enum Connections {
     Dial(Dial),
     /// At the server.
     Serve(Serve),
+    /// In a loop that another dialect has made: of the flows of a shard, whose counts it keeps.
+    Made(MakeLoop),
     /// At either end: QUIC, whether its connections come and go or stay.
     Quic(Box<Quic>),
 }
+
+/// Makes the loop of a shard of its flows.
+pub(crate) type MakeLoop = Box<dyn Fn(Vec<Arc<FlowShared>>) -> OwnLoop + Send>;
 
 /// Where the client's connections go, and from where.
 #[derive(Clone)]

@@ -23,6 +23,9 @@ const LISTENER: usize = 0;
 const FIRST_GUEST: usize = 1;
 /// It is looked where packets come in once in so many connections.
 const CONNECTIONS_PER_LOOK: u32 = 64;
+/// How long the bytes of a connection are waited for where they follow at once: no longer than a path
+/// that is here would take.
+const AT_ONCE: Duration = Duration::from_millis(1);
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
 /// Whoever hasn't said what it is after this time goes to the reception too.
@@ -52,8 +55,8 @@ struct Host<'a> {
     next_sweep_ns: u64,
     /// Connections accepted.
     accepted: u32,
-    /// Whether a connection's first bytes are waited for: where one comes at a time they follow at
-    /// once, and waiting is fewer calls than a poll set takes. One silent stranger ends that, so that
+    /// Whether a connection's bytes are waited for: where one comes at a time they follow at once,
+    /// and waiting is fewer calls than a poll set takes. One that is silent ends that, so that
     /// a crowd of them holds nobody up.
     awaits: bool,
     /// Whether the kernel wakes this only when a connection's first bytes have come.
@@ -118,7 +121,9 @@ impl Host<'_> {
 
     fn accept(&mut self, local: &mut Local, ending: &mut Ending) {
         for _ in 0..self.serve.at_once {
-            let socket = match accept_stream(&self.serve.listener) {
+            let blocks = self.awaits && !self.woken_once;
+            let blocks_for = blocks.then_some(AT_ONCE);
+            let socket = match accept_stream(&self.serve.listener, blocks_for) {
                 Ok(socket) => socket,
                 Err(error) if is_short_of_descriptors(&error) => {
                     // The reception makes room in time; the listener would be ready all the while.
@@ -131,7 +136,7 @@ impl Host<'_> {
                 self.hand_over(socket);
             } else {
                 let mut guest = Guest::new(socket, Stage::Opening);
-                guest.awaited = self.awaits;
+                guest.blocks = blocks;
                 self.receive(guest, local, ending);
             }
         }
@@ -241,6 +246,8 @@ impl Host<'_> {
     }
 
     fn hand_over(&self, socket: Socket) {
+        // It was accepted so that it blocks, perhaps; the reception never waits for one.
+        let _fails_when_read = socket.set_nonblocking(true);
         // The reception ends only with the server.
         let _ended = self.serve.reception.send(socket);
         self.serve.reception_bell.ring();

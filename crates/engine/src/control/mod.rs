@@ -2,6 +2,7 @@
 
 mod keys;
 mod link;
+mod tickets;
 
 pub use keys::make_identity;
 pub(crate) use keys::{
@@ -9,6 +10,7 @@ pub(crate) use keys::{
     random, server_config, server_name,
 };
 pub(crate) use link::{Link, Reading};
+use tickets::Tickets;
 
 /// What client and server agree to speak inside TLS (ALPN, RFC 7301).
 pub(crate) const ALPN: &[u8] = b"linerate";

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_measure::report::{EndReport, SocketFacts, Verification};
+use linerate_measure::report::{EndReport, Handshakes, SocketFacts, Verification};
 use linerate_measure::sample::{CpuSeconds, QuicStatus, TcpStatus};
 use linerate_wire::step::Step;
 use socket2::Socket;
@@ -31,7 +31,7 @@ use crate::transport::{
     Discarding, FromPageCache, IntoNowhere, Lent, PageCache, Tcp, Tls, ZeroCopy,
 };
 
-pub(crate) use datagram::{DatagramFlow, DatagramSettings};
+pub(crate) use datagram::{DatagramFlow, DatagramSettings, NativeHeading, PlainFlow};
 pub(crate) use stream::StreamFlow;
 
 /// What a flow wants after its turn.
@@ -104,7 +104,13 @@ pub(crate) enum Over {
     /// TCP, receiving nothing of what comes.
     Discarding,
     Datagrams(DatagramSettings),
+    /// Whatever a dialect makes of its socket.
+    Made(MakeFlow),
 }
+
+/// Makes a flow of its socket, of what the conductor shares with it, and of its steps.
+pub(crate) type MakeFlow =
+    Box<dyn FnOnce(Arc<Socket>, Arc<FlowShared>, Vec<Step>) -> Box<dyn Drive> + Send>;
 
 impl Fresh {
     pub(crate) fn begin(self, socket: Arc<Socket>) -> Box<dyn Drive> {
@@ -122,8 +128,10 @@ impl Fresh {
             Over::IntoNowhere => Box::new(StreamFlow::new(IntoNowhere(Tcp(socket)), shared, steps)),
             Over::Discarding => Box::new(StreamFlow::new(Discarding(Tcp(socket)), shared, steps)),
             Over::Datagrams(settings) => {
-                Box::new(DatagramFlow::new(socket, shared, settings, steps))
+                let heading = NativeHeading { tag: settings.tag };
+                Box::new(DatagramFlow::new(socket, shared, settings, heading, steps))
             }
+            Over::Made(make) => make(socket, shared, steps),
         }
     }
 }
@@ -181,6 +189,11 @@ impl Local {
     #[inline]
     pub(crate) fn is_measuring(&self) -> bool {
         self.measuring
+    }
+
+    /// Makes the conductor look at what its flows have come to.
+    pub(crate) fn ring_conductor(&self) {
+        self.bell.ring();
     }
 
     #[cold]
@@ -296,6 +309,8 @@ pub(crate) struct Ending {
     pub(crate) transactions_lost: Option<u64>,
     /// Transactions that were due by the schedule and never begun.
     pub(crate) transactions_unsent: Option<u64>,
+    /// How its connections agreed on their keys, where they come and go.
+    pub(crate) handshakes: Option<Handshakes>,
     /// Failures by kind that the flow outlived.
     pub(crate) errors: std::collections::BTreeMap<&'static str, u64>,
 }

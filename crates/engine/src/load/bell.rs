@@ -3,8 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::time::Timespec;
 
+use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
 
 /// A file descriptor that becomes readable when somebody rings.
@@ -35,6 +37,16 @@ impl Bell {
     pub(crate) fn ring(&self) {
         // Fails only when so many rings are unheard that one more makes no difference.
         let _heard_anyway = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits until somebody rings, or until a time.
+    pub(crate) fn wait(&self, until_ns: u64) {
+        let wait_ns = until_ns.saturating_sub(monotonic_ns());
+        let timeout =
+            Timespec { tv_sec: (wait_ns / SECOND_NS) as i64, tv_nsec: (wait_ns % SECOND_NS) as _ };
+        let mut polled = [PollFd::new(self, PollFlags::IN)];
+        let _interrupted = poll(&mut polled, Some(&timeout));
+        self.silence();
     }
 
     /// Makes the bell ready for the next ring.

@@ -11,7 +11,7 @@ use crate::phase::Phase;
 use crate::tally::Progress;
 
 /// A load that was stopped and in which nothing moves for so long is given up.
-const STALL_NS: u64 = 3 * SECOND_NS;
+pub(super) const STALL_NS: u64 = 3 * SECOND_NS;
 /// Responses are awaited for so long after the load was stopped: requests sent faster than they can
 /// be answered would make a short test a long one.
 const LONGEST_AWAIT_NS: u64 = 30 * SECOND_NS;
@@ -47,7 +47,8 @@ impl Load {
         self.shut_down(Shutdown::Both);
     }
 
-    fn drain(&mut self) {
+    /// Those that receive or answer end: what was sent has arrived or never will.
+    pub(crate) fn drain(&mut self) {
         self.advance_to(Phase::Drained);
         self.shut_down(Shutdown::Read);
     }
@@ -82,11 +83,11 @@ impl Load {
         {
             self.drain();
         }
-        if still_ns >= STALL_NS && !self.all_ended() && self.phase.current() < Phase::Abort {
+        if still_ns >= self.stall_ns && !self.all_ended() && self.phase.current() < Phase::Abort {
             self.notes.push(format!(
                 "nothing moved for {} s after the load was stopped: flows that had not ended were \
                  given up",
-                STALL_NS / SECOND_NS
+                self.stall_ns / SECOND_NS
             ));
             self.abort();
         }

@@ -9,6 +9,7 @@ mod carriage;
 mod census;
 mod closing;
 mod end;
+mod given;
 mod meter;
 mod own_loop;
 mod shards;
@@ -51,6 +52,8 @@ const LOOK_NS_PER_FLOW: u64 = 1_000;
 pub(crate) struct Load {
     role: Role,
     workload: Workload,
+    /// The steps of each flow, where a dialect has given them; empty: those of the workload.
+    given: Vec<Vec<Step>>,
     phase: Arc<SharedPhase>,
     census: Arc<Census>,
     /// Whether the shards have file tables of their own.
@@ -76,6 +79,8 @@ pub(crate) struct Load {
     stopped_ns: Option<u64>,
     /// When something was last seen to move after the stop, and the sum of all counters then.
     moved: (u64, u64),
+    /// After so long without any movement a load that was stopped is given up.
+    stall_ns: u64,
     notes: Vec<String>,
 }
 
@@ -110,6 +115,7 @@ impl Load {
         let mut load = Self {
             role,
             workload: workload.clone(),
+            given: Vec::new(),
             phase: Arc::new(SharedPhase::new()),
             census: Arc::new(Census::new(total)),
             apart: spread.apart,
@@ -125,6 +131,7 @@ impl Load {
             told_sent: false,
             stopped_ns: None,
             moved: (0, 0),
+            stall_ns: closing::STALL_NS,
             notes: Vec::new(),
         };
         load.spawn_shards(spread, cpus, bell, connections)?;
@@ -211,6 +218,9 @@ impl Load {
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {
+        if !self.given.is_empty() {
+            return self.given.get(flow as usize).cloned().unwrap_or_default();
+        }
         let steps = flow_steps(&self.workload, flow);
         match self.role {
             Role::Client => steps.client,

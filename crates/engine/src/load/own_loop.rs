@@ -27,6 +27,7 @@ pub(super) fn own_loop(
     }
     let own: Vec<_> = flows.iter().flatten().skip(index).step_by(shards).cloned().collect();
     match connections {
+        Connections::Made(make) => make(own),
         Connections::Dial(dial) => {
             let steps = own.iter().filter_map(|shared| {
                 match flow_steps(workload, shared.number).client.pop() {

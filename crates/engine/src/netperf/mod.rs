@@ -1,16 +1,54 @@
 //! The netperf dialect over sockets: a client that tests against a netserver, and a netserver that
 //! many clients test against at once.
 //!
-//! The conversation is `wire::netperf`'s; the bytes are moved by the same
+//! The conversation is [`wire::netperf`](linerate_wire::netperf)'s; the bytes are moved by the same
 //! flows that carry native loads. `docs/compat/netperf.md` says what is like the original and what
 //! isn't.
 
+mod client;
+mod connections;
+mod control;
+mod data;
+mod figures;
+mod job;
 mod outcome;
 mod plan;
+mod processor;
+mod request;
+mod served;
+mod server;
+mod session;
+mod trial;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::error::Error;
+use crate::flow::{MakeFlow, PlainFlow};
+
+pub use client::{Client, run};
 pub use outcome::{
     BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, method_letter,
 };
 pub use plan::{
     ControlPlan, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,
 };
+pub use processor::local_calibration;
+pub use server::{Server, ServerOptions};
+
+/// The number of the error with which the server has refused something, of errno(3), or 998 for a
+/// test that it doesn't know; `None` where the error is another one.
+pub fn remote_errno(error: &Error) -> Option<i32> {
+    let Error::Peer(text) = error else { return None };
+    let (_, number) = text.split_once("remote error ")?;
+    number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// The address that stands for all of a machine's.
+fn unspecified(v6: bool) -> IpAddr {
+    if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
+
+/// Makes a flow of datagrams as netperf has them, which say nothing of themselves.
+fn plain_flow() -> MakeFlow {
+    Box::new(|socket, shared, steps| Box::new(PlainFlow::new(socket, shared, true, steps)))
+}

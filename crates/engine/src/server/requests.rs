@@ -132,7 +132,11 @@ impl Reception {
         token: [u8; 16],
     ) -> Result<Option<Connections>, Error> {
         if workload.transport == Transport::Quic {
-            let quic = Quic::server(workload, token, &quic_server_config(&self.data_tls))?;
+            let quic = {
+                let handshake = workload.quic.handshake;
+                let tls = quic_server_config(&self.data_tls, handshake, workload.flows);
+                Quic::server(workload, token, &tls)?
+            };
             return Ok(Some(Connections::Quic(Box::new(quic))));
         }
         Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {

@@ -7,7 +7,7 @@ use rustix::time::{ClockId, Timespec};
 
 use super::inlet::Inlet;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::flow::{Local, Turn};
+use crate::flow::{Drive, Local, Turn};
 
 /// A sender that is blocked looks at the phase this often.
 const LONGEST_SEND: Duration = Duration::from_millis(50);
@@ -16,8 +16,9 @@ const LONGEST_NAP_NS: u64 = 20 * MILLISECOND_NS;
 /// A held flow looks at the phase this often should a wake-up be missed.
 const LONGEST_PARK: Duration = Duration::from_millis(20);
 
-pub(super) fn run(inlet: &Inlet, local: &mut Local) {
-    let Some(mut flow) = inlet.wait() else { return };
+/// Returns the flow that has ended.
+pub(super) fn run(inlet: &Inlet, local: &mut Local) -> Option<Box<dyn Drive>> {
+    let mut flow = inlet.wait()?;
     let socket = flow.socket();
     // A socket that keeps its old mode still carries the flow, at the cost of spinning.
     let _mode = socket.set_nonblocking(false);
@@ -27,7 +28,7 @@ pub(super) fn run(inlet: &Inlet, local: &mut Local) {
             Turn::Again | Turn::Wait { .. } => {}
             Turn::Pause { until_ns } => sleep_until(until_ns.min(monotonic_ns() + LONGEST_NAP_NS)),
             Turn::Held => std::thread::park_timeout(LONGEST_PARK),
-            Turn::Ended => return,
+            Turn::Ended => return Some(flow),
         }
     }
 }

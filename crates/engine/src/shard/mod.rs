@@ -13,12 +13,13 @@ mod inlet;
 mod polled;
 mod slots;
 
+use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::mpsc::{SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{self, Thread};
 
 use linerate_measure::sample::CpuSeconds;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -85,7 +86,10 @@ pub(crate) struct Shard {
     shape: Shape,
     outlet: Option<Outlet>,
     thread_id: Arc<AtomicI32>,
-    thread: JoinHandle<ShardEnd>,
+    thread: Thread,
+    /// Comes when the flows have ended, before their sockets are closed: many take a while, for which
+    /// a conductor that has other clients to hear must not wait.
+    end: Receiver<ShardEnd>,
 }
 
 impl Shard {
@@ -94,17 +98,18 @@ impl Shard {
         let (shape, apart) = (plan.shape, plan.apart);
         let thread_id = Arc::new(AtomicI32::new(0));
         let own_id = Arc::clone(&thread_id);
+        let (tell, end) = sync_channel(1);
         let (outlet, thread) = if apart {
-            spawn_apart(plan, conductor, own_id)?
+            spawn_apart(plan, conductor, own_id, tell)?
         } else {
             let bell = Arc::new(Bell::new()?);
             let (inbox, receiver) = channel();
             let inlet = Inlet::Shared { inbox: receiver, bell: Arc::clone(&bell) };
             let conductor = Arc::clone(conductor);
-            let thread = start(move || run(plan, &inlet, conductor, &own_id))?;
+            let thread = start(move || run(plan, &inlet, conductor, &own_id, &tell))?;
             (Outlet::Shared { inbox, bell }, thread)
         };
-        Ok(Self { shape, outlet: Some(outlet), thread_id, thread })
+        Ok(Self { shape, outlet: Some(outlet), thread_id, thread, end })
     }
 
     /// Hands a flow over. A shard apart has the only copy of its socket from then on.
@@ -123,16 +128,16 @@ impl Shard {
     /// Makes the shard look at the phase again.
     pub(crate) fn wake(&self) {
         match (&self.outlet, self.shape) {
-            (_, Shape::Alone) => self.thread.thread().unpark(),
+            (_, Shape::Alone) => self.thread.unpark(),
             (Some(outlet), Shape::Polled | Shape::Spinning | Shape::Own) => outlet.wake(),
             (None, _) => {}
         }
     }
 
-    /// Waits for the shard to end; its flows must have, or be about to.
+    /// Waits for the shard's flows to end; they must have, or be about to. `None`: its thread failed.
     pub(crate) fn join(mut self) -> Option<ShardEnd> {
         self.release();
-        self.thread.join().ok()
+        self.end.recv().ok()
     }
 
     /// Lets the shard end when it can.
@@ -150,12 +155,13 @@ impl Shard {
             drop(inbox);
             bell.ring();
         }
-        self.thread.thread().unpark();
+        self.thread.unpark();
     }
 }
 
-fn start(body: impl FnOnce() -> ShardEnd + Send + 'static) -> Result<JoinHandle<ShardEnd>, Error> {
-    thread::Builder::new().name("shard".into()).spawn(body).map_err(|error| {
+fn start(body: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
+    let started = thread::Builder::new().name("shard".into()).spawn(body);
+    started.map(|handle| handle.thread().clone()).map_err(|error| {
         Error::Host(format!("can't start a thread: {error}; ask for fewer --threads"))
     })
 }
@@ -165,7 +171,8 @@ fn spawn_apart(
     plan: ShardPlan,
     conductor: &Bell,
     own_id: Arc<AtomicI32>,
-) -> Result<(Outlet, JoinHandle<ShardEnd>), Error> {
+    tell_end: SyncSender<ShardEnd>,
+) -> Result<(Outlet, Thread), Error> {
     let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
     let (near, far) = pair.map_err(|error| {
         Error::Host(format!(
@@ -177,12 +184,11 @@ fn spawn_apart(
     let (inbox, receiver) = channel::<Fresh>();
     let (tell, told) = sync_channel(1);
     // Nothing that goes into the thread but these may hold a descriptor.
-    let thread = start(move || match own_table_of(keep, &tell) {
-        Ok([link, bell]) => {
+    let thread = start(move || {
+        if let Ok([link, bell]) = own_table_of(keep, &tell) {
             let inlet = Inlet::Apart { inbox: receiver, link };
-            run(plan, &inlet, Arc::new(Bell::of(bell)), &own_id)
+            run(plan, &inlet, Arc::new(Bell::of(bell)), &own_id, &tell_end);
         }
-        Err(_) => ShardEnd::default(),
     })?;
     let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
     // The thread has its own descriptors now, or never will: these are no longer needed here.
@@ -212,7 +218,13 @@ fn own_table_of<const N: usize>(
     own
 }
 
-fn run(plan: ShardPlan, inlet: &Inlet, bell: Arc<Bell>, own_id: &AtomicI32) -> ShardEnd {
+fn run(
+    plan: ShardPlan,
+    inlet: &Inlet,
+    bell: Arc<Bell>,
+    own_id: &AtomicI32,
+    tell_end: &SyncSender<ShardEnd>,
+) {
     own_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let pinning_error = plan.cpu.and_then(|cpu| pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
@@ -228,21 +240,27 @@ fn run(plan: ShardPlan, inlet: &Inlet, bell: Arc<Bell>, own_id: &AtomicI32) -> S
         bell,
         spins_alone,
     );
-    match plan.shape {
-        Shape::Alone => alone::run(inlet, &mut local),
-        Shape::Polled | Shape::Spinning => polled::run(inlet, plan.flows, spinning, &mut local),
+    let ended: Box<dyn Any> = match plan.shape {
+        Shape::Alone => Box::new(alone::run(inlet, &mut local)),
+        Shape::Polled | Shape::Spinning => {
+            Box::new(polled::run(inlet, plan.flows, spinning, &mut local))
+        }
         Shape::Own => {
             if let Some(own_loop) = plan.own_loop {
                 own_loop(inlet, &mut local);
             }
+            Box::new(())
         }
-    }
-    ShardEnd {
+    };
+    let end = ShardEnd {
         cpu: local.cpu_of_measured_part(),
         on_cpu: thread_usage().on_cpu,
         latencies: local.latencies,
         pinning_error,
-    }
+    };
+    // Nobody waits for it where the load was given up.
+    let _given_up = tell_end.send(end);
+    drop(ended);
 }
 
 /// Pins the calling thread to one processor.

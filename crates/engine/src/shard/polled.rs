@@ -31,8 +31,8 @@ const COARSE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// A longer wait ends so much too early, and the rest is waited for in nanoseconds.
 const REST_NS: u64 = 10_000_000;
 
-/// Runs until all `expected` flows have come and ended, or no more can come.
-pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Local) {
+/// Runs until all `expected` flows have come and ended, or no more can come; returns them.
+pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Local) -> Slots {
     // Without a poll set every socket is tried in every round: slower, never wrong.
     let poll = epoll::create(CreateFlags::CLOEXEC).ok();
     if let Some(poll) = &poll {
@@ -51,7 +51,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
         slots.run_queue(local);
         // Looked at before the wait: after the last flow's end nobody may ring any more.
         if slots.ended() >= expected || (!open && slots.ended() >= slots.len()) {
-            return;
+            return slots;
         }
         if slots.has_times() && (!spinning || rounds.is_multiple_of(ROUNDS_PER_TIME)) {
             slots.handle_time(monotonic_ns());

@@ -90,10 +90,15 @@ pub(crate) fn connect_stream(
     }
 }
 
-/// Accepts a connection, which doesn't block.
-pub(crate) fn accept_stream(listener: &Socket) -> io::Result<Socket> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    Ok(Socket::from(accept_with(listener, flags)?))
+/// Accepts a connection. It doesn't block, or for so long at most.
+pub(crate) fn accept_stream(listener: &Socket, blocks_for: Option<Duration>) -> io::Result<Socket> {
+    let mode = if blocks_for.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    let socket = Socket::from(accept_with(listener, mode | SocketFlags::CLOEXEC)?);
+    if blocks_for.is_some() {
+        socket.set_read_timeout(blocks_for)?;
+        socket.set_write_timeout(blocks_for)?;
+    }
+    Ok(socket)
 }
 
 /// Whether a call failed for want of descriptors.

@@ -59,3 +59,26 @@ pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Result<()> {
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
+
+/// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).
+pub(crate) fn set_unrouted(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)
+}
+
+/// Never lets a packet be fragmented (IP_MTU_DISCOVER, ip(7), and IPv6's, ipv6(7)).
+pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
+    if v6 {
+        let value = libc::IPV6_PMTUDISC_DO;
+        return set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value);
+    }
+    set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+}
+
+/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)); one beyond 34 Gbit/s
+/// is none.
+pub(crate) fn set_pacing_rate(socket: BorrowedFd<'_>, bps: u64) -> io::Result<()> {
+    let bytes_per_s = u32::try_from(bps / 8).unwrap_or(u32::MAX);
+    // The kernel takes these 32 bits as unsigned.
+    let value = bytes_per_s.cast_signed();
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value)
+}

@@ -59,6 +59,23 @@ pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> TcpCounts {
     }
 }
 
+/// What TCP_INFO says beside [`TcpStatus`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpWindow {
+    /// The peer's window, bytes; `None` of older kernels.
+    pub(crate) snd_wnd_bytes: Option<u32>,
+    /// Packets seen out of order; `None` of older kernels.
+    pub(crate) reordering_seen: Option<u32>,
+}
+
+/// Reads what [`tcp_status`] leaves out.
+pub(crate) fn tcp_window(socket: BorrowedFd<'_>) -> TcpWindow {
+    TcpInfo::read(socket).map_or_else(TcpWindow::default, |info| TcpWindow {
+        snd_wnd_bytes: info.u32_at(228),
+        reordering_seen: info.u32_at(220),
+    })
+}
+
 /// Reads TCP_INFO; `None` where the socket isn't TCP or the kernel refuses.
 pub(crate) fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
     let info = TcpInfo::read(socket)?;

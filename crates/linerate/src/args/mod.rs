@@ -9,7 +9,7 @@ mod output;
 mod serve;
 pub mod values;
 
-pub use connect::{ClosingName, ConnectRateArgs};
+pub use connect::{ClosingName, ConnectRateArgs, HandshakeName};
 pub use link::LinkArgs;
 pub use load::{ArrivalsName, ConnectArgs, LoadArgs, RrArgs, StreamArgs};
 pub use output::OutputArgs;

@@ -7,9 +7,12 @@
 
 pub mod colon_options;
 pub mod getopt;
+pub mod iperf3;
+mod netperf;
 pub mod secnetperf;
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::output::narrate;
@@ -27,11 +30,28 @@ pub struct Personality {
 }
 
 /// All of them.
-pub const PERSONALITIES: &[Personality] = &[Personality {
-    name: "secnetperf",
-    about: "MsQuic's secnetperf: the perf dialect",
-    perform: secnetperf::perform,
-}];
+pub const PERSONALITIES: &[Personality] = &[
+    Personality {
+        name: "iperf3",
+        about: "throughput, loss and jitter, with iperf3's clients and servers",
+        perform: iperf3::perform,
+    },
+    Personality {
+        name: "netperf",
+        about: "netperf 2.7, against its netserver or ours",
+        perform: netperf::perform,
+    },
+    Personality {
+        name: "netserver",
+        about: "netserver 2.7, for its netperf or ours",
+        perform: netperf::perform_server,
+    },
+    Personality {
+        name: "secnetperf",
+        about: "MsQuic's secnetperf: the perf dialect",
+        perform: secnetperf::perform,
+    },
+];
 
 /// Does what a command line says if it is another tool's; its exit code.
 pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {
@@ -68,4 +88,10 @@ pub fn render_overview() -> String {
         text.push_str(&format!("  {name:width$}  {about}\n"));
     }
     text
+}
+
+/// Writes to standard output at once. A reader that has gone is no failure.
+fn say(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

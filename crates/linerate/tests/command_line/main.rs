@@ -7,6 +7,7 @@ mod bad_input;
 mod generated;
 mod help;
 mod output_file;
+mod seeds;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

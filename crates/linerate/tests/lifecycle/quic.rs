@@ -54,6 +54,21 @@ fn as_many_requests_and_connections_as_were_asked_for() {
 }
 
 #[test]
+fn handshakes_are_what_was_asked_for() {
+    let server = Server::start("");
+    for kind in ["full", "resumed", "early"] {
+        let words = format!("connect --quic --handshake {kind} --count 30 --flows 3");
+        let document = server.measure(&words).document(0);
+        assert_eq!(document.count("transactions"), 30, "{words}");
+        let handshakes = &document.report("client")["handshakes"];
+        for other in ["full", "resumed", "early"] {
+            let expected = if other == kind { 30 } else { 0 };
+            assert_eq!(handshakes[other].as_u64(), Some(expected), "{words}: {handshakes}");
+        }
+    }
+}
+
+#[test]
 fn a_load_that_ends_by_time_says_what_its_paths_were() {
     let server = Server::start("");
     let words = "stream --quic --flows 4 --streams 2 --time 1s --interval 200ms --omit 200ms";
@@ -82,6 +97,7 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("connect --quic --close rst", "closes"),
         ("stream --quic --congestion vegas", "cubic, reno or bbr"),
         ("stream --tcp --streams 2", "QUIC"),
+        ("connect --handshake early", "--quic"),
         ("stream --quic --streams 9", "streams"),
         ("stream --quic --mss 1000", "MSS"),
         ("stream --quic --mtu 500", "out of range"),

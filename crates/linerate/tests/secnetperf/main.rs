@@ -11,9 +11,5 @@
 mod fixture;
 mod refusals;
 mod runs;
-mod seeds;
 mod table;
 mod vanishing;
-
-/// What the fuzz target of the lexer looks for beside it.
-use linerate::personality::colon_options;

@@ -9,6 +9,7 @@ use super::*;
 struct Model {
     seen: HashSet<u64>,
     next_expected: u64,
+    arrived: u64,
     received: u64,
     duplicated: u64,
     reordered: u64,
@@ -25,6 +26,7 @@ impl Model {
         } else if !self.seen.insert(seq) {
             self.duplicated += one;
         } else {
+            self.arrived += 1;
             self.received += one;
             if seq >= self.next_expected {
                 self.next_expected = seq + 1;
@@ -53,6 +55,7 @@ fn assert_agrees(tracker: &SequenceTracker, model: &Model) {
     assert_eq!(counts.duplicated, Some(model.duplicated), "duplicated");
     assert_eq!(counts.reordered, Some(model.reordered), "reordered");
     assert_eq!(counts.late, Some(model.late), "late");
+    assert_eq!(tracker.arrived(), model.arrived, "arrived");
     match (tracker.jitter_ns(), model.jitter_ns()) {
         (Some(ours), Some(theirs)) => {
             assert!((ours - theirs).abs() <= theirs * 1e-9 + 0.1, "{ours} {theirs}");

@@ -1,7 +1,9 @@
 //! A flow of datagrams over a connected UDP socket.
 
 mod ask;
+mod heading;
 mod pipeline;
+mod plain;
 mod receive;
 mod send;
 
@@ -19,7 +21,9 @@ use crate::clock::MILLISECOND_NS;
 use crate::phase::Phase;
 use crate::socket::{Addresses, granted, socket_drops};
 use ask::{DatagramAnswerer, DatagramAsker};
+pub(crate) use heading::{Heading, Mark, NativeHeading};
 use pipeline::DatagramPipeline;
+pub(crate) use plain::PlainFlow;
 use receive::DatagramReceiver;
 use send::DatagramSender;
 
@@ -32,35 +36,40 @@ pub(crate) struct DatagramSettings {
     pub(crate) offload: bool,
 }
 
-/// A flow of datagrams: its steps, one after the other.
-pub(crate) struct DatagramFlow {
+/// A flow of datagrams, each with a heading of its dialect: its steps, one after the other.
+/// Requests and responses are the native dialect's.
+pub(crate) struct DatagramFlow<H> {
     socket: Arc<Socket>,
     shared: Arc<FlowShared>,
     settings: DatagramSettings,
+    heading: H,
     steps: VecDeque<Step>,
-    doing: Doing,
+    doing: Doing<H>,
     ending: Ending,
     /// Both addresses of a flow that is listed.
     addresses: Option<Box<Addresses>>,
-    /// What the socket had dropped when the measured part began.
-    drops_before: Option<u64>,
+    /// Whether the warm-up has been seen, and its end has not.
+    warms_up: bool,
+    /// What the socket dropped in the warm-up.
+    drops_in_warm_up: u64,
 }
 
-enum Doing {
+enum Doing<H> {
     Opening,
-    Sending(DatagramSender),
-    Receiving(DatagramReceiver),
+    Sending(DatagramSender<H>),
+    Receiving(DatagramReceiver<H>),
     Asking(DatagramAsker),
     Pipelining(DatagramPipeline),
     Answering(DatagramAnswerer),
     Nothing,
 }
 
-impl DatagramFlow {
+impl<H: Heading> DatagramFlow<H> {
     pub(crate) fn new(
         socket: Arc<Socket>,
         shared: Arc<FlowShared>,
         settings: DatagramSettings,
+        heading: H,
         steps: Vec<Step>,
     ) -> Self {
         let addresses = shared.is_listed().then(|| Box::new(Addresses::of(&socket)));
@@ -68,23 +77,28 @@ impl DatagramFlow {
             socket,
             shared,
             settings,
+            heading,
             steps: steps.into(),
             doing: Doing::Opening,
             ending: Ending::default(),
             addresses,
-            drops_before: None,
+            warms_up: false,
+            drops_in_warm_up: 0,
         }
     }
 
     fn begin_next_step(&mut self) {
-        let (socket, settings) = (&*self.socket, self.settings);
+        let (socket, settings, heading) = (&*self.socket, self.settings, self.heading);
         self.doing = match self.steps.pop_front() {
             Some(Step::Send(transfer)) => {
-                Doing::Sending(DatagramSender::new(socket, settings, &transfer))
+                Doing::Sending(DatagramSender::new(socket, heading, settings.offload, &transfer))
             }
-            Some(Step::Receive(transfer)) => {
-                Doing::Receiving(DatagramReceiver::new(socket, settings, &transfer))
-            }
+            Some(Step::Receive(transfer)) => Doing::Receiving(DatagramReceiver::new(
+                socket,
+                heading,
+                settings.offload,
+                &transfer,
+            )),
             Some(Step::Exchange(exchange)) if Pipeline::serves(&exchange) => {
                 Doing::Pipelining(DatagramPipeline::new(settings, &exchange))
             }
@@ -115,6 +129,19 @@ impl DatagramFlow {
         }
     }
 
+    /// Notes what the socket dropped in the warm-up, once that is over. Without a warm-up all drops
+    /// count: the peer may have begun before this flow's first turn.
+    fn part_warm_up_drops(&mut self, local: &mut Local) {
+        match local.phase() {
+            Phase::WarmUp => self.warms_up = true,
+            phase if phase >= Phase::Measure && self.warms_up => {
+                self.warms_up = false;
+                self.drops_in_warm_up = socket_drops(self.socket.as_fd()).unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+
     fn collect(&mut self) {
         let ending = &mut self.ending;
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
@@ -132,7 +159,7 @@ impl DatagramFlow {
         ending.error = error;
         let socket = &*self.socket;
         ending.socket = self.addresses.take().map(|addresses| granted(socket, *addresses, false));
-        let before = self.drops_before.unwrap_or(0);
+        let before = self.drops_in_warm_up;
         ending.drops = socket_drops(socket.as_fd()).map(|drops| drops.saturating_sub(before));
         self.shared.set_ended(ending, local);
         Turn::Ended
@@ -146,12 +173,10 @@ impl DatagramFlow {
     }
 }
 
-impl Drive for DatagramFlow {
+impl<H: Heading> Drive for DatagramFlow<H> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
-            if self.drops_before.is_none() && local.is_measuring() {
-                self.drops_before = Some(socket_drops(self.socket.as_fd()).unwrap_or(0));
-            }
+            self.part_warm_up_drops(local);
             let advanced = self.advance(local);
             if local.phase() == Phase::Abort {
                 return self.end(None, local);

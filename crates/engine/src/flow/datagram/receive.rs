@@ -4,12 +4,11 @@ use std::io;
 use std::os::fd::AsFd;
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_wire::native::datagram::{DATA_HEADER_BYTES, DataHeader};
 use linerate_wire::step::{Content, Transfer};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
-use super::DatagramSettings;
+use super::{Heading, Mark};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
 use crate::pattern::{Pattern, Verifier};
@@ -18,8 +17,8 @@ use crate::socket::{enable_receive_offload, receive_batch};
 use crate::tally::Tally;
 
 /// Receives datagrams until the conductor says that no more will come.
-pub(super) struct DatagramReceiver {
-    tag: u32,
+pub(crate) struct DatagramReceiver<H> {
+    heading: H,
     unit_bytes: usize,
     offload: bool,
     tracker: Box<SequenceTracker>,
@@ -27,11 +26,11 @@ pub(super) struct DatagramReceiver {
     verifier: Option<Verifier>,
 }
 
-impl DatagramReceiver {
-    pub(super) fn new(socket: &Socket, settings: DatagramSettings, step: &Transfer) -> Self {
-        let offload = settings.offload && enable_receive_offload(socket.as_fd()).is_ok();
+impl<H: Heading> DatagramReceiver<H> {
+    pub(crate) fn new(socket: &Socket, heading: H, offload: bool, step: &Transfer) -> Self {
+        let offload = offload && enable_receive_offload(socket.as_fd()).is_ok();
         Self {
-            tag: settings.tag,
+            heading,
             unit_bytes: step.unit_bytes as usize,
             offload,
             tracker: Box::default(),
@@ -42,7 +41,7 @@ impl DatagramReceiver {
         }
     }
 
-    pub(super) fn turn(
+    pub(crate) fn turn(
         &mut self,
         socket: &Socket,
         tally: &Tally,
@@ -90,7 +89,7 @@ impl DatagramReceiver {
     /// Records what the kernel handed over as one: datagrams of the flow's size, one behind the
     /// other. Numbers that follow each other are recorded as a run. Returns how many there were.
     fn record_segments(&mut self, bytes: &[u8], now_ns: u64, pattern: &Pattern) -> usize {
-        let mut run: Option<(DataHeader, u32)> = None;
+        let mut run: Option<(Mark, u32)> = None;
         let mut accepted = 0;
         for datagram in bytes.chunks(self.unit_bytes) {
             let Some(header) = self.accept(datagram) else { continue };
@@ -100,8 +99,8 @@ impl DatagramReceiver {
             {
                 // The number is the peer's word: any product is a position, at worst a wrong one.
                 let start = header.seq.wrapping_mul(self.unit_bytes as u64);
-                verifier.move_to(start.wrapping_add(DATA_HEADER_BYTES as u64));
-                verifier.record_bytes(pattern, &datagram[DATA_HEADER_BYTES..]);
+                verifier.move_to(start.wrapping_add(H::BYTES as u64));
+                verifier.record_bytes(pattern, &datagram[H::BYTES..]);
             }
             match &mut run {
                 Some((first, count)) if continues(first, *count, &header) => *count += 1,
@@ -123,27 +122,31 @@ impl DatagramReceiver {
             tally.first_ns.set(now_ns);
         }
         tally.last_ns.set(now_ns);
-        tally.record_received(accepted * self.unit_bytes);
-        tally.datagrams_received.add(accepted as u64);
+        // Who comes twice brings nothing: a stream is whole when every datagram has come, not when
+        // so many have.
+        let arrived = self.tracker.arrived();
+        let fresh = arrived - tally.datagrams_received.value();
+        tally.record_received(usize::try_from(fresh).unwrap_or(0) * self.unit_bytes);
+        tally.datagrams_received.set(arrived);
         tally.datagrams_expected.set(self.tracker.next_expected());
     }
 
-    /// The header of a datagram of this flow; `None` for anything else: the end of the handshake,
+    /// What a datagram of this flow says; `None` for anything else: the end of the handshake,
     /// or a stranger's.
     #[inline]
-    fn accept(&self, datagram: &[u8]) -> Option<DataHeader> {
-        let header = DataHeader::decode(datagram).ok()?;
-        (header.tag == self.tag && datagram.len() == self.unit_bytes).then_some(header)
+    fn accept(&self, datagram: &[u8]) -> Option<Mark> {
+        let mark = self.heading.read(datagram)?;
+        (datagram.len() == self.unit_bytes).then_some(mark)
     }
 
     #[inline]
-    fn record_run(&mut self, run: Option<(DataHeader, u32)>, now_ns: u64) {
+    fn record_run(&mut self, run: Option<(Mark, u32)>, now_ns: u64) {
         if let Some((first, count)) = run {
             self.tracker.record_run(first.seq, count, first.sent_ns, now_ns, first.warm_up);
         }
     }
 
-    pub(super) fn leave(self, ending: &mut Ending) {
+    pub(crate) fn leave(self, ending: &mut Ending) {
         ending.verification = self.verifier.map(|verifier| verifier.found());
         ending.datagrams.arrivals = Some(self.tracker);
         ending.datagrams.gro = Some(self.offload);
@@ -151,7 +154,7 @@ impl DatagramReceiver {
 }
 
 #[inline]
-fn continues(first: &DataHeader, count: u32, next: &DataHeader) -> bool {
+fn continues(first: &Mark, count: u32, next: &Mark) -> bool {
     next.seq.wrapping_sub(first.seq) == u64::from(count)
         && next.sent_ns == first.sent_ns
         && next.warm_up == first.warm_up

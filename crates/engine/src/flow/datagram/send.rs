@@ -3,12 +3,11 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use linerate_wire::native::datagram::{DATA_HEADER_BYTES, DataHeader};
 use linerate_wire::step::{Content, StepEnd, Transfer};
 use rustix::net::SendFlags;
 use socket2::Socket;
 
-use super::DatagramSettings;
+use super::{Heading, Mark};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
 use crate::pacing::Pacer;
@@ -24,8 +23,10 @@ const MOST_SEGMENTS_OF_OLD: usize = 64;
 const MOST_CALL_BYTES: usize = 65_507;
 
 /// Sends datagrams until the step's end.
-pub(super) struct DatagramSender {
-    header: DataHeader,
+pub(crate) struct DatagramSender<H> {
+    heading: H,
+    /// What the next datagram says.
+    mark: Mark,
     /// Datagrams one behind the other, headers and all.
     batch: Vec<u8>,
     unit_bytes: usize,
@@ -39,17 +40,18 @@ pub(super) struct DatagramSender {
     ending: DatagramEnding,
 }
 
-impl DatagramSender {
-    pub(super) fn new(socket: &Socket, settings: DatagramSettings, step: &Transfer) -> Self {
+impl<H: Heading> DatagramSender<H> {
+    pub(crate) fn new(socket: &Socket, heading: H, offload: bool, step: &Transfer) -> Self {
         let unit_bytes = step.unit_bytes as usize;
         let pacer = step.pace.map(Pacer::new);
         let burst = pacer.as_ref().map_or(usize::MAX, |pacer| pacer.most_bytes() / unit_bytes);
         let most = burst.min(MOST_CALL_BYTES / unit_bytes).clamp(1, MOST_SEGMENTS);
         let segment_bytes = u16::try_from(unit_bytes).unwrap_or(u16::MAX);
         let offload =
-            settings.offload && most > 1 && set_send_segment(socket.as_fd(), segment_bytes).is_ok();
+            offload && most > 1 && set_send_segment(socket.as_fd(), segment_bytes).is_ok();
         Self {
-            header: DataHeader { tag: settings.tag, seq: 0, sent_ns: 0, warm_up: false },
+            heading,
+            mark: Mark::default(),
             batch: vec![0; unit_bytes * most],
             unit_bytes,
             most,
@@ -68,7 +70,7 @@ impl DatagramSender {
         }
     }
 
-    pub(super) fn turn(
+    pub(crate) fn turn(
         &mut self,
         socket: &Socket,
         tally: &Tally,
@@ -78,7 +80,7 @@ impl DatagramSender {
             match local.phase() {
                 Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
                 phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
-                    self.header.warm_up = phase == Phase::WarmUp;
+                    self.mark.warm_up = phase == Phase::WarmUp;
                 }
                 _ => {
                     tally.last_ns.set(monotonic_ns());
@@ -103,18 +105,18 @@ impl DatagramSender {
     }
 
     fn write_headers(&mut self, count: usize, now_ns: u64, local: &Local) {
-        let first_seq = self.header.seq;
-        let mut header = DataHeader { sent_ns: now_ns, ..self.header };
+        if H::BYTES == 0 && self.position.is_none() {
+            return;
+        }
+        let mut mark = Mark { sent_ns: now_ns, ..self.mark };
         for datagram in self.batch.chunks_exact_mut(self.unit_bytes).take(count) {
             if let Some(position) = self.position {
-                let at = position + header.seq * self.unit_bytes as u64;
+                let at = position + mark.seq * self.unit_bytes as u64;
                 datagram.copy_from_slice(local.pattern.slice(at, self.unit_bytes));
             }
-            // A datagram has room for its header: the plan's limits see to it.
-            let _has_room = header.encode(datagram);
-            header.seq += 1;
+            self.heading.write(datagram, mark);
+            mark.seq += 1;
         }
-        debug_assert_eq!(header.seq, first_seq + count as u64);
     }
 
     /// Sends the first `bytes` of the batch; returns how many datagrams the stack took.
@@ -130,11 +132,11 @@ impl DatagramSender {
 
     fn record_sent(&mut self, datagrams: usize, now_ns: u64, tally: &Tally) {
         let (count, bytes) = (datagrams as u64, datagrams * self.unit_bytes);
-        self.header.seq += count;
+        self.mark.seq += count;
         self.left -= count;
         tally.record_sent(bytes);
         tally.datagrams_sent.add(count);
-        if !self.header.warm_up {
+        if !self.mark.warm_up {
             self.ending.record_sent(count, self.unit_bytes);
         }
         if let Some(pacer) = &mut self.pacer {
@@ -164,7 +166,7 @@ impl DatagramSender {
         if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
             return Err(error);
         }
-        if !self.header.warm_up {
+        if !self.mark.warm_up {
             self.ending.refused += datagrams as u64;
         }
         if code == Some(libc::ENOBUFS) {
@@ -173,9 +175,7 @@ impl DatagramSender {
         Err(error)
     }
 
-    pub(super) fn leave(self, ending: &mut DatagramEnding) {
+    pub(crate) fn leave(self, ending: &mut DatagramEnding) {
         *ending = DatagramEnding { gso: Some(self.offload), ..self.ending };
     }
 }
-
-const _: () = assert!(DATA_HEADER_BYTES <= MOST_CALL_BYTES);

@@ -131,7 +131,7 @@ impl FramedEndpoint {
     fn accept(&mut self) {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Some((config, listener)) = &self.server else { return };
-            let socket = match accept_stream(listener) {
+            let socket = match accept_stream(listener, None) {
                 Ok(socket) => socket,
                 Err(error) if is_short_of_descriptors(&error) => return self.listen(false),
                 // Another thread has taken it, or its peer has gone.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_measure::Handshake;
 use socket2::{Domain, Socket, Type};
 
 use super::*;
@@ -20,9 +21,12 @@ fn sides_with(settings: &Settings, extras: (Extras, Extras)) -> (ClientSide, Ser
     let identity = make_identity().unwrap();
     let data = server_config(&identity, false).unwrap();
     let certificate = identity.certificate_der.clone().into();
-    let tls = quic_client_config(certificate).unwrap();
+    let tls = quic_client_config(certificate, Handshake::Full, 1).unwrap();
     let client = ClientSide::new(tls, settings, extras.0).unwrap();
-    (client, ServerSide::new(quic_server_config(&data), settings, extras.1).unwrap())
+    (
+        client,
+        ServerSide::new(quic_server_config(&data, Handshake::Full, 1), settings, extras.1).unwrap(),
+    )
 }
 
 fn socket() -> (Arc<Socket>, SocketAddr) {

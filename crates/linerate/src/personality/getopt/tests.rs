@@ -96,7 +96,7 @@ fn errors_read_like_the_c_librarys() {
 #[test]
 fn help_shows_letter_name_and_argument() {
     let help = render_flags(&table());
-    assert!(help.starts_with("    -p, --port N         Help.\n"), "{help}");
+    assert!(help.starts_with("    -p, --port N       Help.\n"), "{help}");
     assert!(help.contains("    -c [N]  "), "{help}");
     assert!(help.contains("    --json  "), "{help}");
 }

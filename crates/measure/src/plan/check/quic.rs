@@ -1,7 +1,7 @@
 //! Whether what is asked of QUIC makes sense.
 
 use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
-use crate::plan::{Closing, Kind, QuicOptions, Transport, Workload, limits};
+use crate::plan::{Closing, Handshake, Kind, QuicOptions, Transport, Workload, limits};
 use crate::units::quoted;
 
 impl Workload {
@@ -28,7 +28,7 @@ impl Workload {
         })
     }
 
-    fn contradictions_of_quic(&self) -> [(bool, &'static str); 6] {
+    fn contradictions_of_quic(&self) -> [(bool, &'static str); 7] {
         let quic = self.transport == Transport::Quic;
         let (closes_otherwise, connects) = match self.kind {
             Kind::Connect { close, .. } => (close != Closing::Fin, true),
@@ -48,6 +48,11 @@ impl Workload {
                 quic && connects && self.quic.streams > 1,
                 "several streams of connections that come and go, each with one request: leave it \
                  out, or measure rr",
+            ),
+            (
+                quic && !connects && self.quic.handshake != Handshake::Full,
+                "resumed handshakes of connections that stay, each with one handshake: leave it out, or \
+                 measure connect",
             ),
             (
                 quic && self.socket.mss_bytes.is_some(),

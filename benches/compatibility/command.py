@@ -1,0 +1,111 @@
+"""The command line of `benches/compat`."""
+
+import argparse
+import fnmatch
+import itertools
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .case import TRIES
+from .iperf3 import Iperf3
+from .table import render_table
+
+DIALECTS = {dialect.name: dialect for dialect in (Iperf3,)}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def parse_options(arguments):
+    """The options, or a usage error."""
+    parser = argparse.ArgumentParser(
+        prog="benches/compat", description="Other tools' options with the originals and with ours.")
+    add = parser.add_argument
+    add("dialect", choices=DIALECTS)
+    add("--linerate", type=Path, metavar="PATH", default=ROOT / "target/debug/linerate",
+        help="the program (target/debug/linerate)")
+    add("--original", action="append", default=[], metavar="PATH",
+        help="an original; repeatable (the one on PATH)")
+    add("--cases", action="append", default=[], metavar="PATTERN",
+        help="cases whose name matches (shell pattern); repeatable")
+    add("--jobs", type=int, default=4, help="cases at the same time (4)")
+    add("--markdown", type=Path, metavar="FILE", help="write the table there")
+    return parser.parse_args(arguments)
+
+
+def pairings(dialect, case, original):
+    """Server and client of each cell, the original against itself first."""
+    ours = dialect.ours
+    if case.kind == "refusal":
+        return [("reference", original, original), ("ours", ours, ours)]
+    return [("reference", original, original), ("client", original, ours),
+            ("server", ours, original), ("both", ours, ours)]
+
+
+def run_case(dialect, number, case):
+    """The row of a case: for each original a dictionary from cell to None (right) or a reason."""
+    row = {}
+    numbers = itertools.count(number * 100, 2)
+    for original in dialect.originals:
+        if not dialect.knows(original, case):
+            row[original.label] = {}
+            continue
+        cells, reference = {}, None
+        for name, server, client in pairings(dialect, case, original):
+            for _ in range(TRIES):
+                try:
+                    run = dialect.run(case, server, client, original.label, next(numbers))
+                    wrong = dialect.judge(case, run, None if name == "reference" else reference)
+                    if name == "reference":
+                        reference, wrong = run, None if case.kind == "refusal" else wrong
+                except (OSError, ValueError, KeyError, TypeError) as error:
+                    wrong = f"not judged: {type(error).__name__}: {error}"
+                if wrong is None:
+                    break
+            cells[name] = wrong
+        row[original.label] = cells
+    return row
+
+
+def uncovered(dialect):
+    """Flags of ours that no case has."""
+    words = " ".join(f"{case.client} {case.server} {' '.join(case.flags)}" for case in dialect.cases)
+    words = set(words.replace("=", " ").split())
+    return [name for name, letter in dialect.flags().items()
+            if name not in words and letter not in words and name not in dialect.elsewhere]
+
+
+def main(arguments=None):
+    """Runs the cases; 1 if a cell isn't right."""
+    options = parse_options(arguments)
+    kind = DIALECTS[options.dialect]
+    originals = options.original or kind.find()
+    if not originals:
+        print(f"no {kind.name} to compare with: name one with --original", file=sys.stderr)
+        return 2
+    dialect = kind(options.linerate, originals)
+    chosen = [case for case in dialect.cases
+              if not options.cases or any(fnmatch.fnmatch(case.name, p) for p in options.cases)]
+    rows = {}
+    try:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            made = pool.map(lambda pair: run_case(dialect, *pair), enumerate(chosen))
+            for case, row in zip(chosen, made):
+                rows[case] = row
+                for label, cells in row.items():
+                    for cell, wrong in cells.items():
+                        if wrong is not None:
+                            print(f"{case.name} | {label} {cell}: {wrong}", flush=True)
+    finally:
+        shutil.rmtree(dialect.folder, ignore_errors=True)
+    missing = [] if options.cases else uncovered(dialect)
+    for name in missing:
+        print(f"{name}: no case")
+    table = render_table(dialect, rows, missing)
+    if options.markdown:
+        options.markdown.write_text(table)
+    wrong = sum(value is not None for row in rows.values() for cells in row.values()
+                for name, value in cells.items() if name != "reference")
+    total = sum(name != "reference" for row in rows.values() for cells in row.values() for name in cells)
+    print(f"{total - wrong} of {total} cells right, {len(missing)} flags without a case")
+    return 1 if wrong or missing else 0

@@ -1,0 +1,96 @@
+"""What makes a run right."""
+
+import json
+import unittest
+
+from compatibility import iperf3
+from compatibility.case import Case, Ended, Run
+from compatibility.command import uncovered
+from compatibility.table import render_cell
+
+
+def document(sent=10, received=10, **start):
+    """A document with these sums."""
+    test = {"reverse": 0, "num_streams": 1, **start}
+    end = {"sum_sent": {"bytes": sent}, "sum_received": {"bytes": received}}
+    return {"start": {"test_start": test}, "intervals": [], "end": end}
+
+
+def run(client, server, code=0):
+    """A run that printed these documents."""
+    ended = [Ended(code, json.dumps(part), "") for part in (client, server)]
+    return Run(*ended)
+
+
+class Documents(unittest.TestCase):
+    """Judging `-J`."""
+
+    case = Case("-t 1")
+
+    def judged(self, ours, reference=None):
+        return iperf3.judge_documents(self.case, ours, reference)
+
+    def test_the_same_documents_are_right(self):
+        same = run(document(), document())
+        self.assertIsNone(self.judged(same, same))
+
+    def test_bytes_that_differ_are_wrong(self):
+        self.assertIn("sum_received", self.judged(run(document(), document(received=9))))
+
+    def test_nothing_received_is_wrong(self):
+        self.assertIn("is nothing", self.judged(run(document(received=0), document(received=0))))
+
+    def test_a_missing_field_is_wrong(self):
+        ours, theirs = document(), document()
+        del ours["start"]["test_start"]["num_streams"]
+        wrong = self.judged(run(ours, document()), run(theirs, document()))
+        self.assertIn("num_streams", wrong)
+
+    def test_another_test_is_wrong(self):
+        wrong = self.judged(run(document(num_streams=2), document()), run(document(), document()))
+        self.assertIn("num_streams is 2 and not 1", wrong)
+
+    def test_an_error_is_wrong(self):
+        self.assertIn("busy", self.judged(run({**document(), "error": "busy"}, document())))
+
+
+class Text(unittest.TestCase):
+    """Judging lines."""
+
+    def judged(self, ours, theirs):
+        runs = [Run(Ended(0, text, ""), Ended(0, "", "")) for text in (ours, theirs)]
+        return iperf3.judge_text(Case("-t 1", kind="text"), *runs)
+
+    def test_figures_and_units_may_differ(self):
+        self.assertIsNone(self.judged(
+            "[  5]   0.00-1.00   sec  2.61 GBytes  22.4 Gbits/sec    4    895 KBytes       ",
+            "[ 14]   0.00-1.01   sec   128 KBytes  1.05 Mbits/sec    0   1.12 MBytes       "))
+
+    def test_a_missing_line_is_wrong(self):
+        self.assertIn("does not print: iperf Done.", self.judged("", "iperf Done."))
+
+    def test_a_line_too_many_is_wrong(self):
+        self.assertIn("only ours prints", self.judged("hello", ""))
+
+
+class Cells(unittest.TestCase):
+    """The table."""
+
+    def test_what_was_not_run_is_not_right(self):
+        self.assertEqual(render_cell({"client": None}, "server"), "not run")
+        self.assertEqual(render_cell({"client": None}, "client"), "ok")
+        self.assertEqual(render_cell({}, "client"), "-")
+
+    def test_a_flag_without_a_case_is_told(self):
+        class Dialect:
+            cases = [Case("-t 1 --omit=2")]
+            elsewhere = {"--help": "elsewhere"}
+
+            def flags(self):
+                return {"--time": "-t", "--omit": "-O", "--help": "-h", "--window": "-w"}
+
+        self.assertEqual(uncovered(Dialect()), ["--window"])
+
+
+if __name__ == "__main__":
+    unittest.main()

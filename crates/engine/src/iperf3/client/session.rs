@@ -1,0 +1,323 @@
+//! The client's conversation and its load, from the first byte to the last.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use linerate_wire::iperf3::client::{Client, ClientEvent};
+use linerate_wire::iperf3::{Code, Cookie, Fault, Parameters, Protocol, Results};
+
+use super::dial::{dial, interrupted};
+use super::streams::Opener;
+use crate::clock::{monotonic_ns, utc_ns};
+use crate::control::random;
+use crate::event::Cancel;
+use crate::iperf3::control::Control;
+use crate::iperf3::load::{Load, Setup};
+use crate::iperf3::running::{LOOK_NS, Running, STOPPING_NS};
+use crate::iperf3::{Event, Failure, Observer, Report, Role, TestPlan, sockets, token};
+use crate::load::Bell;
+
+/// The default block over TCP, and over UDP where the control connection tells no segment size.
+const TCP_BLOCK_BYTES: u32 = 128 << 10;
+const UDP_BLOCK_BYTES: u32 = 1460;
+/// The largest block of datagrams.
+const MOST_DATAGRAM_BYTES: u32 = 65_507;
+
+/// A test at the client.
+pub(super) struct Session<'a> {
+    plan: &'a TestPlan,
+    pub(super) observer: &'a mut dyn Observer,
+    cancel: &'a Cancel,
+    cookie: Cookie,
+    machine: Client,
+    control: Control,
+    bell: Arc<Bell>,
+    running: Option<Running>,
+    /// What this end counted, once nothing more is counted.
+    totals: Option<(Results, Report)>,
+    told: bool,
+}
+
+impl<'a> Session<'a> {
+    /// Reaches the server.
+    pub(super) fn connect(
+        plan: &'a TestPlan,
+        observer: &'a mut dyn Observer,
+        cancel: &'a Cancel,
+    ) -> Result<(Self, SocketAddr), Failure> {
+        let (socket, address) = dial(plan, cancel)?;
+        let failed = |error: io::Error| Failure::system(Code::CONNECT, &error);
+        let host =
+            |error: crate::error::Error| Failure::of(Code::INIT_TEST).because(error.to_string());
+        let cookie = Cookie::of_random(random::<36>().map_err(host)?);
+        let (local, remote) = sockets::addresses(&socket).map_err(failed)?;
+        observer.handle(&Event::Connected(Box::new(crate::iperf3::Control {
+            role: Role::Client,
+            local,
+            remote,
+            cookie,
+            mss_bytes: socket.tcp_mss().ok(),
+            utc_ns: utc_ns(),
+        })));
+        let session = Self {
+            plan,
+            observer,
+            cancel,
+            cookie,
+            machine: Client::new(cookie, monotonic_ns()),
+            control: Control::new(socket, plan.keepalive).map_err(failed)?,
+            bell: Arc::new(Bell::new().map_err(host)?),
+            running: None,
+            totals: None,
+            told: false,
+        };
+        Ok((session, address))
+    }
+
+    /// The whole test.
+    pub(super) fn conduct(&mut self, address: SocketAddr) -> Result<Report, Failure> {
+        self.expect(&ClientEvent::ParametersWanted)?;
+        let parameters = self.parameters()?;
+        self.machine.send_parameters(&parameters);
+        self.expect(&ClientEvent::StreamsWanted)?;
+        let load = self.open_streams(parameters, address)?;
+        self.expect(&ClientEvent::Prepare)?;
+        self.expect(&ClientEvent::Go)?;
+        let (interval, timeout) = (self.plan.interval, self.plan.receive_timeout);
+        self.running = Some(Running::begin(load, interval, timeout, self.observer));
+        let ended_by_server = self.run_load()?;
+        self.stop_load();
+        self.machine.end_test(monotonic_ns());
+        if !ended_by_server {
+            self.expect(&ClientEvent::ResultsWanted)?;
+        }
+        let Some((results, mut report)) = self.totals.clone() else {
+            return Err(Failure::of(Code::PACKAGE_RESULTS));
+        };
+        self.machine.send_results(&results);
+        match self.await_event()? {
+            ClientEvent::Results(results) => {
+                if let Some(stranger) = report.add_remote(&results) {
+                    let detail = format!("the server's results lack stream {stranger}");
+                    return Err(Failure::of(Code::STREAM_ID).because(detail));
+                }
+            }
+            other => return Err(unexpected(other)),
+        }
+        self.pump()?;
+        self.told = true;
+        self.observer.handle(&Event::Ended(Box::new(report.clone())));
+        Ok(report)
+    }
+
+    /// What is asked for, with nothing left open.
+    fn parameters(&mut self) -> Result<Parameters, Failure> {
+        let mut parameters = self.plan.parameters.clone();
+        let udp = parameters.protocol == Protocol::Udp;
+        let mss = self.control.socket().tcp_mss().ok().filter(|mss| *mss > 0);
+        if parameters.block_bytes == 0 {
+            parameters.block_bytes = match mss {
+                _ if !udp => TCP_BLOCK_BYTES,
+                Some(mss) => mss.min(MOST_DATAGRAM_BYTES),
+                None => UDP_BLOCK_BYTES,
+            };
+        }
+        let block_bytes = parameters.block_bytes;
+        if let Some(mss) = mss.filter(|mss| udp && block_bytes > *mss) {
+            self.observer.handle(&Event::Warning(format!(
+                "UDP block size {block_bytes} exceeds TCP MSS {mss}, may result in fragmentation / \
+                 drops"
+            )));
+        }
+        if let Some(credentials) = &self.plan.credentials {
+            let sealed = token::make_token(credentials, utc_ns())?;
+            parameters.auth_token = Some(STANDARD.encode(sealed));
+        }
+        Ok(parameters)
+    }
+
+    fn open_streams(
+        &mut self,
+        parameters: Parameters,
+        server: SocketAddr,
+    ) -> Result<Load, Failure> {
+        let opener = Opener {
+            plan: self.plan,
+            parameters: &parameters,
+            server,
+            cookie: self.cookie,
+            control: self.control.socket(),
+            cancel: self.cancel,
+        };
+        let opened = match opener.open() {
+            Ok(Some(opened)) => opened,
+            // What the server has said is the better reason, where it has said any.
+            Ok(None) => return Err(self.await_failure()),
+            Err(failure) => return Err(failure),
+        };
+        let setup = Setup {
+            role: Role::Client,
+            parameters,
+            file: self.plan.file.clone(),
+            affinity: self.plan.affinity,
+        };
+        let load = Load::prepare(setup, opened, &self.bell)?;
+        while !load.all_ready() && !load.any_ended() {
+            self.control.wait(&self.bell, monotonic_ns() + LOOK_NS);
+            self.pump()?;
+            if self.cancel.requested() {
+                return Err(self.terminate());
+            }
+        }
+        Ok(load)
+    }
+
+    /// Waits for what must come next.
+    fn expect(&mut self, expected: &ClientEvent) -> Result<(), Failure> {
+        match self.await_event()? {
+            event if event == *expected => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn await_event(&mut self) -> Result<ClientEvent, Failure> {
+        loop {
+            self.pump()?;
+            if let Some(event) = self.machine.poll_event() {
+                return Ok(event);
+            }
+            if self.cancel.requested() {
+                return Err(self.terminate());
+            }
+            let now_ns = monotonic_ns();
+            self.machine.handle_timeout(now_ns);
+            let until_ns = self.machine.poll_timeout().unwrap_or(u64::MAX).min(now_ns + LOOK_NS);
+            self.control.wait(&self.bell, until_ns);
+        }
+    }
+
+    /// The reason that the control connection gives.
+    fn await_failure(&mut self) -> Failure {
+        match self.await_event() {
+            Ok(event) => unexpected(event),
+            Err(failure) => failure,
+        }
+    }
+
+    /// Moves bytes between the connection and the machine.
+    fn pump(&mut self) -> Result<(), Failure> {
+        let wrote = |error: io::Error| Failure::system(Code::CONTROL_WRITE, &error);
+        let over = self.machine.is_over();
+        match self.control.read() {
+            Ok(Some(bytes)) => self.machine.handle_bytes(monotonic_ns(), &bytes),
+            Ok(None) => self.machine.handle_end(),
+            Err(_) if over => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                self.machine.handle_end();
+            }
+            Err(error) => return Err(Failure::system(Code::CONTROL_READ, &error)),
+        }
+        while let Some(bytes) = self.machine.poll_write() {
+            match self.control.write(&bytes) {
+                // A server that has said all may be gone.
+                Err(_) if self.machine.is_over() => return Ok(()),
+                other => other.map_err(wrote)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the load until its end; says whether the server ended it.
+    fn run_load(&mut self) -> Result<bool, Failure> {
+        loop {
+            self.pump()?;
+            match self.machine.poll_event() {
+                None => {}
+                Some(ClientEvent::ResultsWanted) => return Ok(true),
+                Some(other) => return Err(unexpected(other)),
+            }
+            if self.cancel.requested() {
+                return Err(self.terminate());
+            }
+            let Some(running) = &mut self.running else { return Ok(false) };
+            let now_ns = monotonic_ns();
+            if running.is_complete(now_ns) {
+                return Ok(false);
+            }
+            running.tick(now_ns, self.observer);
+            if let Some(failure) = running.failure(now_ns) {
+                return Err(failure);
+            }
+            let until_ns = running.next_tick(now_ns);
+            self.control.wait(&self.bell, until_ns);
+        }
+    }
+
+    /// Stops the load and takes what this end counted.
+    fn stop_load(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        running.load.stop();
+        let deadline_ns = monotonic_ns() + STOPPING_NS;
+        while !running.load.all_ended() {
+            let now_ns = monotonic_ns();
+            if now_ns >= deadline_ns {
+                running.load.abort();
+                break;
+            }
+            self.bell.wait(deadline_ns.min(now_ns + LOOK_NS));
+        }
+        running.end(self.observer);
+        self.totals = Some(running.totals());
+    }
+
+    /// Tells the server that the user wants to stop.
+    fn terminate(&mut self) -> Failure {
+        self.machine.terminate();
+        // The server may be gone already.
+        let _gone = self.pump();
+        interrupted()
+    }
+
+    /// What came out, where the test didn't come to its end.
+    pub(super) fn report_so_far(&mut self) -> Option<Report> {
+        if self.told {
+            return None;
+        }
+        if self.totals.is_none() {
+            self.stop_load();
+        }
+        self.totals.take().map(|(_, report)| report)
+    }
+
+    pub(super) fn close(mut self) {
+        if let Some(running) = &mut self.running {
+            running.load.close();
+        }
+        self.control.close();
+    }
+}
+
+fn unexpected(event: ClientEvent) -> Failure {
+    match event {
+        ClientEvent::Failed(fault) => failure_of(fault),
+        ClientEvent::ServerTerminated => Failure::of(Code::SERVER_TERMINATED),
+        _ => Failure::of(Code::MESSAGE),
+    }
+}
+
+fn failure_of(fault: Fault) -> Failure {
+    match fault {
+        Fault::Wrong(code) => Failure::of(code),
+        Fault::Peer(code, error) => Failure {
+            system_error: Some(error).filter(|error| *error > 0),
+            from_peer: true,
+            ..Failure::of(code)
+        },
+        Fault::Silent { code, seconds } => {
+            Failure::of(code).because(format!("the server said nothing for {seconds} s"))
+        }
+    }
+}

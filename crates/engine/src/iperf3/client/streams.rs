@@ -1,0 +1,125 @@
+//! Opening a test's streams, one by one: their order is all that tells them apart.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use linerate_wire::iperf3::datagram::{GREETING, is_answer};
+use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use socket2::Socket;
+
+use super::dial::{connect, interrupted};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::event::Cancel;
+use crate::iperf3::running::LOOK_NS;
+use crate::iperf3::sockets::{Local, connect_datagrams};
+use crate::iperf3::{Failure, TestPlan};
+
+/// How long a stream may take.
+const STREAM_NS: u64 = 30 * SECOND_NS;
+/// Data that may come before the answer to the greeting, where the server sends.
+const MOST_EARLY: usize = 256;
+
+/// What the streams of a test are opened with.
+pub(super) struct Opener<'a> {
+    pub(super) plan: &'a TestPlan,
+    pub(super) parameters: &'a Parameters,
+    pub(super) server: SocketAddr,
+    pub(super) cookie: Cookie,
+    /// The control connection: it may tell that no stream will come to anything.
+    pub(super) control: &'a Socket,
+    pub(super) cancel: &'a Cancel,
+}
+
+impl Opener<'_> {
+    /// Opens all streams. `None`: the control connection has something to say.
+    pub(super) fn open(&self) -> Result<Option<Vec<Socket>>, Failure> {
+        let mut opened = Vec::new();
+        for index in 0..self.parameters.total_streams() {
+            let local = self.local(index)?;
+            let stream = if self.parameters.protocol == Protocol::Udp {
+                self.greet(&local)?
+            } else {
+                Some(self.connect(&local)?)
+            };
+            match stream {
+                Some(stream) => opened.push(stream),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(opened))
+    }
+
+    fn local(&self, index: usize) -> Result<Local, Failure> {
+        let offset = u16::try_from(index).unwrap_or(u16::MAX);
+        let port = self.plan.client_port.map(|first| {
+            let beyond = || {
+                Failure::of(Code::BAD_PORT)
+                    .because("the last stream's --cport is beyond 65535: begin with a lower one")
+            };
+            first.checked_add(offset).ok_or_else(beyond)
+        });
+        let device = self.plan.bind_device.clone();
+        Ok(Local { address: self.plan.bind, port: port.transpose()?, device })
+    }
+
+    fn connect(&self, local: &Local) -> Result<Socket, Failure> {
+        let parameters = Some(self.parameters);
+        let refusal = Code::STREAM_CONNECT;
+        let socket = connect(self.server, local, parameters, refusal, STREAM_NS, self.cancel)?;
+        let failed = |error: io::Error| Failure::system(Code::SEND_COOKIE, &error);
+        if self.plan.send_timeout.is_some() {
+            socket.set_tcp_user_timeout(self.plan.send_timeout).map_err(failed)?;
+        }
+        // A new connection has room for the few bytes.
+        (&socket).write_all(self.cookie.wire()).map_err(failed)?;
+        Ok(socket)
+    }
+
+    /// Says the greeting and awaits the answer. The greeting is never repeated: an original server
+    /// would count the second one as data.
+    fn greet(&self, local: &Local) -> Result<Option<Socket>, Failure> {
+        let failed = |error: io::Error| Failure::system(Code::STREAM_CONNECT, &error);
+        let socket = connect_datagrams(self.server, local, self.parameters)?;
+        socket.send(&GREETING).map_err(failed)?;
+        let deadline_ns = monotonic_ns().saturating_add(STREAM_NS);
+        let mut early = 0;
+        loop {
+            if self.cancel.requested() {
+                return Err(interrupted());
+            }
+            if monotonic_ns() >= deadline_ns || early > MOST_EARLY {
+                let error = io::Error::from_raw_os_error(libc::ETIMEDOUT);
+                return Err(Failure::system(Code::STREAM_CONNECT, &error));
+            }
+            let mut bytes = [0; 64];
+            match (&socket).read(&mut bytes) {
+                Ok(length) if bytes.get(..length).is_some_and(is_answer) => {
+                    return Ok(Some(socket));
+                }
+                Ok(_) => early += 1,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.control_has_news(&socket) {
+                        return Ok(None);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Waits for an answer; says whether the control connection spoke instead.
+    fn control_has_news(&self, socket: &Socket) -> bool {
+        let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
+        let mut polled = [
+            PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
+        ];
+        let _interrupted = poll(&mut polled, Some(&wait));
+        let [answer, control] = &polled;
+        answer.revents().is_empty() && !control.revents().is_empty()
+    }
+}

@@ -1,0 +1,124 @@
+//! The control connection's bytes, over a socket that doesn't block.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use socket2::{Socket, TcpKeepalive};
+
+use super::Keepalive;
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::load::Bell;
+
+/// Bytes taken at once.
+const READ_BYTES: usize = 64 << 10;
+/// What an end may leave unread before it is taken for dead.
+const MOST_UNWRITTEN_BYTES: usize = 16 << 20;
+
+/// A control connection.
+pub(super) struct Control {
+    socket: Socket,
+    unwritten: Vec<u8>,
+}
+
+impl Control {
+    /// A connection that stands. One that goes silent is probed and ends within seconds of its peer's
+    /// machine: nothing is said on it while a test runs.
+    pub(super) fn new(socket: Socket, keepalive: Option<Keepalive>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let asked = keepalive.unwrap_or_default();
+        let or = |asked: u32, usual: u32| if asked > 0 { asked } else { usual };
+        let seconds = |n: u32| std::time::Duration::from_secs(n.into());
+        let settings = TcpKeepalive::new()
+            .with_time(seconds(or(asked.idle_s, 10)))
+            .with_interval(seconds(or(asked.interval_s, 5)))
+            .with_retries(or(asked.count, 3));
+        socket.set_tcp_keepalive(&settings)?;
+        Ok(Self { socket, unwritten: Vec::new() })
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Queues bytes.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.unwritten.len() + bytes.len() > MOST_UNWRITTEN_BYTES {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.unwritten.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.unwritten.is_empty() {
+            match (&self.socket).write(&self.unwritten) {
+                Ok(length) => drop(self.unwritten.drain(..length)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come; `None` at the end.
+    pub(super) fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        self.flush()?;
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            match (&self.socket).read(&mut bytes) {
+                Ok(0) => return Ok(None),
+                Ok(length) => {
+                    bytes.truncate(length);
+                    return Ok(Some(bytes));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Some(Vec::new()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until something has come, somebody rings, or the time has come.
+    pub(super) fn wait(&self, bell: &Bell, until_ns: u64) {
+        let wait_ns = until_ns.saturating_sub(monotonic_ns());
+        let timeout =
+            Timespec { tv_sec: (wait_ns / SECOND_NS) as i64, tv_nsec: (wait_ns % SECOND_NS) as _ };
+        let interest = match self.unwritten.is_empty() {
+            true => PollFlags::IN,
+            false => PollFlags::IN | PollFlags::OUT,
+        };
+        let mut polled =
+            [PollFd::new(self, interest), PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
+        let _interrupted = poll(&mut polled, Some(&timeout));
+        bell.silence();
+    }
+
+    /// Waits a moment for what is queued to leave, and closes in order: what the other end has said
+    /// and nobody read would turn the last words into a reset.
+    pub(super) fn close(mut self) {
+        let until_ns = monotonic_ns() + SECOND_NS / 2;
+        let _gone = self.flush();
+        let _gone = self.socket.shutdown(std::net::Shutdown::Write);
+        while monotonic_ns() < until_ns {
+            let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            let mut polled = [PollFd::new(&self, PollFlags::IN)];
+            let _interrupted = poll(&mut polled, Some(&wait));
+            match self.read() {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

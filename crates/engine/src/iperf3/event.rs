@@ -1,0 +1,370 @@
+//! What happens in a test, as it happens, and what came out.
+
+use std::net::SocketAddr;
+
+use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
+use linerate_wire::iperf3::{Code, Cookie, Parameters, Results, StreamResult};
+
+/// Which end this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It asked for the test.
+    Client,
+    /// It serves.
+    Server,
+}
+
+/// Takes what happens in one test. It is called by the thread that conducts the test: a slow reader
+/// delays the conversation, never the load.
+pub trait Observer: Send {
+    /// Something happened.
+    fn handle(&mut self, event: &Event);
+
+    /// What a client that asks for the server's output gets: all that was printed so far. It is
+    /// asked for after [`Event::Ended`].
+    fn server_output(&mut self) -> Option<ServerOutput> {
+        None
+    }
+}
+
+/// Forgets everything.
+impl Observer for () {
+    fn handle(&mut self, _event: &Event) {}
+}
+
+/// Something that happened in a test.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The control connection stands; nothing has been said.
+    Connected(Box<Control>),
+    /// All streams stand, and the load begins.
+    Started(Box<Start>),
+    /// An interval is over.
+    Interval(Box<Interval>),
+    /// Nothing more is counted. Where the test came to its end, the other end's figures are there too.
+    Ended(Box<Report>),
+    /// Something the user should know, as the original words it.
+    Warning(String),
+}
+
+/// The control connection.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Which end this is.
+    pub role: Role,
+    /// This end's address.
+    pub local: SocketAddr,
+    /// The other end's.
+    pub remote: SocketAddr,
+    /// What names the test.
+    pub cookie: Cookie,
+    /// The connection's segment size.
+    pub mss_bytes: Option<u32>,
+    /// When (UTC, nanoseconds since 1970).
+    pub utc_ns: i64,
+}
+
+/// A test's beginning.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Which end this is.
+    pub role: Role,
+    /// What is to be done: defaults resolved.
+    pub parameters: Parameters,
+    /// In the order in which they were made.
+    pub streams: Vec<Stream>,
+    /// What the kernel granted the first stream's socket to send from and to receive into, bytes.
+    pub send_buffer_bytes: u32,
+    /// See `send_buffer_bytes`.
+    pub receive_buffer_bytes: u32,
+    /// When (UTC, nanoseconds since 1970).
+    pub utc_ns: i64,
+}
+
+/// One stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// Its number in results.
+    pub id: u32,
+    /// What output calls it: the descriptor that the original would have (5, 7, 9, ...).
+    pub socket: u32,
+    /// Whether this end sends.
+    pub sends: bool,
+    /// This end's address.
+    pub local: SocketAddr,
+    /// The other end's.
+    pub remote: SocketAddr,
+}
+
+/// What happened in an interval.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// Seconds since the start, or since the end of the omitted time.
+    pub start_s: f64,
+    /// See `start_s`.
+    pub end_s: f64,
+    /// Whether it lies in the omitted time.
+    pub omitted: bool,
+    /// Whether the test's end cut it off.
+    pub last: bool,
+    /// In the order of [`Start::streams`].
+    pub streams: Vec<StreamInterval>,
+}
+
+impl Interval {
+    /// Its length.
+    pub fn seconds(&self) -> f64 {
+        self.end_s - self.start_s
+    }
+}
+
+/// What happened on a stream in an interval.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamInterval {
+    /// Its number in results.
+    pub id: u32,
+    /// See [`Stream::socket`].
+    pub socket: u32,
+    /// Whether this end sends.
+    pub sends: bool,
+    /// Bytes sent or received.
+    pub bytes: u64,
+    /// Segments sent again, where this end sends over TCP.
+    pub retransmits: Option<u64>,
+    /// What the kernel says of a TCP connection at the interval's end.
+    pub tcp: Option<TcpFigures>,
+    /// Datagrams, where they are.
+    pub datagrams: Option<DatagramFigures>,
+}
+
+/// What the kernel says of a TCP connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFigures {
+    /// Congestion window, bytes.
+    pub snd_cwnd_bytes: u64,
+    /// The peer's window, bytes; 0 where the kernel doesn't tell.
+    pub snd_wnd_bytes: u64,
+    /// Smoothed round-trip time, microseconds.
+    pub rtt_us: u32,
+    /// Its variation, microseconds.
+    pub rtt_var_us: u32,
+    /// Path MTU, bytes.
+    pub pmtu_bytes: u32,
+    /// Reordering seen.
+    pub reorder: u32,
+}
+
+/// Datagrams of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DatagramFigures {
+    /// Sent; or, where they are received, those that the other end has sent by the numbers that came.
+    pub packets: u64,
+    /// Lost; negative in an interval in which more came late than were lost.
+    pub lost: i64,
+    /// Out of order.
+    pub out_of_order: u64,
+    /// Jitter (RFC 3550) at the end, seconds.
+    pub jitter_s: f64,
+}
+
+impl DatagramFigures {
+    /// Percent of the datagrams that were lost.
+    pub fn lost_percent(&self) -> f64 {
+        if self.packets == 0 { 0.0 } else { 100.0 * self.lost as f64 / self.packets as f64 }
+    }
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Which end this is.
+    pub role: Role,
+    /// In the order of [`Start::streams`].
+    pub streams: Vec<StreamReport>,
+    /// Processor time of this end's test.
+    pub cpu: CpuPercent,
+    /// Of the other end's.
+    pub remote_cpu: Option<CpuPercent>,
+    /// The congestion control at this end; TCP only.
+    pub congestion: Option<String>,
+    /// At the other end.
+    pub remote_congestion: Option<String>,
+    /// What the server printed, where that was asked for and is known.
+    pub server_output: Option<ServerOutput>,
+}
+
+impl Report {
+    /// Adds what the other end counted; says which stream it didn't count.
+    pub(super) fn add_remote(&mut self, results: &Results) -> Option<u32> {
+        let mut missing = None;
+        for stream in &mut self.streams {
+            let udp = stream.local.datagrams.is_some();
+            let result = results.stream(stream.id);
+            stream.remote = result.map(|result| Totals::of_peer(result, udp, stream.local.seconds));
+            missing = missing.or((result.is_none()).then_some(stream.id));
+        }
+        self.remote_cpu = Some(results.cpu_percent);
+        self.remote_congestion.clone_from(&results.congestion_used);
+        self.server_output.clone_from(&results.server_output);
+        missing
+    }
+}
+
+/// What came out of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamReport {
+    /// Its number in results.
+    pub id: u32,
+    /// See [`Stream::socket`].
+    pub socket: u32,
+    /// Whether this end sends.
+    pub sends: bool,
+    /// What this end counted.
+    pub local: Totals,
+    /// What the other end says it counted.
+    pub remote: Option<Totals>,
+    /// Extremes of the intervals' figures, of a TCP connection that this end sends on.
+    pub tcp: Option<TcpExtremes>,
+}
+
+impl StreamReport {
+    /// What the sending end counted.
+    pub fn sender(&self) -> Option<&Totals> {
+        if self.sends { Some(&self.local) } else { self.remote.as_ref() }
+    }
+
+    /// What the receiving end counted.
+    pub fn receiver(&self) -> Option<&Totals> {
+        if self.sends { self.remote.as_ref() } else { Some(&self.local) }
+    }
+}
+
+/// One end's totals of a stream, without the omitted time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Bytes sent or received.
+    pub bytes: u64,
+    /// Seconds that were counted.
+    pub seconds: f64,
+    /// Segments sent again, where the sender knows.
+    pub retransmits: Option<u64>,
+    /// Datagrams, where they are.
+    pub datagrams: Option<DatagramFigures>,
+}
+
+impl Totals {
+    /// What the other end's results say; `seconds` is taken where they don't tell.
+    pub(super) fn of_peer(result: &StreamResult, udp: bool, seconds: f64) -> Self {
+        let packets = result.packets.saturating_sub(result.omitted_packets.unwrap_or(0));
+        let lost = result.errors.saturating_sub(result.omitted_errors.unwrap_or(0));
+        Self {
+            bytes: result.bytes,
+            seconds: result.seconds().filter(|seconds| *seconds > 0.0).unwrap_or(seconds),
+            retransmits: result.retransmits,
+            datagrams: udp.then_some(DatagramFigures {
+                packets,
+                lost,
+                out_of_order: 0,
+                jitter_s: result.jitter_s,
+            }),
+        }
+    }
+}
+
+/// Extremes of a TCP connection's figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TcpExtremes {
+    /// Largest congestion window, bytes.
+    pub max_snd_cwnd_bytes: u64,
+    /// Largest window of the peer, bytes.
+    pub max_snd_wnd_bytes: u64,
+    /// Largest round-trip time, microseconds.
+    pub max_rtt_us: u32,
+    /// Smallest round-trip time, microseconds.
+    pub min_rtt_us: u32,
+    /// Mean of the intervals' round-trip times, microseconds.
+    pub mean_rtt_us: u32,
+    /// Reordering seen at the end.
+    pub reorder: u32,
+}
+
+/// Why a test failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// By the original's numbers.
+    pub code: Code,
+    /// What the system said, where that is the reason.
+    pub system_error: Option<i32>,
+    /// What else is known: what was tried, and the way out.
+    pub detail: Option<String>,
+    /// Whether the other end said so ([`State::ServerError`](linerate_wire::iperf3::State)).
+    pub from_peer: bool,
+    /// Whether the user ended the test at this end; the report so far was told.
+    pub interrupted: bool,
+}
+
+impl Failure {
+    /// A failure that the code alone tells.
+    pub fn of(code: Code) -> Self {
+        Self { code, system_error: None, detail: None, from_peer: false, interrupted: false }
+    }
+
+    /// A failure of a system call.
+    pub fn system(code: Code, error: &std::io::Error) -> Self {
+        let system_error = error.raw_os_error();
+        let detail = system_error.is_none().then(|| error.to_string());
+        Self { system_error, detail, ..Self::of(code) }
+    }
+
+    /// More about it.
+    pub fn because(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+}
+
+/// The original's words: `unable to connect to server - ...: Connection refused`.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.code.text())?;
+        if let Some(number) = self.system_error.filter(|number| *number != 0) {
+            let said = std::io::Error::from_raw_os_error(number).to_string();
+            let said = said.split(" (os error").next().unwrap_or_default();
+            return write!(formatter, ": {said}");
+        }
+        match &self.detail {
+            Some(detail) => write!(formatter, ": {detail}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What happens at a server, beside its tests.
+#[derive(Clone, Debug)]
+pub enum ServerEvent {
+    /// Ready for the next client.
+    Listening {
+        /// Where.
+        address: SocketAddr,
+        /// The number of the test that comes next, from 1 on.
+        test_number: u64,
+    },
+    /// Nobody came for so long as `--idle-timeout` says; the server goes on, or ends with `-1`.
+    Idle {
+        /// How long.
+        seconds: u64,
+    },
+    /// A test is over.
+    TestEnded {
+        /// The test's number.
+        test_number: u64,
+        /// Why, where not as planned.
+        failure: Option<Failure>,
+    },
+    /// A client was told that the server is busy.
+    Busy {
+        /// Where it is.
+        client: SocketAddr,
+    },
+}

@@ -1,0 +1,304 @@
+//! One end's streams, the shards that carry them, and the phases they go through.
+
+use std::net::{Shutdown, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_measure::Workload;
+use linerate_measure::plan::{Direction, Transport};
+use linerate_wire::iperf3::{Code, Parameters, Protocol, stream_id};
+use socket2::Socket;
+
+use super::stream::{
+    Course, DatagramReceiver, DatagramSender, Goal, Payload, Receiver, Sender, Shared, Sink,
+    StreamTally, Throttle,
+};
+use super::{Failure, Role, Stream};
+use crate::clock::monotonic_ns;
+use crate::flow::{Drive, FlowShared, Fresh, MakeFlow, Over};
+use crate::latencies::Latencies;
+use crate::load::{Bell, Census};
+use crate::pattern::Pattern;
+use crate::phase::{Phase, SharedPhase};
+use crate::probe::cpus_online;
+use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
+use crate::socket::plain;
+use crate::tally::Progress;
+use crate::transport::{Discarding, FromPageCache, PageCache, Tcp};
+
+/// A shard's receive buffer: room for the largest datagrams that the kernel merges, and for a block.
+const RECEIVE_BYTES: usize = 128 << 10;
+
+/// What an end's streams are to do.
+pub(super) struct Setup {
+    pub(super) role: Role,
+    pub(super) parameters: Parameters,
+    pub(super) file: Option<PathBuf>,
+    pub(super) affinity: Option<u32>,
+}
+
+/// One end's streams.
+pub(super) struct Load {
+    pub(super) setup: Setup,
+    pub(super) streams: Vec<(Stream, Shared)>,
+    goal: Arc<Goal>,
+    phase: Arc<SharedPhase>,
+    census: Arc<Census>,
+    shards: Vec<Shard>,
+}
+
+impl Load {
+    /// Streams over these sockets, in the order in which they were made; they wait.
+    pub(super) fn prepare(
+        setup: Setup,
+        sockets: Vec<Socket>,
+        bell: &Arc<Bell>,
+    ) -> Result<Self, Failure> {
+        let total = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
+        let parameters = &setup.parameters;
+        let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
+        let goal = [parameters.num_bytes, blocks_bytes].into_iter().find(|bytes| *bytes > 0);
+        let mut load = Self {
+            streams: Vec::new(),
+            goal: Arc::new(Goal::new(goal.filter(|_| setup.role == Role::Client))),
+            phase: Arc::new(SharedPhase::new()),
+            census: Arc::new(Census::new(total)),
+            shards: Vec::new(),
+            setup,
+        };
+        load.spawn_shards(sockets.len(), bell)?;
+        let carrier = Carrier::of(&load)?;
+        for (index, socket) in sockets.into_iter().enumerate() {
+            load.add(index, socket, &carrier)?;
+        }
+        Ok(load)
+    }
+
+    fn spawn_shards(&mut self, streams: usize, bell: &Arc<Bell>) -> Result<(), Failure> {
+        let shards = streams.min(cpus_online() as usize).max(1);
+        let block_bytes = self.setup.parameters.block_bytes as usize;
+        // Histograms and patterns are the native load's: this one has neither.
+        let latencies = Latencies::new(&Workload::stream(Direction::Up, Transport::Tcp));
+        let pattern = Arc::new(Pattern::beginning(1));
+        for index in 0..shards {
+            let flows = (streams - index).div_ceil(shards);
+            let plan = ShardPlan {
+                shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
+                flows,
+                apart: false,
+                cpu: self.setup.affinity,
+                receive_bytes: block_bytes.max(RECEIVE_BYTES),
+                pattern: Arc::clone(&pattern),
+                latencies: latencies.clone(),
+                phase: Arc::clone(&self.phase),
+                census: Arc::clone(&self.census),
+                own_loop: None,
+            };
+            let shard = Shard::spawn(plan, bell);
+            let shard = shard
+                .map_err(|error| Failure::of(Code::THREAD_CREATE).because(error.to_string()))?;
+            self.shards.push(shard);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, index: usize, socket: Socket, carrier: &Carrier) -> Result<(), Failure> {
+        let unset = || SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = |address: std::io::Result<socket2::SockAddr>| {
+            address.ok().and_then(|address| address.as_socket()).map_or_else(unset, plain)
+        };
+        let client_sends = self.setup.parameters.client_sends(index);
+        let sends = match self.setup.role {
+            Role::Client => client_sends,
+            // A server makes those that it receives on first, whatever the client calls them.
+            Role::Server => !client_sends,
+        };
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let stream = Stream {
+            id: stream_id(index),
+            socket: number.saturating_mul(2).saturating_add(5),
+            sends,
+            local: address(socket.local_addr()),
+            remote: address(socket.peer_addr()),
+        };
+        let socket = Arc::new(socket);
+        let flow = Arc::new(FlowShared::new(number, Some(Arc::clone(&socket))));
+        let shared =
+            Shared { flow: Arc::clone(&flow), tally: Arc::new(StreamTally::default()), sends };
+        let course = Course::new(shared.clone(), Arc::clone(&self.goal), self.setup.role);
+        let over = Over::Made(carrier.make(&self.setup, sends, course)?);
+        if let Some(shard) = self.shards.get(index % self.shards.len().max(1)) {
+            shard.add(Fresh { shared: flow, steps: Vec::new(), over }, socket);
+        }
+        self.streams.push((stream, shared));
+        Ok(())
+    }
+
+    /// The load begins.
+    pub(super) fn go(&self) {
+        let warm_up = self.setup.parameters.omit_s > 0;
+        self.advance_to(if warm_up { Phase::WarmUp } else { Phase::Measure });
+    }
+
+    /// The omitted time is over.
+    pub(super) fn measure(&self) {
+        self.advance_to(Phase::Measure);
+    }
+
+    /// Everybody stops; what comes now isn't counted.
+    pub(super) fn stop(&self) {
+        self.advance_to(Phase::Stop);
+        self.shut_down(Shutdown::Read);
+    }
+
+    /// Senders stop; receivers take what has come already.
+    pub(super) fn drain(&self) {
+        self.advance_to(Phase::Drained);
+        self.shut_down(Shutdown::Read);
+    }
+
+    /// Everybody ends at once.
+    pub(super) fn abort(&self) {
+        self.advance_to(Phase::Abort);
+        self.shut_down(Shutdown::Both);
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.current()
+    }
+
+    /// Whether all streams wait for the load to begin.
+    pub(super) fn all_ready(&self) -> bool {
+        self.census.all_ready()
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.census.all_ended()
+    }
+
+    pub(super) fn any_ended(&self) -> bool {
+        self.census.ended() > 0
+    }
+
+    /// Whether all that was asked for has been sent or received.
+    pub(super) fn goal_is_reached(&self) -> bool {
+        self.goal.is_reached()
+    }
+
+    /// When a stream ended, on the monotonic clock.
+    pub(super) fn ended_ns(&self) -> u64 {
+        let last = |shared: &Shared| shared.flow.tally.last_ns.value();
+        let ended = self.streams.iter().map(|(_, shared)| last(shared)).max().unwrap_or(0);
+        if self.all_ended() { ended } else { monotonic_ns() }
+    }
+
+    /// Ends the threads, and says what they used.
+    pub(super) fn join(&mut self) -> Vec<ShardEnd> {
+        if !self.all_ended() {
+            self.abort();
+        }
+        self.shards.drain(..).filter_map(Shard::join).collect()
+    }
+
+    /// Closes the streams' sockets, once their threads have ended.
+    pub(super) fn close(&mut self) {
+        for (_, shared) in &self.streams {
+            let _gone = shared.flow.socket.as_ref().map(|socket| socket.shutdown(Shutdown::Both));
+        }
+    }
+
+    fn advance_to(&self, phase: Phase) {
+        self.phase.advance_to(phase);
+        for shard in &self.shards {
+            shard.wake();
+        }
+    }
+
+    /// Wakes whoever is blocked in a call.
+    fn shut_down(&self, how: Shutdown) {
+        for (_, shared) in &self.streams {
+            let receives = !shared.sends || how == Shutdown::Both;
+            if receives && shared.flow.tally.progress() < Progress::Ended {
+                let _gone = shared.flow.socket.as_ref().map(|socket| socket.shutdown(how));
+            }
+        }
+    }
+}
+
+impl Drop for Load {
+    /// Whoever drops a load doesn't wait for its threads.
+    fn drop(&mut self) {
+        if !self.shards.is_empty() {
+            self.abort();
+            self.shards.drain(..).for_each(Shard::leave);
+        }
+    }
+}
+
+/// What the streams of a test send from and how.
+struct Carrier {
+    payload: Arc<[u8]>,
+    page_cache: Option<PageCache>,
+}
+
+impl Carrier {
+    fn of(load: &Load) -> Result<Self, Failure> {
+        let parameters = &load.setup.parameters;
+        let payload = Payload::fixed(parameters.block_bytes as usize, parameters.repeating_payload);
+        let tcp = parameters.protocol != Protocol::Udp;
+        let lends = parameters.zero_copy && tcp && load.setup.file.is_none();
+        let page_cache = lends
+            .then(|| PageCache::of(&payload))
+            .transpose()
+            .map_err(|error| Failure::system(Code::CREATE_STREAM, &error))?;
+        Ok(Self { payload, page_cache })
+    }
+
+    fn make(&self, setup: &Setup, sends: bool, course: Course) -> Result<MakeFlow, Failure> {
+        let parameters = &setup.parameters;
+        let throttle = (parameters.bandwidth_bps > 0).then(|| {
+            let timer_us = parameters.pacing_timer_us;
+            Throttle::new(parameters.bandwidth_bps, parameters.burst_blocks, timer_us)
+        });
+        let (block_bytes, wide) = (parameters.block_bytes as usize, parameters.wide_counters);
+        if parameters.protocol == Protocol::Udp {
+            let payload = Arc::clone(&self.payload);
+            return Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
+                if sends {
+                    Box::new(DatagramSender::new(socket, course, &payload, throttle, wide))
+                } else {
+                    Box::new(DatagramReceiver::new(socket, course, block_bytes, wide))
+                }
+            }));
+        }
+        let file = |error| Failure::system(Code::FILE, &error);
+        if !sends {
+            let sink = match &setup.file {
+                Some(path) => Sink::file(path).map_err(file)?,
+                None => Sink::nowhere(),
+            };
+            let discards = parameters.skip_rx_copy && setup.file.is_none();
+            return Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
+                if discards {
+                    Box::new(Receiver::new(Discarding(Tcp(socket)), course, sink))
+                } else {
+                    Box::new(Receiver::new(Tcp(socket), course, sink))
+                }
+            }));
+        }
+        let payload = match &setup.file {
+            Some(path) => Payload::of_file(path).map_err(file)?,
+            None => Payload::Fixed(Arc::clone(&self.payload)),
+        };
+        let page_cache = self.page_cache.clone();
+        Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
+            match page_cache {
+                Some(file) => {
+                    let stream = FromPageCache::new(Tcp(socket), file);
+                    Box::new(Sender::new(stream, course, payload, throttle, block_bytes))
+                }
+                None => Box::new(Sender::new(Tcp(socket), course, payload, throttle, block_bytes)),
+            }
+        }))
+    }
+}

@@ -1,0 +1,27 @@
+//! iperf3's dialect over sockets: the client, and a server for several clients at once.
+//!
+//! The conversation is `linerate_wire::iperf3`'s; this room opens sockets, runs the streams on
+//! shards, and keeps the clock. Words are the original's: a *stream* is a flow.
+
+mod client;
+mod control;
+mod event;
+mod load;
+mod meter;
+mod plan;
+mod running;
+mod server;
+mod sockets;
+mod stream;
+mod token;
+
+pub use client::run;
+pub use server::Server;
+
+pub use event::{
+    Control, DatagramFigures, Event, Failure, Interval, Observer, Report, Role, ServerEvent, Start,
+    Stream, StreamInterval, StreamReport, TcpExtremes, TcpFigures, Totals,
+};
+pub use plan::{
+    Authority, Credentials, Keepalive, Padding, RECEIVE_TIMEOUT, RateLimit, ServePlan, TestPlan,
+};

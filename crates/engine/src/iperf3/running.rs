@@ -1,0 +1,164 @@
+//! A load that runs, as both ends conduct it.
+
+use std::time::Duration;
+
+use linerate_wire::iperf3::{Code, Results};
+
+use super::event::Start;
+use super::load::Load;
+use super::meter::Meter;
+use super::{Event, Failure, Observer, Report, sockets};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
+use crate::phase::Phase;
+
+/// A stream that failed is told as the reason when the conversation has told none for so long.
+const FAILURE_NS: u64 = SECOND_NS;
+/// How long streams may take to end when the load is stopped.
+pub(super) const STOPPING_NS: u64 = SECOND_NS;
+/// How long a server takes for what has come already.
+pub(super) const DRAINING_NS: u64 = SECOND_NS / 2;
+/// The conductor looks at least this often whether the user wants to stop.
+pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+
+/// A load that runs, and its figures.
+pub(super) struct Running {
+    pub(super) load: Load,
+    meter: Meter,
+    omit_ns: u64,
+    time_ns: u64,
+    /// When the load began.
+    began_ns: u64,
+    receive_timeout_ns: u64,
+    /// When something was last seen to come, and all that had come by then.
+    moved: (u64, u64),
+    /// When it was first seen that a stream had ended.
+    ended_ns: Option<u64>,
+}
+
+impl Running {
+    /// Opens the gate.
+    pub(super) fn begin(
+        load: Load,
+        interval: Option<Duration>,
+        receive_timeout: Duration,
+        observer: &mut dyn Observer,
+    ) -> Self {
+        observer.handle(&Event::Started(Box::new(start(&load))));
+        let now_ns = monotonic_ns();
+        load.go();
+        let parameters = &load.setup.parameters;
+        let timeout = u64::try_from(receive_timeout.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            meter: Meter::begin(&load, interval, now_ns),
+            omit_ns: u64::from(parameters.omit_s) * SECOND_NS,
+            time_ns: u64::from(parameters.time_s) * SECOND_NS,
+            began_ns: now_ns,
+            receive_timeout_ns: timeout,
+            moved: (now_ns, 0),
+            ended_ns: None,
+            load,
+        }
+    }
+
+    /// Does what is due at this time.
+    pub(super) fn tick(&mut self, now_ns: u64, observer: &mut dyn Observer) {
+        let warm = self.load.phase() == Phase::WarmUp;
+        let interval = if warm && now_ns >= self.began_ns.saturating_add(self.omit_ns) {
+            let interval = self.meter.end_omitted(&self.load, now_ns);
+            self.load.measure();
+            interval
+        } else {
+            self.meter.tick(&self.load, now_ns)
+        };
+        if let Some(interval) = interval {
+            observer.handle(&Event::Interval(Box::new(interval)));
+        }
+        let received = self.received();
+        if received != self.moved.1 {
+            self.moved = (now_ns, received);
+        }
+        if self.ended_ns.is_none() && self.load.any_ended() {
+            self.ended_ns = Some(now_ns);
+        }
+    }
+
+    /// When [`Running::tick`] is next of use.
+    pub(super) fn next_tick(&self, now_ns: u64) -> u64 {
+        let mut next_ns = self.meter.next_due().min(now_ns.saturating_add(LOOK_NS));
+        if self.load.phase() == Phase::WarmUp {
+            next_ns = next_ns.min(self.began_ns.saturating_add(self.omit_ns));
+        }
+        next_ns.min(self.time_is_up_ns().unwrap_or(u64::MAX))
+    }
+
+    /// When the test's time is up, where it has one.
+    pub(super) fn time_is_up_ns(&self) -> Option<u64> {
+        let length_ns = self.omit_ns.saturating_add(self.time_ns);
+        (self.time_ns > 0).then(|| self.began_ns.saturating_add(length_ns))
+    }
+
+    /// Whether this end is to end the test now, if it is the client.
+    pub(super) fn is_complete(&self, now_ns: u64) -> bool {
+        self.load.goal_is_reached() || self.time_is_up_ns().is_some_and(|up_ns| now_ns >= up_ns)
+    }
+
+    /// Why the test can't go on, where it can't.
+    pub(super) fn failure(&self, now_ns: u64) -> Option<Failure> {
+        let receives = self.load.streams.iter().any(|(stream, _)| !stream.sends);
+        let silent_ns = now_ns.saturating_sub(self.moved.0);
+        if receives && silent_ns >= self.receive_timeout_ns {
+            return Some(Failure::of(Code::NO_MESSAGE));
+        }
+        let ended_ns = self.ended_ns.filter(|ended_ns| now_ns >= ended_ns + FAILURE_NS)?;
+        (ended_ns > 0).then(|| self.stream_failure())
+    }
+
+    fn stream_failure(&self) -> Failure {
+        for (stream, shared) in &self.load.streams {
+            let Some(error) = shared.flow.take_ending().and_then(|ending| ending.error) else {
+                continue;
+            };
+            let code = if stream.sends { Code::STREAM_WRITE } else { Code::STREAM_READ };
+            return Failure::of(code).because(error.text);
+        }
+        Failure::of(Code::STREAM_CLOSED)
+    }
+
+    /// Received or sent bytes of all streams so far, and since when.
+    pub(super) fn carried(&self) -> (u64, u64) {
+        let bytes = self.load.streams.iter().map(|(_, shared)| shared.figures().bytes).sum();
+        (bytes, self.began_ns)
+    }
+
+    fn received(&self) -> u64 {
+        let receives = |shared: &&super::stream::Shared| !shared.sends;
+        let shared = self.load.streams.iter().map(|(_, shared)| shared).filter(receives);
+        shared.map(|shared| shared.figures().bytes).fold(0, u64::wrapping_add)
+    }
+
+    /// The load has ended: tells the last interval.
+    pub(super) fn end(&mut self, observer: &mut dyn Observer) {
+        let end_ns = self.load.ended_ns().max(self.meter.start_ns());
+        if let Some(interval) = self.meter.end(&self.load, end_ns) {
+            observer.handle(&Event::Interval(Box::new(interval)));
+        }
+    }
+
+    /// What came out at this end.
+    pub(super) fn totals(&mut self) -> (Results, Report) {
+        self.meter.totals(&mut self.load)
+    }
+}
+
+fn start(load: &Load) -> Start {
+    let first = load.streams.first().and_then(|(_, shared)| shared.flow.socket.as_deref());
+    let (send_buffer_bytes, receive_buffer_bytes) = first.map_or((0, 0), sockets::buffers);
+    Start {
+        role: load.setup.role,
+        parameters: load.setup.parameters.clone(),
+        streams: load.streams.iter().map(|(stream, _)| *stream).collect(),
+        send_buffer_bytes,
+        receive_buffer_bytes,
+        utc_ns: utc_ns(),
+    }
+}

@@ -1,0 +1,322 @@
+//! A test's conversation and its load at the server.
+
+use std::io;
+use std::net::SocketAddr;
+
+use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
+use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
+
+use super::reception::Notice;
+use super::test::{Arrival, Test};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::iperf3::control::Control;
+use crate::iperf3::load::{Load, Setup};
+use crate::iperf3::running::{DRAINING_NS, LOOK_NS, Running, STOPPING_NS};
+use crate::iperf3::{Event, Failure, Report, Role, sockets};
+
+/// How long a client may take for its streams.
+const STREAMS_NS: u64 = 30 * SECOND_NS;
+/// How long a test may take beyond its time before the server ends it; the original's value.
+const GRACE_NS: u64 = 40 * SECOND_NS;
+
+/// A test at the server.
+pub(super) struct Conversation {
+    test: Test,
+    control: Control,
+    addresses: (SocketAddr, SocketAddr),
+    machine: Machine,
+    running: Option<Running>,
+    told: bool,
+}
+
+impl Conversation {
+    pub(super) fn new(test: Test, control: Control, addresses: (SocketAddr, SocketAddr)) -> Self {
+        let machine = Machine::new(monotonic_ns());
+        Self { test, control, addresses, machine, running: None, told: false }
+    }
+
+    /// The whole test.
+    pub(super) fn conduct(&mut self) -> Result<(), Failure> {
+        let parameters = match self.await_said(u64::MAX)? {
+            Some(Said::Asked(parameters)) => *parameters,
+            other => return Err(unexpected(other)),
+        };
+        self.test.admit(&parameters)?;
+        let load = self.open_streams(parameters)?;
+        self.machine.start();
+        self.pump()?;
+        let (interval, timeout) = (self.test.plan.interval, self.test.plan.receive_timeout);
+        let observer = &mut *self.test.observer;
+        self.running = Some(Running::begin(load, interval, timeout, observer));
+        self.run_load()?;
+        let Some((mut results, report)) = self.stop_load() else {
+            return Err(Failure::of(Code::PACKAGE_RESULTS));
+        };
+        self.machine.exchange_results(monotonic_ns());
+        match self.await_said(u64::MAX)? {
+            Some(Said::Results(theirs)) => self.tell(report, Some(&theirs)),
+            other => return Err(unexpected(other)),
+        }
+        if self.wants_output() {
+            results.server_output = self.test.observer.server_output();
+        }
+        self.machine.send_results(monotonic_ns(), &results);
+        match self.await_said(u64::MAX)? {
+            Some(Said::Done) => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn wants_output(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.load.setup.parameters.get_server_output)
+    }
+
+    /// Receives the client's streams.
+    fn open_streams(&mut self, parameters: Parameters) -> Result<Load, Failure> {
+        let total = parameters.total_streams();
+        if parameters.protocol == Protocol::Udp {
+            self.test.tell(Notice::Claim(self.test.claim(self.addresses, total)));
+            self.await_turn()?;
+        }
+        self.machine.create_streams();
+        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        let mut opened = Vec::new();
+        while opened.len() < total {
+            match self.await_arrival(deadline_ns)? {
+                Arrival::Stream(socket) => {
+                    self.set_options(&socket, &parameters)?;
+                    opened.push(socket);
+                }
+                Arrival::Turn => {}
+                Arrival::NoPort(error) => return Err(Failure::system(Code::STREAM_LISTEN, &error)),
+            }
+        }
+        self.test.tell(Notice::Complete(self.test.number));
+        let setup = Setup {
+            role: Role::Server,
+            affinity: parameters.server_affinity.or(self.test.plan.affinity),
+            parameters,
+            file: self.test.plan.file.clone(),
+        };
+        let load = Load::prepare(setup, opened, &self.test.bell)?;
+        while !load.all_ready() && !load.any_ended() {
+            self.control.wait(&self.test.bell, monotonic_ns() + LOOK_NS);
+            self.check()?;
+        }
+        Ok(load)
+    }
+
+    /// Waits until the client may make streams of datagrams.
+    fn await_turn(&mut self) -> Result<(), Failure> {
+        // Each test before this one may take all of its time.
+        let patience_ns = STREAMS_NS.saturating_mul(self.test.plan.most_tests as u64);
+        let deadline_ns = monotonic_ns().saturating_add(patience_ns);
+        match self.await_arrival(deadline_ns)? {
+            Arrival::NoPort(error) => Err(Failure::system(Code::STREAM_LISTEN, &error)),
+            Arrival::Turn | Arrival::Stream(_) => Ok(()),
+        }
+    }
+
+    fn set_options(
+        &mut self,
+        socket: &socket2::Socket,
+        parameters: &Parameters,
+    ) -> Result<(), Failure> {
+        sockets::set_options(socket, self.addresses.1, parameters)?;
+        if parameters.protocol == Protocol::Udp {
+            return Ok(());
+        }
+        if let Err(error) = sockets::set_congestion(socket, parameters) {
+            // Where the algorithm is unknown here, the test goes on with this machine's.
+            let name = parameters.congestion.as_deref().unwrap_or_default();
+            self.test.observer.handle(&Event::Warning(format!(
+                "unable to set congestion control {name} ({error}): this host's default is used"
+            )));
+        }
+        let timeout = self.test.plan.send_timeout;
+        if timeout.is_some() {
+            socket
+                .set_tcp_user_timeout(timeout)
+                .map_err(|error| Failure::system(Code::USER_TIMEOUT, &error))?;
+        }
+        Ok(())
+    }
+
+    fn await_arrival(&mut self, deadline_ns: u64) -> Result<Arrival, Failure> {
+        loop {
+            self.check()?;
+            if let Ok(arrival) = self.test.arrivals.try_recv() {
+                return Ok(arrival);
+            }
+            let now_ns = monotonic_ns();
+            if now_ns >= deadline_ns {
+                return Err(Failure::of(Code::STREAM_ACCEPT)
+                    .because(format!("no stream came for {} s", STREAMS_NS / SECOND_NS)));
+            }
+            self.control.wait(&self.test.bell, deadline_ns.min(now_ns + LOOK_NS));
+        }
+    }
+
+    /// Nothing may be said now but that the client gives up.
+    fn check(&mut self) -> Result<(), Failure> {
+        self.pump()?;
+        match self.machine.poll_event() {
+            None => self.check_cancel(),
+            some => Err(unexpected(some)),
+        }
+    }
+
+    fn check_cancel(&mut self) -> Result<(), Failure> {
+        if self.test.cancel.requested() {
+            let interrupted = Failure::of(Code::SERVER_TERMINATED);
+            return Err(Failure { interrupted: true, ..interrupted });
+        }
+        Ok(())
+    }
+
+    /// What the client says next; `None` at the deadline.
+    fn await_said(&mut self, deadline_ns: u64) -> Result<Option<Said>, Failure> {
+        loop {
+            self.pump()?;
+            if let Some(said) = self.machine.poll_event() {
+                return Ok(Some(said));
+            }
+            self.check_cancel()?;
+            let now_ns = monotonic_ns();
+            if now_ns >= deadline_ns {
+                return Ok(None);
+            }
+            self.machine.handle_timeout(now_ns);
+            let timeout_ns = self.machine.poll_timeout().unwrap_or(u64::MAX);
+            let until_ns = timeout_ns.min(deadline_ns).min(now_ns + LOOK_NS);
+            self.control.wait(&self.test.bell, until_ns);
+        }
+    }
+
+    /// Moves bytes between the connection and the machine.
+    fn pump(&mut self) -> Result<(), Failure> {
+        match self.control.read() {
+            Ok(Some(bytes)) => self.machine.handle_bytes(monotonic_ns(), &bytes),
+            Ok(None) => self.machine.handle_end(),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                self.machine.handle_end();
+            }
+            Err(_) if self.machine.is_over() => {}
+            Err(error) => return Err(Failure::system(Code::CONTROL_READ, &error)),
+        }
+        while let Some(bytes) = self.machine.poll_write() {
+            match self.control.write(&bytes) {
+                Err(_) if self.machine.is_over() => return Ok(()),
+                other => {
+                    other.map_err(|error| Failure::system(Code::CONTROL_WRITE, &error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the load until the client ends it.
+    fn run_load(&mut self) -> Result<(), Failure> {
+        let mut rate = (monotonic_ns(), 0);
+        loop {
+            self.pump()?;
+            match self.machine.poll_event() {
+                None => {}
+                Some(Said::Ended) => return Ok(()),
+                other => return Err(unexpected(other)),
+            }
+            self.check_cancel()?;
+            let Some(running) = &mut self.running else { return Ok(()) };
+            let now_ns = monotonic_ns();
+            running.tick(now_ns, &mut *self.test.observer);
+            if let Some(failure) = running.failure(now_ns) {
+                return Err(failure);
+            }
+            let up_ns = running.time_is_up_ns().map(|up_ns| up_ns.saturating_add(GRACE_NS));
+            if up_ns.is_some_and(|up_ns| now_ns >= up_ns) {
+                return Err(Failure::of(Code::DURATION_EXPIRED));
+            }
+            let until_ns = running.next_tick(now_ns);
+            self.check_rate(now_ns, &mut rate)?;
+            self.control.wait(&self.test.bell, until_ns);
+        }
+    }
+
+    /// Ends a test that carries more than the server lets it, on average since the last look.
+    fn check_rate(&self, now_ns: u64, last: &mut (u64, u64)) -> Result<(), Failure> {
+        let (Some(limit), Some(running)) = (self.test.plan.rate_limit, &self.running) else {
+            return Ok(());
+        };
+        let elapsed_ns = u128::from(now_ns.saturating_sub(last.0));
+        if elapsed_ns < limit.interval.as_nanos() || elapsed_ns == 0 {
+            return Ok(());
+        }
+        let (bytes, _) = running.carried();
+        let bits = u128::from(bytes.saturating_sub(last.1)) * 8;
+        *last = (now_ns, bytes);
+        if bits * u128::from(SECOND_NS) / elapsed_ns > u128::from(limit.bps) {
+            return Err(Failure::of(Code::TOTAL_RATE));
+        }
+        Ok(())
+    }
+
+    /// Stops the load, takes what has come already, and says what this end counted.
+    fn stop_load(&mut self) -> Option<(Results, Report)> {
+        let running = self.running.as_mut()?;
+        running.load.drain();
+        let now_ns = monotonic_ns();
+        let (drained_ns, aborted_ns) = (now_ns + DRAINING_NS, now_ns + DRAINING_NS + STOPPING_NS);
+        while !running.load.all_ended() {
+            let now_ns = monotonic_ns();
+            if now_ns >= drained_ns {
+                running.load.abort();
+            }
+            if now_ns >= aborted_ns {
+                break;
+            }
+            self.test.bell.wait(now_ns + LOOK_NS);
+        }
+        running.end(&mut *self.test.observer);
+        let totals = running.totals();
+        running.load.close();
+        Some(totals)
+    }
+
+    fn tell(&mut self, mut report: Report, theirs: Option<&Results>) {
+        self.told = true;
+        if let Some(theirs) = theirs {
+            report.add_remote(theirs);
+        }
+        self.test.observer.handle(&Event::Ended(Box::new(report)));
+    }
+
+    /// Tells the client why the test failed, where it did; and what there is.
+    pub(super) fn close(mut self, failure: Option<&Failure>) {
+        if let Some(failure) = failure {
+            if failure.interrupted {
+                self.machine.terminate();
+            } else {
+                self.machine.refuse(failure.code, failure.system_error.unwrap_or(0));
+            }
+            // The client may be gone.
+            let _gone = self.pump();
+            if !self.told
+                && let Some((_, report)) = self.stop_load()
+            {
+                self.tell(report, None);
+            }
+        }
+        self.control.close();
+    }
+}
+
+fn unexpected(said: Option<Said>) -> Failure {
+    match said {
+        Some(Said::Failed(Fault::Silent { code, seconds })) => {
+            Failure::of(code).because(format!("the client said nothing for {seconds} s"))
+        }
+        Some(Said::Failed(fault)) => Failure::of(fault.code()),
+        Some(Said::ClientTerminated) => Failure::of(Code::CLIENT_TERMINATED),
+        _ => Failure::of(Code::MESSAGE),
+    }
+}

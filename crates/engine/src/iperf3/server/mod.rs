@@ -1,0 +1,104 @@
+//! The server: one thread that receives connections, and one for each test.
+//!
+//! The original serves one client at a time. Here each test has its cookie, by which its streams are
+//! known, so that clients don't wait for each other, and one that died holds up nobody. Streams of
+//! datagrams carry no cookie: they belong to the test of their address that is making streams, and of
+//! each address one test makes such streams at a time.
+
+mod conversation;
+mod guests;
+mod reception;
+mod test;
+mod udp;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use linerate_measure::plan::Family;
+use linerate_wire::iperf3::Code;
+use socket2::Socket;
+
+use super::token::Gate;
+use super::{Failure, Observer, ServePlan, ServerEvent};
+use crate::event::Cancel;
+use crate::probe::raise_open_files_limit;
+use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, listen, plain};
+
+use reception::Reception;
+
+/// A server that has its port.
+pub struct Server {
+    plan: ServePlan,
+    listener: Socket,
+    address: SocketAddr,
+    gate: Option<Arc<Gate>>,
+}
+
+impl Server {
+    /// Takes the port.
+    ///
+    /// # Errors
+    ///
+    /// When the port can't be had, or the keys can't be read.
+    pub fn bind(plan: &ServePlan) -> Result<Self, Failure> {
+        let gate = plan.authority.as_ref().map(Gate::new).transpose()?.map(Arc::new);
+        let failed = |error: std::io::Error| Failure::system(Code::LISTEN, &error);
+        raise_open_files_limit();
+        let listener = open(plan).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let address = address.as_socket().ok_or_else(|| Failure::of(Code::LISTEN))?;
+        Ok(Self { plan: plan.clone(), listener, address, gate })
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until told to stop, or until the one test is over that was asked for. `observe` makes
+    /// who is told of a test, by its number; tests run at the same time, each on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// When the port is lost. With `one_off`: why its test failed.
+    pub fn serve(
+        self,
+        observe: &dyn Fn(u64) -> Box<dyn Observer>,
+        tell: &mut dyn FnMut(ServerEvent),
+        cancel: &Cancel,
+    ) -> Result<(), Failure> {
+        Reception::new(self)?.run(observe, tell, cancel)
+    }
+}
+
+/// The listener: on all addresses of both families where the host has them.
+fn open(plan: &ServePlan) -> std::io::Result<Socket> {
+    let device = plan.bind_device.as_deref();
+    let everywhere = match plan.family {
+        Some(Family::Ipv4) => EVERYWHERE_V4,
+        _ => EVERYWHERE_V6,
+    };
+    let at = |ip: IpAddr| listen(SocketAddr::new(ip, plan.port), device);
+    match (plan.bind, plan.family) {
+        (Some(ip), _) => at(ip),
+        (None, Some(Family::Ipv6)) => {
+            let address = SocketAddr::new(EVERYWHERE_V6, plan.port);
+            let socket = Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None)?;
+            socket.set_only_v6(true)?;
+            socket.set_reuse_address(true)?;
+            socket.set_nonblocking(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(4096)?;
+            Ok(socket)
+        }
+        (None, _) => at(everywhere).or_else(|error| match error.raw_os_error() {
+            Some(libc::EAFNOSUPPORT) => at(EVERYWHERE_V4),
+            _ => Err(error),
+        }),
+    }
+}
+
+/// The address of a connection's other end, as one of its family.
+fn peer_of(socket: &Socket) -> Option<SocketAddr> {
+    socket.peer_addr().ok()?.as_socket().map(plain)
+}

@@ -1,0 +1,261 @@
+//! The thread that receives connections, and knows which tests there are.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use linerate_wire::iperf3::{Code, Cookie, State};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use socket2::Socket;
+
+use super::guests::Guests;
+use super::test::{Arrival, Test};
+use super::udp::{Claim, UdpPort};
+use super::{Server, peer_of};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::event::Cancel;
+use crate::iperf3::running::LOOK_NS;
+use crate::iperf3::{Failure, Observer, ServerEvent};
+use crate::load::Bell;
+use crate::socket::{accept_stream, is_short_of_descriptors};
+
+/// Connections accepted before others have their turn.
+const MOST_AT_ONCE: usize = 64;
+/// How long tests may take to say that the server ends.
+const FAREWELL_NS: u64 = 2 * SECOND_NS;
+
+/// What tests say to the reception.
+pub(super) enum Notice {
+    /// A test wants streams of datagrams.
+    Claim(Claim),
+    /// A test has its streams: none of its cookie come any more.
+    Complete(u64),
+    /// A test is over.
+    Over(u64, Option<Failure>),
+}
+
+/// A test as the reception knows it.
+struct Entry {
+    cookie: Cookie,
+    to: Sender<Arrival>,
+    bell: Arc<Bell>,
+    complete: bool,
+}
+
+/// The server's first thread.
+pub(super) struct Reception {
+    server: Server,
+    bell: Arc<Bell>,
+    notices: (Sender<Notice>, Receiver<Notice>),
+    guests: Guests,
+    udp: UdpPort,
+    tests: BTreeMap<u64, Entry>,
+    /// Tests so far.
+    count: u64,
+    /// When the server last had anything to do.
+    busy_ns: u64,
+    /// How the last test ended.
+    last: Option<Failure>,
+}
+
+impl Reception {
+    pub(super) fn new(server: Server) -> Result<Self, Failure> {
+        let bell =
+            Bell::new().map_err(|error| Failure::of(Code::INIT_TEST).because(error.to_string()))?;
+        Ok(Self {
+            server,
+            bell: Arc::new(bell),
+            notices: channel(),
+            guests: Guests::default(),
+            udp: UdpPort::default(),
+            tests: BTreeMap::new(),
+            count: 0,
+            busy_ns: monotonic_ns(),
+            last: None,
+        })
+    }
+
+    pub(super) fn run(
+        mut self,
+        observe: &dyn Fn(u64) -> Box<dyn Observer>,
+        tell: &mut dyn FnMut(ServerEvent),
+        cancel: &Cancel,
+    ) -> Result<(), Failure> {
+        tell(self.listening());
+        loop {
+            if cancel.requested() {
+                self.say_farewell(tell);
+                return Ok(());
+            }
+            self.accept()?;
+            for (cookie, socket) in self.guests.take_known() {
+                self.receive(cookie, socket, observe, tell, cancel);
+            }
+            self.udp.handle_greetings(self.server.address.port());
+            let over = self.handle_notices(tell);
+            if over && self.server.plan.one_off {
+                return self.last.take().map_or(Ok(()), Err);
+            }
+            if over && self.tests.is_empty() {
+                tell(self.listening());
+            }
+            if self.is_idle() {
+                tell(ServerEvent::Idle { seconds: self.idle_limit_ns() / SECOND_NS });
+                if self.server.plan.one_off {
+                    return Ok(());
+                }
+                self.busy_ns = monotonic_ns();
+                tell(self.listening());
+            }
+            self.wait();
+        }
+    }
+
+    fn listening(&self) -> ServerEvent {
+        ServerEvent::Listening { address: self.server.address, test_number: self.count + 1 }
+    }
+
+    fn accept(&mut self) -> Result<(), Failure> {
+        for _ in 0..MOST_AT_ONCE {
+            match accept_stream(&self.server.listener, None) {
+                Ok(socket) => self.guests.add(socket),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {
+                        return Err(Failure::system(Code::ACCEPT, &error));
+                    }
+                    _ if is_short_of_descriptors(&error) => {
+                        // Whoever waits in the backlog is served when a test has ended.
+                        std::thread::sleep(std::time::Duration::from_millis(10));
+                        return Ok(());
+                    }
+                    // Nobody is there, or who was has gone.
+                    _ => return Ok(()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody has said which test it is of.
+    fn receive(
+        &mut self,
+        cookie: Cookie,
+        socket: Socket,
+        observe: &dyn Fn(u64) -> Box<dyn Observer>,
+        tell: &mut dyn FnMut(ServerEvent),
+        cancel: &Cancel,
+    ) {
+        if let Some(entry) = self.tests.values().find(|entry| entry.cookie == cookie) {
+            if !entry.complete {
+                // A test that is over hears nothing, and the connection closes.
+                let _over = entry.to.send(Arrival::Stream(socket));
+                entry.bell.ring();
+            }
+            return;
+        }
+        let plan = &self.server.plan;
+        let room = self.tests.len() < plan.most_tests && !(plan.one_off && self.count > 0);
+        let begun = if room { self.begin_test(cookie, &socket, observe, cancel) } else { None };
+        match begun {
+            Some(test) => test.start(socket),
+            None => {
+                // Fails only where nobody listens.
+                let _unheard = socket.send(&[State::AccessDenied.byte()]);
+                if let Some(client) = peer_of(&socket) {
+                    tell(ServerEvent::Busy { client });
+                }
+            }
+        }
+    }
+
+    fn begin_test(
+        &mut self,
+        cookie: Cookie,
+        socket: &Socket,
+        observe: &dyn Fn(u64) -> Box<dyn Observer>,
+        cancel: &Cancel,
+    ) -> Option<Test> {
+        peer_of(socket)?;
+        let bell = Arc::new(Bell::new().ok()?);
+        self.count += 1;
+        let (to, arrivals) = channel();
+        let entry = Entry { cookie, to: to.clone(), bell: Arc::clone(&bell), complete: false };
+        self.tests.insert(self.count, entry);
+        Some(Test {
+            number: self.count,
+            cookie,
+            plan: self.server.plan.clone(),
+            gate: self.server.gate.clone(),
+            observer: observe(self.count),
+            cancel: cancel.clone(),
+            bell,
+            to_self: to,
+            arrivals,
+            reception: (self.notices.0.clone(), Arc::clone(&self.bell)),
+        })
+    }
+
+    /// Hears what tests have to say; whether one is over.
+    fn handle_notices(&mut self, tell: &mut dyn FnMut(ServerEvent)) -> bool {
+        let mut over = false;
+        while let Ok(notice) = self.notices.1.try_recv() {
+            self.busy_ns = monotonic_ns();
+            match notice {
+                Notice::Claim(claim) => {
+                    let device = self.server.plan.bind_device.as_deref();
+                    self.udp.claim(claim, self.server.address, device);
+                }
+                Notice::Complete(test) => {
+                    self.udp.release(test);
+                    if let Some(entry) = self.tests.get_mut(&test) {
+                        entry.complete = true;
+                    }
+                }
+                Notice::Over(test, failure) => {
+                    self.udp.release(test);
+                    over |= self.tests.remove(&test).is_some();
+                    self.last.clone_from(&failure);
+                    tell(ServerEvent::TestEnded { test_number: test, failure });
+                }
+            }
+        }
+        over
+    }
+
+    fn idle_limit_ns(&self) -> u64 {
+        let limit = self.server.plan.idle_timeout;
+        limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn is_idle(&self) -> bool {
+        let idle_ns = monotonic_ns().saturating_sub(self.busy_ns);
+        self.tests.is_empty() && idle_ns >= self.idle_limit_ns()
+    }
+
+    fn wait(&self) {
+        let mut polled = vec![
+            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.server.listener.as_fd(), PollFlags::IN),
+        ];
+        let others: Vec<BorrowedFd<'_>> =
+            self.guests.descriptors().chain(self.udp.descriptor()).collect();
+        polled.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
+        let _interrupted = poll(&mut polled, Some(&timeout));
+        self.bell.silence();
+    }
+
+    /// Lets the tests tell their clients that the server ends.
+    fn say_farewell(&mut self, tell: &mut dyn FnMut(ServerEvent)) {
+        let deadline_ns = monotonic_ns() + FAREWELL_NS;
+        for entry in self.tests.values() {
+            entry.bell.ring();
+        }
+        while !self.tests.is_empty() && monotonic_ns() < deadline_ns {
+            self.bell.wait(deadline_ns);
+            self.handle_notices(tell);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One client's test, on a thread of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use linerate_wire::iperf3::{Code, Cookie, Parameters};
+use socket2::Socket;
+
+use super::conversation::Conversation;
+use super::reception::Notice;
+use crate::clock::utc_ns;
+use crate::event::Cancel;
+use crate::iperf3::control::Control;
+use crate::iperf3::token::Gate;
+use crate::iperf3::{Event, Failure, Observer, Role, ServePlan, sockets};
+use crate::load::Bell;
+
+/// What the reception tells a test.
+pub(super) enum Arrival {
+    /// One of its streams has come.
+    Stream(Socket),
+    /// Its client may make streams of datagrams now.
+    Turn,
+    /// There is no socket for it.
+    NoPort(io::Error),
+}
+
+/// A test that has a cookie and a connection, and nothing more yet.
+pub(super) struct Test {
+    pub(super) number: u64,
+    pub(super) cookie: Cookie,
+    pub(super) plan: ServePlan,
+    pub(super) gate: Option<Arc<Gate>>,
+    pub(super) observer: Box<dyn Observer>,
+    pub(super) cancel: Cancel,
+    pub(super) bell: Arc<Bell>,
+    pub(super) to_self: Sender<Arrival>,
+    pub(super) arrivals: Receiver<Arrival>,
+    pub(super) reception: (Sender<Notice>, Arc<Bell>),
+}
+
+impl Test {
+    /// Starts the thread. Whatever becomes of it, the reception hears of its end.
+    pub(super) fn start(self, socket: Socket) {
+        let (number, reception) = (self.number, self.reception.clone());
+        let ending = Ending { number, reception, failure: None };
+        let body = move || {
+            // Dropped last, so that it also speaks where this unwinds.
+            let mut ending = ending;
+            ending.failure = self.run(socket).err();
+        };
+        // Without a thread the closure is dropped, and the ending in it tells.
+        let _no_thread = std::thread::Builder::new().name("test".into()).spawn(body);
+    }
+
+    fn run(mut self, socket: Socket) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::system(Code::ACCEPT, &error);
+        let (local, remote) = sockets::addresses(&socket).map_err(failed)?;
+        self.observer.handle(&Event::Connected(Box::new(crate::iperf3::Control {
+            role: Role::Server,
+            local,
+            remote,
+            cookie: self.cookie,
+            mss_bytes: socket.tcp_mss().ok(),
+            utc_ns: utc_ns(),
+        })));
+        let control = Control::new(socket, self.plan.keepalive).map_err(failed)?;
+        let mut conversation = Conversation::new(self, control, (local, remote));
+        let outcome = conversation.conduct();
+        conversation.close(outcome.as_ref().err());
+        outcome
+    }
+
+    /// Says something to the reception.
+    pub(super) fn tell(&self, notice: Notice) {
+        // The reception outlives its tests, unless the process ends.
+        let _ended = self.reception.0.send(notice);
+        self.reception.1.ring();
+    }
+
+    /// Whether the server lets a client do what it asks for.
+    pub(super) fn admit(&self, parameters: &Parameters) -> Result<(), Failure> {
+        if let Some(gate) = &self.gate {
+            let token = parameters.auth_token.as_deref().unwrap_or_default();
+            let sealed = STANDARD.decode(token).unwrap_or_default();
+            if !gate.lets_in(&sealed, utc_ns()) {
+                return Err(Failure::of(Code::AUTHORIZATION));
+            }
+        }
+        if let Some(limit) = self.plan.rate_limit {
+            let streams = u64::try_from(parameters.total_streams()).unwrap_or(u64::MAX);
+            if parameters.bandwidth_bps.saturating_mul(streams) > limit.bps {
+                return Err(Failure::of(Code::TOTAL_RATE));
+            }
+        }
+        let length_s = u64::from(parameters.time_s) + u64::from(parameters.omit_s);
+        match self.plan.max_duration_s {
+            Some(most_s) if parameters.time_s == 0 || length_s > u64::from(most_s) => {
+                Err(Failure::of(Code::MAX_DURATION))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The client's address, and this end's towards it.
+    pub(super) fn claim(
+        &self,
+        (local, remote): (SocketAddr, SocketAddr),
+        streams: usize,
+    ) -> super::udp::Claim {
+        super::udp::Claim {
+            test: self.number,
+            client: remote.ip(),
+            local: local.ip(),
+            streams,
+            to: self.to_self.clone(),
+            bell: Arc::clone(&self.bell),
+        }
+    }
+}
+
+/// Tells the reception that a test is over, whatever ended it.
+struct Ending {
+    number: u64,
+    reception: (Sender<Notice>, Arc<Bell>),
+    failure: Option<Failure>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ended = self.reception.0.send(Notice::Over(self.number, self.failure.take()));
+        self.reception.1.ring();
+    }
+}

@@ -1,0 +1,147 @@
+//! The UDP port: who makes streams of datagrams, and their sockets.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use linerate_wire::iperf3::datagram::{ANSWER, GREETING};
+use rustix::net::{RecvFlags, recvfrom};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::test::Arrival;
+use crate::load::Bell;
+use crate::socket::{bind_datagram, plain};
+
+/// Datagrams looked at before others have their turn.
+const MOST_AT_ONCE: usize = 64;
+
+/// A test that wants streams of datagrams.
+pub(super) struct Claim {
+    pub(super) test: u64,
+    /// The client, as its control connection has proved it.
+    pub(super) client: IpAddr,
+    /// This end's address of the control connection, to which the client sends.
+    pub(super) local: IpAddr,
+    pub(super) streams: usize,
+    pub(super) to: Sender<Arrival>,
+    pub(super) bell: Arc<Bell>,
+}
+
+impl Claim {
+    fn tell(&self, arrival: Arrival) {
+        // A test that is over hears nothing.
+        let _over = self.to.send(arrival);
+        self.bell.ring();
+    }
+}
+
+/// The UDP port, taken when it is first needed.
+#[derive(Default)]
+pub(super) struct UdpPort {
+    socket: Option<Socket>,
+    /// Tests that make streams now: one of each client address.
+    current: Vec<Claim>,
+    /// Tests that come after them.
+    waiting: VecDeque<Claim>,
+}
+
+impl UdpPort {
+    /// A test wants streams. It is told when its turn has come.
+    pub(super) fn claim(&mut self, claim: Claim, address: SocketAddr, device: Option<&str>) {
+        if self.socket.is_none() {
+            match bind_datagram(address, device) {
+                Ok(socket) => self.socket = Some(socket),
+                Err(error) => return claim.tell(Arrival::NoPort(error)),
+            }
+        }
+        self.waiting.push_back(claim);
+        self.promote();
+    }
+
+    /// A test has all its streams, or is over.
+    pub(super) fn release(&mut self, test: u64) {
+        self.current.retain(|claim| claim.test != test);
+        self.waiting.retain(|claim| claim.test != test);
+        self.promote();
+    }
+
+    fn promote(&mut self) {
+        for claim in std::mem::take(&mut self.waiting) {
+            if self.current.iter().any(|other| other.client == claim.client) {
+                self.waiting.push_back(claim);
+            } else {
+                claim.tell(Arrival::Turn);
+                self.current.push(claim);
+            }
+        }
+    }
+
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Makes streams of the greetings that have come.
+    pub(super) fn handle_greetings(&mut self, port: u16) {
+        for _ in 0..MOST_AT_ONCE {
+            let Some(from) = self.socket.as_ref().and_then(next_sender) else { return };
+            self.greet(from, port);
+        }
+    }
+
+    /// Answers a greeting, where its address is of a test that makes streams. Any datagram greets, as
+    /// it does for the original.
+    fn greet(&mut self, from: SocketAddr, port: u16) {
+        let Some(index) = self.current.iter().position(|claim| claim.client == from.ip()) else {
+            return;
+        };
+        let Some(claim) = self.current.get_mut(index) else { return };
+        let opened = open_stream(SocketAddr::new(claim.local, port), from);
+        let strays = match opened {
+            Ok((socket, strays)) => {
+                claim.streams = claim.streams.saturating_sub(1);
+                claim.tell(Arrival::Stream(socket));
+                strays
+            }
+            Err(error) => {
+                claim.tell(Arrival::NoPort(error));
+                Vec::new()
+            }
+        };
+        if claim.streams == 0 {
+            let done = claim.test;
+            self.release(done);
+        }
+        for stray in strays {
+            self.greet(stray, port);
+        }
+    }
+}
+
+/// Who sent the next datagram.
+fn next_sender(socket: &Socket) -> Option<SocketAddr> {
+    let mut datagram = [0_u8; GREETING.len()];
+    let (_, _, from) =
+        recvfrom(socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty()).ok()?;
+    from.and_then(|from| SocketAddr::try_from(from).ok()).map(plain)
+}
+
+/// A socket for the stream of one client, and who else's greetings it caught before it was connected:
+/// until then the kernel gives it what is meant for all.
+fn open_stream(local: SocketAddr, from: SocketAddr) -> std::io::Result<(Socket, Vec<SocketAddr>)> {
+    let socket = Socket::new(Domain::for_address(from), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&local.into())?;
+    socket.connect(&from.into())?;
+    let mut strays = Vec::new();
+    while strays.len() < MOST_AT_ONCE {
+        let Some(stray) = next_sender(&socket) else { break };
+        if stray != from {
+            strays.push(stray);
+        }
+    }
+    socket.send(&ANSWER)?;
+    Ok((socket, strays))
+}

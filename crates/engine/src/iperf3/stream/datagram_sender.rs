@@ -1,0 +1,190 @@
+//! Sending datagrams.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_wire::iperf3::datagram::Header;
+use rustix::net::SendFlags;
+use socket2::Socket;
+
+use super::{Course, Now, Throttle};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
+use crate::socket::{send_batch, set_send_segment};
+
+/// The most datagrams of one call: what every kernel that can cut them takes (UDP_MAX_SEGMENTS,
+/// linux/udp.h).
+const MOST_SEGMENTS: usize = 64;
+/// The most bytes of one call.
+const MOST_CALL_BYTES: usize = 65_507;
+
+/// Sends numbered datagrams until the test ends.
+pub(in super::super) struct DatagramSender {
+    socket: Arc<Socket>,
+    course: Course,
+    throttle: Option<Throttle>,
+    /// Datagrams one behind the other.
+    batch: Vec<u8>,
+    unit_bytes: usize,
+    wide: bool,
+    /// Whether the kernel cuts what is sent into datagrams.
+    offload: bool,
+    /// The number of the last one sent.
+    number: u64,
+    /// Datagrams that may be sent before the rate is looked at again.
+    blocks: u64,
+    /// Datagrams that the goal has a place for and that weren't taken.
+    claimed: usize,
+}
+
+impl DatagramSender {
+    pub(in super::super) fn new(
+        socket: Arc<Socket>,
+        course: Course,
+        payload: &[u8],
+        throttle: Option<Throttle>,
+        wide: bool,
+    ) -> Self {
+        let unit_bytes = payload.len().max(1);
+        let most = (MOST_CALL_BYTES / unit_bytes).clamp(1, MOST_SEGMENTS);
+        let segment_bytes = u16::try_from(unit_bytes).unwrap_or(u16::MAX);
+        let offload = most > 1 && set_send_segment(socket.as_fd(), segment_bytes).is_ok();
+        Self {
+            socket,
+            course,
+            throttle,
+            batch: payload.repeat(most),
+            unit_bytes,
+            wide,
+            offload,
+            number: 0,
+            blocks: 0,
+            claimed: 0,
+        }
+    }
+
+    fn advance(&mut self, local: &mut Local) -> io::Result<Turn> {
+        for _ in 0..CALLS_PER_TURN {
+            match self.course.now(local) {
+                Now::Works { begins: false } => {}
+                Now::Works { begins: true } => self.restart(),
+                Now::Waits => return Ok(Turn::Held),
+                Now::Drains | Now::Ends => return Ok(Turn::Ended),
+            }
+            let now_ns = monotonic_ns();
+            if let Some(throttle) = self.throttle.as_mut().filter(|_| self.blocks == 0) {
+                match throttle.poll(now_ns, self.unit_bytes) {
+                    Ok(blocks) => self.blocks = blocks,
+                    Err(until_ns) => return Ok(Turn::Pause { until_ns }),
+                }
+            }
+            let wanted = self.wanted(local);
+            if wanted == 0 {
+                return Ok(Turn::Held);
+            }
+            self.write_headers(wanted, now_ns);
+            match self.send(wanted * self.unit_bytes) {
+                Ok(sent) => self.record_sent(sent),
+                Err(error) => {
+                    if let Some(turn) = self.handle_failure(error, now_ns)? {
+                        return Ok(turn);
+                    }
+                }
+            }
+        }
+        Ok(Turn::Again)
+    }
+
+    fn restart(&mut self) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.restart();
+            self.blocks = 0;
+        }
+        self.claimed = 0;
+    }
+
+    /// How many datagrams leave with the next call.
+    #[inline]
+    fn wanted(&mut self, local: &Local) -> usize {
+        let mut most = self.batch.len() / self.unit_bytes;
+        if self.throttle.is_some() {
+            most = most.min(usize::try_from(self.blocks).unwrap_or(usize::MAX));
+        }
+        while self.claimed < most && self.course.may_send(self.unit_bytes, local) {
+            self.claimed += 1;
+        }
+        self.claimed.min(most)
+    }
+
+    #[inline]
+    fn write_headers(&mut self, count: usize, now_ns: u64) {
+        let mut header = Header { sent_ns: now_ns, number: self.number };
+        for datagram in self.batch.chunks_exact_mut(self.unit_bytes).take(count) {
+            header.number += 1;
+            header.encode(self.wide, datagram);
+        }
+    }
+
+    /// Sends the first `bytes` of the batch; says how many datagrams the kernel took.
+    #[inline]
+    fn send(&self, bytes: usize) -> io::Result<usize> {
+        let batch = self.batch.get(..bytes).unwrap_or_default();
+        if self.offload || bytes == self.unit_bytes {
+            let sent = rustix::net::send(self.socket.as_fd(), batch, SendFlags::empty())?;
+            Ok(sent / self.unit_bytes)
+        } else {
+            send_batch(self.socket.as_fd(), batch, self.unit_bytes)
+        }
+    }
+
+    #[inline]
+    fn record_sent(&mut self, datagrams: usize) {
+        let bytes = datagrams * self.unit_bytes;
+        self.number += datagrams as u64;
+        self.claimed = self.claimed.saturating_sub(datagrams);
+        self.blocks = self.blocks.saturating_sub(datagrams as u64);
+        let tally = &self.course.shared.flow.tally;
+        tally.record_sent(bytes);
+        tally.datagrams_sent.add(datagrams as u64);
+        if let Some(throttle) = &mut self.throttle {
+            throttle.record_sent(bytes);
+        }
+    }
+
+    /// What the kernel refused was never on the path, and its numbers are used again.
+    fn handle_failure(&mut self, error: io::Error, now_ns: u64) -> io::Result<Option<Turn>> {
+        let code = error.raw_os_error();
+        if self.offload && matches!(code, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE)) {
+            // The kernel can't cut on this path: without the option datagrams leave one by one.
+            self.offload = false;
+            return Ok(None);
+        }
+        match code {
+            Some(libc::ENOBUFS) => Ok(Some(Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 })),
+            // The peer's port may have been closed; the conversation tells why.
+            Some(libc::ECONNREFUSED) => Ok(Some(Turn::Pause { until_ns: now_ns + MILLISECOND_NS })),
+            _ => Err(error),
+        }
+    }
+}
+
+impl Drive for DatagramSender {
+    fn turn(&mut self, local: &mut Local) -> Turn {
+        loop {
+            match self.advance(local) {
+                Ok(Turn::Ended) => return self.course.end(None, local),
+                Ok(turn) => return turn,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Turn::READY,
+                    io::ErrorKind::Interrupted => {}
+                    _ => return self.course.end(Some(error.into()), local),
+                },
+            }
+        }
+    }
+
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+}

@@ -1,0 +1,181 @@
+//! Streams on shards: what they send, and what the conductor sees of them.
+
+mod datagram_receiver;
+mod datagram_sender;
+mod goal;
+mod pace;
+mod payload;
+mod receiver;
+mod sender;
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use super::Role;
+use crate::clock::monotonic_ns;
+use crate::flow::{Ending, FlowError, FlowShared, Local, Turn};
+use crate::phase::Phase;
+use crate::socket::tcp_status;
+use crate::tally::Counter;
+
+pub(super) use datagram_receiver::DatagramReceiver;
+pub(super) use datagram_sender::DatagramSender;
+pub(super) use goal::Goal;
+pub(super) use pace::Throttle;
+pub(super) use payload::{Payload, Sink};
+pub(super) use receiver::Receiver;
+pub(super) use sender::Sender;
+
+/// What a stream has done so far, beside its flow's tally: datagrams, and what lies in the omitted
+/// time. Written by its shard and read by anybody.
+#[derive(Debug, Default)]
+pub(super) struct StreamTally {
+    lost: Counter,
+    out_of_order: Counter,
+    /// Nanoseconds, the bits of a floating-point number.
+    jitter_ns: Counter,
+    omitted_bytes: Counter,
+    omitted_packets: Counter,
+    omitted_lost: Counter,
+    omitted_out_of_order: Counter,
+    /// 1 when those of the omitted time stand.
+    began: Counter,
+}
+
+/// A stream's figures at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Figures {
+    pub(super) bytes: u64,
+    pub(super) packets: u64,
+    pub(super) lost: u64,
+    pub(super) out_of_order: u64,
+    pub(super) jitter_s: f64,
+}
+
+/// A stream as its shard and the conductor both see it.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) flow: Arc<FlowShared>,
+    pub(super) tally: Arc<StreamTally>,
+    pub(super) sends: bool,
+}
+
+impl Shared {
+    /// All since the beginning, the omitted time included.
+    pub(super) fn figures(&self) -> Figures {
+        let counts = self.flow.tally.counts();
+        Figures {
+            bytes: if self.sends { counts.sent_bytes } else { counts.received_bytes },
+            packets: if self.sends { counts.datagrams_sent } else { counts.datagrams_expected },
+            lost: self.tally.lost.value(),
+            out_of_order: self.tally.out_of_order.value(),
+            jitter_s: f64::from_bits(self.tally.jitter_ns.value()) / 1e9,
+        }
+    }
+
+    /// What of that lies in the omitted time. A stream that hasn't seen the end of that time yet has
+    /// done nothing since.
+    pub(super) fn omitted(&self) -> Figures {
+        if self.tally.began.value() == 0 {
+            return self.figures();
+        }
+        Figures {
+            bytes: self.tally.omitted_bytes.value(),
+            packets: self.tally.omitted_packets.value(),
+            lost: self.tally.omitted_lost.value(),
+            out_of_order: self.tally.omitted_out_of_order.value(),
+            jitter_s: 0.0,
+        }
+    }
+}
+
+/// What the four kinds of streams have in common.
+pub(super) struct Course {
+    shared: Shared,
+    goal: Arc<Goal>,
+    role: Role,
+    ready: bool,
+    measuring: bool,
+}
+
+/// What a stream does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Now {
+    /// Its work. Says whether the omitted time has just ended.
+    Works { begins: bool },
+    /// Takes what has come, and no more.
+    Drains,
+    /// Nothing until the phase changes.
+    Waits,
+    /// Nothing any more.
+    Ends,
+}
+
+impl Course {
+    pub(super) fn new(shared: Shared, goal: Arc<Goal>, role: Role) -> Self {
+        Self { shared, goal, role, ready: false, measuring: false }
+    }
+
+    #[inline]
+    fn now(&mut self, local: &mut Local) -> Now {
+        match local.phase() {
+            Phase::Measure if self.measuring => Now::Works { begins: false },
+            Phase::Measure => {
+                self.begin_measuring();
+                Now::Works { begins: true }
+            }
+            Phase::WarmUp => Now::Works { begins: false },
+            Phase::Hold => {
+                if !self.ready {
+                    self.ready = true;
+                    self.shared.flow.set_ready(local);
+                }
+                Now::Waits
+            }
+            Phase::Drained if !self.shared.sends => Now::Drains,
+            Phase::Stop | Phase::Drained | Phase::Abort => Now::Ends,
+        }
+    }
+
+    /// Only what comes from here on counts.
+    #[cold]
+    fn begin_measuring(&mut self) {
+        self.measuring = true;
+        let figures = self.shared.figures();
+        let tally = &self.shared.tally;
+        tally.omitted_bytes.set(figures.bytes);
+        tally.omitted_packets.set(figures.packets);
+        tally.omitted_lost.set(figures.lost);
+        tally.omitted_out_of_order.set(figures.out_of_order);
+        tally.began.set(1);
+    }
+
+    /// Received bytes; tells the conductor when they are all that was asked for. A server leaves
+    /// that to its client.
+    #[inline]
+    fn record_received(&self, bytes: usize, local: &Local) {
+        self.shared.flow.tally.record_received(bytes);
+        if self.measuring && self.role == Role::Client && self.goal.record(bytes as u64) {
+            local.ring_conductor();
+        }
+    }
+
+    /// Whether another block may be sent.
+    #[inline]
+    fn may_send(&self, bytes: usize, local: &Local) -> bool {
+        if !self.measuring || self.role == Role::Server || self.goal.claim(bytes as u64) {
+            return true;
+        }
+        local.ring_conductor();
+        false
+    }
+
+    fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
+        let flow = &self.shared.flow;
+        flow.tally.last_ns.set(monotonic_ns());
+        // The kernel forgets some of it when the connection ends.
+        let tcp = flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd()));
+        flow.set_ended(Ending { error, tcp, ..Ending::default() }, local);
+        Turn::Ended
+    }
+}

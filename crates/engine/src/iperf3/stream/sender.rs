@@ -1,0 +1,140 @@
+//! Sending over TCP.
+
+use std::io;
+
+use socket2::Socket;
+
+use super::{Course, Now, Payload, Throttle};
+use crate::clock::monotonic_ns;
+use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
+use crate::transport::ByteStream;
+
+/// After so many bytes a sender lets others on its processor have a turn, as native flows do: a
+/// receiver there then finds the bytes in the cache.
+const BYTES_PER_YIELD: usize = 2560 << 10;
+
+/// Sends blocks over a connection until the test ends.
+pub(in super::super) struct Sender<S> {
+    stream: S,
+    course: Course,
+    payload: Payload,
+    throttle: Option<Throttle>,
+    block_bytes: usize,
+    /// What of the current block is left to send.
+    left_bytes: usize,
+    /// Blocks that may be sent before the rate is looked at again.
+    blocks: u64,
+    unyielded_bytes: usize,
+}
+
+impl<S: ByteStream> Sender<S> {
+    pub(in super::super) fn new(
+        stream: S,
+        course: Course,
+        payload: Payload,
+        throttle: Option<Throttle>,
+        block_bytes: usize,
+    ) -> Self {
+        Self {
+            stream,
+            course,
+            payload,
+            throttle,
+            block_bytes,
+            left_bytes: 0,
+            blocks: 0,
+            unyielded_bytes: 0,
+        }
+    }
+
+    fn advance(&mut self, local: &mut Local) -> io::Result<Turn> {
+        for _ in 0..CALLS_PER_TURN {
+            match self.course.now(local) {
+                Now::Works { begins: false } => {}
+                Now::Works { begins: true } => self.restart(),
+                Now::Waits => return Ok(Turn::Held),
+                Now::Drains | Now::Ends => return Ok(Turn::Ended),
+            }
+            if self.left_bytes == 0
+                && let Some(turn) = self.begin_block(local)
+            {
+                return Ok(turn);
+            }
+            let bytes = self.payload.next(self.left_bytes)?;
+            if bytes.is_empty() {
+                // The file's end is the test's.
+                self.course.goal.reach();
+                local.ring_conductor();
+                return Ok(Turn::Held);
+            }
+            let sent = self.stream.send(bytes)?;
+            self.record_sent(sent);
+        }
+        Ok(Turn::Again)
+    }
+
+    fn restart(&mut self) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.restart();
+            self.blocks = 0;
+        }
+    }
+
+    /// Begins a block, where the rate and the goal let it.
+    #[inline]
+    fn begin_block(&mut self, local: &Local) -> Option<Turn> {
+        if let Some(throttle) = self.throttle.as_mut().filter(|_| self.blocks == 0) {
+            match throttle.poll(monotonic_ns(), self.block_bytes) {
+                Ok(blocks) => self.blocks = blocks,
+                Err(until_ns) => return Some(Turn::Pause { until_ns }),
+            }
+        }
+        if !self.course.may_send(self.block_bytes, local) {
+            return Some(Turn::Held);
+        }
+        self.blocks = self.blocks.saturating_sub(1);
+        self.left_bytes = self.block_bytes;
+        None
+    }
+
+    #[inline]
+    fn record_sent(&mut self, sent: usize) {
+        self.course.shared.flow.tally.record_sent(sent);
+        self.payload.record_sent(sent);
+        self.left_bytes = self.left_bytes.saturating_sub(sent);
+        if let Some(throttle) = &mut self.throttle {
+            throttle.record_sent(sent);
+        }
+        self.unyielded_bytes += sent;
+        if self.unyielded_bytes >= BYTES_PER_YIELD {
+            self.unyielded_bytes = 0;
+            rustix::thread::sched_yield();
+        }
+    }
+}
+
+impl<S: ByteStream> Drive for Sender<S> {
+    fn turn(&mut self, local: &mut Local) -> Turn {
+        loop {
+            match self.advance(local) {
+                Ok(Turn::Ended) => return self.course.end(None, local),
+                Ok(turn) => return turn,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        // In blocking calls a turn is where the phase is looked at.
+                        if matches!(self.course.now(local), Now::Drains | Now::Ends) {
+                            return self.course.end(None, local);
+                        }
+                        return Turn::READY;
+                    }
+                    io::ErrorKind::Interrupted => {}
+                    _ => return self.course.end(Some(error.into()), local),
+                },
+            }
+        }
+    }
+
+    fn socket(&self) -> &Socket {
+        self.stream.socket()
+    }
+}

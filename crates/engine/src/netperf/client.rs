@@ -1,0 +1,264 @@
+//! A control connection to a netserver, and what is asked over it.
+
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use linerate_measure::plan::Family;
+use linerate_wire::netperf::client::{Client as Machine, ClientEvent};
+use linerate_wire::netperf::fault::Fault;
+use linerate_wire::netperf::message::Form;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::control::{Came, Control, wait};
+use super::outcome::{Calibration, Outcome};
+use super::plan::{ControlPlan, TestPlan};
+use super::trial::Trial;
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::error::Error;
+use crate::event::{Cancel, Sink};
+use crate::socket::plain;
+
+/// How long one address is tried.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How often it is looked whether somebody asked to stop.
+const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+/// A server that has finished closes within this time.
+const FAREWELL_NS: u64 = 2 * SECOND_NS;
+
+/// A control connection to a netserver. Tests go over it one after another.
+pub struct Client {
+    control: Control,
+    pub(super) machine: Machine,
+    local: SocketAddr,
+    peer: SocketAddr,
+    server_cpu: Option<u32>,
+    remote_error: Option<i32>,
+}
+
+/// Makes one test over a control connection of its own.
+///
+/// # Errors
+///
+/// When the server can't be reached, refuses, speaks wrongly or falls silent, and when this machine
+/// can't do what was asked for.
+pub fn run(
+    control: &ControlPlan,
+    plan: &TestPlan,
+    sink: &Sink,
+    cancel: &Cancel,
+) -> Result<Outcome, Error> {
+    let mut client = Client::connect(control, cancel)?;
+    let outcome = client.run(plan, sink, cancel)?;
+    client.close();
+    Ok(outcome)
+}
+
+impl Client {
+    /// Connects to a netserver. It says nothing by itself, so that anything that listens there
+    /// passes for one until it is asked for a test.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens there, or the passphrase is too long for a message.
+    pub fn connect(plan: &ControlPlan, cancel: &Cancel) -> Result<Self, Error> {
+        let form = if plan.short_messages { Form::Short } else { Form::Long };
+        let most = form.message_bytes() - 9;
+        if plan.passphrase.as_ref().is_some_and(|phrase| phrase.len() > most) {
+            return Err(Error::Plan(format!(
+                "a passphrase has at most {most} bytes: give a shorter one to both ends"
+            )));
+        }
+        let socket = dial(plan, cancel)?;
+        let broken = |source| Error::Io {
+            operation: "prepare the control connection to",
+            address: plan.host.clone(),
+            source,
+        };
+        let address = |of: std::io::Result<socket2::SockAddr>| {
+            of.map(|address| address.as_socket()).map_err(broken)
+        };
+        let ends = (address(socket.local_addr())?, address(socket.peer_addr())?);
+        let (Some(local), Some(peer)) = ends else {
+            return Err(broken(std::io::ErrorKind::NotConnected.into()));
+        };
+        Ok(Self {
+            control: Control::new(socket).map_err(broken)?,
+            machine: Machine::new(form, plan.passphrase.as_deref()),
+            local,
+            peer,
+            server_cpu: plan.server_cpu,
+            remote_error: None,
+        })
+    }
+
+    /// This end of the control connection.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The server's end of it.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The error of errno(3), or 998 for a test that it doesn't know, with which the server has
+    /// refused something.
+    pub fn remote_error(&self) -> Option<i32> {
+        self.remote_error
+    }
+
+    pub(super) fn server_cpu(&self) -> Option<u32> {
+        self.server_cpu
+    }
+
+    /// Makes a test. Samples go to `sink` as they are taken, where the plan asks for any; `cancel`
+    /// ends the test early, with the result of the part that was done.
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses, speaks wrongly or falls silent, and when this machine can't do what
+    /// was asked for. After an error of the server's the connection is of no more use.
+    pub fn run(&mut self, plan: &TestPlan, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
+        Trial::prepare(self, plan)?.run(sink, cancel)
+    }
+
+    /// Asks what the server's processors are worth.
+    ///
+    /// # Errors
+    ///
+    /// When it doesn't say.
+    pub fn calibrate(&mut self, cancel: &Cancel) -> Result<Calibration, Error> {
+        self.machine.calibrate(monotonic_ns());
+        match self.await_event(cancel)? {
+            ClientEvent::Calibration { rate, cpus } => Ok(Calibration { rate, cpus }),
+            _ => Err(self.failed(&Fault::Protocol("its answer is to something else".to_owned()))),
+        }
+    }
+
+    /// Says that there are no more tests, and waits until the server has heard.
+    pub fn close(self) {
+        let mut client = self;
+        // Fails where the server is gone, and then there is nothing to wait for.
+        let _gone = client.say();
+        let _gone = client.control.socket().shutdown(Shutdown::Write);
+        let deadline_ns = monotonic_ns() + FAREWELL_NS;
+        let mut bytes = Vec::new();
+        while monotonic_ns() < deadline_ns {
+            wait([client.control.as_fd()], deadline_ns.saturating_sub(monotonic_ns()));
+            bytes.clear();
+            if matches!(client.control.read(&mut bytes), Ok(Came::End) | Err(_)) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the next thing that the server says.
+    pub(super) fn await_event(&mut self, cancel: &Cancel) -> Result<ClientEvent, Error> {
+        loop {
+            if let Some(event) = self.listen(None, LOOK_NS)? {
+                return Ok(event);
+            }
+            if cancel.requested() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// Says what there is to say, waits for the server, for something else or for so long, and
+    /// returns what the server has said.
+    pub(super) fn listen(
+        &mut self,
+        other: Option<BorrowedFd<'_>>,
+        wait_ns: u64,
+    ) -> Result<Option<ClientEvent>, Error> {
+        self.say()?;
+        let now_ns = monotonic_ns();
+        let due_ns = self.machine.poll_timeout().unwrap_or(u64::MAX);
+        let wait_ns = wait_ns.min(due_ns.saturating_sub(now_ns).saturating_add(1));
+        wait([self.control.as_fd()].into_iter().chain(other), wait_ns);
+        let mut bytes = Vec::new();
+        match self.control.read(&mut bytes) {
+            Ok(Came::Bytes) => self.machine.handle_bytes(&bytes, monotonic_ns()),
+            Ok(Came::Nothing) => {}
+            Ok(Came::End) | Err(_) => self.machine.handle_end(),
+        }
+        self.machine.handle_timeout(monotonic_ns());
+        match self.machine.poll_event() {
+            Some(ClientEvent::Failed(fault)) => Err(self.failed(&fault)),
+            event => Ok(event),
+        }
+    }
+
+    fn say(&mut self) -> Result<(), Error> {
+        while let Some(bytes) = self.machine.poll_write() {
+            self.control.write(&bytes).map_err(|error| {
+                Error::Peer(format!("the control connection to {} broke: {error}", self.peer))
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn failed(&mut self, fault: &Fault) -> Error {
+        if let Fault::Remote { number } = fault {
+            self.remote_error = Some(*number);
+        }
+        Error::Peer(format!("the test against the netserver at {} failed: {fault}", self.peer))
+    }
+}
+
+fn dial(plan: &ControlPlan, cancel: &Cancel) -> Result<Socket, Error> {
+    let mut last = None;
+    for address in resolve(plan)? {
+        if cancel.requested() {
+            return Err(Error::Interrupted);
+        }
+        match connect(address, plan) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = Some((address, error)),
+        }
+    }
+    Err(Error::Unreachable(match last {
+        Some((address, error)) => format!(
+            "can't connect to a netserver at {address} ({error}): start one on that host, or give \
+             its port with -p"
+        ),
+        None => format!(
+            "the host \"{}\" has no address of the family asked for: leave out -4, -6 and -L, or \
+             give another host",
+            plan.host
+        ),
+    }))
+}
+
+fn resolve(plan: &ControlPlan) -> Result<Vec<SocketAddr>, Error> {
+    let found = (plan.host.as_str(), plan.port).to_socket_addrs().map_err(|error| {
+        Error::Unreachable(format!(
+            "the host \"{}\" is unknown ({error}): check the name, or give an address",
+            plan.host
+        ))
+    })?;
+    Ok(found
+        .filter(|address| match plan.family {
+            Some(Family::Ipv4) => address.is_ipv4(),
+            Some(Family::Ipv6) => address.is_ipv6(),
+            None => true,
+        })
+        .filter(|address| plan.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4()))
+        .collect())
+}
+
+fn connect(address: SocketAddr, plan: &ControlPlan) -> std::io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if plan.local.is_some() || plan.local_port > 0 {
+        socket.set_reuse_address(true)?;
+        let local = plan.local.unwrap_or_else(|| super::unspecified(address.is_ipv6()));
+        socket.bind(&SocketAddr::new(plain_ip(local), plan.local_port).into())?;
+    }
+    socket.connect_timeout(&address.into(), CONNECT)?;
+    Ok(socket)
+}
+
+fn plain_ip(address: std::net::IpAddr) -> std::net::IpAddr {
+    plain(SocketAddr::new(address, 0)).ip()
+}

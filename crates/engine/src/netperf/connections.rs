@@ -1,0 +1,293 @@
+//! Connections that come and go: one after the other, each for one request and response or for
+//! nothing at all, and the server closes first.
+//!
+//! Both loops block in their calls: that is the fewest there can be. Sockets have time-outs, so that
+//! a peer that falls silent costs one connection and not the test.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with};
+use socket2::Socket;
+
+use super::data::DataPlan;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::connections::Connections;
+use crate::flow::{Ending, FlowShared, Local, error_kind};
+use crate::phase::Phase;
+use crate::shard::OwnLoop;
+use crate::socket::is_short_of_descriptors;
+use linerate_wire::netperf::test::Carrier;
+
+/// A connection that doesn't go on for so long has failed.
+const SILENCE: Duration = Duration::from_secs(5);
+/// A server's loop looks at the phase this often.
+const LOOK: Duration = Duration::from_millis(250);
+/// Ports tried for one connection before they count as exhausted.
+const MOST_TRIES: u32 = 512;
+/// After a connection that couldn't be made none is begun for so long.
+const PAUSE: Duration = Duration::from_nanos(MILLISECOND_NS);
+
+/// What goes over each connection; both 0: nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchanged {
+    pub(super) request_bytes: usize,
+    pub(super) response_bytes: usize,
+}
+
+/// The client's connections.
+#[derive(Clone)]
+pub(super) struct Dialer {
+    pub(super) server: SocketAddr,
+    pub(super) local: Option<SocketAddr>,
+    /// The local ports, first and last, of which each connection takes the next.
+    pub(super) ports: Option<(u16, u16)>,
+    pub(super) plan: DataPlan,
+    pub(super) exchanged: Exchanged,
+    /// After so many it is over.
+    pub(super) count: Option<u64>,
+}
+
+impl Dialer {
+    pub(super) fn connections(self) -> Connections {
+        Connections::Made(Box::new(move |flows| {
+            let dialer = self.clone();
+            looped(flows, move |shared, local| dialer.run(&shared, local))
+        }))
+    }
+
+    fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
+        let mut errors = BTreeMap::new();
+        let mut left = self.count.unwrap_or(u64::MAX);
+        let mut turn = 0_u32;
+        while local.phase() == Phase::Hold {
+            std::thread::park_timeout(PAUSE);
+        }
+        let mut began_ns = monotonic_ns();
+        shared.tally.first_ns.set(began_ns);
+        while left > 0 && local.phase() < Phase::Stop {
+            match self.exchange(&mut turn, shared, local) {
+                Ok(()) => {
+                    left -= 1;
+                    let now_ns = monotonic_ns();
+                    let latency_ns = now_ns - began_ns;
+                    began_ns = now_ns;
+                    shared.tally.record_transaction(latency_ns, false);
+                    local.latencies.total.record_ns(latency_ns);
+                }
+                Err(error) => {
+                    *errors.entry(kind_of(&error)).or_insert(0) += 1;
+                    std::thread::sleep(PAUSE);
+                    began_ns = monotonic_ns();
+                }
+            }
+        }
+        shared.tally.last_ns.set(monotonic_ns());
+        Ending { errors, ..Ending::default() }
+    }
+
+    fn exchange(&self, turn: &mut u32, shared: &FlowShared, local: &mut Local) -> io::Result<()> {
+        let socket = self.connect(turn)?;
+        if self.exchanged.request_bytes > 0 {
+            let until = Phase::Abort;
+            send_all(&socket, self.exchanged.request_bytes, until, shared, local)?;
+            let missing = receive(&socket, self.exchanged.response_bytes, until, shared, local)?;
+            if missing > 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        // The server closes first, so that the port that waits is its own.
+        receive(&socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
+    }
+
+    /// A connection from the next port that is free.
+    fn connect(&self, turn: &mut u32) -> io::Result<Socket> {
+        let tries = self
+            .ports
+            .map_or(1, |(first, last)| (u32::from(last.saturating_sub(first)) + 1).min(MOST_TRIES));
+        let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+        for _ in 0..tries {
+            outcome = self.try_connect(*turn);
+            *turn = turn.wrapping_add(1);
+            if !matches!(&outcome, Err(error) if is_taken(error)) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn try_connect(&self, turn: u32) -> io::Result<Socket> {
+        let (socket, _) = self.plan.open(Carrier::Tcp, self.server.is_ipv6())?;
+        socket.set_read_timeout(Some(SILENCE))?;
+        socket.set_write_timeout(Some(SILENCE))?;
+        let any = || SocketAddr::new(super::unspecified(self.server.is_ipv6()), 0);
+        match (self.ports, self.local) {
+            (Some((first, last)), local) => {
+                let ports = u32::from(last.saturating_sub(first)) + 1;
+                let port = first.saturating_add(u16::try_from(turn % ports).unwrap_or(0));
+                socket.set_reuse_address(true)?;
+                let mut address = local.unwrap_or_else(any);
+                address.set_port(port);
+                socket.bind(&address.into())?;
+            }
+            (None, Some(address)) => {
+                socket.set_reuse_address(true)?;
+                socket.bind(&address.into())?;
+            }
+            (None, None) => {}
+        }
+        match socket.connect(&self.server.into()) {
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(socket),
+        }
+    }
+}
+
+/// The server's connections.
+#[derive(Clone)]
+pub(super) struct Acceptor {
+    pub(super) listener: Arc<Socket>,
+    pub(super) exchanged: Exchanged,
+    /// After so many it is over.
+    pub(super) count: Option<u64>,
+}
+
+impl Acceptor {
+    pub(super) fn connections(self) -> Connections {
+        Connections::Made(Box::new(move |flows| {
+            let acceptor = self.clone();
+            looped(flows, move |shared, local| acceptor.run(&shared, local))
+        }))
+    }
+
+    fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
+        let mut errors = BTreeMap::new();
+        let mut left = self.count.unwrap_or(u64::MAX);
+        // Connections inherit the time-outs.
+        let _spins_at_worst = self.listener.set_nonblocking(false);
+        let _blocks_at_worst = self.listener.set_read_timeout(Some(LOOK));
+        let _blocks_at_worst = self.listener.set_write_timeout(Some(LOOK));
+        shared.tally.first_ns.set(monotonic_ns());
+        while left > 0 && local.phase() < Phase::Stop {
+            let socket = match accept_with(&*self.listener, SocketFlags::CLOEXEC) {
+                Ok(socket) => Socket::from(socket),
+                Err(error) => {
+                    self.handle_failure(&error.into(), &mut errors);
+                    continue;
+                }
+            };
+            match self.serve(&socket, shared, local) {
+                Ok(()) => {
+                    left -= 1;
+                    shared.tally.transactions.add(1);
+                }
+                Err(error) => *errors.entry(kind_of(&error)).or_insert(0) += 1,
+            }
+        }
+        shared.tally.last_ns.set(monotonic_ns());
+        Ending { errors, ..Ending::default() }
+    }
+
+    fn handle_failure(&self, error: &io::Error, errors: &mut BTreeMap<&'static str, u64>) {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+            // The conductor has shut the listener down to wake this loop.
+            io::ErrorKind::InvalidInput => std::thread::sleep(PAUSE),
+            _ => {
+                *errors.entry(kind_of(error)).or_insert(0) += 1;
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn serve(&self, socket: &Socket, shared: &FlowShared, local: &mut Local) -> io::Result<()> {
+        if self.exchanged.request_bytes == 0 {
+            return Ok(());
+        }
+        let until = Phase::Stop;
+        if receive(socket, self.exchanged.request_bytes, until, shared, local)? > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        send_all(socket, self.exchanged.response_bytes, until, shared, local)
+    }
+}
+
+/// A loop over the one flow that stands for all connections.
+fn looped(
+    flows: Vec<Arc<FlowShared>>,
+    body: impl FnOnce(Arc<FlowShared>, &mut Local) -> Ending + Send + 'static,
+) -> OwnLoop {
+    Box::new(move |_, local| {
+        let Some(shared) = flows.into_iter().next() else { return };
+        shared.set_ready(local);
+        let ending = body(Arc::clone(&shared), local);
+        shared.set_ended(ending, local);
+    })
+}
+
+/// Sends so much, unless the load has come to the phase `until`.
+fn send_all(
+    socket: &Socket,
+    bytes: usize,
+    until: Phase,
+    shared: &FlowShared,
+    local: &mut Local,
+) -> io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        if local.phase() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let most = left.min(local.receive_buffer.len());
+        let piece = local.pattern.slice(0, most);
+        let sent = rustix::net::send(socket.as_fd(), piece, SendFlags::NOSIGNAL)?;
+        shared.tally.record_sent(sent);
+        left -= sent;
+    }
+    Ok(())
+}
+
+/// Receives so much, or up to the peer's end; says how much is missing.
+fn receive(
+    socket: &Socket,
+    bytes: usize,
+    until: Phase,
+    shared: &FlowShared,
+    local: &mut Local,
+) -> io::Result<usize> {
+    let mut left = bytes;
+    while left > 0 {
+        if local.phase() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let most = left.min(local.receive_buffer.len());
+        let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
+        let (length, _) = rustix::net::recv(socket.as_fd(), into, RecvFlags::empty())?;
+        if length == 0 {
+            break;
+        }
+        shared.tally.record_received(length);
+        left -= length;
+    }
+    Ok(left)
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL))
+}
+
+fn kind_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if is_taken(error) => "ports_exhausted",
+        _ if is_short_of_descriptors(error) => "descriptors_exhausted",
+        io::ErrorKind::WouldBlock => "timed_out",
+        _ => error_kind(error),
+    }
+}

@@ -1,0 +1,104 @@
+//! A control connection as a stream of bytes that doesn't block.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::time::Timespec;
+use socket2::{Socket, TcpKeepalive};
+
+use crate::clock::SECOND_NS;
+
+/// A peer that takes no message for so long is gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes read at once; no message is longer.
+const READ_BYTES: usize = 2048;
+
+/// A control connection.
+pub(super) struct Control(Socket);
+
+/// What came.
+pub(super) enum Came {
+    /// Bytes.
+    Bytes,
+    /// Nothing for now.
+    Nothing,
+    /// The peer says nothing more.
+    End,
+}
+
+impl Control {
+    /// Prepares a connection. A peer whose machine is gone is noticed within seconds.
+    pub(super) fn new(socket: Socket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let alive = TcpKeepalive::new()
+            .with_time(Duration::from_secs(2))
+            .with_interval(Duration::from_secs(1))
+            .with_retries(4);
+        socket.set_tcp_keepalive(&alive)?;
+        socket.set_tcp_user_timeout(Some(PATIENCE))?;
+        Ok(Self(socket))
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.0
+    }
+
+    /// Writes a whole message. It always fits an idle connection's buffer.
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            match rustix::net::send(self.0.as_fd(), left, SendFlags::NOSIGNAL) {
+                Ok(sent) => left = left.get(sent..).unwrap_or_default(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => self.await_room()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn await_room(&self) -> io::Result<()> {
+        let mut polled = [PollFd::new(&self.0, PollFlags::OUT)];
+        let timeout = timespec(PATIENCE.as_nanos() as u64);
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads what has come, to the end of `into`.
+    pub(super) fn read(&self, into: &mut Vec<u8>) -> io::Result<Came> {
+        let mut buffer = [0; READ_BYTES];
+        match rustix::net::recv(self.0.as_fd(), &mut buffer, RecvFlags::empty()) {
+            Ok((0, _)) => Ok(Came::End),
+            Ok((length, _)) => {
+                into.extend_from_slice(buffer.get(..length).unwrap_or_default());
+                Ok(Came::Bytes)
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(Came::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until one of them is readable, or for so long.
+pub(super) fn wait<'a>(sources: impl IntoIterator<Item = BorrowedFd<'a>>, wait_ns: u64) {
+    let watched = |source| PollFd::from_borrowed_fd(source, PollFlags::IN);
+    let mut polled: Vec<PollFd<'_>> = sources.into_iter().map(watched).collect();
+    // Interrupted by a signal: as if the time were over.
+    let _interrupted = poll(&mut polled, Some(&timespec(wait_ns)));
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as _ }
+}

@@ -1,0 +1,214 @@
+//! From what is asked for to what a load does, at either end.
+
+use linerate_measure::{Direction, End, Kind, Transport, Variant, Workload};
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::step::{
+    Arrivals, Close, Content, Exchange, Framing, Movement, Pace, Schedule, Step, StepEnd, Transfer,
+};
+
+/// Buffers are never larger, whatever a peer asks for; what is sent in one call neither.
+const LARGEST_BYTES: u32 = 4 << 20;
+/// Loads that end by something else than their time.
+const FOR_EVER: End = End::Time { duration_ns: u64::MAX };
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The part of one end in a test.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) carrier: Carrier,
+    pub(super) task: Task,
+    pub(super) length: Length,
+    pub(super) request_bytes: u32,
+    pub(super) response_bytes: u32,
+    /// Bytes of a send, or of a receive.
+    pub(super) unit_bytes: u32,
+    /// Sends of an interval, and its length in microseconds.
+    pub(super) pacing: Option<(u32, u32)>,
+    /// Requests on their way at once.
+    pub(super) outstanding: u32,
+    pub(super) timeout_ns: Option<u64>,
+    pub(super) movement: Movement,
+    pub(super) interval_ns: u64,
+}
+
+/// What one end does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Send,
+    Receive,
+    Ask,
+    Answer,
+    /// Connections that come and go, at either end.
+    Connections,
+}
+
+impl Job {
+    /// The server's, by a client's request. It sends and receives `unit_bytes` at a time.
+    pub(super) fn of_server(request: &Request, unit_bytes: u32) -> Self {
+        Self {
+            carrier: request.carrier,
+            task: match request.part {
+                Part::Send => Task::Send,
+                Part::Receive => Task::Receive,
+                Part::Answer => Task::Answer,
+                Part::AnswerOnce | Part::Accept => Task::Connections,
+            },
+            length: request.length,
+            request_bytes: request.request_bytes,
+            response_bytes: request.response_bytes,
+            unit_bytes,
+            pacing: request.pacing.filter(|_| request.part == Part::Send),
+            // A client doesn't tell how many requests it has on their way.
+            outstanding: 2,
+            timeout_ns: None,
+            movement: match request.part {
+                Part::Receive if request.no_copy && request.carrier == Carrier::Tcp => {
+                    Movement::Splice
+                }
+                _ => Movement::Copy,
+            },
+            interval_ns: u64::MAX,
+        }
+    }
+
+    /// What the load needs to know beside the steps.
+    pub(super) fn workload(&self) -> Workload {
+        let transport = match self.carrier {
+            Carrier::Tcp => Transport::Tcp,
+            Carrier::Udp => Transport::Udp,
+        };
+        let mut workload = match self.task {
+            Task::Send => Workload::stream(Direction::Up, transport),
+            Task::Receive => Workload::stream(Direction::Down, transport),
+            Task::Ask | Task::Answer => Workload::rr(transport),
+            Task::Connections => Workload::connect(transport),
+        };
+        let unit = self.unit_bytes.clamp(1, LARGEST_BYTES);
+        let largest = self.request_bytes.max(self.response_bytes).clamp(1, LARGEST_BYTES);
+        match &mut workload.kind {
+            Kind::Stream { send_bytes, .. } => *send_bytes = unit,
+            Kind::Rr { request_bytes, response_bytes, outstanding, schedule, .. } => {
+                (*request_bytes, *response_bytes) = (largest, largest);
+                // An asker alone with its socket blocks; an answerer always may.
+                *outstanding = Some(if self.task == Task::Ask { self.outstanding } else { 1 });
+                *schedule = self.schedule().map(|schedule| linerate_measure::Schedule {
+                    per_s: schedule.per_s,
+                    arrivals: linerate_measure::Arrivals::Even,
+                });
+            }
+            Kind::Connect { request_bytes, response_bytes, .. } => {
+                (*request_bytes, *response_bytes) = (largest, largest);
+            }
+        }
+        workload.interval_ns = self.interval_ns;
+        workload.threads = Some(1);
+        workload.variant = Variant {
+            splice: self.task == Task::Send && self.movement == Movement::Splice,
+            ..Variant::default()
+        };
+        // Only the end that begins a test ends it by its own clock.
+        workload.end = match (self.length, self.task) {
+            (Length::Seconds(seconds), Task::Send | Task::Ask | Task::Connections) => {
+                End::Time { duration_ns: u64::from(seconds) * SECOND_NS }
+            }
+            _ => FOR_EVER,
+        };
+        workload
+    }
+
+    /// The same for an end that somebody else stops.
+    pub(super) fn endless_workload(&self) -> Workload {
+        Workload { end: FOR_EVER, ..self.workload() }
+    }
+
+    /// What the flow does.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        match self.task {
+            Task::Send => vec![Step::Send(self.transfer()), Step::Close(Close::Graceful)],
+            Task::Receive => vec![Step::Receive(self.transfer()), Step::Close(Close::AfterPeer)],
+            Task::Ask => vec![Step::Exchange(self.exchange()), Step::Close(Close::Graceful)],
+            Task::Answer => vec![Step::Answer(self.exchange()), Step::Close(Close::AfterPeer)],
+            Task::Connections => Vec::new(),
+        }
+    }
+
+    fn transfer(&self) -> Transfer {
+        let unit_bytes = self.unit_bytes.clamp(1, LARGEST_BYTES);
+        let whole = |units: u32| u64::from(units).next_multiple_of(unit_bytes.into());
+        Transfer {
+            end: match self.length {
+                // As many whole sends as it takes.
+                Length::Units(bytes) if self.task == Task::Send => {
+                    StepEnd::Bytes { bytes: whole(bytes) }
+                }
+                Length::Seconds(seconds) if self.task == Task::Send => {
+                    StepEnd::Time { duration_ns: u64::from(seconds) * SECOND_NS }
+                }
+                _ => StepEnd::Peer,
+            },
+            unit_bytes,
+            pace: self.pacing.filter(|_| self.task == Task::Send).and_then(|p| pace(p, unit_bytes)),
+            content: Content::Filler,
+            framing: Framing::None,
+            movement: self.movement,
+        }
+    }
+
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            end: match self.length {
+                Length::Units(units) if self.task == Task::Ask => {
+                    StepEnd::Count { count: units.into() }
+                }
+                Length::Seconds(seconds) if self.task == Task::Ask => {
+                    StepEnd::Time { duration_ns: u64::from(seconds) * SECOND_NS }
+                }
+                _ => StepEnd::Peer,
+            },
+            request_bytes: self.request_bytes,
+            response_bytes: self.response_bytes,
+            outstanding: self.outstanding,
+            schedule: self.schedule(),
+            timeout_ns: self.timeout_ns,
+            content: Content::Filler,
+            framing: Framing::None,
+        }
+    }
+
+    fn schedule(&self) -> Option<Schedule> {
+        let (burst, interval_us) = self.pacing.filter(|_| self.task == Task::Ask)?;
+        let per_s = f64::from(burst) * 1e6 / f64::from(interval_us.max(1));
+        Some(Schedule { per_s, arrivals: Arrivals::Even, first_ns: 0 })
+    }
+}
+
+/// So many sends in each interval. They are spread over it, but each is whole.
+fn pace((burst, interval_us): (u32, u32), unit_bytes: u32) -> Option<Pace> {
+    let interval_ns = u64::from(interval_us) * 1_000;
+    if burst == 0 || interval_ns == 0 {
+        return None;
+    }
+    let bits = u128::from(unit_bytes) * 8 * u128::from(burst) * u128::from(SECOND_NS);
+    let bps = u64::try_from(bits.div_ceil(interval_ns.into())).unwrap_or(u64::MAX);
+    // A pacer sends a quarter of a burst at once at most, and a send is not to be cut.
+    let send_ns = interval_ns.div_ceil(burst.into()) + 1;
+    Some(Pace { bps, burst_ns: interval_ns.max(send_ns.saturating_mul(4) + 64) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pacing::Pacer;
+
+    #[test]
+    fn a_paced_send_is_never_cut() {
+        for (burst, interval_us) in [(1, 1), (1, 1_000), (3, 1_000), (1000, 1_000), (7, 3_000_000)]
+        {
+            for unit_bytes in [1, 1448, 16_384, 65_507, LARGEST_BYTES] {
+                let pacer = Pacer::new(pace((burst, interval_us), unit_bytes).unwrap());
+                let most = pacer.most_bytes();
+                assert!(most >= unit_bytes as usize, "{burst} in {interval_us} us: {most}");
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! From a plan to what the server is asked for, and to this end's part.
+
+use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
+use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Rings};
+use linerate_wire::step::Movement;
+
+use super::data::{DataPlan, Granted};
+use super::job::{Job, Task};
+use super::plan::{EndPlan, TestEnd, TestKind, TestPlan, TestTransport};
+use crate::clock::SECOND_NS;
+use crate::error::Error;
+
+/// The longest name of a congestion control (TCP_CA_NAME_MAX, 16 with the closing zero).
+const CONGESTION_BYTES: usize = 15;
+const FILL_FILE_BYTES: usize = 31;
+/// Sizes go over the wire as signed words.
+const MOST: u32 = i32::MAX as u32;
+/// Requests on their way at once beyond the first.
+const MOST_BURST: u32 = 65_535;
+
+/// What the server is asked for.
+pub(super) fn request(plan: &TestPlan, v6: bool) -> Result<Request, Error> {
+    check(plan)?;
+    let carrier = carrier(plan);
+    let part = match plan.kind {
+        TestKind::Send | TestKind::SendFile => Part::Receive,
+        TestKind::Receive => Part::Send,
+        TestKind::RequestResponse => Part::Answer,
+        TestKind::ConnectRequestResponse => Part::AnswerOnce,
+        TestKind::Connect => Part::Accept,
+    };
+    let ring = |end: &EndPlan| Rings {
+        send_alignment: end.alignment.unwrap_or(8),
+        send_offset: end.offset.unwrap_or(0),
+        send_width: end.send_width.unwrap_or(0),
+        receive_alignment: end.alignment.unwrap_or(8),
+        receive_offset: end.offset.unwrap_or(0),
+        receive_width: end.receive_width.unwrap_or(0),
+    };
+    let (remote, options) = (&plan.remote, &plan.options);
+    Ok(Request {
+        family: if v6 { Family::V6 } else { Family::V4 },
+        length: match plan.end {
+            TestEnd::Seconds(seconds) => Length::Seconds(seconds),
+            TestEnd::Units(units) => Length::Units(units),
+            TestEnd::Interrupt => Length::Open,
+        },
+        request_bytes: plan.request_bytes,
+        response_bytes: plan.response_bytes,
+        send_bytes: remote.send_bytes,
+        receive_bytes: remote.receive_bytes,
+        send_buffer_bytes: remote.send_buffer_bytes,
+        receive_buffer_bytes: remote.receive_buffer_bytes,
+        rings: ring(remote),
+        port: remote.port,
+        address: remote.address,
+        client_address: plan.local.address,
+        pacing: remote.pacing.map(|pacing| (pacing.burst, pacing.interval_us)),
+        no_delay: options.no_delay,
+        cpu: remote.cpu,
+        cpu_rate: remote.cpu_rate.unwrap_or(0.0),
+        routed: options.routed,
+        keep_alive: options.keep_alive,
+        defer_accept: options.defer_accept,
+        dont_fragment: options.dont_fragment,
+        packet_info: options.packet_info,
+        connected: remote.connected,
+        no_copy: options.no_copy,
+        priority: remote.priority,
+        service: remote.service,
+        congestion: remote.congestion.clone(),
+        fill_file: remote.fill_file.clone(),
+        ..Request::new(part, carrier)
+    })
+}
+
+fn carrier(plan: &TestPlan) -> Carrier {
+    match plan.transport {
+        TestTransport::Tcp => Carrier::Tcp,
+        TestTransport::Udp => Carrier::Udp,
+    }
+}
+
+fn check(plan: &TestPlan) -> Result<(), Error> {
+    let refused = |why: String| Err(Error::Plan(why));
+    let udp = plan.transport == TestTransport::Udp;
+    if udp && plan.kind.connects() {
+        return refused("connections can't be measured over UDP: choose TCP".to_owned());
+    }
+    if udp && plan.kind == TestKind::SendFile {
+        return refused("a file can't be sent by sendfile over UDP: choose TCP".to_owned());
+    }
+    if udp && matches!(plan.end, TestEnd::Units(_)) {
+        return refused(
+            "over UDP a test can't end by bytes or transactions, of which any may be lost: give \
+             -l a number of seconds"
+                .to_owned(),
+        );
+    }
+    if udp && plan.kind == TestKind::Receive && plan.local.address.is_none() {
+        return refused(
+            "a server sends datagrams to the address that it is given: name this end's with -L \
+             behind the --"
+                .to_owned(),
+        );
+    }
+    let units = matches!(plan.kind, TestKind::RequestResponse | TestKind::ConnectRequestResponse);
+    for (what, bytes) in [("request", plan.request_bytes), ("response", plan.response_bytes)] {
+        let most = if udp { DATAGRAM_MAX_BYTES } else { MOST };
+        if units && !(1..=most).contains(&bytes) {
+            return refused(format!(
+                "a {what} has 1 to {most} bytes, not {bytes}: give another size with -r"
+            ));
+        }
+    }
+    check_sizes(plan, udp)
+}
+
+fn check_sizes(plan: &TestPlan, udp: bool) -> Result<(), Error> {
+    let refused = |why: String| Err(Error::Plan(why));
+    if udp && plan.local.send_bytes.is_some_and(|bytes| bytes > DATAGRAM_MAX_BYTES) {
+        return refused(format!(
+            "a datagram carries at most {DATAGRAM_MAX_BYTES} bytes: give a smaller size with -m"
+        ));
+    }
+    for end in [&plan.local, &plan.remote] {
+        let sizes =
+            [end.send_bytes, end.receive_bytes, end.send_buffer_bytes, end.receive_buffer_bytes];
+        if let Some(bytes) = sizes.into_iter().flatten().find(|bytes| *bytes > MOST) {
+            return refused(format!("{bytes} bytes are more than a message can say ({MOST})"));
+        }
+        let too_long = |name: &Option<String>, most| name.as_ref().is_some_and(|n| n.len() > most);
+        if too_long(&end.congestion, CONGESTION_BYTES) {
+            return refused(format!(
+                "a congestion control's name has at most {CONGESTION_BYTES} letters: check -K"
+            ));
+        }
+        if too_long(&end.fill_file, FILL_FILE_BYTES) {
+            return refused(format!(
+                "a fill file's name at the server has at most {FILL_FILE_BYTES} letters: check -F"
+            ));
+        }
+    }
+    if plan.burst > MOST_BURST {
+        return refused(format!(
+            "at most {MOST_BURST} requests more can be on their way: check -b"
+        ));
+    }
+    let number = match plan.end {
+        TestEnd::Seconds(number) | TestEnd::Units(number) => number,
+        TestEnd::Interrupt => 1,
+    };
+    if number == 0 || number > MOST {
+        return refused(format!("a test's length is 1 to {MOST}, not {number}: check -l"));
+    }
+    Ok(())
+}
+
+/// This end's part.
+pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted) -> Job {
+    let task = match plan.kind {
+        TestKind::Send | TestKind::SendFile => Task::Send,
+        TestKind::Receive => Task::Receive,
+        TestKind::RequestResponse => Task::Ask,
+        TestKind::ConnectRequestResponse | TestKind::Connect => Task::Connections,
+    };
+    let default_timeout_ns = Some(SECOND_NS).filter(|_| request.carrier == Carrier::Udp);
+    Job {
+        carrier: request.carrier,
+        task,
+        length: request.length,
+        request_bytes: plan.request_bytes,
+        response_bytes: plan.response_bytes,
+        unit_bytes: match task {
+            Task::Receive => plan
+                .local
+                .receive_bytes
+                .unwrap_or_else(|| granted.receive_unit_bytes(request.carrier)),
+            _ => plan.local.send_bytes.unwrap_or_else(|| granted.send_unit_bytes(request.carrier)),
+        },
+        pacing: plan.local.pacing.map(|pacing| (pacing.burst, pacing.interval_us)),
+        outstanding: plan.burst.saturating_add(1),
+        timeout_ns: plan.timeout_ns.or(default_timeout_ns),
+        movement: match plan.kind {
+            TestKind::SendFile => Movement::Splice,
+            TestKind::Receive if plan.options.no_copy && request.carrier == Carrier::Tcp => {
+                Movement::Splice
+            }
+            _ => Movement::Copy,
+        },
+        interval_ns: plan.interval_ns.unwrap_or(u64::MAX),
+    }
+}
+
+/// The options of this end's data socket.
+pub(super) fn data_plan(plan: &TestPlan) -> DataPlan {
+    let (local, options) = (&plan.local, &plan.options);
+    DataPlan {
+        send_buffer_bytes: local.send_buffer_bytes,
+        receive_buffer_bytes: local.receive_buffer_bytes,
+        no_delay: options.no_delay,
+        cork: options.cork,
+        keep_alive: options.keep_alive,
+        unrouted: !options.routed,
+        dont_fragment: options.dont_fragment,
+        defer_accept: false,
+        congestion: local.congestion.clone().filter(|_| plan.transport == TestTransport::Tcp),
+        priority: local.priority,
+        service: local.service,
+        mss_bytes: options.mss_bytes.filter(|_| plan.transport == TestTransport::Tcp),
+        most_bytes_per_s: options.most_bytes_per_s,
+        multicast_ttl: options.multicast_ttl,
+    }
+}

@@ -1,0 +1,400 @@
+//! A test at the server: the data socket that waits, the load that it becomes, and what comes out.
+
+use std::io;
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::Role;
+use linerate_wire::netperf::end::{PAD_NS, Watch};
+use linerate_wire::netperf::omni::{DATAGRAM_MAX_BYTES, refusal};
+use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Results, Setup};
+use rustix::net::RecvFlags;
+use socket2::Socket;
+
+use super::connections::{Acceptor, Exchanged};
+use super::data::{DataPlan, Granted};
+use super::job::{Job, Task};
+use super::plain_flow;
+use super::processor::{Ticks, local_calibration};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::load::{Bell, Load};
+use crate::socket::{accept_stream, plain};
+
+/// What doesn't end when it should is given up after so long.
+const GRACE_NS: u64 = SECOND_NS;
+/// How often the count of a test is looked at that ends when nothing more comes.
+const LOOK_NS: u64 = SECOND_NS / 10;
+
+/// Where a test is served.
+pub(super) struct Place {
+    /// This end's address of the control connection.
+    pub(super) local: IpAddr,
+    /// The client's.
+    pub(super) client: IpAddr,
+    pub(super) cpu: Option<u32>,
+    /// Whether the client says when its datagrams are over.
+    pub(super) marks_end: bool,
+    pub(super) other_addresses: bool,
+}
+
+/// A test at the server.
+pub(super) struct Served {
+    request: Request,
+    /// Whoever's datagrams count; absent: anybody's.
+    client: Option<IpAddr>,
+    job: Job,
+    load: Load,
+    watch: Watch,
+    /// Waits for the client, until it has come.
+    waiting: Option<Socket>,
+    /// Where connections come and go: woken when the test is over.
+    listener: Option<Arc<Socket>>,
+    granted: Granted,
+    began_ns: u64,
+    ticks: Option<Ticks>,
+    /// When the time was up, if it was.
+    stopped_ns: Option<u64>,
+    /// Whether it ends when nothing more comes.
+    ends_quietly: bool,
+    /// Whether it ended by a timer with four seconds more than the test.
+    padded: bool,
+}
+
+impl Served {
+    /// Makes ready for the client, and says where.
+    ///
+    /// # Errors
+    ///
+    /// The error of errno(3) to answer with.
+    pub(super) fn prepare(
+        request: Request,
+        place: &Place,
+        bell: &Arc<Bell>,
+    ) -> Result<(Self, Setup), i32> {
+        let address = address_of(&request, place);
+        let client = Some(place.client).filter(|_| !place.other_addresses);
+        if let (Some(asked), Some(client)) = (request.client_address, client)
+            && request.carrier == Carrier::Udp
+            && asked != client
+        {
+            // Nobody is sent anything who hasn't asked for it.
+            return Err(refusal::EACCES);
+        }
+        let plan = data_plan(&request);
+        let waiting = plan.await_client(request.carrier, address, request.port);
+        let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
+        let unit_bytes = unit_bytes(&request, &granted);
+        let job = Job::of_server(&request, unit_bytes);
+        let listener = request.part.connects().then(|| socket.try_clone().map(Arc::new));
+        let listener = listener.transpose().map_err(|error| number_of(&error))?;
+        let connections = listener.as_ref().map(|listener| {
+            let acceptor = Acceptor {
+                listener: Arc::clone(listener),
+                exchanged: exchanged(&request),
+                count: match request.length {
+                    Length::Units(count) => Some(count.into()),
+                    _ => None,
+                },
+            };
+            acceptor.connections()
+        });
+        let workload = job.endless_workload();
+        let cpus: Vec<u32> = place.cpu.into_iter().collect();
+        let load = Load::prepare_given(
+            Role::Server,
+            &workload,
+            vec![steps_of(&job)],
+            &cpus,
+            bell,
+            connections,
+        );
+        let now_ns = monotonic_ns();
+        let mut served = Self {
+            client,
+            watch: Watch::new(&request, place.marks_end, now_ns),
+            load: load.map_err(|_| libc::EAGAIN)?,
+            waiting: Some(socket).filter(|_| listener.is_none()),
+            listener,
+            granted,
+            began_ns: now_ns,
+            ticks: request.cpu.then(Ticks::now),
+            stopped_ns: None,
+            ends_quietly: request.part.connects() || !place.marks_end,
+            padded: false,
+            job,
+            request,
+        };
+        served.begin_at_once(place.client, now_ns)?;
+        let setup = served.setup(data_port);
+        Ok((served, setup))
+    }
+
+    /// Some tests don't wait for a connection.
+    fn begin_at_once(&mut self, client: IpAddr, now_ns: u64) -> Result<(), i32> {
+        if self.listener.is_some() {
+            self.load.open(now_ns);
+            self.watch.handle_connection(now_ns);
+        }
+        if self.request.carrier == Carrier::Udp && self.request.part == Part::Send {
+            if self.request.client_port == 0 {
+                return Err(refusal::EINVAL);
+            }
+            let address = self.request.client_address.unwrap_or(client);
+            let peer = SocketAddr::new(address, self.request.client_port);
+            self.begin_datagrams(peer, now_ns).map_err(|error| number_of(&error))?;
+        }
+        Ok(())
+    }
+
+    fn setup(&self, data_port: u16) -> Setup {
+        let unit = i32::try_from(self.job.unit_bytes).unwrap_or(i32::MAX);
+        let width = |asked: u32| i32::try_from(asked).unwrap_or(i32::MAX).max(1);
+        let asked = |size: Option<u32>| size.map_or(-1, |size| size.cast_signed());
+        let (request, response) = (self.request.request_bytes, self.request.response_bytes);
+        let (send_bytes, receive_bytes) = match self.job.task {
+            Task::Send => (unit, asked(self.request.receive_bytes)),
+            Task::Receive => (asked(self.request.send_bytes), unit),
+            _ => (response.cast_signed(), request.cast_signed()),
+        };
+        Setup {
+            data_port,
+            receive_buffer_bytes: self.granted.receive_buffer_bytes,
+            receive_bytes,
+            receive_width: width(self.request.rings.receive_width),
+            send_buffer_bytes: self.granted.send_buffer_bytes,
+            send_bytes,
+            send_width: width(self.request.rings.send_width),
+            no_delay: self.request.no_delay,
+            cpu: self.ticks.is_some(),
+            cpu_rate: if self.ticks.is_some() { local_calibration().rate } else { 0.0 },
+            pacing: self.job.pacing.unwrap_or((0, 0)),
+            priority: self.granted.priority,
+            service: self.granted.service,
+        }
+    }
+
+    /// What to wait for beside the control connection and the bell.
+    pub(super) fn awaited(&self) -> Option<&Socket> {
+        self.waiting.as_ref().filter(|_| self.stopped_ns.is_none())
+    }
+
+    /// When to look at it again at the latest.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        let now_ns = monotonic_ns();
+        if let Some(stopped_ns) = self.stopped_ns {
+            return Some(stopped_ns.saturating_add(GRACE_NS).max(now_ns));
+        }
+        let look_ns = self.ends_quietly.then(|| now_ns.saturating_add(LOOK_NS));
+        [self.watch.over_at_ns(), look_ns].into_iter().flatten().min()
+    }
+
+    /// Goes on as far as it can; says whether it is over.
+    pub(super) fn advance(&mut self, now_ns: u64) -> bool {
+        if self.stopped_ns.is_none() {
+            self.take_client(now_ns);
+            let counts = self.load.counts();
+            let count = match self.request.part {
+                Part::Receive => counts.receive_calls,
+                _ => counts.transactions,
+            };
+            self.watch.handle_count(count, now_ns);
+            if self.watch.over_at_ns().is_some_and(|over_ns| over_ns <= now_ns) {
+                self.stop(now_ns);
+            }
+        }
+        let given_up =
+            self.stopped_ns.is_some_and(|at_ns| now_ns >= at_ns.saturating_add(GRACE_NS));
+        let never_came = self.stopped_ns.is_some() && self.waiting.is_some();
+        self.load.all_ended() || given_up || never_came
+    }
+
+    fn stop(&mut self, now_ns: u64) {
+        self.stopped_ns = Some(now_ns);
+        match self.job.task {
+            Task::Send => self.load.stop(),
+            Task::Connections => {
+                if let Some(listener) = &self.listener {
+                    // Fails only where nobody waits for connections any more.
+                    let _awake = listener.shutdown(Shutdown::Both);
+                }
+                self.load.drain();
+            }
+            _ => {
+                self.padded = true;
+                self.load.drain();
+            }
+        }
+    }
+
+    /// The data connection, or the first datagram, if it has come.
+    fn take_client(&mut self, now_ns: u64) {
+        let Some(socket) = &self.waiting else { return };
+        match self.request.carrier {
+            Carrier::Tcp => {
+                let accepted = accept_stream(socket, None);
+                match accepted {
+                    Ok(stream) => {
+                        self.waiting = None;
+                        self.began_ns = now_ns;
+                        self.watch.handle_connection(now_ns);
+                        self.load.add_stream(0, stream, None);
+                        self.load.open(now_ns);
+                    }
+                    Err(error) if is_passing(&error) => {}
+                    // Out of descriptors, for one: the test can't be.
+                    Err(_) => self.stop(now_ns),
+                }
+            }
+            Carrier::Udp => {
+                if let Some(peer) = first_sender(socket, self.client)
+                    && self.begin_datagrams(peer, now_ns).is_err()
+                {
+                    // Whoever can't be answered is nobody.
+                    self.discard_datagram();
+                }
+            }
+        }
+    }
+
+    fn begin_datagrams(&mut self, peer: SocketAddr, now_ns: u64) -> io::Result<()> {
+        let Some(socket) = &self.waiting else { return Ok(()) };
+        socket.connect(&peer.into())?;
+        if let Some(socket) = self.waiting.take() {
+            self.began_ns = now_ns;
+            self.watch.handle_connection(now_ns);
+            self.load.add_made(0, socket, plain_flow());
+            self.load.open(now_ns);
+        }
+        Ok(())
+    }
+
+    fn discard_datagram(&self) {
+        if let Some(socket) = &self.waiting {
+            let _gone = rustix::net::recv(socket.as_fd(), &mut [0; 1], RecvFlags::DONTWAIT);
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn results(self, now_ns: u64) -> Results {
+        let cpu = self.ticks.as_ref().and_then(|ticks| Ticks::now().use_since(ticks));
+        let (_, counts, mut report) = self.load.conclude(now_ns);
+        let facts = report.flows.pop();
+        let mut elapsed_ns = now_ns.saturating_sub(self.began_ns);
+        if self.padded {
+            elapsed_ns = elapsed_ns.saturating_sub(PAD_NS).max(1);
+        }
+        let socket = facts.as_ref().and_then(|flow| flow.socket.clone());
+        let tcp = facts.as_ref().and_then(|flow| flow.tcp);
+        let datagrams = self.request.carrier == Carrier::Udp;
+        let calls = |calls: u64, datagrams_: u64| if datagrams { datagrams_ } else { calls } as u32;
+        let at_end = |size: Option<u32>, start: i32| {
+            size.and_then(|size| i32::try_from(size).ok()).filter(|size| *size > 0).unwrap_or(start)
+        };
+        let send_buffer = socket.as_ref().map(|socket| socket.send_buffer_bytes);
+        let receive_buffer = socket.as_ref().map(|socket| socket.receive_buffer_bytes);
+        Results {
+            bytes_received: counts.received_bytes,
+            receive_calls: calls(counts.receive_calls, counts.datagrams_received),
+            receive_buffer_bytes: at_end(receive_buffer, self.granted.receive_buffer_bytes),
+            bytes_sent: counts.sent_bytes,
+            send_calls: calls(counts.send_calls, counts.datagrams_sent),
+            send_buffer_bytes: at_end(send_buffer, self.granted.send_buffer_bytes),
+            failed_sends: 0,
+            transactions: counts.transactions as u32,
+            elapsed_s: Some(elapsed_ns as f32 / 1e9),
+            cpu: cpu.map(super::CpuFigures::to_wire),
+            cpus: if self.ticks.is_some() { local_calibration().cpus } else { 0 },
+            retransmits: tcp
+                .map_or(-1, |tcp| i32::try_from(tcp.retransmitted_segments).unwrap_or(i32::MAX)),
+            congestion: if datagrams {
+                Some("TCP Only".to_owned())
+            } else {
+                socket.and_then(|socket| socket.congestion).filter(|_| self.request.routed)
+            },
+        }
+    }
+}
+
+/// Where the first datagram that waits came from. One of somebody else's is dropped.
+fn first_sender(socket: &Socket, client: Option<IpAddr>) -> Option<SocketAddr> {
+    loop {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let (_, _, sender) = rustix::net::recvfrom(socket.as_fd(), &mut [0_u8; 1], flags).ok()?;
+        let sender = sender.and_then(|address| SocketAddr::try_from(address).ok());
+        match sender {
+            Some(sender) if client.is_none_or(|client| plain(sender).ip() == client) => {
+                return Some(sender);
+            }
+            _ => {
+                rustix::net::recv(socket.as_fd(), &mut [0_u8; 1], RecvFlags::DONTWAIT).ok()?;
+            }
+        }
+    }
+}
+
+/// A sender that doesn't wait for its peer's end: its timer is all there is.
+fn steps_of(job: &Job) -> Vec<linerate_wire::step::Step> {
+    let mut steps = job.steps();
+    if job.task == Task::Send && job.carrier == Carrier::Tcp {
+        steps.truncate(1);
+    }
+    steps
+}
+
+fn address_of(request: &Request, place: &Place) -> IpAddr {
+    let v6 = match request.family {
+        Family::V4 => false,
+        Family::V6 => true,
+        Family::Any => place.local.is_ipv6(),
+    };
+    request.address.unwrap_or_else(|| super::unspecified(v6))
+}
+
+fn data_plan(request: &Request) -> DataPlan {
+    DataPlan {
+        send_buffer_bytes: request.send_buffer_bytes,
+        receive_buffer_bytes: request.receive_buffer_bytes,
+        no_delay: request.no_delay,
+        keep_alive: request.keep_alive,
+        unrouted: !request.routed,
+        dont_fragment: request.dont_fragment,
+        defer_accept: request.defer_accept,
+        congestion: request.congestion.clone().filter(|_| request.carrier == Carrier::Tcp),
+        priority: request.priority,
+        service: request.service,
+        ..DataPlan::default()
+    }
+}
+
+fn exchanged(request: &Request) -> Exchanged {
+    match request.part {
+        Part::Accept => Exchanged { request_bytes: 0, response_bytes: 0 },
+        _ => Exchanged {
+            request_bytes: request.request_bytes as usize,
+            response_bytes: request.response_bytes as usize,
+        },
+    }
+}
+
+/// Bytes of a send or a receive.
+fn unit_bytes(request: &Request, granted: &Granted) -> u32 {
+    match request.part {
+        Part::Send => {
+            request.send_bytes.map_or(granted.send_unit_bytes(request.carrier), |bytes| {
+                if request.carrier == Carrier::Udp { bytes.min(DATAGRAM_MAX_BYTES) } else { bytes }
+            })
+        }
+        _ => request.receive_bytes.unwrap_or(granted.receive_unit_bytes(request.carrier)),
+    }
+}
+
+fn number_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Whether a failed accept says nothing about the next one.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
+}

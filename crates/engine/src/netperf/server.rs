@@ -1,0 +1,211 @@
+//! A netserver: its listeners, and a thread for each client.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::control::{Control, wait};
+use super::session::{Farewell, House, Session};
+use crate::clock::MILLISECOND_NS;
+use crate::error::Error;
+use crate::event::{Cancel, Event, Sink};
+use crate::probe::raise_open_files_limit;
+use crate::socket::{accept_stream, plain};
+
+/// Clients at once; whoever comes beyond is turned away.
+const MOST_CLIENTS: usize = 4096;
+/// Descriptors of a client: its control connection, two bells, a listener, its data, and one more.
+const DESCRIPTORS_OF_CLIENT: u64 = 6;
+/// A session needs little room: its test has threads of its own.
+const STACK_BYTES: usize = 256 << 10;
+const BACKLOG: i32 = 1024;
+/// How often it is looked whether the server is to stop.
+const LOOK_NS: u64 = 100 * MILLISECOND_NS;
+/// When descriptors have run out, the next try comes so much later.
+const BREATHER: Duration = Duration::from_millis(50);
+/// When the server stops, its sessions are waited for so long.
+const PARTING: Duration = Duration::from_secs(3);
+
+/// How a netserver serves.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// Where it listens. An IPv6 address takes IPv6 alone.
+    pub listen: Vec<SocketAddr>,
+    /// What clients must say before anything else.
+    pub passphrase: Option<String>,
+    /// Processors that tests run on, in turn; empty: wherever the kernel likes.
+    pub cpus: Vec<u32>,
+    /// Whether a test's datagrams may go to, and come from, other addresses than the one that the
+    /// client's control connection comes from.
+    pub other_addresses: bool,
+}
+
+/// A netserver that listens.
+pub struct Server {
+    listeners: Vec<Socket>,
+    house: Arc<House>,
+}
+
+impl Server {
+    /// Listens everywhere it was asked to.
+    ///
+    /// # Errors
+    ///
+    /// When it can't listen at one of the addresses, or there is none.
+    pub fn bind(options: &ServerOptions) -> Result<Self, Error> {
+        if options.listen.is_empty() {
+            return Err(Error::Plan("a netserver needs an address to listen on".to_owned()));
+        }
+        let listeners = options.listen.iter().map(|address| {
+            listen(*address).map_err(|source| Error::Io {
+                operation: "listen on",
+                address: address.to_string(),
+                source,
+            })
+        });
+        Ok(Self {
+            listeners: listeners.collect::<Result<_, _>>()?,
+            house: Arc::new(House {
+                passphrase: options.passphrase.clone(),
+                cpus: options.cpus.clone(),
+                other_addresses: options.other_addresses,
+            }),
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|l| l.local_addr().ok()?.as_socket()).collect()
+    }
+
+    /// Serves clients, each in a thread of its own, until somebody asks to stop.
+    ///
+    /// # Errors
+    ///
+    /// None that a client can cause.
+    pub fn serve(&self, sink: &Sink, cancel: &Cancel) -> Result<(), Error> {
+        let room = raise_open_files_limit() / DESCRIPTORS_OF_CLIENT;
+        let most = usize::try_from(room).unwrap_or(MOST_CLIENTS).clamp(1, MOST_CLIENTS);
+        let clients = Arc::new(AtomicUsize::new(0));
+        let stopping = Arc::new(AtomicBool::new(false));
+        while !cancel.requested() {
+            wait(self.listeners.iter().map(AsFd::as_fd), LOOK_NS);
+            for listener in &self.listeners {
+                match accept_stream(listener, None) {
+                    Ok(socket) => {
+                        admit(socket, &self.house, (&clients, most), &stopping, sink);
+                    }
+                    Err(error) if is_passing(&error) => {}
+                    Err(error) => {
+                        sink.offer(Event::Note(format!("can't accept a client: {error}")));
+                        std::thread::sleep(BREATHER);
+                    }
+                }
+            }
+        }
+        stopping.store(true, Ordering::Relaxed);
+        let step = Duration::from_millis(20);
+        for _ in 0..PARTING.as_millis() / step.as_millis() {
+            if clients.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            std::thread::sleep(step);
+        }
+        Ok(())
+    }
+
+    /// Serves one client, whose connection somebody else has accepted (inetd), to its end.
+    ///
+    /// # Errors
+    ///
+    /// When it is no connection, or this machine has no room for it.
+    pub fn serve_connection(
+        socket: Socket,
+        options: &ServerOptions,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let house = Arc::new(House {
+            passphrase: options.passphrase.clone(),
+            cpus: options.cpus.clone(),
+            other_addresses: options.other_addresses,
+        });
+        let (session, _) = session(socket, &house)?;
+        session.run(&cancel.flag());
+        Ok(())
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// Takes a client in, or turns it away.
+fn admit(
+    socket: Socket,
+    house: &Arc<House>,
+    (clients, most): (&Arc<AtomicUsize>, usize),
+    stopping: &Arc<AtomicBool>,
+    sink: &Sink,
+) {
+    if clients.load(Ordering::Relaxed) >= most {
+        if let Some(client) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
+            let why = format!("{most} clients are here already, and there is no room for more");
+            sink.offer(Event::Refused { client: plain(client), why });
+        }
+        return;
+    }
+    let (session, client) = match session(socket, house) {
+        Ok(session) => session,
+        Err(error) => return sink.offer(Event::Note(error.to_string())),
+    };
+    clients.fetch_add(1, Ordering::Relaxed);
+    let (counted, stopping, told) = (Arc::clone(clients), Arc::clone(stopping), sink.clone());
+    let thread = std::thread::Builder::new().name("session".into()).stack_size(STACK_BYTES);
+    let started = thread.spawn(move || {
+        let farewell = session.run(&stopping);
+        counted.fetch_sub(1, Ordering::Relaxed);
+        if let Farewell::Failed(why) = farewell {
+            told.offer(Event::Refused { client, why });
+        }
+    });
+    if let Err(error) = started {
+        clients.fetch_sub(1, Ordering::Relaxed);
+        sink.offer(Event::Note(format!("can't start a thread for a client: {error}")));
+    }
+}
+
+fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), Error> {
+    let failed = |source| Error::Io {
+        operation: "serve",
+        address: "a client's connection".to_owned(),
+        source,
+    };
+    let address = |of: io::Result<socket2::SockAddr>| {
+        of.ok().and_then(|address| address.as_socket()).map(plain)
+    };
+    let ends = (address(socket.local_addr()), address(socket.peer_addr()));
+    let (Some(local), Some(client)) = ends else {
+        return Err(failed(io::ErrorKind::NotConnected.into()));
+    };
+    let control = Control::new(socket).map_err(failed)?;
+    let session = Session::new(control, (local.ip(), client.ip()), Arc::clone(house))?;
+    Ok((session, client))
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
+}

@@ -1,0 +1,142 @@
+//! One client's control connection at the server, from its first word to its last.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_wire::netperf::fault::Fault;
+use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
+
+use super::control::{Came, Control, wait};
+use super::processor::local_calibration;
+use super::served::Served;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::error::Error;
+use crate::load::Bell;
+
+/// A session looks this often whether the server is to stop.
+const LOOK_NS: u64 = 500 * MILLISECOND_NS;
+
+/// What all sessions of a server have.
+#[derive(Clone, Debug, Default)]
+pub(super) struct House {
+    pub(super) passphrase: Option<String>,
+    /// Processors that tests run on, in turn; empty: wherever the kernel likes.
+    pub(super) cpus: Vec<u32>,
+    /// Whether datagrams may go to and come from other addresses than the client's.
+    pub(super) other_addresses: bool,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// As the client wished, after so many tests.
+    Ended(u32),
+    /// Otherwise, for this reason.
+    Failed(String),
+}
+
+/// One client's session.
+pub(super) struct Session {
+    control: Control,
+    client: IpAddr,
+    local: IpAddr,
+    house: Arc<House>,
+    machine: Machine,
+    bell: Arc<Bell>,
+    served: Option<Served>,
+    tests: u32,
+}
+
+impl Session {
+    pub(super) fn new(
+        control: Control,
+        (local, client): (IpAddr, IpAddr),
+        house: Arc<House>,
+    ) -> Result<Self, Error> {
+        let machine = Machine::new(house.passphrase.as_deref(), monotonic_ns());
+        let bell = Arc::new(Bell::new()?);
+        Ok(Self { control, client, local, house, machine, bell, served: None, tests: 0 })
+    }
+
+    /// Serves the client until it has finished, something has failed, or the server is to stop.
+    pub(super) fn run(mut self, stopping: &AtomicBool) -> Farewell {
+        loop {
+            while let Some(event) = self.machine.poll_event() {
+                match event {
+                    ServerEvent::Test { request, cpu, marks_end } => {
+                        let place = super::served::Place {
+                            local: self.local,
+                            client: self.client,
+                            cpu: cpu.or_else(|| self.next_cpu()),
+                            marks_end,
+                            other_addresses: self.house.other_addresses,
+                        };
+                        match Served::prepare(*request, &place, &self.bell) {
+                            Ok((served, setup)) => {
+                                self.machine.set_up(&setup);
+                                self.served = Some(served);
+                            }
+                            Err(error) => self.machine.refuse(error, monotonic_ns()),
+                        }
+                    }
+                    ServerEvent::Calibration => {
+                        let own = local_calibration();
+                        self.machine.calibrate(own.rate, own.cpus, monotonic_ns());
+                    }
+                    ServerEvent::Ended => return Farewell::Ended(self.tests),
+                    ServerEvent::Failed(fault) => return farewell(&fault),
+                }
+            }
+            while let Some(bytes) = self.machine.poll_write() {
+                if let Err(error) = self.control.write(&bytes) {
+                    return Farewell::Failed(format!("its control connection broke: {error}"));
+                }
+            }
+            if stopping.load(Ordering::Relaxed) {
+                return Farewell::Failed("the server was stopped".to_owned());
+            }
+            self.go_on();
+        }
+    }
+
+    fn next_cpu(&self) -> Option<u32> {
+        let cpus = &self.house.cpus;
+        cpus.get(self.tests as usize % cpus.len().max(1)).copied()
+    }
+
+    /// Waits for something to happen, and sees to it.
+    fn go_on(&mut self) {
+        let now_ns = monotonic_ns();
+        let due_ns = [self.machine.poll_timeout(), self.served.as_ref().and_then(Served::next_ns)];
+        let wait_ns = due_ns.into_iter().flatten().min().map_or(LOOK_NS, |due_ns| {
+            // Rounded up: a wait that ends a moment early would be repeated until it didn't.
+            (due_ns.saturating_sub(now_ns) + 1).min(LOOK_NS)
+        });
+        let data = self.served.as_ref().and_then(Served::awaited);
+        let sources = [self.control.as_fd(), self.bell.as_fd()];
+        wait(sources.into_iter().chain(data.map(AsFd::as_fd)), wait_ns);
+        self.bell.silence();
+        self.listen();
+        if let Some(served) = self.served.take_if(|served| served.advance(monotonic_ns())) {
+            let results = served.results(monotonic_ns());
+            self.tests = self.tests.saturating_add(1);
+            self.machine.finish(&results, monotonic_ns());
+        }
+    }
+
+    fn listen(&mut self) {
+        let mut bytes = Vec::new();
+        match self.control.read(&mut bytes) {
+            Ok(Came::Bytes) => self.machine.handle_bytes(&bytes, monotonic_ns()),
+            Ok(Came::Nothing) => {}
+            Ok(Came::End) | Err(_) => self.machine.handle_end(),
+        }
+        self.machine.handle_timeout(monotonic_ns());
+    }
+}
+
+fn farewell(fault: &Fault) -> Farewell {
+    Farewell::Failed(fault.to_string())
+}

@@ -1,0 +1,295 @@
+//! One test at the client: asks the server, makes the data connection, conducts the load, and waits
+//! for the server's results.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_measure::Role;
+use linerate_measure::plan::Family as PlanFamily;
+use linerate_wire::netperf::client::ClientEvent;
+use linerate_wire::netperf::fault::Fault;
+use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
+use socket2::Socket;
+
+use super::client::Client;
+use super::connections::{Dialer, Exchanged};
+use super::data::{DataPlan, Granted};
+use super::figures::{Measured, outcome};
+use super::job::{Job, Task};
+use super::outcome::Outcome;
+use super::plain_flow;
+use super::plan::{TestKind, TestPlan};
+use super::processor::Ticks;
+use super::request::{data_plan, job, request};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::error::Error;
+use crate::event::{Cancel, Event, Sink};
+use crate::load::{Bell, Load};
+
+/// How long the data connection is tried.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How often it is looked whether somebody asked to stop.
+const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+/// What was sent may take so long to arrive after the test.
+const DRAIN_NS: u64 = 60 * SECOND_NS;
+/// A server that sends has so much longer than the test.
+const PAD_NS: u64 = 4 * SECOND_NS;
+/// When somebody has asked to stop, a server that nobody can tell so is waited for no longer.
+const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
+
+/// A test that is about to be made.
+pub(super) struct Trial<'a> {
+    client: &'a mut Client,
+    plan: &'a TestPlan,
+    request: Request,
+    job: Job,
+    data_plan: DataPlan,
+    socket: Socket,
+    granted: Granted,
+    v6: bool,
+}
+
+/// What is going on.
+struct Course {
+    load: Load,
+    bell: Arc<Bell>,
+    results: Option<Results>,
+    began_ns: u64,
+    interrupted_ns: Option<u64>,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn prepare(client: &'a mut Client, plan: &'a TestPlan) -> Result<Self, Error> {
+        let v6 = match plan.family {
+            Some(PlanFamily::Ipv4) => false,
+            Some(PlanFamily::Ipv6) => true,
+            None => plan.remote.address.map_or(client.peer().is_ipv6(), |ip| ip.is_ipv6()),
+        };
+        let data_plan = data_plan(plan);
+        let mut request = request(plan, v6)?;
+        let opened = data_plan.open(request.carrier, v6);
+        let (socket, granted) = opened.map_err(|error| local_fault(&error))?;
+        if request.carrier == Carrier::Udp {
+            // Its port must be told the server.
+            let bound = socket.bind(&local_address(plan, v6).into());
+            bound.map_err(|error| local_fault(&error))?;
+            let bound = socket.local_addr().ok().and_then(|address| address.as_socket());
+            request.client_port = bound.map_or(0, |address| address.port());
+        }
+        let job = job(plan, &request, &granted);
+        Ok(Self { client, plan, request, job, data_plan, socket, granted, v6 })
+    }
+
+    pub(super) fn run(mut self, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
+        let setup = self.ask(cancel)?;
+        self.wait_as_asked(cancel)?;
+        let address =
+            self.plan.remote.address.unwrap_or_else(|| self.client.peer().ip().to_canonical());
+        if address.is_ipv6() != self.v6 {
+            return Err(Error::Plan(format!(
+                "the data connection can't go to {address}, which is of another address family \
+                 than asked for: give an address of the right one (-H behind the --)"
+            )));
+        }
+        let server = SocketAddr::new(address, setup.data_port);
+        let ticks = self.plan.local.cpu.then(Ticks::now);
+        let granted = self.granted;
+        let mut course = self.begin(server)?;
+        self.conduct(&mut course, sink, cancel)?;
+        let ended_ns = monotonic_ns();
+        let cpu = ticks.and_then(|ticks| Ticks::now().use_since(&ticks));
+        let server_knows = !self.job_is_connections();
+        self.client.machine.handle_data_over(server_knows, ended_ns);
+        let (sample, counts, report) = course.load.conclude(ended_ns);
+        if let Some(sample) = sample {
+            sink.offer(Event::Sample(Box::new(sample)));
+        }
+        let results = match course.results {
+            Some(results) => results,
+            None => self.await_results(course.interrupted_ns)?,
+        };
+        let measured = Measured {
+            elapsed_ns: ended_ns.saturating_sub(course.began_ns),
+            interrupted: course.interrupted_ns.is_some(),
+            counts,
+            report,
+            cpu,
+            granted,
+            server,
+        };
+        Ok(outcome(self.plan, &self.job, &setup, &results, measured))
+    }
+
+    fn job_is_connections(&self) -> bool {
+        self.job.task == Task::Connections
+    }
+
+    /// Asks for the test; where the server listens for it.
+    fn ask(&mut self, cancel: &Cancel) -> Result<Setup, Error> {
+        let cpu = self.client.server_cpu();
+        self.client.machine.request(&self.request, cpu, monotonic_ns()).map_err(Error::Plan)?;
+        match self.client.await_event(cancel)? {
+            ClientEvent::Setup(setup) => Ok(setup),
+            _ => Err(self.client.failed(&Fault::Protocol("it answers something else".to_owned()))),
+        }
+    }
+
+    fn wait_as_asked(&mut self, cancel: &Cancel) -> Result<(), Error> {
+        let until_ns = monotonic_ns() + u64::from(self.plan.wait_s) * SECOND_NS;
+        while monotonic_ns() < until_ns {
+            if cancel.requested() {
+                return Err(Error::Interrupted);
+            }
+            let left_ns = until_ns.saturating_sub(monotonic_ns());
+            self.client.listen(None, LOOK_NS.min(left_ns))?;
+        }
+        Ok(())
+    }
+
+    /// Starts the shard, then the clock, then connects: the time of a test begins before its
+    /// connection.
+    fn begin(&mut self, server: SocketAddr) -> Result<Course, Error> {
+        let bell = Arc::new(Bell::new()?);
+        let workload = self.job.workload();
+        let connections = self.job_is_connections().then(|| self.dialer(server).connections());
+        let cpus: Vec<u32> = self.plan.local.bind_cpu.into_iter().collect();
+        let steps = vec![self.job.steps()];
+        let mut load =
+            Load::prepare_given(Role::Client, &workload, steps, &cpus, &bell, connections)?;
+        load.be_patient(DRAIN_NS);
+        let socket = self.socket.try_clone().map_err(|error| local_fault(&error))?;
+        if self.request.carrier == Carrier::Tcp && !self.job_is_connections() {
+            self.bind(&socket)?;
+        }
+        let began_ns = monotonic_ns();
+        load.open(began_ns);
+        if !self.job_is_connections() {
+            let connected = match self.request.carrier {
+                Carrier::Tcp => socket.connect_timeout(&server.into(), CONNECT),
+                Carrier::Udp => socket.connect(&server.into()),
+            };
+            connected.map_err(|source| Error::Io {
+                operation: "make the data connection to",
+                address: server.to_string(),
+                source,
+            })?;
+            match self.request.carrier {
+                Carrier::Tcp => load.add_stream(0, socket, None),
+                Carrier::Udp => load.add_made(0, socket, plain_flow()),
+            }
+        }
+        Ok(Course { load, bell, results: None, began_ns, interrupted_ns: None })
+    }
+
+    fn bind(&self, socket: &Socket) -> Result<(), Error> {
+        if self.plan.local.address.is_none() && self.plan.local.port == 0 {
+            return Ok(());
+        }
+        let bound = socket
+            .set_reuse_address(true)
+            .and_then(|()| socket.bind(&local_address(self.plan, self.v6).into()));
+        bound.map_err(|error| local_fault(&error))
+    }
+
+    fn dialer(&self, server: SocketAddr) -> Dialer {
+        let plan = self.plan;
+        let bound = plan.local.address.is_some() || plan.local.port > 0;
+        Dialer {
+            server,
+            local: bound.then(|| local_address(plan, self.v6)),
+            ports: plan.source_ports,
+            plan: self.data_plan.clone(),
+            exchanged: match plan.kind {
+                TestKind::Connect => Exchanged { request_bytes: 0, response_bytes: 0 },
+                _ => Exchanged {
+                    request_bytes: plan.request_bytes as usize,
+                    response_bytes: plan.response_bytes as usize,
+                },
+            },
+            count: match self.request.length {
+                Length::Units(count) => Some(count.into()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Until this end's part is over.
+    fn conduct(&mut self, course: &mut Course, sink: &Sink, cancel: &Cancel) -> Result<(), Error> {
+        let limit_ns = self.latest_ns(course.began_ns);
+        loop {
+            let now_ns = monotonic_ns();
+            if let Some(sample) = course.load.tick(now_ns) {
+                sink.offer(Event::Sample(Box::new(sample)));
+            }
+            if course.load.all_ended() {
+                return Ok(());
+            }
+            if cancel.requested() && course.interrupted_ns.is_none() {
+                course.interrupted_ns = Some(now_ns);
+                course.load.stop();
+                if self.job.task == Task::Receive {
+                    course.load.drain();
+                }
+            }
+            if limit_ns.is_some_and(|limit_ns| now_ns >= limit_ns) {
+                // A server that should have finished long ago.
+                course.load.drain();
+            }
+            let stuck_ns = course.interrupted_ns.map(|at_ns| at_ns + INTERRUPTED_NS);
+            if stuck_ns.is_some_and(|stuck_ns| now_ns >= stuck_ns) {
+                course.load.abort();
+            }
+            let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
+            let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);
+            match self.client.listen(Some(course.bell.as_fd()), wait_ns)? {
+                Some(ClientEvent::Results(results)) => course.results = Some(results),
+                Some(_) => {
+                    let fault = Fault::Protocol("it answers what nobody asked".to_owned());
+                    return Err(self.client.failed(&fault));
+                }
+                None => {}
+            }
+            course.bell.silence();
+        }
+    }
+
+    /// When a test that its server ends has lasted too long.
+    fn latest_ns(&self, began_ns: u64) -> Option<u64> {
+        match (self.job.task, self.request.length) {
+            (Task::Receive, Length::Seconds(seconds)) => {
+                Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS + PAD_NS))
+            }
+            _ => None,
+        }
+    }
+
+    fn await_results(&mut self, interrupted_ns: Option<u64>) -> Result<Results, Error> {
+        loop {
+            match self.client.listen(None, LOOK_NS)? {
+                Some(ClientEvent::Results(results)) => return Ok(results),
+                Some(_) => {
+                    let fault = Fault::Protocol("it answers what nobody asked".to_owned());
+                    return Err(self.client.failed(&fault));
+                }
+                None => {}
+            }
+            if interrupted_ns.is_some_and(|at_ns| monotonic_ns() > at_ns + INTERRUPTED_NS) {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+}
+
+fn local_address(plan: &TestPlan, v6: bool) -> SocketAddr {
+    let address: IpAddr = plan.local.address.unwrap_or_else(|| super::unspecified(v6));
+    SocketAddr::new(address, plan.local.port)
+}
+
+fn local_fault(error: &std::io::Error) -> Error {
+    Error::Host(format!(
+        "this machine refuses a data socket with the options asked for ({error}): check the local \
+         address and port (-L, -P), the congestion control (-K) and the socket sizes (-s)"
+    ))
+}

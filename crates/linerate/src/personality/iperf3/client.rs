@@ -1,0 +1,98 @@
+//! A client: one test, its output, and an exit code.
+
+use linerate_engine::event::Cancel;
+use linerate_engine::iperf3::{Event, Failure, Observer, Report, TestPlan};
+
+use super::context::Context;
+use super::fault::render_failure;
+use super::outlet::Outlet;
+use super::printer::{Form, Printer};
+use super::release::Release;
+use super::signals::Signals;
+
+/// Runs one test.
+pub(super) fn test(
+    plan: &TestPlan,
+    context: Context,
+    form: Form,
+    outlet: &Outlet,
+    (signals, cancel): (&Signals, &Cancel),
+) -> u8 {
+    let release = context.release;
+    let mut observer = Show { printer: Printer::new(context, form), outlet };
+    if let Printer::Text(printer) = &observer.printer {
+        outlet.print(&printer.render_opening());
+    }
+    let result = linerate_engine::iperf3::run(plan, &mut observer, cancel);
+    conclude(&observer.printer, outlet, result.as_ref(), release, signals)
+}
+
+/// Prints what happens as it happens.
+struct Show<'a> {
+    printer: Printer,
+    outlet: &'a Outlet,
+}
+
+impl Observer for Show<'_> {
+    fn handle(&mut self, event: &Event) {
+        if let Event::Warning(text) = event {
+            crate::output::narrate(&format!("warning: {text}\n"));
+        }
+        let pieces = self.printer.record_event(event);
+        if !pieces.is_empty() {
+            self.outlet.print(&pieces);
+        }
+    }
+}
+
+/// What is said last, and the exit code.
+fn conclude(
+    printer: &Printer,
+    outlet: &Outlet,
+    result: Result<&Report, &Failure>,
+    release: Release,
+    signals: &Signals,
+) -> u8 {
+    let failure = match result {
+        Ok(report) => {
+            match printer {
+                Printer::Text(printer) => {
+                    outlet.print(&printer.render_done(report.server_output.as_ref()))
+                }
+                Printer::Json(printer) => outlet.print(&printer.render_rest(None)),
+            };
+            return 0;
+        }
+        Err(failure) => failure,
+    };
+    let text = render_end(failure, release, signals);
+    match printer {
+        Printer::Json(printer) => {
+            let error = text.strip_prefix("error - ").unwrap_or(&text);
+            outlet.print(&printer.render_rest(Some(error)));
+        }
+        Printer::Text(_) => {
+            if failure.from_peer && release.is_new() {
+                outlet.complain(&format!("SERVER ERROR - {}", render_failure(failure, release)));
+            }
+            outlet.complain(&text);
+        }
+    }
+    // Releases since 3.19 call an end by signal a success.
+    if failure.interrupted && release.is_new() { 0 } else { 1 }
+}
+
+fn render_end(failure: &Failure, release: Release, signals: &Signals) -> String {
+    if failure.interrupted {
+        return render_interruption("client", release, signals);
+    }
+    format!("error - {}", render_failure(failure, release))
+}
+
+/// `interrupt - the client has terminated by signal Interrupt(2)`.
+pub(super) fn render_interruption(role: &str, release: Release, signals: &Signals) -> String {
+    match signals.last().filter(|_| release.is_new()) {
+        Some(signal) => format!("interrupt - the {role} has terminated by signal {signal}"),
+        None => format!("interrupt - the {role} has terminated"),
+    }
+}

@@ -1,0 +1,67 @@
+//! What printers know before a test begins.
+
+use std::path::PathBuf;
+
+use linerate_engine::iperf3::Interval;
+
+use super::amount::RateFormat;
+use super::options::Options;
+use super::release::Release;
+
+/// What printers know before a test begins.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Which release's output it is.
+    pub release: Release,
+    /// The server's name as it was typed; None at a server.
+    pub host: Option<String>,
+    /// The server's port.
+    pub port: u16,
+    /// `-V`.
+    pub verbose: bool,
+    /// `-f`.
+    pub format: RateFormat,
+    /// `-i`, seconds; 0 for none.
+    pub interval_s: f64,
+    /// Whether datagrams get the size that fits: `-u` without `-l`.
+    pub fits_datagrams: bool,
+    /// `-F`.
+    pub file: Option<PathBuf>,
+    /// `-T`.
+    pub title: Option<String>,
+    /// `--extra-data`.
+    pub extra_data: Option<String>,
+    /// What `uname` says of this machine.
+    pub system: String,
+}
+
+impl Context {
+    /// For what was typed.
+    pub fn new(options: &Options, release: Release, system: String) -> Self {
+        Self {
+            release,
+            host: options.host().map(str::to_owned),
+            port: options.port(),
+            verbose: options.verbose,
+            format: options.format,
+            interval_s: options.interval_s.unwrap_or(1.0),
+            fits_datagrams: options.udp && options.length_bytes.is_none(),
+            file: options.file.clone(),
+            title: options.title.clone(),
+            extra_data: options.extra_data.clone(),
+            system,
+        }
+    }
+
+    /// The first line of `-V` and `--version`, and the version in JSON.
+    pub fn version(&self) -> String {
+        format!("iperf {}", self.release.number())
+    }
+
+    /// Whether an interval is printed: the short rest at a test's end isn't, when nothing came in
+    /// it.
+    pub fn shows(&self, interval: &Interval) -> bool {
+        let bytes: u64 = interval.streams.iter().map(|stream| stream.bytes).sum();
+        bytes > 0 || !interval.last || interval.seconds() >= self.interval_s * 0.1
+    }
+}

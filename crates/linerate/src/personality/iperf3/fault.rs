@@ -1,0 +1,74 @@
+//! The texts of failures, which scripts read.
+//!
+//! A failure is the engine's; its number and text are the dialect's. Here is what stands behind the
+//! text, and what 3.12 says otherwise.
+
+use linerate_engine::iperf3::Failure;
+use linerate_wire::iperf3::Code;
+
+use super::release::Release;
+
+/// What 3.12 says otherwise.
+const OF_3_12: [(Code, &str); 10] = [
+    (Code::DURATION, "test duration too long (maximum = 86400 seconds)"),
+    (Code::NUM_STREAMS, "number of parallel streams too large (maximum = 128)"),
+    (Code::MSS, "TCP MSS too large (maximum = 9216 bytes)"),
+    (Code::OMIT, "bogus value for --omit"),
+    (Code::DSCP, "bad TOS value (must be between 0 and 255 inclusive)"),
+    (Code::CONNECT, "unable to connect to server"),
+    (Code::MESSAGE, "received an unknown control message"),
+    (Code::SEND_MESSAGE, "unable to send control message"),
+    (Code::RECEIVE_MESSAGE, "unable to receive control message"),
+    (Code::USER_TIMEOUT, "unable to set TCP/SCTP MSS"),
+];
+
+/// A failure as this release words it, without the program's name: the text, and behind it the
+/// system's own words where the text asks for them.
+pub fn render_failure(failure: &Failure, release: Release) -> String {
+    let older: &[(Code, &str)] = if release.is_new() { &[] } else { &OF_3_12 };
+    let code = failure.code;
+    let known = older.iter().find(|(known, _)| *known == code);
+    let text = known.map_or_else(|| code.text(), |(_, text)| text);
+    let said = failure.system_error.filter(|number| *number != 0).map(render_system_error);
+    match said.or_else(|| failure.detail.clone()) {
+        Some(detail) => format!("{text}: {detail}"),
+        // The original prints the colon even where the system had nothing to say.
+        None if code.tells_system_error() => format!("{text}: "),
+        None => text.to_owned(),
+    }
+}
+
+fn render_system_error(number: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(number).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// A value that can't be read.
+pub(super) fn wrong_unit(value: &str) -> Failure {
+    Failure::of(Code::UNIT).because(format!("'{value}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_the_originals() {
+        let text = |failure: &Failure| render_failure(failure, Release::V3_21);
+        assert_eq!(
+            text(&Failure::of(Code::NO_ROLE)),
+            "must either be a client (-c) or server (-s)"
+        );
+        assert_eq!(text(&wrong_unit("5q")), "invalid unit value or suffix: '5q'");
+        let refused = std::io::Error::from_raw_os_error(111);
+        let refused = Failure::system(Code::CONNECT, &refused);
+        assert_eq!(
+            text(&refused),
+            "unable to connect to server - server may have stopped running or use a different \
+             port, firewall issue, etc.: Connection refused"
+        );
+        assert_eq!(text(&Failure::of(Code::AFFINITY)), "unable to set CPU affinity: ");
+        let old = render_failure(&refused, Release::V3_12);
+        assert_eq!(old, "unable to connect to server: Connection refused");
+    }
+}

@@ -1,0 +1,283 @@
+//! JSON with the fields in their order, and written as the original's library writes it.
+
+use serde_json::Value;
+
+/// A value. Unlike `serde_json`'s, an object keeps the order of its fields.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Whole(i128),
+    /// Any number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// Values in order.
+    Array(Vec<Json>),
+    /// Fields in order.
+    Object(Vec<(String, Json)>),
+}
+
+/// Fields in order, for [`Json::Object`].
+#[derive(Clone, Debug, Default)]
+pub struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    /// No fields.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more field.
+    pub fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.0.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// One more field where there is a value.
+    pub fn with_some(self, name: &str, value: Option<impl Into<Json>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// One more field if the condition holds.
+    pub fn with_if(self, holds: bool, name: &str, value: impl Into<Json>) -> Self {
+        self.with_some(name, holds.then_some(value))
+    }
+
+    /// All fields of another object behind these.
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+}
+
+impl From<Fields> for Json {
+    fn from(fields: Fields) -> Self {
+        Self::Object(fields.0)
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+macro_rules! from_whole {
+    ($($type:ty)*) => { $(impl From<$type> for Json {
+        fn from(value: $type) -> Self {
+            Self::Whole(i128::from(value))
+        }
+    })* };
+}
+from_whole!(u8 u16 u32 u64 i64);
+
+impl From<f64> for Json {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&str> for Json {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Json {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<Vec<Json>> for Json {
+    fn from(value: Vec<Json>) -> Self {
+        Self::Array(value)
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => match number.as_i128() {
+                Some(whole) => Self::Whole(whole),
+                None => number.as_f64().map_or(Self::Null, Self::Number),
+            },
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Array(values) => Self::Array(values.iter().map(Self::from).collect()),
+            Value::Object(fields) => Self::Object(
+                fields.iter().map(|(name, value)| (name.clone(), Self::from(value))).collect(),
+            ),
+        }
+    }
+}
+
+impl Json {
+    /// For the wire, where order doesn't matter.
+    pub fn to_value(&self) -> Value {
+        serde_json::from_str(&self.render_line()).unwrap_or_default()
+    }
+
+    /// On one line, without blanks.
+    pub fn render_line(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, None);
+        text
+    }
+
+    /// With tabs, as `-J` prints it.
+    pub fn render_pretty(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, Some(0));
+        text
+    }
+
+    fn write(&self, text: &mut String, depth: Option<usize>) {
+        match self {
+            Self::Null => text.push_str("null"),
+            Self::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+            Self::Whole(value) => text.push_str(&value.to_string()),
+            Self::Number(value) => text.push_str(&render_number(*value)),
+            Self::Text(value) => write_text(text, value),
+            Self::Array(values) => {
+                text.push('[');
+                for (place, value) in values.iter().enumerate() {
+                    if place > 0 {
+                        text.push_str(if depth.is_some() { ", " } else { "," });
+                    }
+                    value.write(text, depth.map(|depth| depth + 1));
+                }
+                text.push(']');
+            }
+            Self::Object(fields) => write_object(text, fields, depth),
+        }
+    }
+}
+
+fn write_object(text: &mut String, fields: &[(String, Json)], depth: Option<usize>) {
+    text.push('{');
+    for (place, (name, value)) in fields.iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        if let Some(depth) = depth {
+            text.push('\n');
+            text.push_str(&"\t".repeat(depth + 1));
+        }
+        write_text(text, name);
+        text.push_str(if depth.is_some() { ":\t" } else { ":" });
+        value.write(text, depth.map(|depth| depth + 1));
+    }
+    if let Some(depth) = depth {
+        text.push('\n');
+        text.push_str(&"\t".repeat(depth));
+    }
+    text.push('}');
+}
+
+fn write_text(text: &mut String, value: &str) {
+    text.push('"');
+    for letter in value.chars() {
+        match letter {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            control if u32::from(control) < 0x20 => {
+                text.push_str(&format!("\\u{:04x}", u32::from(control)));
+            }
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+}
+
+/// A number with 15 digits, or 17 where 15 don't tell it exactly.
+fn render_number(value: f64) -> String {
+    if !value.is_finite() {
+        return "null".to_owned();
+    }
+    let short = render_general(value, 15);
+    let read: f64 = short.parse().unwrap_or(f64::NAN);
+    if (read - value).abs() <= value.abs().max(read.abs()) * f64::EPSILON {
+        short
+    } else {
+        render_general(value, 17)
+    }
+}
+
+/// C's `%.*g`: so many significant digits, without zeros at the end, with an exponent where it is
+/// shorter.
+pub fn render_general(value: f64, digits: usize) -> String {
+    let scientific = format!("{value:.*e}", digits.saturating_sub(1));
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let places = i32::try_from(digits).unwrap_or(i32::MAX);
+    if (-4..places).contains(&exponent) {
+        let decimals = usize::try_from(places - 1 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{value:.decimals$}")).to_owned();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+}
+
+fn without_zeros(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_original_writes_them() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (1.000_812_053_680_42, "1.00081205368042"),
+            (1_047_725.190_902_658_9, "1047725.1909026589"),
+            (0.052_367_479_795_047_27, "0.052367479795047273"),
+            (25_275_291_809.080_746, "25275291809.080746"),
+            (1e20, "1e+20"),
+            (0.000_01, "1e-05"),
+            (f64::NAN, "null"),
+        ] {
+            assert_eq!(render_number(value), text);
+        }
+    }
+
+    #[test]
+    fn two_digits_are_enough_for_a_loss() {
+        for (value, text) in [(0.0, "0"), (0.0131, "0.013"), (12.34, "12"), (100.0, "1e+02")] {
+            assert_eq!(render_general(value, 2), text);
+        }
+    }
+
+    #[test]
+    fn objects_are_laid_out_with_tabs() {
+        let inner = Fields::new().with("socket", 5u32).with("host", "a\"b\n");
+        let json: Json = Fields::new()
+            .with("connected", vec![Json::from(inner.clone()), Json::from(inner)])
+            .with("end", Fields::new())
+            .with("none", Vec::new())
+            .into();
+        let pretty = "{\n\t\"connected\":\t[{\n\t\t\t\"socket\":\t5,\n\t\t\t\"host\":\t\"a\\\"b\\n\"\n\
+                      \t\t}, {\n\t\t\t\"socket\":\t5,\n\t\t\t\"host\":\t\"a\\\"b\\n\"\n\t\t}],\n\
+                      \t\"end\":\t{\n\t},\n\t\"none\":\t[]\n}";
+        assert_eq!(json.render_pretty(), pretty);
+        let line = r#"{"connected":[{"socket":5,"host":"a\"b\n"},{"socket":5,"host":"a\"b\n"}],"end":{},"none":[]}"#;
+        assert_eq!(json.render_line(), line);
+        assert_eq!(json.to_value()["connected"][0]["socket"], 5);
+    }
+}

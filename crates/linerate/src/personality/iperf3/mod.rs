@@ -1,0 +1,247 @@
+//! iperf3: its options, its output, its exit codes, with our engine behind them.
+//!
+//! What is typed ([`flags`], [`options`], [`command_line`]) becomes a plan of the dialect ([`plan`]);
+//! `client` and `server` run it; [`printer`] turns what happens into text or JSON.
+//! docs/compat/iperf3.md says what is the same as in the original and what isn't.
+
+pub mod amount;
+mod background;
+mod client;
+pub mod command_line;
+pub mod context;
+mod document;
+mod dscp;
+mod ending;
+mod fault;
+pub mod flags;
+pub mod help;
+pub mod json;
+mod moment;
+pub mod options;
+mod outlet;
+mod password;
+pub mod plan;
+pub mod printer;
+pub mod release;
+mod row;
+mod server;
+mod signals;
+mod sum;
+pub mod text;
+mod values;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use linerate_engine::event::Cancel;
+use linerate_engine::iperf3::{Failure, Server};
+use linerate_wire::iperf3::Code;
+
+pub use fault::render_failure;
+
+use command_line::{UsageError, parse_command_line};
+use context::Context;
+use moment::Stamp;
+use options::Options;
+use outlet::Outlet;
+use printer::Form;
+use release::Release;
+use signals::Signals;
+
+use crate::output::narrate;
+
+/// Does what a command line says; the exit code of iperf3: 0, or 1 where something went wrong.
+pub fn perform(name: &str, words: &[String]) -> u8 {
+    let release = std::env::var(release::VARIABLE).ok();
+    let release = match Release::parse(release.as_deref()) {
+        Ok(release) => release,
+        Err(text) => {
+            narrate(&format!("{name}: {text}\n"));
+            return 1;
+        }
+    };
+    match parse_command_line(words) {
+        Ok(options) => Performance { words, options, release }.perform(),
+        Err(UsageError::Lexical(error)) => {
+            narrate(&format!("{name}: {error}\n{}", help::USAGE));
+            1
+        }
+        Err(UsageError::Parameter(failure)) => refuse(&failure, release),
+    }
+}
+
+/// Says why a command line isn't one.
+fn refuse(failure: &Failure, release: Release) -> u8 {
+    let text = render_failure(failure, release);
+    narrate(&format!("iperf3: parameter error - {text}\n{}", help::USAGE));
+    1
+}
+
+/// Says why nothing is begun.
+fn give_up(failure: &Failure, release: Release) -> u8 {
+    narrate(&format!("iperf3: error - {}\n", render_failure(failure, release)));
+    1
+}
+
+/// A command line that can be followed.
+struct Performance<'a> {
+    words: &'a [String],
+    options: Options,
+    release: Release,
+}
+
+impl Performance<'_> {
+    fn perform(&self) -> u8 {
+        let options = &self.options;
+        let context = Context::new(options, self.release, system());
+        if options.wants_help || options.wants_version {
+            let text = if options.wants_help {
+                help::render_help()
+            } else {
+                help::render_version(&context)
+            };
+            // A reader that has gone is no failure.
+            let _ = io::stdout().lock().write_all(text.as_bytes());
+            return 0;
+        }
+        self.warn();
+        let cancel = Cancel::default();
+        let outlet = match self.open_outlet(&cancel) {
+            Ok(outlet) => outlet,
+            Err(failure) => return give_up(&failure, self.release),
+        };
+        let signals = match Signals::listen(&cancel) {
+            Ok(signals) => signals,
+            Err(error) => return give_up(&Failure::system(Code::INIT_TEST, &error), self.release),
+        };
+        match options.host() {
+            Some(_) => self.be_client(context, outlet, (&signals, &cancel)),
+            None => self.be_server(&context, outlet, (&signals, &cancel)),
+        }
+    }
+
+    fn form(&self) -> Form {
+        match (self.options.json, self.options.json_stream) {
+            (false, _) => Form::Text,
+            (true, false) => Form::Json,
+            (true, true) => Form::Stream { full: self.options.json_stream_full },
+        }
+    }
+
+    /// What is accepted and has no effect says so.
+    fn warn(&self) {
+        let options = &self.options;
+        let json = options.json;
+        let warnings = [
+            (
+                json && options.format != Default::default(),
+                "Report format (-f) flag ignored with JSON output (-J)",
+            ),
+            (json && options.verbose, "Verbose output (-v) may interfere with JSON output (-J)"),
+            (options.debug, "-d has no effect here: linerate has no debug output"),
+            (options.old_pacing, "--no-fq-socket-pacing is deprecated"),
+            (options.mptcp, "-m has no effect here: linerate has no MPTCP, the test is over TCP"),
+        ];
+        for (_, text) in warnings.iter().filter(|(holds, _)| *holds) {
+            narrate(&format!("warning: {text}\n"));
+        }
+    }
+
+    fn open_outlet(&self, cancel: &Cancel) -> Result<Outlet, Failure> {
+        let stamp = match &self.options.timestamps {
+            None => None,
+            Some(format) => Some(Stamp::parse(format).ok_or_else(|| {
+                Failure::of(Code::UNIMPLEMENTED)
+                    .because(format!("'{format}' is no format of strftime"))
+            })?),
+        };
+        // A document takes nothing before its lines.
+        let stamp = stamp.filter(|_| !self.form().is_json());
+        Outlet::open(self.options.log_file.as_deref(), stamp, cancel.clone())
+            .map_err(|error| Failure::system(Code::LOG_FILE, &error))
+    }
+
+    fn be_client(
+        &self,
+        context: Context,
+        outlet: Outlet,
+        (signals, cancel): (&Signals, &Cancel),
+    ) -> u8 {
+        let plan = match plan::test_plan(&self.options, self.release, password::read_password) {
+            Ok(plan) => plan,
+            Err(failure) if failure.code == Code::CLIENT_AUTH => {
+                return refuse(&failure, self.release);
+            }
+            Err(failure) => return give_up(&failure, self.release),
+        };
+        let title = self.options.title.clone().filter(|_| !self.form().is_json());
+        let outlet = outlet.with_title(title);
+        client::test(&plan, context, self.form(), &outlet, (signals, cancel))
+    }
+
+    fn be_server(
+        &self,
+        context: &Context,
+        outlet: Outlet,
+        (signals, cancel): (&Signals, &Cancel),
+    ) -> u8 {
+        let background = self.options.daemon && background::is_background();
+        if self.options.daemon && !background {
+            return match background::start(self.words) {
+                Ok(()) => 0,
+                Err(said) => {
+                    narrate(&format!("{said}\n"));
+                    1
+                }
+            };
+        }
+        let server = match self.bind() {
+            Ok(server) => server,
+            Err(failure) => {
+                let text = format!("error - {}", render_failure(&failure, self.release));
+                if failure.code == Code::SERVER_AUTH && !background {
+                    return refuse(&failure, self.release);
+                }
+                if background {
+                    background::tell_foreground(Some(&format!("iperf3: {text}")));
+                } else {
+                    outlet.complain(&text);
+                }
+                return 1;
+            }
+        };
+        if background {
+            background::tell_foreground(None);
+            outlet.leave_stdout();
+        }
+        let code =
+            server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel));
+        if let Some(path) = &self.options.pid_file {
+            // What can't be removed stays; the process it names is gone.
+            let _ = std::fs::remove_file(path);
+        }
+        code
+    }
+
+    fn bind(&self) -> Result<Server, Failure> {
+        let server = Server::bind(&plan::serve_plan(&self.options)?)?;
+        if let Some(path) = &self.options.pid_file {
+            write_pid(path).map_err(|error| Failure::system(Code::PID_FILE, &error))?;
+        }
+        Ok(server)
+    }
+}
+
+/// The number of this process, as the original writes it: the digits alone.
+fn write_pid(path: &Path) -> io::Result<()> {
+    std::fs::write(path, std::process::id().to_string())
+}
+
+/// What `uname` says of this machine.
+fn system() -> String {
+    let facts = rustix::system::uname();
+    let parts =
+        [facts.sysname(), facts.nodename(), facts.release(), facts.version(), facts.machine()];
+    parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
+}

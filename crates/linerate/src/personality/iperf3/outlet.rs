@@ -1,0 +1,103 @@
+//! Where output goes, and what stands before each piece of it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use linerate_engine::event::Cancel;
+
+use super::moment::Stamp;
+
+/// Where output goes. Several tests of a server share one.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    target: Mutex<Target>,
+    stamp: Option<Stamp>,
+    title: Option<String>,
+    cancel: Cancel,
+}
+
+#[derive(Debug)]
+enum Target {
+    Stdout,
+    File(File),
+    Nowhere,
+}
+
+impl Outlet {
+    /// Standard output, or the file of `--logfile`, which is added to.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub(super) fn open(
+        file: Option<&Path>,
+        stamp: Option<Stamp>,
+        cancel: Cancel,
+    ) -> io::Result<Self> {
+        let target = match file {
+            Some(path) => Target::File(OpenOptions::new().create(true).append(true).open(path)?),
+            None => Target::Stdout,
+        };
+        Ok(Self { target: Mutex::new(target), stamp, title: None, cancel })
+    }
+
+    /// With a title before each piece: a client's.
+    pub(super) fn with_title(self, title: Option<String>) -> Self {
+        Self { title, ..self }
+    }
+
+    /// From now on nobody reads standard output.
+    pub(super) fn leave_stdout(&self) {
+        let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*target, Target::Stdout) {
+            *target = Target::Nowhere;
+        }
+    }
+
+    /// Prints pieces; what was printed.
+    pub(super) fn print(&self, pieces: &[String]) -> String {
+        let mut text = String::new();
+        let stamp = self.stamp.as_ref().map(Stamp::render_now).unwrap_or_default();
+        for piece in pieces {
+            text.push_str(&stamp);
+            if let Some(title) = &self.title {
+                text.push_str(title);
+                text.push_str(":  ");
+            }
+            text.push_str(piece);
+        }
+        self.write(&text);
+        text
+    }
+
+    /// Prints a text as it is.
+    pub(super) fn write(&self, text: &str) {
+        let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = match &mut *target {
+            Target::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+            }
+            Target::File(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
+            Target::Nowhere => Ok(()),
+        };
+        // Where nobody reads any more there is nothing to measure for.
+        if written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+            self.cancel.request();
+        }
+    }
+
+    /// Says what went wrong, on standard error or in the log file.
+    pub(super) fn complain(&self, text: &str) {
+        let stamp = self.stamp.as_ref().map(Stamp::render_now).unwrap_or_default();
+        let line = format!("{stamp}iperf3: {text}\n");
+        let target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*target, Target::Stdout) {
+            crate::output::narrate(&line);
+            return;
+        }
+        drop(target);
+        self.write(&line);
+    }
+}

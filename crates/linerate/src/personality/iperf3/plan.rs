@@ -1,0 +1,194 @@
+//! What the options mean: a plan of the dialect.
+
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_engine::iperf3::{
+    Authority, Credentials, Failure, Keepalive, Padding, RECEIVE_TIMEOUT, RateLimit, ServePlan,
+    TestPlan,
+};
+use linerate_measure::plan::Family;
+use linerate_wire::iperf3::parameters::Offload;
+use linerate_wire::iperf3::{Code, Parameters, Protocol};
+
+use super::options::{Direction, Options};
+use super::release::Release;
+use super::values::split_device;
+
+/// What UDP streams send unless told otherwise, bit/s.
+const UDP_RATE_BPS: u64 = 1 << 20;
+
+/// How far a client's clock may be off unless told otherwise, seconds.
+const TIME_SKEW_S: u32 = 10;
+
+/// The time that a server's limit is averaged over unless told otherwise, seconds.
+const RATE_INTERVAL_S: f64 = 5.0;
+
+/// A client's plan. `password` is asked for where a name was given.
+///
+/// # Errors
+/// A name or file that can't be read, as the original words it.
+pub fn test_plan(
+    options: &Options,
+    release: Release,
+    password: impl FnOnce() -> Option<String>,
+) -> Result<TestPlan, Failure> {
+    let (host, device) = split_device(options.host().unwrap_or_default());
+    let mut plan = TestPlan::new(host);
+    plan.port = options.port();
+    plan.family = family(options);
+    plan.bind = options.bind.as_deref().map(resolve).transpose()?;
+    plan.bind_device = options.bind_device.clone().or(device);
+    plan.client_port = options.client_port;
+    plan.parameters = parameters(options, release);
+    plan.interval = interval(options);
+    plan.affinity = options.affinity;
+    plan.file.clone_from(&options.file);
+    plan.connect_timeout = milliseconds(options.connect_timeout_ms);
+    plan.receive_timeout = receive_timeout(options);
+    plan.send_timeout = milliseconds(options.snd_timeout_ms);
+    plan.keepalive = keepalive(options);
+    if let (Some(username), Some(key)) = (&options.username, &options.public_key) {
+        let wrong = || Failure::of(Code::CLIENT_AUTH);
+        let public_key_pem = read_text(key).map_err(|_| wrong())?;
+        let password = password().filter(|password| !password.is_empty()).ok_or_else(wrong)?;
+        plan.credentials = Some(Credentials {
+            username: username.clone(),
+            password,
+            public_key_pem,
+            padding: padding(options),
+        });
+    }
+    Ok(plan)
+}
+
+/// A server's plan.
+///
+/// # Errors
+/// A name or file that can't be read, as the original words it.
+pub fn serve_plan(options: &Options) -> Result<ServePlan, Failure> {
+    let rate_limit = options.bitrate_limit_bps.filter(|bps| *bps > 0).map(|bps| {
+        let seconds = options.bitrate_limit_interval_s.filter(|seconds| *seconds > 0.0);
+        RateLimit { bps, interval: Duration::from_secs_f64(seconds.unwrap_or(RATE_INTERVAL_S)) }
+    });
+    let authority = match (&options.private_key, &options.users) {
+        (Some(key), Some(users)) => Some(Authority {
+            private_key_pem: read_text(key).map_err(|_| Failure::of(Code::SERVER_AUTH))?,
+            users_file: users.clone(),
+            time_skew_s: options.time_skew_s.unwrap_or(TIME_SKEW_S),
+            padding: padding(options),
+        }),
+        _ => None,
+    };
+    Ok(ServePlan {
+        port: options.port(),
+        family: family(options),
+        bind: options.bind.as_deref().map(resolve).transpose()?,
+        bind_device: options.bind_device.clone(),
+        interval: interval(options),
+        affinity: options.affinity,
+        file: options.file.clone(),
+        one_off: options.one_off,
+        idle_timeout: options.idle_timeout_s.map(|seconds| Duration::from_secs(seconds.into())),
+        receive_timeout: receive_timeout(options),
+        send_timeout: milliseconds(options.snd_timeout_ms),
+        keepalive: keepalive(options),
+        rate_limit,
+        max_duration_s: options.max_duration_s.filter(|seconds| *seconds > 0),
+        authority,
+        ..ServePlan::default()
+    })
+}
+
+fn parameters(options: &Options, release: Release) -> Parameters {
+    let num_bytes = options.bytes.unwrap_or(0).max(size_to_send(options));
+    let block_count = options.blocks.unwrap_or(0);
+    let time_s = if num_bytes > 0 || block_count > 0 { 0 } else { 10 };
+    let bandwidth_bps = if options.udp { UDP_RATE_BPS } else { 0 };
+    Parameters {
+        protocol: if options.udp { Protocol::Udp } else { Protocol::Tcp },
+        omit_s: options.omit_s,
+        server_affinity: options.server_affinity,
+        time_s: options.time_s.unwrap_or(time_s),
+        num_bytes,
+        block_count,
+        mss_bytes: options.mss_bytes.map(u32::from),
+        no_delay: options.no_delay,
+        parallel: options.streams().into(),
+        reverse: options.direction == Direction::Down,
+        bidirectional: options.direction == Direction::Both,
+        mptcp: options.mptcp,
+        window_bytes: options.window_bytes,
+        block_bytes: options.length_bytes.unwrap_or(0),
+        bandwidth_bps: options.bitrate_bps.unwrap_or(bandwidth_bps),
+        fq_rate_bps: options.fq_rate_bps.unwrap_or(0),
+        pacing_timer_us: options.pacing_timer_us.unwrap_or(1000),
+        burst_blocks: options.burst.unwrap_or(0),
+        tos: options.tos,
+        flow_label: options.flow_label,
+        title: options.title.clone(),
+        extra_data: options.extra_data.clone(),
+        congestion: options.congestion.clone(),
+        get_server_output: options.server_output,
+        wide_counters: options.counters_64bit,
+        repeating_payload: options.repeating_payload,
+        zero_copy: options.zero_copy,
+        dont_fragment: options.dont_fragment,
+        auth_token: None,
+        skip_rx_copy: options.skip_rx_copy,
+        offload: Offload { gso: options.gsro, gro: options.gsro, ..Offload::default() },
+        client_version: release.number().to_owned(),
+    }
+}
+
+/// A file that is sent is the end of its test, unless another end was given.
+fn size_to_send(options: &Options) -> u64 {
+    let has_end = [options.bytes, options.blocks].iter().flatten().any(|count| *count > 0);
+    if has_end || options.time_s.is_some() || options.direction != Direction::Up {
+        return 0;
+    }
+    let facts = options.file.as_deref().and_then(|path| std::fs::metadata(path).ok());
+    facts.map_or(0, |facts| facts.len())
+}
+
+fn family(options: &Options) -> Option<Family> {
+    options.ipv6.map(|ipv6| if ipv6 { Family::Ipv6 } else { Family::Ipv4 })
+}
+
+fn interval(options: &Options) -> Option<Duration> {
+    let seconds = options.interval_s.unwrap_or(1.0);
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+}
+
+fn milliseconds(value: Option<u32>) -> Option<Duration> {
+    value.filter(|value| *value > 0).map(|value| Duration::from_millis(value.into()))
+}
+
+fn receive_timeout(options: &Options) -> Duration {
+    milliseconds(options.rcv_timeout_ms).unwrap_or(RECEIVE_TIMEOUT)
+}
+
+fn keepalive(options: &Options) -> Option<Keepalive> {
+    options.keepalive.map(|[idle_s, interval_s, count]| Keepalive { idle_s, interval_s, count })
+}
+
+fn padding(options: &Options) -> Padding {
+    if options.pkcs1 { Padding::Pkcs1 } else { Padding::Oaep }
+}
+
+/// The address of `-B`, which may be a name.
+fn resolve(host: &str) -> Result<IpAddr, Failure> {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = host.parse() {
+        return Ok(address);
+    }
+    let unknown = || Failure::of(Code::CONNECT).because("Name or service not known");
+    let mut found = (host, 0).to_socket_addrs().map_err(|_| unknown())?;
+    found.next().map(|address| address.ip()).ok_or_else(unknown)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path)
+}

@@ -1,0 +1,282 @@
+//! What is printed for people, and for the scripts that read it.
+//!
+//! A printer turns events into pieces of text. A piece is what the original prints with one call:
+//! title and time stand before each piece, not before each line.
+
+mod summary;
+
+use linerate_engine::iperf3::{Control, Event, Interval, Report, Role, Start, StreamInterval};
+use linerate_wire::iperf3::results::ServerOutput;
+use linerate_wire::iperf3::{Parameters, Protocol};
+
+use super::context::Context;
+use super::json::Json;
+use super::moment::render_gmt;
+use super::row::{Columns, Lead, SEPARATOR, render_head};
+use super::sum::{Sum, direction, rate};
+
+/// The line above and below a server's greeting.
+const RULE: &str = "-----------------------------------------------------------\n";
+
+/// What an omitted interval ends with.
+const OMITTED: &str = "(omitted)";
+
+/// Turns the events of one test into text.
+#[derive(Debug)]
+pub struct TextPrinter {
+    context: Context,
+    start: Option<Start>,
+    control: Option<Control>,
+    intervals: u64,
+}
+
+impl TextPrinter {
+    /// For one test.
+    pub fn new(context: Context) -> Self {
+        Self { context, start: None, control: None, intervals: 0 }
+    }
+
+    /// What a client says before it connects.
+    pub fn render_opening(&self) -> Vec<String> {
+        if self.context.verbose { self.render_versions() } else { Vec::new() }
+    }
+
+    fn render_versions(&self) -> Vec<String> {
+        vec![format!("{}\n", self.context.version()), format!("{}\n", self.context.system)]
+    }
+
+    /// What a server says when it waits for its next client.
+    pub fn render_listening(&self, port: u16, test_number: u64) -> Vec<String> {
+        let mut pieces = self.render_opening();
+        let greeting = format!("Server listening on {port} (test #{test_number})\n");
+        pieces.extend([RULE.to_owned(), greeting, RULE.to_owned()]);
+        pieces
+    }
+
+    /// What happened, in pieces.
+    pub fn render_event(&mut self, event: &Event) -> Vec<String> {
+        match event {
+            Event::Connected(control) => {
+                self.control = Some((**control).clone());
+                self.render_connected(control)
+            }
+            Event::Started(start) => {
+                self.start = Some((**start).clone());
+                self.render_started(start)
+            }
+            Event::Interval(interval) if self.context.shows(interval) => {
+                self.render_interval(interval)
+            }
+            Event::Ended(report) => self.render_ended(report),
+            Event::Interval(_) | Event::Warning(_) => Vec::new(),
+        }
+    }
+
+    fn render_connected(&self, control: &Control) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let time = format!("Time: {}\n", render_gmt(control.utc_ns));
+        if control.role == Role::Server {
+            if self.context.verbose {
+                pieces.push(time);
+            }
+            let (host, port) = (control.remote.ip().to_canonical(), control.remote.port());
+            pieces.push(format!("Accepted connection from {host}, port {port}\n"));
+            return pieces;
+        }
+        if self.context.verbose {
+            if let Some(mss_bytes) = control.mss_bytes {
+                pieces.push(format!("Control connection MSS {mss_bytes}\n"));
+                if self.context.fits_datagrams {
+                    pieces.push(format!("Setting UDP block size to {mss_bytes}\n"));
+                }
+            }
+            pieces.push(time);
+        }
+        let host = self.context.host.as_deref().unwrap_or_default();
+        pieces.push(format!("Connecting to host {host}, port {}\n", self.context.port));
+        pieces
+    }
+
+    fn render_started(&self, start: &Start) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let parameters = &start.parameters;
+        if start.role == Role::Client && parameters.reverse {
+            let host = self.context.host.as_deref().unwrap_or_default();
+            pieces.push(format!("Reverse mode, remote host {host} is sending\n"));
+        }
+        if self.context.verbose {
+            pieces.extend(self.render_particulars(parameters));
+        }
+        for stream in &start.streams {
+            let (local, remote) = (stream.local, stream.remote);
+            pieces.push(format!(
+                "[{:3}] local {} port {} connected to {} port {}\n",
+                stream.socket,
+                local.ip().to_canonical(),
+                local.port(),
+                remote.ip().to_canonical(),
+                remote.port()
+            ));
+        }
+        if self.context.verbose {
+            pieces.push(render_plan(parameters));
+        }
+        pieces
+    }
+
+    fn render_particulars(&self, parameters: &Parameters) -> Vec<String> {
+        let mut pieces = Vec::new();
+        if let Some(control) = &self.control {
+            pieces.push(format!("      Cookie: {}\n", control.cookie.text()));
+            let control_mss = control.mss_bytes.filter(|_| control.role == Role::Client);
+            if parameters.protocol == Protocol::Tcp {
+                pieces.push(match parameters.mss_bytes {
+                    Some(mss_bytes) => format!("      TCP MSS: {mss_bytes}\n"),
+                    None => format!("      TCP MSS: {} (default)\n", control_mss.unwrap_or(0)),
+                });
+            }
+        }
+        if parameters.bandwidth_bps > 0 {
+            pieces.push(format!("      Target Bitrate: {}\n", parameters.bandwidth_bps));
+        }
+        pieces
+    }
+
+    fn render_interval(&mut self, interval: &Interval) -> Vec<String> {
+        let Some(start) = &self.start else { return Vec::new() };
+        let mut pieces = Vec::new();
+        let several = start.parameters.parallel > 1;
+        if self.intervals == 0 {
+            pieces.push(render_head(interval_columns(start, interval), is_both_ways(start)));
+        } else if several {
+            pieces.push(SEPARATOR.to_owned());
+        }
+        self.intervals += 1;
+        for sends in directions(start) {
+            for stream in direction(interval, sends) {
+                pieces.push(self.render_stream(start, interval, stream));
+            }
+            if several && let Some(sum) = Sum::of_interval(interval, sends) {
+                pieces.push(self.render_sum(start, interval, sends, &sum));
+            }
+        }
+        pieces
+    }
+
+    fn render_stream(&self, start: &Start, interval: &Interval, stream: &StreamInterval) -> String {
+        let remark = if interval.omitted { OMITTED } else { "" };
+        let lead = Lead {
+            socket: Some(stream.socket),
+            role: role_tag(start, stream.sends),
+            start_s: interval.start_s,
+            end_s: interval.end_s,
+            bytes: stream.bytes,
+            rate: rate(stream.bytes, interval.seconds()),
+            format: self.context.format,
+        };
+        match (&stream.datagrams, stream.retransmits, &stream.tcp) {
+            (Some(sent), _, _) if stream.sends => {
+                lead.datagrams(sent.packets, is_both_ways(start), remark)
+            }
+            (Some(received), _, _) => lead.loss(received, remark),
+            (None, Some(retransmits), Some(tcp)) if stream.sends => {
+                lead.window(retransmits, tcp, remark)
+            }
+            _ => lead.plain(remark),
+        }
+    }
+
+    fn render_sum(&self, start: &Start, interval: &Interval, sends: bool, sum: &Sum) -> String {
+        let remark = if interval.omitted { OMITTED } else { "" };
+        let lead = Lead {
+            socket: None,
+            role: role_tag(start, sends),
+            start_s: interval.start_s,
+            end_s: interval.end_s,
+            bytes: sum.bytes,
+            rate: sum.rate(),
+            format: self.context.format,
+        };
+        match (&sum.datagrams, sum.retransmits) {
+            (Some(sent), _) if sends => lead.datagrams(sent.packets, is_both_ways(start), remark),
+            (Some(received), _) => lead.loss(received, remark),
+            (None, Some(retransmits)) if sends => {
+                lead.retransmits(retransmits, remark, self.context.release)
+            }
+            _ => lead.plain(remark),
+        }
+    }
+
+    fn render_ended(&self, report: &Report) -> Vec<String> {
+        let Some(start) = &self.start else { return Vec::new() };
+        summary::render_summary(&self.context, start, report)
+    }
+
+    /// What a client says when all went well.
+    pub fn render_done(&self, output: Option<&ServerOutput>) -> Vec<String> {
+        let mut pieces: Vec<String> = output.map(render_server_output).into_iter().collect();
+        pieces.extend(["\n".to_owned(), "iperf Done.\n".to_owned()]);
+        pieces
+    }
+}
+
+fn render_server_output(output: &ServerOutput) -> String {
+    match output {
+        ServerOutput::Text(text) => format!("\nServer output:\n{text}\n"),
+        ServerOutput::Json(value) => {
+            format!("\nServer JSON output:\n{}\n", Json::from(value).render_pretty())
+        }
+    }
+}
+
+fn render_plan(parameters: &Parameters) -> String {
+    let protocol = match parameters.protocol {
+        Protocol::Tcp => "TCP",
+        Protocol::Udp => "UDP",
+        Protocol::Sctp => "SCTP",
+    };
+    let end = match (parameters.num_bytes, parameters.block_count) {
+        (0, 0) => format!("{} second test", parameters.time_s),
+        (0, blocks) => format!("{blocks} blocks to send"),
+        (bytes, _) => format!("{bytes} bytes to send"),
+    };
+    format!(
+        "Starting Test: protocol: {protocol}, {} streams, {} byte blocks, omitting {} seconds, \
+         {end}, tos {}\n",
+        parameters.parallel, parameters.block_bytes, parameters.omit_s, parameters.tos
+    )
+}
+
+/// Whether both ends send.
+pub(super) fn is_both_ways(start: &Start) -> bool {
+    start.parameters.bidirectional
+}
+
+/// The directions of a test, in the order in which they are printed.
+pub(super) fn directions(start: &Start) -> impl Iterator<Item = bool> {
+    let first = start.streams.first().is_none_or(|stream| stream.sends);
+    let second = is_both_ways(start).then_some(!first);
+    std::iter::once(first).chain(second)
+}
+
+/// What stands behind a stream's number where both ends send.
+pub(super) fn role_tag(start: &Start, sends: bool) -> &'static str {
+    match (is_both_ways(start), sends, start.role) {
+        (false, _, _) => "",
+        (true, true, Role::Client) => "[TX-C]",
+        (true, true, Role::Server) => "[TX-S]",
+        (true, false, Role::Client) => "[RX-C]",
+        (true, false, Role::Server) => "[RX-S]",
+    }
+}
+
+fn interval_columns(start: &Start, interval: &Interval) -> Columns {
+    let sends = start.streams.iter().any(|stream| stream.sends);
+    let knows = |stream: &StreamInterval| stream.sends && stream.retransmits.is_some();
+    match start.parameters.protocol {
+        Protocol::Udp if is_both_ways(start) || !sends => Columns::Loss,
+        Protocol::Udp => Columns::Datagrams,
+        _ if interval.streams.iter().any(knows) => Columns::Window,
+        _ => Columns::Plain,
+    }
+}

@@ -1,0 +1,198 @@
+//! The tables at a test's end.
+
+use linerate_engine::iperf3::{DatagramFigures, Report, Role, Start, StreamReport, Totals};
+use linerate_wire::iperf3::Protocol;
+use linerate_wire::iperf3::results::CpuPercent;
+
+use super::super::amount::render_bytes;
+use super::super::context::Context;
+use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
+use super::super::sum::{Sum, rate, reports};
+use super::{directions, is_both_ways, role_tag};
+
+/// Which end's figures a line shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+
+    fn of(self, stream: &StreamReport) -> Option<&Totals> {
+        match self {
+            Self::Sender => stream.sender(),
+            Self::Receiver => stream.receiver(),
+        }
+    }
+}
+
+struct Summary<'a> {
+    context: &'a Context,
+    start: &'a Start,
+    report: &'a Report,
+}
+
+/// The tables at a test's end, in pieces.
+pub(super) fn render_summary(context: &Context, start: &Start, report: &Report) -> Vec<String> {
+    let summary = Summary { context, start, report };
+    let mut pieces = vec![SEPARATOR.to_owned()];
+    if context.verbose {
+        pieces.push("Test Complete. Summary Results:\n".to_owned());
+    }
+    pieces.push(render_head(summary.columns(), is_both_ways(start)));
+    for sends in directions(start) {
+        summary.render_direction(sends, &mut pieces);
+    }
+    pieces
+}
+
+impl Summary<'_> {
+    fn columns(&self) -> Columns {
+        let knows = |stream: &StreamReport| {
+            let shown = self.shows(stream.sends, Side::Sender);
+            shown && stream.sender().is_some_and(|totals| totals.retransmits.is_some())
+        };
+        match self.start.parameters.protocol {
+            Protocol::Udp => Columns::Loss,
+            _ if self.report.streams.iter().any(knows) => Columns::Retransmits,
+            _ => Columns::Plain,
+        }
+    }
+
+    /// A client shows both ends' figures, a server its own.
+    fn shows(&self, sends: bool, side: Side) -> bool {
+        self.start.role == Role::Client || sends == (side == Side::Sender)
+    }
+
+    fn render_direction(&self, sends: bool, pieces: &mut Vec<String>) {
+        for stream in reports(&self.report.streams, sends) {
+            for side in [Side::Sender, Side::Receiver] {
+                let totals = side.of(stream).copied().map(|totals| Sum {
+                    bytes: totals.bytes,
+                    seconds: totals.seconds,
+                    retransmits: totals.retransmits,
+                    datagrams: totals.datagrams,
+                });
+                self.render_line(Some(stream.socket), sends, side, totals.as_ref(), pieces);
+                if side == Side::Sender {
+                    self.render_remarks(stream, pieces);
+                }
+            }
+        }
+        if self.start.parameters.parallel > 1 {
+            for side in [Side::Sender, Side::Receiver] {
+                let streams = reports(&self.report.streams, sends);
+                let sum = Sum::of(streams.map(|stream| side.of(stream)));
+                self.render_line(None, sends, side, sum.as_ref(), pieces);
+            }
+        }
+        if self.context.verbose {
+            self.render_particulars(sends, pieces);
+        }
+    }
+
+    /// One end's line of a stream or of the sum.
+    fn render_line(
+        &self,
+        socket: Option<u32>,
+        sends: bool,
+        side: Side,
+        totals: Option<&Sum>,
+        pieces: &mut Vec<String>,
+    ) {
+        let shown = totals.filter(|_| self.shows(sends, side));
+        let Some(totals) = shown else {
+            let sum_of_datagrams =
+                socket.is_none() && self.start.parameters.protocol == Protocol::Udp;
+            let said = self.context.verbose || self.start.role == Role::Client;
+            if said && !sum_of_datagrams {
+                let (name, side) = (render_name(socket), side.name());
+                pieces.push(format!("{name} ({side} statistics not available)\n"));
+            }
+            return;
+        };
+        let lead = self.lead(socket, sends, totals.bytes, totals.seconds);
+        pieces.push(match (&totals.datagrams, totals.retransmits, side) {
+            (Some(sent), _, Side::Sender) => {
+                // What was sent has neither loss nor jitter.
+                let sent = DatagramFigures { packets: sent.packets, ..DatagramFigures::default() };
+                lead.loss(&sent, side.name())
+            }
+            (Some(received), _, Side::Receiver) => lead.loss(received, side.name()),
+            (None, Some(retransmits), Side::Sender) => {
+                lead.retransmits(retransmits, side.name(), self.context.release)
+            }
+            _ => lead.plain(side.name()),
+        });
+    }
+
+    fn lead(&self, socket: Option<u32>, sends: bool, bytes: u64, seconds: f64) -> Lead<'_> {
+        Lead {
+            socket,
+            role: role_tag(self.start, sends),
+            start_s: 0.0,
+            end_s: seconds,
+            bytes,
+            rate: rate(bytes, seconds),
+            format: self.context.format,
+        }
+    }
+
+    /// What came out of order, and how much of a file went.
+    fn render_remarks(&self, stream: &StreamReport, pieces: &mut Vec<String>) {
+        let received = stream.receiver().and_then(|totals| totals.datagrams);
+        if let Some(figures) = received.filter(|figures| figures.out_of_order > 0) {
+            let seconds = stream.local.seconds;
+            let lead = self.lead(None, stream.sends, 0, seconds);
+            pieces.push(lead.out_of_order(figures.out_of_order));
+        }
+        let Some(path) = &self.context.file else { return };
+        let Ok(facts) = std::fs::metadata(path) else { return };
+        let (size, bytes) = (facts.len(), stream.local.bytes);
+        let percent = (bytes * 100).checked_div(size).unwrap_or(0);
+        let singular = |bytes: u64| render_bytes(bytes as f64).trim_end_matches('s').to_owned();
+        pieces.push(format!(
+            "        Sent {} / {} ({percent}%) of {}\n",
+            singular(bytes),
+            singular(size),
+            path.display()
+        ));
+    }
+
+    /// Processor time and congestion control, with `-V`.
+    fn render_particulars(&self, sends: bool, pieces: &mut Vec<String>) {
+        let report = self.report;
+        if sends {
+            let remote = report.remote_cpu.unwrap_or_default();
+            pieces.push(render_cpu(["sender", "receiver"], &report.cpu, &remote));
+            if is_both_ways(self.start) {
+                pieces.push(render_cpu(["receiver", "sender"], &report.cpu, &remote));
+            }
+        }
+        let (local, remote) = (&report.congestion, &report.remote_congestion);
+        let remote = remote.as_ref().filter(|_| self.start.role == Role::Client);
+        let (sender, receiver) =
+            if sends { (local.as_ref(), remote) } else { (remote, local.as_ref()) };
+        if let Some(name) = sender {
+            pieces.push(format!("snd_tcp_congestion {name}\n"));
+        }
+        if let Some(name) = receiver {
+            pieces.push(format!("rcv_tcp_congestion {name}\n"));
+        }
+    }
+}
+
+fn render_cpu(roles: [&str; 2], local: &CpuPercent, remote: &CpuPercent) -> String {
+    let [own, other] = roles;
+    let figures =
+        |cpu: &CpuPercent| format!("{:.1}% ({:.1}%u/{:.1}%s)", cpu.total, cpu.user, cpu.system);
+    let (local, remote) = (figures(local), figures(remote));
+    format!("CPU Utilization: local/{own} {local}, remote/{other} {remote}\n")
+}

@@ -1,0 +1,200 @@
+//! What the printers print: the figures of one test, or the means of its iterations.
+
+use linerate_engine::netperf::{CpuFigures, EndFigures, Outcome, TestKind, TestTransport};
+use linerate_measure::histogram::Histogram;
+
+use super::confidence::{Agreement, Mean, Repetitions, Schedule};
+use super::unit::Unit;
+
+/// The figures of a test. What was not measured is absent.
+#[derive(Clone, Debug)]
+pub(super) struct Figures {
+    /// The last iteration: counts, sizes, addresses.
+    pub last: Outcome,
+    /// Latency of all iterations.
+    pub latency: Histogram,
+    /// The unit of rates.
+    pub unit: Unit,
+    /// Mean duration.
+    pub elapsed_s: f64,
+    /// Mean result.
+    pub throughput: f64,
+    /// Mean of what each end sent and received, in the unit of the result.
+    pub rates: Rates,
+    /// Mean of transactions a second.
+    pub transactions_per_s: f64,
+    /// This end's processors.
+    pub local: Cost,
+    /// The server's.
+    pub remote: Cost,
+    /// How well the iterations agree.
+    pub agreement: Agreement,
+}
+
+/// Rates of both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Rates {
+    /// Sent by this end.
+    pub local_sent: f64,
+    /// Received by this end.
+    pub local_received: f64,
+    /// Sent by the server.
+    pub remote_sent: f64,
+    /// Received by the server.
+    pub remote_received: f64,
+}
+
+/// What the test cost one end.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    /// How busy its processors were, in percent.
+    pub util_percent: Option<f64>,
+    /// Microseconds of a processor per KB (1024 bytes) or per transaction.
+    pub demand_us: Option<f64>,
+}
+
+/// What a test is about, as far as its result depends on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Subject {
+    pub(super) kind: TestKind,
+    pub(super) transport: TestTransport,
+    pub(super) unit: Unit,
+    /// Local processors as told (`-n`).
+    pub(super) cpus: Option<u32>,
+}
+
+/// Adds up iterations.
+#[derive(Debug)]
+pub(super) struct Iterations {
+    subject: Subject,
+    elapsed_s: Mean,
+    transactions_per_s: Mean,
+    local_sent: Mean,
+    local_received: Mean,
+    remote_sent: Mean,
+    remote_received: Mean,
+    local_demand: Mean,
+    remote_demand: Mean,
+    repetitions: Repetitions,
+    latency: Histogram,
+    last: Option<Outcome>,
+}
+
+impl Iterations {
+    pub(super) fn new(subject: Subject) -> Self {
+        Self {
+            subject,
+            elapsed_s: Mean::default(),
+            transactions_per_s: Mean::default(),
+            local_sent: Mean::default(),
+            local_received: Mean::default(),
+            remote_sent: Mean::default(),
+            remote_received: Mean::default(),
+            local_demand: Mean::default(),
+            remote_demand: Mean::default(),
+            repetitions: Repetitions::default(),
+            latency: Histogram::new(),
+            last: None,
+        }
+    }
+
+    pub(super) fn record(&mut self, outcome: Outcome) {
+        let Subject { unit, cpus, .. } = self.subject;
+        let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
+        let bytes_rate = |bytes: u64| bytes_unit(unit).rate(bytes as f64, elapsed_s);
+        self.elapsed_s.record(elapsed_s);
+        self.repetitions.result.record(unit.rate(self.units(&outcome), elapsed_s));
+        let transactions = outcome.local.transactions as f64;
+        self.transactions_per_s.record(Unit::Transactions.rate(transactions, elapsed_s));
+        self.local_sent.record(bytes_rate(outcome.local.bytes_sent));
+        self.local_received.record(bytes_rate(outcome.local.bytes_received));
+        self.remote_sent.record(bytes_rate(outcome.remote.bytes_sent));
+        self.remote_received.record(bytes_rate(outcome.remote.bytes_received));
+        let work = self.work(&outcome);
+        if let Some(cpu) = &outcome.local.cpu {
+            self.repetitions.local_cpu.record(cpu.util_percent);
+            if let Some(demand) = demand_us(cpu, work, elapsed_s, cpus.unwrap_or(cpu.cpus)) {
+                self.local_demand.record(demand);
+            }
+        }
+        if let Some(cpu) = &outcome.remote.cpu {
+            self.repetitions.remote_cpu.record(cpu.util_percent);
+            if let Some(demand) = demand_us(cpu, work, elapsed_s, cpu.cpus) {
+                self.remote_demand.record(demand);
+            }
+        }
+        self.latency.merge(&outcome.latency);
+        self.last = Some(outcome);
+    }
+
+    pub(super) fn agreement(&self, schedule: &Schedule) -> Agreement {
+        self.repetitions.agreement(schedule)
+    }
+
+    /// The figures of all iterations; None before the first.
+    pub(super) fn figures(self, schedule: &Schedule) -> Option<Figures> {
+        let agreement = self.repetitions.agreement(schedule);
+        let mean = |figure: &Mean| figure.mean().unwrap_or(0.0);
+        Some(Figures {
+            last: self.last?,
+            latency: self.latency,
+            unit: self.subject.unit,
+            elapsed_s: mean(&self.elapsed_s),
+            throughput: mean(&self.repetitions.result),
+            rates: Rates {
+                local_sent: mean(&self.local_sent),
+                local_received: mean(&self.local_received),
+                remote_sent: mean(&self.remote_sent),
+                remote_received: mean(&self.remote_received),
+            },
+            transactions_per_s: mean(&self.transactions_per_s),
+            local: Cost {
+                util_percent: self.repetitions.local_cpu.mean(),
+                demand_us: self.local_demand.mean(),
+            },
+            remote: Cost {
+                util_percent: self.repetitions.remote_cpu.mean(),
+                demand_us: self.remote_demand.mean(),
+            },
+            agreement,
+        })
+    }
+
+    /// What the result counts: what arrived, or transactions.
+    fn units(&self, outcome: &Outcome) -> f64 {
+        if self.subject.unit == Unit::Transactions {
+            return outcome.local.transactions as f64;
+        }
+        let bytes = match self.subject.kind {
+            TestKind::Send | TestKind::SendFile => outcome.remote.bytes_received,
+            TestKind::Receive => outcome.local.bytes_received,
+            _ => moved(&outcome.remote),
+        };
+        bytes as f64
+    }
+
+    /// What the service demand is told per: KB that this end moved, or transactions.
+    fn work(&self, outcome: &Outcome) -> f64 {
+        match self.subject.unit {
+            Unit::Transactions => outcome.local.transactions as f64,
+            _ => moved(&outcome.local) as f64 / 1024.0,
+        }
+    }
+}
+
+fn moved(end: &EndFigures) -> u64 {
+    end.bytes_sent.saturating_add(end.bytes_received)
+}
+
+/// Bytes have no rate in transactions: each end's bytes are shown in 10^6 bits then, as netperf does.
+fn bytes_unit(unit: Unit) -> Unit {
+    if unit == Unit::Transactions { Unit::Mbits } else { unit }
+}
+
+/// Microseconds of processor time per unit of work.
+fn demand_us(cpu: &CpuFigures, work: f64, elapsed_s: f64, cpus: u32) -> Option<f64> {
+    if work <= 0.0 || elapsed_s <= 0.0 || cpus == 0 {
+        return None;
+    }
+    Some(cpu.util_percent * 10_000.0 / (work / elapsed_s) * f64::from(cpus))
+}

@@ -1,0 +1,285 @@
+//! The options before `--`: one table that the parser, `-h` and the tests read.
+
+use linerate_measure::plan::Family;
+
+use super::number::{
+    pair, pair_of_first, parse_fraction, parse_interval_us, parse_number, parse_port,
+    parse_service, parse_size,
+};
+use super::typed::{Act, Deed, Stop, parse_family};
+use super::unit::Unit;
+use crate::personality::getopt::{Flag, Takes};
+
+/// Whether the next word is the rate of `-c` or `-C`.
+fn is_rate(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+}
+
+const fn takes(short: char, value_name: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Value,
+        value_name,
+        help,
+    }
+}
+
+const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Nothing,
+        value_name: "",
+        help,
+    }
+}
+
+const fn rate(short: char, help: &'static str, act: Act) -> Flag<Deed> {
+    let takes = Takes::NextIf(is_rate);
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes,
+        value_name: "rate",
+        help,
+    }
+}
+
+/// The options before `--`, in the order of the alphabet.
+pub(super) const GLOBAL: &[Flag<Deed>] = &[
+    takes('a', "send,recv", "Alignment of the local buffers", |t, v| {
+        let (send, _) = pair(v);
+        set(&mut t.local.alignment, send, parse_size)
+    }),
+    takes('A', "send,recv", "Alignment of the remote buffers", |t, v| {
+        let (send, _) = pair(v);
+        set(&mut t.remote.alignment, send, parse_size)
+    }),
+    takes('b', "local,remote", "Pace: sends in an interval (-w)", |t, v| {
+        let (local, remote) = pair_of_first(v);
+        set(&mut t.local_burst, local, parse_size)?;
+        set(&mut t.remote_burst, remote, parse_size)
+    }),
+    takes('B', "text", "Brand at the end of the result line, with -P 0", |t, v| {
+        t.shown.brand = Some(v.to_owned());
+        Ok(())
+    }),
+    rate('c', "Measure and report the local processors", |t, v| {
+        t.local.cpu = true;
+        set_rate(&mut t.local.cpu_rate, v)
+    }),
+    rate('C', "Measure and report the remote processors", |t, v| {
+        t.remote.cpu = true;
+        set_rate(&mut t.remote.cpu_rate, v)
+    }),
+    bare('d', "Tell more about what is done", |t, _| {
+        t.shown.debug += 1;
+        Ok(())
+    }),
+    takes('D', "secs,units", "Interim results every so many seconds", |t, v| {
+        let (seconds, _units) = pair_of_first(v);
+        if let Some(seconds) = seconds {
+            t.shown.interim_s = Some(parse_interim_s(seconds)?);
+        }
+        Ok(())
+    }),
+    takes('f', "unit", "Unit: G M K B (1024), g m k b (bits), x transactions, u usec", |t, v| {
+        t.shown.unit = Some(Unit::parse(v)?);
+        Ok(())
+    }),
+    takes('F', "local,remote", "File that fills the send buffers", |t, v| {
+        let (local, remote) = pair_of_first(v);
+        if let Some(local) = local {
+            t.file = Some(local.to_owned());
+            t.local.fill_file = Some(local.to_owned());
+        }
+        if let Some(remote) = remote {
+            t.remote.fill_file = Some(at_most_31_bytes(remote)?);
+        }
+        Ok(())
+    }),
+    bare('h', "Show this text", |t, _| {
+        t.stop = t.stop.take().or(Some(Stop::Help));
+        Ok(())
+    }),
+    takes('H', "host,family", "Where the netserver is (localhost)", |t, v| {
+        let (host, family) = pair_of_first(v);
+        if let Some(host) = host {
+            t.control.host = host.to_owned();
+        }
+        set_family(&mut t.family, family)
+    }),
+    takes('i', "max,min", "Iterations, at most and at least, 3 to 30", |t, v| {
+        let (most, least) = pair(v);
+        set(&mut t.repeat.most, most, parse_size)?;
+        set(&mut t.repeat.least, least, parse_size)
+    }),
+    takes('I', "level,width", "Confidence: 95 or 99 %, width of the interval in %", |t, v| {
+        let (level, width) = pair_of_first(v);
+        set(&mut t.repeat.level_percent, level, parse_size)?;
+        set(&mut t.repeat.width_percent, width, parse_fraction)
+    }),
+    bare('j', "Keep statistics of latency", |t, _| {
+        t.shown.statistics = true;
+        Ok(())
+    }),
+    takes('k', "dirty,clean", "Dirty the local buffers (not done)", |_, _| no_dirt()),
+    takes('K', "dirty,clean", "Dirty the remote buffers (not done)", |_, _| no_dirt()),
+    takes(
+        'l',
+        "length",
+        "Seconds (10); negative: bytes or transactions; 0: until interrupted",
+        |t, v| {
+            t.length = parse_number(v.strip_suffix('s').unwrap_or(v))?;
+            Ok(())
+        },
+    ),
+    takes('L', "host,family", "The local address", |t, v| {
+        let (host, family) = pair_of_first(v);
+        t.shown.local_host = host.map(str::to_owned).or(t.shown.local_host.take());
+        set_family(&mut t.family, family)
+    }),
+    takes('n', "cpus", "Number of local processors, for the service demand", |t, v| {
+        set(&mut t.cpus, Some(v), parse_size)
+    }),
+    bare('N', "No control connection (not done)", |_, _| {
+        Err("a test without a control connection has no result that can be trusted; leave -N out"
+            .to_owned())
+    }),
+    takes('o', "send,recv", "Offset of the local buffers", |t, v| {
+        let (send, _) = pair(v);
+        set(&mut t.local.offset, send, parse_size)
+    }),
+    takes('O', "send,recv", "Offset of the remote buffers", |t, v| {
+        let (send, _) = pair(v);
+        set(&mut t.remote.offset, send, parse_size)
+    }),
+    takes('p', "port,lport", "The netserver's port (12865), the local port", |t, v| {
+        let (port, local) = pair_of_first(v);
+        set_port(&mut t.control.port, port)?;
+        set_port(&mut t.control.local_port, local)
+    }),
+    takes('P', "0|1", "Hide or show headers (1)", |t, v| {
+        t.shown.headers = parse_number(v)? != 0;
+        Ok(())
+    }),
+    bare('r', "Confidence in the result is enough, whatever the processors", |t, _| {
+        t.repeat.result_only = true;
+        Ok(())
+    }),
+    takes('s', "seconds", "Wait between set-up and data", |t, v| {
+        t.wait_s = parse_size(v)?;
+        Ok(())
+    }),
+    bare('S', "SO_KEEPALIVE on the data connection", |t, _| {
+        t.options.keep_alive = true;
+        Ok(())
+    }),
+    takes('t', "test", "The test (TCP_STREAM)", |t, v| {
+        t.test = v.to_ascii_uppercase();
+        Ok(())
+    }),
+    takes('T', "local,remote", "Processors that the two ends run on", |t, v| {
+        let (local, remote) = pair(v);
+        t.shown.binds_cpu = true;
+        set(&mut t.local.bind_cpu, local, parse_size)?;
+        set(&mut t.control.server_cpu, remote, parse_size)
+    }),
+    takes('v', "level", "Verbosity: 0 the result alone, 1, 2 (1)", |t, v| {
+        t.shown.verbosity = parse_size(v)?.min(2);
+        Ok(())
+    }),
+    bare('V', "Show the version", |t, _| {
+        t.stop = t.stop.take().or(Some(Stop::Version));
+        Ok(())
+    }),
+    takes('w', "local,remote", "Length of a pacing interval: m milliseconds, u, s", |t, v| {
+        let (local, remote) = pair_of_first(v);
+        set(&mut t.local_interval_us, local, parse_interval_us)?;
+        set(&mut t.remote_interval_us, remote, parse_interval_us)
+    }),
+    takes('W', "send,recv", "Buffers in the local rings", |t, v| {
+        let (send, receive) = pair(v);
+        set(&mut t.local.send_width, send, parse_size)?;
+        set(&mut t.local.receive_width, receive, parse_size)
+    }),
+    takes('y', "local,remote", "SO_PRIORITY", |t, v| {
+        let (local, remote) = pair(v);
+        set(&mut t.local.priority, local, parse_size)?;
+        set(&mut t.remote.priority, remote, parse_size)
+    }),
+    takes('Y', "local,remote", "Type of service: a number, cs1, af11, ef, ...", |t, v| {
+        let (local, remote) = pair(v);
+        set(&mut t.local.service, local, parse_service)?;
+        set(&mut t.remote.service, remote, parse_service)
+    }),
+    takes('Z', "passphrase", "What the netserver wants to hear first", |t, v| {
+        t.control.passphrase = Some(v.to_owned());
+        Ok(())
+    }),
+    bare('4', "IPv4", |t, _| {
+        t.family = Some(Family::Ipv4);
+        Ok(())
+    }),
+    bare('6', "IPv6", |t, _| {
+        t.family = Some(Family::Ipv6);
+        Ok(())
+    }),
+];
+
+/// Sets what was told; what wasn't stays.
+pub(super) fn set<T>(
+    place: &mut Option<T>,
+    told: Option<&str>,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<(), String> {
+    if let Some(text) = told {
+        *place = Some(parse(text)?);
+    }
+    Ok(())
+}
+
+pub(super) fn set_port(place: &mut u16, told: Option<&str>) -> Result<(), String> {
+    if let Some(text) = told {
+        *place = parse_port(text)?;
+    }
+    Ok(())
+}
+
+pub(super) fn set_family(place: &mut Option<Family>, told: Option<&str>) -> Result<(), String> {
+    if let Some(text) = told {
+        *place = parse_family(text)?;
+    }
+    Ok(())
+}
+
+fn set_rate(place: &mut Option<f32>, told: &str) -> Result<(), String> {
+    if !told.is_empty() {
+        *place = Some(parse_fraction(told)? as f32);
+    }
+    Ok(())
+}
+
+/// A negative interval asks the original to read the clock at each operation; ours is exact anyway.
+fn parse_interim_s(text: &str) -> Result<f64, String> {
+    let seconds = parse_fraction(text)?.abs();
+    if !(0.001..=86_400.0).contains(&seconds) {
+        return Err(format!("'{text}' is no interval for interim results: 0.001 to 86400 seconds"));
+    }
+    Ok(seconds)
+}
+
+fn at_most_31_bytes(path: &str) -> Result<String, String> {
+    if path.len() > 31 {
+        return Err(format!("'{path}' is too long: the wire has room for 31 bytes of a path"));
+    }
+    Ok(path.to_owned())
+}
+
+fn no_dirt() -> Result<(), String> {
+    Err("dirtying buffers is not done; leave -k and -K out".to_owned())
+}

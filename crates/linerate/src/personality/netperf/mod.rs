@@ -1,0 +1,48 @@
+//! netperf 2.7: its command line and its output. What differs, and why, is told in
+//! `docs/compat/netperf.md`.
+
+mod banner;
+mod confidence;
+mod figures;
+mod flags;
+mod interim;
+mod latency;
+mod number;
+mod planning;
+mod reading;
+mod run;
+mod selection;
+mod selector;
+mod server;
+mod table;
+mod test_flags;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod unit;
+
+use linerate_measure::plan::Family;
+
+pub(super) use run::perform;
+pub(super) use server::perform as perform_server;
+
+/// The port of a netserver.
+const CONTROL_PORT: u16 = 12865;
+
+/// The release whose command line and messages we speak, as `-V` tells it.
+const VERSION_LINE: &str = "Netperf version 2.7.1\n";
+
+/// The original's exit code -1.
+const EXIT_FAILED: u8 = 255;
+
+/// The exit code of a command line that can't be read.
+const EXIT_USAGE: u8 = 1;
+
+/// How the original names a family.
+fn family_name(family: Option<Family>) -> &'static str {
+    match family {
+        None => "AF_UNSPEC",
+        Some(Family::Ipv4) => "AF_INET",
+        Some(Family::Ipv6) => "AF_INET6",
+    }
+}

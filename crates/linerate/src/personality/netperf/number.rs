@@ -1,0 +1,160 @@
+//! Numbers and pairs as netperf's options write them. What isn't a number is refused with a
+//! sentence, where the original takes its beginning.
+
+/// A whole number with an optional suffix: K, M, G are powers of 1024, k, m, g of 1000.
+pub(super) fn parse_number(text: &str) -> Result<i64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: i64 = match text.get(digits.len()..).unwrap_or_default() {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        _ => return Err(not_a_number(text)),
+    };
+    let number: i64 = digits.parse().map_err(|_| not_a_number(text))?;
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too large"))
+}
+
+/// A number of bytes, packets or so: not negative, and within the wire's 31 bits.
+pub(super) fn parse_size(text: &str) -> Result<u32, String> {
+    let number = parse_number(text)?;
+    u32::try_from(number)
+        .ok()
+        .filter(|size| i32::try_from(*size).is_ok())
+        .ok_or_else(|| format!("'{text}' is not between 0 and 2147483647"))
+}
+
+/// A number with a fraction.
+pub(super) fn parse_fraction(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| not_a_number(text))
+}
+
+/// A port.
+pub(super) fn parse_port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("'{text}' is no port: they go from 0 to 65535"))
+}
+
+/// An interval in microseconds: suffix m milliseconds, u microseconds, s seconds; milliseconds
+/// without one.
+pub(super) fn parse_interval_us(text: &str) -> Result<u32, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "m" | "ms" => 1_000,
+        "u" | "us" => 1,
+        "s" => 1_000_000,
+        _ => return Err(format!("'{text}' is no interval: a number and m, u or s")),
+    };
+    let number: u32 = digits.parse().map_err(|_| not_a_number(text))?;
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too long an interval"))
+}
+
+/// The two halves of `a,b`, `a,` and `,b`; `a` alone is both.
+pub(super) fn pair(text: &str) -> (Option<&str>, Option<&str>) {
+    match text.split_once(',') {
+        None => (Some(text), Some(text)),
+        Some((first, second)) => (told(first), told(second)),
+    }
+}
+
+/// Likewise, but `a` alone is the first.
+pub(super) fn pair_of_first(text: &str) -> (Option<&str>, Option<&str>) {
+    match text.split_once(',') {
+        None => (Some(text), None),
+        Some((first, second)) => (told(first), told(second)),
+    }
+}
+
+/// The type-of-service byte: a number (decimal, `0x` or octal) or the name of a DSCP or precedence.
+pub(super) fn parse_service(text: &str) -> Result<u8, String> {
+    let name = text.to_ascii_lowercase();
+    if let Some((_, dscp)) = SERVICES.iter().find(|(known, _)| *known == name) {
+        return Ok(dscp << 2);
+    }
+    let number = match (name.strip_prefix("0x"), name.strip_prefix('0')) {
+        (Some(hexadecimal), _) => u8::from_str_radix(hexadecimal, 16),
+        (None, Some(octal)) if !octal.is_empty() => u8::from_str_radix(octal, 8),
+        _ => name.parse(),
+    };
+    number.map_err(|_| {
+        format!("'{text}' is no type of service: a number up to 255, cs0 to cs7, af11 to af43, ef")
+    })
+}
+
+/// Names of DSCP (RFC 2474, RFC 2597, RFC 3246, RFC 8622).
+const SERVICES: [(&str, u8); 24] = [
+    ("cs0", 0),
+    ("cs1", 8),
+    ("cs2", 16),
+    ("cs3", 24),
+    ("cs4", 32),
+    ("cs5", 40),
+    ("cs6", 48),
+    ("cs7", 56),
+    ("af11", 10),
+    ("af12", 12),
+    ("af13", 14),
+    ("af21", 18),
+    ("af22", 20),
+    ("af23", 22),
+    ("af31", 26),
+    ("af32", 28),
+    ("af33", 30),
+    ("af41", 34),
+    ("af42", 36),
+    ("af43", 38),
+    ("ef", 46),
+    ("le", 1),
+    ("va", 44),
+    ("be", 0),
+];
+
+fn told(half: &str) -> Option<&str> {
+    (!half.is_empty()).then_some(half)
+}
+
+fn not_a_number(text: &str) -> String {
+    format!("'{text}' is no number: digits, and K, M, G (1024) or k, m, g (1000)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_are_powers_of_1024_or_1000() {
+        for (text, number) in [("5", 5), ("-5k", -5000), ("2K", 2048), ("1g", 1_000_000_000)] {
+            assert_eq!(parse_number(text), Ok(number), "{text}");
+        }
+        for text in ["", "x", "1.5K", "5x", "5KK", "9999999999999999999", "9999999999999G"] {
+            assert!(parse_number(text).is_err(), "{text}");
+        }
+        assert!(parse_size("-1").is_err() && parse_size("2G").is_err());
+    }
+
+    #[test]
+    fn a_pair_may_have_one_half() {
+        assert_eq!(pair("1"), (Some("1"), Some("1")));
+        assert_eq!(pair("1,"), (Some("1"), None));
+        assert_eq!(pair(",2"), (None, Some("2")));
+        assert_eq!(pair_of_first("1"), (Some("1"), None));
+        assert_eq!(pair_of_first("1,2"), (Some("1"), Some("2")));
+    }
+
+    #[test]
+    fn services_have_names_and_numbers() {
+        for (text, byte) in [("cs1", 0x20), ("AF11", 0x28), ("0x10", 16), ("010", 8), ("46", 46)] {
+            assert_eq!(parse_service(text), Ok(byte), "{text}");
+        }
+        assert!(parse_service("256").is_err() && parse_service("nothing").is_err());
+    }
+
+    #[test]
+    fn intervals_are_milliseconds_unless_told() {
+        for (text, us) in [("5", 5000), ("5m", 5000), ("5u", 5), ("1s", 1_000_000)] {
+            assert_eq!(parse_interval_us(text), Ok(us), "{text}");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What the flags come to: a plan for the engine and what is to be shown of its result.
+
+use std::path::PathBuf;
+
+use linerate_engine::netperf::{
+    ControlPlan, EndPlan, Pacing, TestEnd, TestKind, TestPlan, TestTransport,
+};
+use linerate_measure::plan::Family;
+
+use super::confidence::{Demand, Schedule};
+use super::figures::Subject;
+use super::selection::{Selection, parse_selection};
+use super::typed::{Repeat, Shown, Typed};
+use super::unit::Unit;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// A test.
+    Test(Box<Request>),
+    /// The segment size of a connection (TCP_MSS).
+    SegmentSize(Box<Request>),
+    /// A fresh UUID.
+    Uuid,
+    /// The rate of this machine's processors; with the verbosity.
+    LocalCpu(u32),
+    /// The rate of the server's, likewise.
+    RemoteCpu(u32),
+}
+
+/// A test, and how it is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) title: String,
+    pub(super) table: Table,
+    pub(super) plan: TestPlan,
+    pub(super) schedule: Schedule,
+    pub(super) unit: Unit,
+    pub(super) shown: Shown,
+    pub(super) selection: Option<Selection>,
+    pub(super) names: Names,
+    pub(super) cpus: Option<u32>,
+    pub(super) server_cpu: Option<u32>,
+    /// The whole command line, as a selector shows it.
+    pub(super) command_line: String,
+}
+
+impl Request {
+    pub(super) fn subject(&self) -> Subject {
+        let TestPlan { kind, transport, .. } = self.plan;
+        Subject { kind, transport, unit: self.unit, cpus: self.cpus }
+    }
+}
+
+/// Names of the data connection's ends as they were typed.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) local: Option<String>,
+    pub(super) remote: String,
+    /// Whether the remote name is the data connection's own.
+    pub(super) names_data_host: bool,
+    pub(super) family: Option<Family>,
+}
+
+/// The table that shows a test's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    /// TCP_STREAM, TCP_MAERTS, TCP_SENDFILE.
+    Stream,
+    /// TCP_RR, UDP_RR.
+    RequestResponse,
+    /// TCP_CRR, TCP_CC.
+    Connections,
+    /// UDP_STREAM.
+    UdpStream,
+    /// OMNI: selected figures.
+    Omni,
+}
+
+struct Named {
+    name: &'static str,
+    title: &'static str,
+    kind: TestKind,
+    transport: TestTransport,
+    table: Table,
+}
+
+/// The tests that have a table of their own.
+const TESTS: [Named; 8] = [
+    named("TCP_STREAM", "MIGRATED TCP STREAM TEST", TestKind::Send, Table::Stream),
+    named("TCP_MAERTS", "MIGRATED TCP MAERTS TEST", TestKind::Receive, Table::Stream),
+    named("TCP_SENDFILE", "TCP SENDFILE TEST", TestKind::SendFile, Table::Stream),
+    named(
+        "TCP_RR",
+        "MIGRATED TCP REQUEST/RESPONSE TEST",
+        TestKind::RequestResponse,
+        Table::RequestResponse,
+    ),
+    named(
+        "TCP_CRR",
+        "MIGRATED TCP Connect/Request/Response TEST",
+        TestKind::ConnectRequestResponse,
+        Table::Connections,
+    ),
+    named("TCP_CC", "TCP Connect/Close TEST", TestKind::Connect, Table::Connections),
+    over_udp("UDP_STREAM", "MIGRATED UDP STREAM TEST", TestKind::Send, Table::UdpStream),
+    over_udp(
+        "UDP_RR",
+        "MIGRATED UDP REQUEST/RESPONSE TEST",
+        TestKind::RequestResponse,
+        Table::RequestResponse,
+    ),
+];
+
+const fn named(name: &'static str, title: &'static str, kind: TestKind, table: Table) -> Named {
+    Named { name, title, kind, transport: TestTransport::Tcp, table }
+}
+
+const fn over_udp(name: &'static str, title: &'static str, kind: TestKind, table: Table) -> Named {
+    Named { name, title, kind, transport: TestTransport::Udp, table }
+}
+
+/// Why there is nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// No test has this name.
+    UnknownTest(String),
+    /// No interval of confidence has this level.
+    UnknownLevel,
+    /// A sentence.
+    Sentence(String),
+}
+
+impl From<String> for Refusal {
+    fn from(sentence: String) -> Self {
+        Self::Sentence(sentence)
+    }
+}
+
+/// Makes sense of what was typed; the control connection is apart from the work.
+pub(super) fn plan_work(
+    typed: Typed,
+    command_line: String,
+) -> Result<(ControlPlan, Work), Refusal> {
+    let control = control_of(&typed);
+    let work = match typed.test.as_str() {
+        "UUID" => Work::Uuid,
+        "LOC_CPU" => Work::LocalCpu(typed.shown.verbosity),
+        "REM_CPU" => Work::RemoteCpu(typed.shown.verbosity),
+        "TCP_MSS" => Work::SegmentSize(Box::new(segment_size_request(typed, command_line)?)),
+        _ => Work::Test(Box::new(request(typed, command_line)?)),
+    };
+    Ok((control, work))
+}
+
+fn control_of(typed: &Typed) -> ControlPlan {
+    ControlPlan { family: typed.family, ..typed.control.clone() }
+}
+
+fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
+    let (title, kind, transport, table) = if typed.test == "OMNI" {
+        let (kind, transport) = omni_kind(&typed);
+        (format!("OMNI {} TEST", super::selector::direction(kind)), kind, transport, Table::Omni)
+    } else {
+        let found = TESTS.iter().find(|test| test.name == typed.test);
+        let test = found.ok_or_else(|| Refusal::UnknownTest(typed.test.clone()))?;
+        (test.title.to_owned(), test.kind, test.transport, test.table)
+    };
+    assemble(typed, command_line, title, kind, transport, table)
+}
+
+/// One transaction of a byte: enough to have a connection, of which the segment size is asked.
+fn segment_size_request(mut typed: Typed, command_line: String) -> Result<Request, Refusal> {
+    typed.length = -1;
+    let title = "TCP MSS TEST".to_owned();
+    let (kind, transport) = (TestKind::RequestResponse, TestTransport::Tcp);
+    assemble(typed, command_line, title, kind, transport, Table::Stream)
+}
+
+fn assemble(
+    typed: Typed,
+    command_line: String,
+    title: String,
+    kind: TestKind,
+    transport: TestTransport,
+    table: Table,
+) -> Result<Request, Refusal> {
+    let plan = test_plan(&typed, kind, transport)?;
+    let cpu = typed.local.cpu || typed.remote.cpu;
+    let selection = match (&typed.shown.selected, table) {
+        (None, Table::Omni) => Some(Selection::usual(kind, cpu)),
+        (None, _) => None,
+        (Some(selected), _) => Some(parse_selection(selected, kind, cpu)?),
+    };
+    let names = Names {
+        local: typed.data_local.clone().or(typed.shown.local_host.clone()),
+        remote: typed.data_host.clone().unwrap_or_else(|| typed.control.host.clone()),
+        names_data_host: typed.data_host.is_some(),
+        family: typed.data_family.or(typed.family),
+    };
+    Ok(Request {
+        title,
+        table,
+        plan,
+        schedule: schedule(&typed.repeat)?,
+        unit: unit(typed.shown.unit, kind),
+        selection,
+        names,
+        cpus: typed.cpus,
+        server_cpu: typed.control.server_cpu,
+        command_line,
+        shown: typed.shown,
+    })
+}
+
+fn omni_kind(typed: &Typed) -> (TestKind, TestTransport) {
+    let omni = &typed.omni;
+    let requests = typed.request_bytes.is_some() || typed.response_bytes.is_some();
+    let direction = omni.direction.or_else(|| requests.then_some((true, true)));
+    let kind = match (omni.connects, direction) {
+        (true, Some((true, true))) => TestKind::ConnectRequestResponse,
+        (true, _) => TestKind::Connect,
+        (false, Some((true, true))) => TestKind::RequestResponse,
+        (false, Some((false, true))) => TestKind::Receive,
+        (false, Some(_)) => TestKind::Send,
+        (false, None) if omni.remote_sends && !omni.local_sends => TestKind::Receive,
+        (false, None) => TestKind::Send,
+    };
+    let transport = if omni.udp == Some(true) { TestTransport::Udp } else { TestTransport::Tcp };
+    (kind, transport)
+}
+
+/// Transactions are counted unless bytes are asked for; bytes have no unit of transactions.
+fn unit(told: Option<Unit>, kind: TestKind) -> Unit {
+    match told {
+        None if kind.has_transactions() => Unit::Transactions,
+        Some(Unit::Transactions) if !kind.has_transactions() => Unit::Mbits,
+        told => told.unwrap_or(Unit::Mbits),
+    }
+}
+
+fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<TestPlan, Refusal> {
+    let plain = TestPlan::new(kind, transport);
+    let mut options = typed.options;
+    options.routed = typed.routed.unwrap_or(plain.options.routed);
+    Ok(TestPlan {
+        family: typed.data_family.or(typed.family),
+        end: end(typed.length)?,
+        request_bytes: typed.request_bytes.unwrap_or(1),
+        response_bytes: typed.response_bytes.unwrap_or(1),
+        burst: typed.burst,
+        local: end_plan(&typed.local, typed.local_burst, typed.local_interval_us)?,
+        remote: end_plan(&typed.remote, typed.remote_burst, typed.remote_interval_us)?,
+        interval_ns: typed.shown.interim_s.map(|seconds| (seconds * 1e9) as u64),
+        wait_s: typed.wait_s,
+        source_ports: typed.source_ports,
+        timeout_ns: typed.timeout_ns,
+        file: (kind == TestKind::SendFile).then(|| typed.file.clone().map(PathBuf::from)).flatten(),
+        options,
+        ..plain
+    })
+}
+
+/// Sends come at a pace where `-b` is given; an interval is a millisecond unless `-w` says more.
+fn end_plan(
+    end: &EndPlan,
+    burst: Option<u32>,
+    interval_us: Option<u32>,
+) -> Result<EndPlan, Refusal> {
+    let interval_us = interval_us.unwrap_or(1000);
+    if burst == Some(0) || interval_us == 0 {
+        return Err(Refusal::Sentence(
+            "a pace of nothing never ends: -b and -w take 1 or more".to_owned(),
+        ));
+    }
+    let pacing = burst.map(|burst| Pacing { burst, interval_us });
+    Ok(EndPlan { pacing, ..end.clone() })
+}
+
+fn end(length: i64) -> Result<TestEnd, Refusal> {
+    let too_long = || Refusal::Sentence(format!("-l {length}: at most 2147483647 either way"));
+    let size = i32::try_from(length.unsigned_abs()).map_err(|_| too_long())?.unsigned_abs();
+    Ok(match length {
+        0 => TestEnd::Interrupt,
+        1.. => TestEnd::Seconds(size),
+        _ => TestEnd::Units(size),
+    })
+}
+
+fn schedule(repeat: &Repeat) -> Result<Schedule, Refusal> {
+    let asked = repeat.most.is_some() || repeat.least.is_some();
+    if !asked && repeat.level_percent.is_none() {
+        return Ok(Schedule { least: 1, most: 1, demand: None });
+    }
+    let level_percent = repeat.level_percent.unwrap_or(99);
+    if !matches!(level_percent, 95 | 99) {
+        return Err(Refusal::UnknownLevel);
+    }
+    let width_percent = repeat.width_percent.unwrap_or(5.0);
+    if width_percent <= 0.0 {
+        return Err(Refusal::Sentence("-I: a width must be more than 0 percent".to_owned()));
+    }
+    let most = repeat.most.unwrap_or(10).clamp(3, 30);
+    let least = repeat.least.unwrap_or(3).clamp(3, 30).min(most);
+    let width = width_percent / 100.0;
+    let demand = Demand { level_percent, width, result_only: repeat.result_only };
+    Ok(Schedule { least, most, demand: Some(demand) })
+}

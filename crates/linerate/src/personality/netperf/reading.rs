@@ -1,0 +1,121 @@
+//! From words to work: the two tables of flags, then what they come to.
+
+use linerate_engine::netperf::ControlPlan;
+
+use super::flags::GLOBAL;
+use super::planning::{Refusal, Work, plan_work};
+use super::selection::render_names;
+use super::test_flags::TEST;
+use super::typed::{Deed, Stop, Typed};
+use super::{EXIT_FAILED, EXIT_USAGE, VERSION_LINE};
+use crate::personality::getopt::{Flag, parse_words, render_flags};
+
+/// What a command line comes to.
+#[derive(Debug)]
+pub(super) enum Read {
+    /// Something to do, and what the user should know before.
+    Work(Box<ControlPlan>, Work, Vec<String>),
+    /// Nothing to do: what is said, where, and the exit code.
+    Said { stdout: String, stderr: String, exit_code: u8 },
+}
+
+/// Reads a command line.
+pub(super) fn read(name: &str, words: &[String]) -> Read {
+    match read_words(name, words) {
+        Ok(read) | Err(read) => read,
+    }
+}
+
+fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
+    let mut typed = Typed::default();
+    // getopt collects stray words behind the options, where those of the test begin.
+    let rest = obey(name, GLOBAL, words, &mut typed)?;
+    match typed.stop {
+        Some(Stop::Help) => return Ok(complaint(usage(), EXIT_USAGE)),
+        Some(Stop::Version) => {
+            let (stdout, stderr) = (VERSION_LINE.to_owned(), String::new());
+            return Ok(Read::Said { stdout, stderr, exit_code: 0 });
+        }
+        None => {}
+    }
+    let strays = obey(name, TEST, &rest, &mut typed)?;
+    if let Some(selected) = &typed.shown.selected
+        && selected.list == "?"
+    {
+        let (stdout, stderr) = (render_names(selected.layout), String::new());
+        return Ok(Read::Said { stdout, stderr, exit_code: EXIT_USAGE });
+    }
+    let mut notes: Vec<String> = strays
+        .iter()
+        .map(|word| format!("{name}: '{word}' belongs to no option and is not looked at\n"))
+        .collect();
+    let command_line = std::iter::once(name).chain(words.iter().map(String::as_str));
+    let command_line = command_line.collect::<Vec<&str>>().join(" ");
+    let (control, work) =
+        plan_work(typed, command_line).map_err(|refusal| refuse(name, refusal))?;
+    if let Work::Test(request) = &work
+        && let Some(selection) = &request.selection
+    {
+        notes.extend(selection.unknown.iter().map(|unknown| {
+            format!("{name}: no figure is called '{unknown}'; `-- -O ?` lists them\n")
+        }));
+    }
+    Ok(Read::Work(Box::new(control), work, notes))
+}
+
+/// Does what the flags say; the words that are none.
+fn obey(
+    name: &str,
+    flags: &[Flag<Deed>],
+    words: &[String],
+    typed: &mut Typed,
+) -> Result<Vec<String>, Read> {
+    let lexed = parse_words(flags, words)
+        .map_err(|error| complaint(format!("{name}: {error}\n{}", usage()), EXIT_USAGE))?;
+    for (deed, value) in lexed.flags {
+        (deed.act)(typed, value.as_deref().unwrap_or_default()).map_err(|sentence| {
+            complaint(format!("{name}: -{}: {sentence}\n", deed.letter), EXIT_USAGE)
+        })?;
+    }
+    Ok(lexed.operands)
+}
+
+fn refuse(name: &str, refusal: Refusal) -> Read {
+    match refusal {
+        Refusal::UnknownTest(test) => Read::Said {
+            stdout: format!(
+                "The test you requested ({test}) is unknown to this netperf.\n\
+                 Please verify that you have the correct test name, \n\
+                 and that test family has been compiled into this netperf.\n"
+            ),
+            stderr: String::new(),
+            exit_code: EXIT_USAGE,
+        },
+        Refusal::UnknownLevel => Read::Said {
+            stdout: "Only 95% and 99% confidence level is supported\n".to_owned(),
+            stderr: String::new(),
+            exit_code: EXIT_FAILED,
+        },
+        Refusal::Sentence(sentence) => complaint(format!("{name}: {sentence}\n"), EXIT_USAGE),
+    }
+}
+
+fn complaint(stderr: String, exit_code: u8) -> Read {
+    Read::Said { stdout: String::new(), stderr, exit_code }
+}
+
+/// What `-h` tells.
+pub(super) fn usage() -> String {
+    format!(
+        "\nUsage: netperf [global options] -- [test options]\n\
+         \nGlobal options:\n{}\
+         \nTest options:\n{}\
+         \nTests: TCP_STREAM TCP_MAERTS TCP_SENDFILE TCP_RR TCP_CRR TCP_CC TCP_MSS UDP_STREAM UDP_RR\n\
+         OMNI UUID LOC_CPU REM_CPU\n\
+         \nOptions that take a pair set both halves with `a`, one with `a,` or `,b`; -b -D -F -H -I -L -p\n\
+         -w, and -H -L -m -M of a test, set only the first with `a`. Sizes may end with K, M, G (1024) or\n\
+         k, m, g (1000).\n",
+        render_flags(GLOBAL),
+        render_flags(TEST),
+    )
+}

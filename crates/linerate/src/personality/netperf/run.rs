@@ -1,0 +1,244 @@
+//! Doing what was asked: connect, test, print.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::thread;
+
+use linerate_engine::error::Error;
+use linerate_engine::event::{Cancel, Event, Sink};
+use linerate_engine::netperf::{Client, ControlPlan, Outcome, TestPlan, local_calibration};
+
+use super::banner::{Ends, render_banner};
+use super::figures::Iterations;
+use super::interim::Interim;
+use super::planning::{Request, Work};
+use super::reading::{Read, read};
+use super::table::{render_result, render_segment_size};
+use super::typed::resolve;
+use super::{EXIT_FAILED, family_name};
+use crate::output::narrate;
+use crate::personality::say;
+use crate::signals::stop_on_signals;
+
+/// Interim results that may wait for a slow reader; more are dropped.
+const EVENTS_WAITING_MAX: usize = 1024;
+
+/// Does what netperf's command line says; its exit code.
+pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
+    let (control, work, notes) = match read(name, words) {
+        Read::Work(control, work, notes) => (control, work, notes),
+        Read::Said { stdout, stderr, exit_code } => {
+            say(&stdout);
+            narrate(&stderr);
+            return exit_code;
+        }
+    };
+    notes.iter().for_each(|note| narrate(note));
+    match perform_work(&control, work) {
+        Ok(()) => 0,
+        Err(failure) => {
+            say(&failure.stdout);
+            if !failure.sentence.is_empty() {
+                narrate(&format!("{name}: {}\n", failure.sentence));
+            }
+            failure.exit_code
+        }
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+struct Failure {
+    stdout: String,
+    sentence: String,
+    exit_code: u8,
+}
+
+impl Failure {
+    fn told(stdout: String) -> Self {
+        Self { stdout, sentence: String::new(), exit_code: EXIT_FAILED }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        // The original returns -1 for whatever the server told.
+        let exit_code = if matches!(error, Error::Peer(_)) { EXIT_FAILED } else { 1 };
+        Self { stdout: String::new(), sentence: error.to_string(), exit_code }
+    }
+}
+
+fn perform_work(control: &ControlPlan, work: Work) -> Result<(), Failure> {
+    let address = resolve(&control.host, control.family)
+        .map_err(|error| Failure::told(unresolved(control, &error)))?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)
+        .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
+    let mut client = Client::connect(control, &cancel).map_err(|error| match error {
+        Error::Unreachable(_) => Failure::told(unreachable(control, address)),
+        error => error.into(),
+    })?;
+    match work {
+        Work::Test(mut request) => {
+            begin(&mut request, address)?;
+            test(&mut client, &request, &cancel)?;
+        }
+        Work::SegmentSize(mut request) => {
+            begin(&mut request, address)?;
+            let outcome = client.run(&request.plan, &Sink::none(), &cancel)?;
+            let mss_bytes = outcome.mss_bytes.ok_or_else(|| {
+                Error::Host("this system doesn't tell the segment size of a connection".to_owned())
+            })?;
+            say(&render_segment_size(&request, mss_bytes));
+        }
+        Work::Uuid => say(&format!("{}\n", fresh_uuid()?)),
+        Work::LocalCpu(verbosity) => {
+            let told = local_calibration();
+            say(&render_rate(told.rate, told.cpus, "local", verbosity));
+        }
+        Work::RemoteCpu(verbosity) => {
+            let told = client.calibrate(&cancel)?;
+            say(&render_rate(told.rate, told.cpus, "remote", verbosity));
+        }
+    }
+    client.close();
+    Ok(())
+}
+
+/// Finds the data connection's addresses and prints the banner.
+fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
+    let names = &request.names;
+    let find = |name: &str| {
+        resolve(name, names.family).map_err(|error| {
+            Failure::told(format!(
+                "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{error}\n",
+                family_name(names.family)
+            ))
+        })
+    };
+    let remote = if names.names_data_host { find(&names.remote)? } else { control };
+    let any: IpAddr =
+        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let local = names.local.as_deref().map(find).transpose()?;
+    request.plan.remote.address = names.names_data_host.then_some(remote);
+    request.plan.local.address = local;
+    if request.shown.headers {
+        let ends = Ends { local: local.unwrap_or(any), remote };
+        say(&render_banner(request, ends));
+    }
+    Ok(())
+}
+
+/// Tests as often as it takes, and prints the result.
+fn test(client: &mut Client, request: &Request, cancel: &Cancel) -> Result<(), Failure> {
+    let mut iterations = Iterations::new(request.subject());
+    let mut interim = Interim::new(request);
+    loop {
+        let outcome = iterate(client, &request.plan, &mut interim, cancel)?;
+        tell_troubles(&outcome);
+        let interrupted = outcome.interrupted;
+        iterations.record(outcome);
+        let agreement = iterations.agreement(&request.schedule);
+        if interrupted || !request.schedule.goes_on(&agreement) {
+            break;
+        }
+    }
+    let uuid = match &request.shown.uuid {
+        Some(told) => told.clone(),
+        None => fresh_uuid()?,
+    };
+    if let Some(figures) = iterations.figures(&request.schedule) {
+        say(&render_result(request, &figures, &uuid));
+    }
+    Ok(())
+}
+
+/// One test; interim results are printed as they come.
+fn iterate(
+    client: &mut Client,
+    plan: &TestPlan,
+    interim: &mut Interim,
+    cancel: &Cancel,
+) -> Result<Outcome, Error> {
+    if plan.interval_ns.is_none() {
+        return client.run(plan, &Sink::none(), cancel);
+    }
+    let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for event in events {
+                if let Event::Sample(sample) = event {
+                    say(&interim.render_sample(&sample));
+                }
+            }
+        });
+        let outcome = client.run(plan, &sink, cancel);
+        drop(sink);
+        outcome
+    })
+}
+
+/// What the figures don't show.
+fn tell_troubles(outcome: &Outcome) {
+    for note in &outcome.notes {
+        narrate(&format!("netperf: {note}\n"));
+    }
+    if outcome.transactions_lost > 0 {
+        let lost = outcome.transactions_lost;
+        narrate(&format!("netperf: {lost} requests had no response in time and are not counted\n"));
+    }
+    for (kind, count) in &outcome.errors {
+        narrate(&format!("netperf: {count} failures of the kind {kind}\n"));
+    }
+}
+
+fn unresolved(control: &ControlPlan, error: &io::Error) -> String {
+    let host = &control.host;
+    format!(
+        "resolve_host: could not resolve host '{host}' port '{}' af {}\n\t{error}\n\
+         Netperf could not resolve {host} as a host name\n",
+        control.port,
+        family_name(control.family)
+    )
+}
+
+fn unreachable(control: &ControlPlan, address: IpAddr) -> String {
+    let ControlPlan { host, port, local_port, .. } = control;
+    let family = family_name(control.family);
+    let any = if address.is_ipv4() { "0.0.0.0" } else { "::0" };
+    let local = control.local.map_or_else(|| any.to_owned(), |local| local.to_string());
+    format!(
+        "establish control: are you sure there is a netserver listening on {host} at port {port}?\n\
+         establish_control could not establish the control connection from {local} port \
+         {local_port} address family {family} to {host} port {port} address family {family}\n"
+    )
+}
+
+/// The rate of processors, as `LOC_CPU` and `REM_CPU` print it: without a line's end.
+fn render_rate(rate: f32, cpus: u32, end: &str, verbosity: u32) -> String {
+    if verbosity > 1 {
+        return format!("{rate}\nThere are {cpus} {end} cpus\n");
+    }
+    rate.to_string()
+}
+
+/// A random UUID (RFC 9562, version 4).
+fn fresh_uuid() -> Result<String, Error> {
+    let mut bytes = [0u8; 16];
+    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(
+        |source| Error::Io { operation: "read", address: "/dev/urandom".to_owned(), source },
+    )?;
+    let mut number = u128::from_be_bytes(bytes);
+    number = (number & !(0xf << 76)) | (0x4 << 76);
+    number = (number & !(0x3 << 62)) | (0x2 << 62);
+    let digits = format!("{number:032x}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if matches!(place, 8 | 12 | 16 | 20) {
+            text.push('-');
+        }
+        text.push(digit);
+    }
+    Ok(text)
+}

@@ -1,0 +1,58 @@
+//! Selectors of the test, its result and its sizes.
+
+use super::value::{direction, fixed, integer, message_bytes, protocol, socket_type, text};
+use super::{Selector, row};
+
+/// In the order of `all`.
+pub(super) const TEST: &[Selector] = &[
+    row("SOCKET_TYPE", "Socket|Type", |o| text(socket_type(o))),
+    row("PROTOCOL", "Protocol", |o| text(protocol(o))),
+    row("DIRECTION", "Direction", |o| text(direction(o.request.plan.kind))),
+    row("ELAPSED_TIME", "Elapsed|Time|(sec)", |o| fixed::<2>(o.figures.elapsed_s)),
+    row("THROUGHPUT", "Throughput", |o| fixed::<2>(o.figures.throughput)),
+    row("THROUGHPUT_UNITS", "Throughput|Units", |o| text(&format!("{}/s", o.figures.unit.name()))),
+    row("LSS_SIZE_REQ", "Local|Send Socket|Size|Requested", |o| {
+        integer(o.figures.last.local.send_buffer.asked)
+    }),
+    row("LSS_SIZE", "Local|Send Socket|Size|Initial", |o| {
+        integer(o.figures.last.local.send_buffer.at_start)
+    }),
+    row("LSS_SIZE_END", "Local|Send Socket|Size|Final", |o| {
+        integer(o.figures.last.local.send_buffer.at_end)
+    }),
+    row("LSR_SIZE_REQ", "Local|Recv Socket|Size|Requested", |o| {
+        integer(o.figures.last.local.receive_buffer.asked)
+    }),
+    row("LSR_SIZE", "Local|Recv Socket|Size|Initial", |o| {
+        integer(o.figures.last.local.receive_buffer.at_start)
+    }),
+    row("LSR_SIZE_END", "Local|Recv Socket|Size|Final", |o| {
+        integer(o.figures.last.local.receive_buffer.at_end)
+    }),
+    row("RSS_SIZE_REQ", "Remote|Send Socket|Size|Requested", |o| {
+        integer(o.figures.last.remote.send_buffer.asked)
+    }),
+    row("RSS_SIZE", "Remote|Send Socket|Size|Initial", |o| {
+        integer(o.figures.last.remote.send_buffer.at_start)
+    }),
+    row("RSS_SIZE_END", "Remote|Send Socket|Size|Final", |o| {
+        integer(o.figures.last.remote.send_buffer.at_end)
+    }),
+    row("RSR_SIZE_REQ", "Remote|Recv Socket|Size|Requested", |o| {
+        integer(o.figures.last.remote.receive_buffer.asked)
+    }),
+    row("RSR_SIZE", "Remote|Recv Socket|Size|Initial", |o| {
+        integer(o.figures.last.remote.receive_buffer.at_start)
+    }),
+    row("RSR_SIZE_END", "Remote|Recv Socket|Size|Final", |o| {
+        integer(o.figures.last.remote.receive_buffer.at_end)
+    }),
+    row("LOCAL_SEND_SIZE", "Local|Send|Size", |o| integer(o.figures.last.local.send_bytes)),
+    row("LOCAL_RECV_SIZE", "Local|Recv|Size", |o| integer(o.figures.last.local.receive_bytes)),
+    row("REMOTE_SEND_SIZE", "Remote|Send|Size", |o| integer(o.figures.last.remote.send_bytes)),
+    row("REMOTE_RECV_SIZE", "Remote|Recv|Size", |o| integer(o.figures.last.remote.receive_bytes)),
+    row("REQUEST_SIZE", "Request|Size|Bytes", |o| message_bytes(o, o.request.plan.request_bytes)),
+    row("RESPONSE_SIZE", "Response|Size|Bytes", |o| {
+        message_bytes(o, o.request.plan.response_bytes)
+    }),
+];

@@ -1,0 +1,175 @@
+//! How values are printed. A figure that was not measured is -1, the original's own sign for it.
+
+use std::net::SocketAddr;
+
+use linerate_engine::netperf::{
+    CpuFigures, EndFigures, EndPlan, TestKind, TestTransport, method_letter,
+};
+
+use super::super::confidence::Agreement;
+use super::super::latency::Statistics;
+use super::super::unit::Unit;
+use super::Origin;
+
+/// What stands for a figure that was not measured.
+pub(super) const UNMEASURED: f64 = -1.0;
+
+/// What stands for the number of a device.
+pub(super) const UNKNOWN_DEVICE: &str = "0xfffffffe";
+
+pub(super) fn text(value: &str) -> Option<String> {
+    Some(value.to_owned())
+}
+
+pub(super) fn integer(value: impl std::fmt::Display) -> Option<String> {
+    Some(value.to_string())
+}
+
+pub(super) fn fixed<const DECIMALS: usize>(value: f64) -> Option<String> {
+    Some(format!("{value:.DECIMALS$}"))
+}
+
+pub(super) fn flag(value: bool) -> Option<String> {
+    integer(u8::from(value))
+}
+
+pub(super) fn count_or_unmeasured(value: Option<u32>) -> Option<String> {
+    value.map_or_else(|| integer(-1), integer)
+}
+
+/// What the original once told and now answers with a word.
+pub(super) fn deprecated() -> Option<String> {
+    text("Deprecated")
+}
+
+pub(super) fn socket_type(o: &Origin<'_>) -> &'static str {
+    match o.request.plan.transport {
+        TestTransport::Tcp => "Stream",
+        TestTransport::Udp => "Datagram",
+    }
+}
+
+pub(super) fn protocol(o: &Origin<'_>) -> &'static str {
+    match o.request.plan.transport {
+        TestTransport::Tcp => "TCP",
+        TestTransport::Udp => "UDP",
+    }
+}
+
+/// What a test does, as its title and its figures call it.
+pub(in super::super) fn direction(kind: TestKind) -> &'static str {
+    match kind {
+        TestKind::Send | TestKind::SendFile => "Send",
+        TestKind::Receive => "Receive",
+        TestKind::RequestResponse => "Send|Recv",
+        TestKind::ConnectRequestResponse => "Connect|Send|Recv",
+        TestKind::Connect => "Connection",
+    }
+}
+
+pub(super) fn message_bytes(o: &Origin<'_>, bytes: u32) -> Option<String> {
+    match o.request.plan.kind {
+        TestKind::RequestResponse | TestKind::ConnectRequestResponse => integer(bytes),
+        _ => integer(-1),
+    }
+}
+
+pub(super) fn cpu_share(end: &EndFigures, share: fn(&CpuFigures) -> f64) -> Option<String> {
+    fixed::<2>(end.cpu.as_ref().map_or(UNMEASURED, share))
+}
+
+pub(super) fn method(end: &EndFigures) -> Option<String> {
+    integer(method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method)))
+}
+
+pub(super) fn cpu_count(end: &EndFigures, told: Option<u32>) -> Option<String> {
+    integer(told.or(end.cpu.as_ref().map(|cpu| cpu.cpus)).unwrap_or(0))
+}
+
+pub(super) fn peak(end: &EndFigures) -> Option<String> {
+    cpu_share(end, |cpu| cpu.peak_percent)
+}
+
+pub(super) fn peak_cpu(end: &EndFigures) -> Option<String> {
+    integer(end.cpu.as_ref().map_or(-1, |cpu| cpu.peak_cpu))
+}
+
+pub(super) fn demand_unit(o: &Origin<'_>) -> &'static str {
+    if o.figures.unit == Unit::Transactions { "usec/Tran" } else { "usec/KB" }
+}
+
+pub(super) fn confidence(o: &Origin<'_>, width: fn(&Agreement) -> f64) -> Option<String> {
+    let agreement = &o.figures.agreement;
+    fixed::<3>(agreement.demand.map_or(UNMEASURED, |_| width(agreement)))
+}
+
+/// Bulk has no transactions.
+pub(super) fn transaction_rate(o: &Origin<'_>) -> Option<String> {
+    let counted = o.request.plan.kind.has_transactions();
+    fixed::<3>(if counted { o.figures.transactions_per_s } else { UNMEASURED })
+}
+
+/// The time of one transaction, as so many of them were on their way at once.
+pub(super) fn round_trip(o: &Origin<'_>) -> Option<String> {
+    let rate = o.figures.transactions_per_s;
+    if !o.request.plan.kind.has_transactions() || rate <= 0.0 {
+        return fixed::<3>(UNMEASURED);
+    }
+    fixed::<3>(1e6 / rate * (1.0 + f64::from(o.request.plan.burst)))
+}
+
+pub(super) fn port(used: Option<SocketAddr>, asked: u16) -> Option<String> {
+    integer(used.map_or(asked, |address| address.port()))
+}
+
+pub(super) fn address(used: Option<SocketAddr>) -> Option<String> {
+    text(&used.map_or(String::new(), |address| address.ip().to_string()))
+}
+
+/// AF_INET or AF_INET6 as Linux numbers them; 0 where there was no one connection.
+pub(super) fn family(used: Option<SocketAddr>) -> Option<String> {
+    integer(used.map_or(0, |address| if address.is_ipv4() { 2 } else { 10 }))
+}
+
+pub(super) fn per_call(bytes: u64, calls: u64) -> Option<String> {
+    fixed::<2>(if calls == 0 { 0.0 } else { bytes as f64 / calls as f64 })
+}
+
+pub(super) fn moved(end: &EndFigures) -> Option<String> {
+    integer(end.bytes_sent.saturating_add(end.bytes_received))
+}
+
+pub(super) fn brand(o: &Origin<'_>) -> Option<String> {
+    o.request.shown.brand.as_ref().map(|brand| format!("\"{brand}\""))
+}
+
+pub(super) fn latency_us(o: &Origin<'_>, figure: fn(&Statistics) -> u64) -> Option<String> {
+    match Statistics::of(&o.figures.latency) {
+        Some(statistics) => integer(figure(&statistics)),
+        None => integer(-1),
+    }
+}
+
+pub(super) fn percentile_us(o: &Origin<'_>, part: f64) -> Option<String> {
+    match Statistics::of(&o.figures.latency) {
+        Some(statistics) => integer(statistics.percentile_us(part)),
+        None => integer(-1),
+    }
+}
+
+pub(super) fn mean_us(o: &Origin<'_>, figure: fn(&Statistics) -> f64) -> Option<String> {
+    fixed::<2>(Statistics::of(&o.figures.latency).as_ref().map_or(UNMEASURED, figure))
+}
+
+/// The type-of-service byte; -1 and -2 read as all bits set, as in the original.
+pub(super) fn service(value: i32) -> Option<String> {
+    Some(format!("0x{value:02x}"))
+}
+
+pub(super) fn congestion(end: &EndFigures) -> Option<String> {
+    text(end.congestion.as_deref().unwrap_or_default())
+}
+
+pub(super) fn fill_file(end: &EndPlan) -> Option<String> {
+    text(end.fill_file.as_deref().unwrap_or_default())
+}

@@ -1,0 +1,276 @@
+//! netserver's command line.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use linerate_engine::error::Error;
+use linerate_engine::event::{Cancel, Event, Sink};
+use linerate_engine::netperf::{Server, ServerOptions};
+use linerate_measure::plan::Family;
+
+use super::flags::set_family;
+use super::number::{pair_of_first, parse_port, parse_size};
+use super::typed::resolve;
+use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
+use crate::output::narrate;
+use crate::personality::getopt::{Flag, Takes, parse_words, render_flags};
+use crate::personality::say;
+use crate::signals::stop_on_signals;
+
+/// The word that makes a netserver go on in the background; it comes first.
+const IN_BACKGROUND: &str = "--in-background";
+
+/// Events that may wait for a slow terminal; more are dropped.
+const EVENTS_WAITING_MAX: usize = 1024;
+
+/// What was typed.
+#[derive(Clone, Debug)]
+struct Typed {
+    foreground: bool,
+    debug: bool,
+    help: bool,
+    version: bool,
+    port: u16,
+    host: Option<String>,
+    family: Option<Family>,
+    passphrase: Option<String>,
+}
+
+/// What a flag does with its argument.
+type Act = fn(&mut Typed, &str) -> Result<(), String>;
+
+const fn flag(
+    short: char,
+    takes: Takes,
+    value_name: &'static str,
+    help: &'static str,
+    act: Act,
+) -> Flag<(char, Act)> {
+    Flag { id: (short, act), short: Some(short), long: "", takes, value_name, help }
+}
+
+/// The options of netserver.
+const FLAGS: &[Flag<(char, Act)>] = &[
+    flag('d', Takes::Nothing, "", "Tell what happens", |t, _| {
+        t.debug = true;
+        Ok(())
+    }),
+    flag('D', Takes::Nothing, "", "Stay in the foreground", |t, _| {
+        t.foreground = true;
+        Ok(())
+    }),
+    flag('f', Takes::Nothing, "", "One client at a time (not done)", |_, _| {
+        Err("clients are served side by side in one process; leave -f out".to_owned())
+    }),
+    flag('h', Takes::Nothing, "", "Show this text", |t, _| {
+        t.help = true;
+        Ok(())
+    }),
+    flag('L', Takes::Value, "name,family", "The address to listen on (all)", |t, v| {
+        let (host, family) = pair_of_first(v);
+        t.host = host.map(str::to_owned).or(t.host.take());
+        set_family(&mut t.family, family)
+    }),
+    flag('n', Takes::Value, "cpus", "Number of processors (not done)", |_, _| {
+        Err("processors are counted; leave -n out".to_owned())
+    }),
+    flag('N', Takes::Nothing, "", "Tell nothing, whatever clients ask", |t, _| {
+        t.debug = false;
+        Ok(())
+    }),
+    flag('p', Takes::Value, "port", "The port to listen on (12865)", |t, v| {
+        t.port = parse_port(v)?;
+        Ok(())
+    }),
+    flag('v', Takes::Value, "level", "Verbosity: from 2 on as -d", |t, v| {
+        t.debug |= parse_size(v)? > 1;
+        Ok(())
+    }),
+    flag('V', Takes::Nothing, "", "Show the version", |t, _| {
+        t.version = true;
+        Ok(())
+    }),
+    flag('Z', Takes::Value, "passphrase", "What clients must say first", |t, v| {
+        t.passphrase = Some(v.to_owned());
+        Ok(())
+    }),
+    flag('4', Takes::Nothing, "", "IPv4", |t, _| {
+        t.family = Some(Family::Ipv4);
+        Ok(())
+    }),
+    flag('6', Takes::Nothing, "", "IPv6", |t, _| {
+        t.family = Some(Family::Ipv6);
+        Ok(())
+    }),
+];
+
+/// Does what netserver's command line says; its exit code.
+pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
+    let (in_background, words) = match words.split_first() {
+        Some((first, rest)) if first == IN_BACKGROUND => (true, rest),
+        _ => (false, words),
+    };
+    let typed = match read(name, words) {
+        Ok(typed) => typed,
+        Err(text) => {
+            narrate(&text);
+            return EXIT_USAGE;
+        }
+    };
+    if typed.version {
+        say(VERSION_LINE);
+        return 0;
+    }
+    let done = if in_background || typed.foreground {
+        serve(&typed, in_background)
+    } else {
+        return go_to_background(words);
+    };
+    match done {
+        Ok(()) => 0,
+        Err(error) => {
+            let (host, port, family) = names(&typed);
+            narrate(&format!(
+                "Unable to start netserver with  '{host}' port '{port}' and family {family}\n\
+                 {name}: {error}\n"
+            ));
+            1
+        }
+    }
+}
+
+fn read(name: &str, words: &[String]) -> Result<Typed, String> {
+    let mut typed = Typed {
+        foreground: false,
+        debug: false,
+        help: false,
+        version: false,
+        port: CONTROL_PORT,
+        host: None,
+        family: None,
+        passphrase: None,
+    };
+    let lexed =
+        parse_words(FLAGS, words).map_err(|error| format!("{name}: {error}\n{}", usage()))?;
+    for ((letter, act), value) in lexed.flags {
+        act(&mut typed, value.as_deref().unwrap_or_default())
+            .map_err(|sentence| format!("{name}: -{letter}: {sentence}\n"))?;
+    }
+    if let Some(word) = lexed.operands.first() {
+        narrate(&format!("{name}: '{word}' belongs to no option and is not looked at\n"));
+    }
+    if typed.help { Err(usage()) } else { Ok(typed) }
+}
+
+fn usage() -> String {
+    format!("\nUsage: netserver [options]\n\nOptions:\n{}", render_flags(FLAGS))
+}
+
+/// Where it listens, as the original tells it.
+fn names(typed: &Typed) -> (String, u16, &'static str) {
+    let host = typed.host.clone().unwrap_or_else(|| "IN(6)ADDR_ANY".to_owned());
+    (host, typed.port, family_name(typed.family))
+}
+
+/// Serves until a signal comes.
+fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
+    if in_background {
+        // A session of its own: the terminal that started it may close. Fails only for what leads
+        // one already.
+        let _ = rustix::process::setsid();
+    }
+    let options = ServerOptions {
+        listen: listen_addresses(typed)?,
+        passphrase: typed.passphrase.clone(),
+        ..ServerOptions::default()
+    };
+    let server = Server::bind(&options)?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)
+        .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
+    let (host, _, family) = names(typed);
+    let port = server.addresses().first().map_or(typed.port, |address| address.port());
+    if in_background {
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+        // What was inherited may be somebody's pipe, who waits for its end.
+        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
+    }
+    say(&format!("Starting netserver with host '{host}' port '{port}' and family {family}\n"));
+    let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
+    let debug = typed.debug;
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for event in events {
+                if debug {
+                    narrate(&render_event(&event));
+                }
+            }
+        });
+        let served = server.serve(&sink, &cancel);
+        drop(sink);
+        served
+    })
+}
+
+fn render_event(event: &Event) -> String {
+    match event {
+        Event::Note(text) => format!("netserver: {text}\n"),
+        Event::Refused { client, why } => format!("netserver: {client}: {why}\n"),
+        Event::TestEnded { run_id, how } => format!("netserver: {run_id}: {how}\n"),
+        _ => String::new(),
+    }
+}
+
+fn listen_addresses(typed: &Typed) -> Result<Vec<SocketAddr>, Error> {
+    if let Some(host) = &typed.host {
+        let address = resolve(host, typed.family)
+            .map_err(|error| Error::Host(format!("can't resolve {host}: {error}")))?;
+        return Ok(vec![SocketAddr::new(address, typed.port)]);
+    }
+    let v4: IpAddr = Ipv4Addr::UNSPECIFIED.into();
+    let v6: IpAddr = Ipv6Addr::UNSPECIFIED.into();
+    let addresses = match typed.family {
+        None => vec![v6, v4],
+        Some(Family::Ipv4) => vec![v4],
+        Some(Family::Ipv6) => vec![v6],
+    };
+    Ok(addresses.into_iter().map(|address| SocketAddr::new(address, typed.port)).collect())
+}
+
+/// Starts the same again as a process of its own, and tells what it tells until it listens.
+fn go_to_background(words: &[String]) -> u8 {
+    match start_again(words) {
+        Ok((first_line, _)) if !first_line.is_empty() => {
+            say(&first_line);
+            0
+        }
+        // It has said why.
+        Ok((_, exit_code)) => exit_code,
+        Err(error) => {
+            narrate(&format!("netserver: can't go to the background: {error}; -D stays here\n"));
+            1
+        }
+    }
+}
+
+fn start_again(words: &[String]) -> io::Result<(String, u8)> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("netserver")
+        .arg(IN_BACKGROUND)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut first_line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut first_line)?;
+    }
+    if !first_line.is_empty() {
+        return Ok((first_line, 0));
+    }
+    let code = child.wait()?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok((String::new(), code))
+}

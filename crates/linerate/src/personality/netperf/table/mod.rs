@@ -1,0 +1,94 @@
+//! The tables in which netperf has always shown its tests, to the blank.
+
+mod request_response;
+mod stream;
+mod udp_stream;
+
+use linerate_engine::netperf::{EndFigures, EndPlan, TestTransport, method_letter};
+
+use super::confidence::render_warning;
+use super::figures::{Cost, Figures};
+use super::latency::render_histogram;
+use super::planning::{Request, Table};
+use super::selection::render_selection;
+use super::selector::Origin;
+
+/// What is printed when a test has ended.
+pub(super) fn render_result(request: &Request, figures: &Figures, uuid: &str) -> String {
+    let mut text = render_warning(&figures.agreement, &request.schedule);
+    if let Some(selection) = &request.selection {
+        let origin = Origin { request, figures, uuid: uuid.to_owned() };
+        text += &render_selection(selection, &origin);
+    } else {
+        text += &match request.table {
+            Table::Stream | Table::Omni => stream::render_table(request, figures),
+            Table::RequestResponse | Table::Connections => {
+                request_response::render_table(request, figures)
+            }
+            Table::UdpStream => udp_stream::render_table(request, figures),
+        };
+    }
+    if request.shown.verbosity > 1 && !figures.latency.is_empty() {
+        let title = match (request.table, request.plan.transport) {
+            (Table::RequestResponse, TestTransport::Udp) => "Histogram of request/reponse times.",
+            _ => "Histogram of request/response times",
+        };
+        text += &format!("\n{title}\n{}", render_histogram(&figures.latency));
+    }
+    text
+}
+
+/// The result of TCP_MSS.
+pub(super) fn render_segment_size(request: &Request, mss_bytes: u32) -> String {
+    let headers = if request.shown.headers { "Maximum\nSegment\nSize (bytes)\n\n" } else { "" };
+    format!("{headers}{mss_bytes:5} \n")
+}
+
+/// Whether processors were asked for.
+fn measures_cpu(request: &Request) -> bool {
+    request.plan.local.cpu || request.plan.remote.cpu
+}
+
+/// The brand stands at the end of a line where no headers say what it is.
+fn brand(request: &Request) -> &str {
+    match &request.shown.brand {
+        Some(brand) if !request.shown.headers => brand,
+        _ => "",
+    }
+}
+
+/// The result of `-v 0` with processors: the demand of this end, or else of the other.
+fn chief_cost<'a>(request: &Request, figures: &'a Figures) -> (f64, &'a EndFigures) {
+    let (cost, end) = if request.plan.local.cpu {
+        (figures.local, &figures.last.local)
+    } else {
+        (figures.remote, &figures.last.remote)
+    };
+    (demand(cost), end)
+}
+
+fn util(cost: Cost) -> f64 {
+    cost.util_percent.unwrap_or(-1.0)
+}
+
+fn demand(cost: Cost) -> f64 {
+    cost.demand_us.unwrap_or(-1.0)
+}
+
+fn letter(end: &EndFigures) -> char {
+    method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method))
+}
+
+/// netperf aligns buffers to eight bytes unless told otherwise.
+fn alignment(end: &EndPlan) -> u32 {
+    end.alignment.unwrap_or(8)
+}
+
+fn offset(end: &EndPlan) -> u32 {
+    end.offset.unwrap_or(0)
+}
+
+/// Bytes of a call, where there were calls.
+fn per_call(bytes: u64, calls: u64) -> f64 {
+    if calls == 0 { 0.0 } else { bytes as f64 / calls as f64 }
+}

@@ -1,0 +1,100 @@
+//! TCP_STREAM, TCP_MAERTS, TCP_SENDFILE.
+
+use linerate_engine::netperf::TestKind;
+
+use super::super::figures::Figures;
+use super::super::planning::Request;
+use super::{alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, util};
+
+pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
+    let brand = brand(request);
+    let result = figures.throughput;
+    if request.shown.verbosity == 0 {
+        return if measures_cpu(request) {
+            let (demand, end) = chief_cost(request, figures);
+            format!("{demand:6.3} {} {brand}\n", letter(end))
+        } else {
+            format!("{result:7.2} {brand}\n")
+        };
+    }
+    let (local, remote) = (&figures.last.local, &figures.last.remote);
+    let (receive, send, size) = match request.plan.kind {
+        TestKind::Receive => {
+            (local.receive_buffer.at_start, remote.send_buffer.at_start, remote.send_bytes)
+        }
+        _ => (remote.receive_buffer.at_start, local.send_buffer.at_start, local.send_bytes),
+    };
+    let elapsed = figures.elapsed_s;
+    let mut text = if request.shown.headers { heads(request, figures) } else { String::new() };
+    text += &if measures_cpu(request) {
+        let (local, remote) = (figures.local, figures.remote);
+        format!(
+            "{receive:6} {send:6} {size:6}    {elapsed:<6.2}     {result:7.2}   {:<6.2}   {:<6.2}   \
+             {:<6.3}  {:<6.3} {brand}\n",
+            util(local),
+            util(remote),
+            demand(local),
+            demand(remote),
+        )
+    } else {
+        format!("{receive:6} {send:6} {size:6}    {elapsed:<6.2}   {result:7.2}   {brand}\n")
+    };
+    if request.shown.verbosity > 1 {
+        text += &render_calls(request, figures);
+    }
+    text
+}
+
+fn heads(request: &Request, figures: &Figures) -> String {
+    let unit = figures.unit.name();
+    if !measures_cpu(request) {
+        return format!(
+            "Recv   Send    Send                          \n\
+             Socket Socket  Message  Elapsed              \n\
+             Size   Size    Size     Time     Throughput  \n\
+             bytes  bytes   bytes    secs.    {unit}/sec  \n\n"
+        );
+    }
+    let (local, remote) = (letter(&figures.last.local), letter(&figures.last.remote));
+    let ends = match request.plan.kind {
+        TestKind::Receive => "Recv     Send     Recv    Send",
+        _ => "Send     Recv     Send    Recv",
+    };
+    format!(
+        "Recv   Send    Send                          Utilization       Service Demand\n\
+         Socket Socket  Message  Elapsed              {ends}\n\
+         Size   Size    Size     Time     Throughput  local    remote   local   remote\n\
+         bytes  bytes   bytes    secs.    {unit:<8.8}/s  % {local}      % {remote}      us/KB   \
+         us/KB\n\n"
+    )
+}
+
+/// What `-v 2` adds: alignment, calls, segment size.
+fn render_calls(request: &Request, figures: &Figures) -> String {
+    let (local, remote) = (&figures.last.local, &figures.last.remote);
+    let receives = request.plan.kind == TestKind::Receive;
+    let (here, there) = if receives { ("Recv", "Send") } else { ("Send", "Recv") };
+    let (bytes, calls, other_bytes, other_calls) = if receives {
+        (local.bytes_received, local.receive_calls, remote.bytes_sent, remote.send_calls)
+    } else {
+        (local.bytes_sent, local.send_calls, remote.bytes_received, remote.receive_calls)
+    };
+    let (local, remote) = (&request.plan.local, &request.plan.remote);
+    let segment = match figures.last.mss_bytes {
+        Some(bytes) => format!("{bytes:6}"),
+        None => format!("{:6}", -1),
+    };
+    format!(
+        "\nAlignment      Offset         Bytes    Bytes       {here}s   Bytes    {there}s\n\
+         Local  Remote  Local  Remote  Xfered   Per                 Per\n\
+         {here}   {there}    {here}   {there}             {here} (avg)          {there} (avg)\n\
+         {:5}   {:5}  {:5}   {:5} {bytes:6}  {:6.2}    {calls:6}   {:6.2} {other_calls:6}\n\
+         \nMaximum\nSegment\nSize (bytes)\n{segment}\n",
+        alignment(local),
+        alignment(remote),
+        offset(local),
+        offset(remote),
+        per_call(bytes, calls),
+        per_call(other_bytes, other_calls),
+    )
+}

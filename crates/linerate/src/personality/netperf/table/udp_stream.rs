@@ -1,0 +1,58 @@
+//! UDP_STREAM: a line of what was sent, a line of what arrived.
+
+use super::super::figures::Figures;
+use super::super::planning::Request;
+use super::{chief_cost, demand, letter, measures_cpu, util};
+
+pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
+    let (sent, received) = (figures.rates.local_sent, figures.rates.remote_received);
+    if request.shown.verbosity == 0 {
+        return if measures_cpu(request) {
+            let (demand, end) = chief_cost(request, figures);
+            format!("{demand:6.2} {}\n", letter(end))
+        } else {
+            format!("{sent:7.2}\n")
+        };
+    }
+    let (local, remote) = (&figures.last.local, &figures.last.remote);
+    let (send, size) = (local.send_buffer.at_start, local.send_bytes);
+    let receive = remote.receive_buffer.at_start;
+    let (okay, errors, arrived) = (local.send_calls, local.failed_sends, remote.receive_calls);
+    let elapsed = figures.elapsed_s;
+    let mut text = if request.shown.headers { heads(request, figures) } else { String::new() };
+    text += &if measures_cpu(request) {
+        format!(
+            "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7} {errors:6}    {sent:7.1}     {:<6.2}   \
+             {:<6.3}\n\
+             {receive:6}           {elapsed:<7.2}   {arrived:7}           {received:7.1}     \
+             {:<6.2}   {:<6.3}\n\n",
+            util(figures.local),
+            demand(figures.local),
+            util(figures.remote),
+            demand(figures.remote),
+        )
+    } else {
+        format!(
+            "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7} {errors:6}    {sent:7.2}\n\
+             {receive:6}           {elapsed:<7.2}   {arrived:7}           {received:7.2}\n\n"
+        )
+    };
+    text
+}
+
+fn heads(request: &Request, figures: &Figures) -> String {
+    let unit = figures.unit.name();
+    if !measures_cpu(request) {
+        return format!(
+            "Socket  Message  Elapsed      Messages                \n\
+             Size    Size     Time         Okay Errors   Throughput\n\
+             bytes   bytes    secs            #      #   {unit}/sec\n\n"
+        );
+    }
+    let (local, remote) = (letter(&figures.last.local), letter(&figures.last.remote));
+    format!(
+        "Socket  Message  Elapsed      Messages                   CPU      Service\n\
+         Size    Size     Time         Okay Errors   Throughput   Util     Demand\n\
+         bytes   bytes    secs            #      #   {unit}/sec % {local}{remote}     us/KB\n\n"
+    )
+}

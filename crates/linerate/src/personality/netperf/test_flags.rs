@@ -1,0 +1,266 @@
+//! The options after `--`: one table for the tests that share the omni code, which are all.
+
+use linerate_measure::plan::Family;
+
+use super::flags::{set, set_port};
+use super::number::{pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size};
+use super::typed::{Act, Deed, Layout, Selected, Typed, parse_family};
+use crate::personality::getopt::{Flag, Takes};
+
+/// Whether the next word is a selection rather than an option.
+fn is_selection(word: &str) -> bool {
+    !word.starts_with('-')
+}
+
+const fn takes(short: char, value_name: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Value,
+        value_name,
+        help,
+    }
+}
+
+const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes: Takes::Nothing,
+        value_name: "",
+        help,
+    }
+}
+
+const fn selects(short: char, help: &'static str, act: Act) -> Flag<Deed> {
+    let takes = Takes::NextIf(is_selection);
+    Flag {
+        id: Deed { letter: short, act },
+        short: Some(short),
+        long: "",
+        takes,
+        value_name: "selection",
+        help,
+    }
+}
+
+/// The options after `--`, in the order of the alphabet.
+pub(super) const TEST: &[Flag<Deed>] = &[
+    bare('a', "TCP_DEFER_ACCEPT at the server", |t, _| {
+        t.options.defer_accept = true;
+        Ok(())
+    }),
+    takes('b', "requests", "Further requests on their way at once (RR)", |t, v| {
+        t.burst = parse_size(v)?;
+        Ok(())
+    }),
+    bare('B', "Answer from the address that was asked (IP_PKTINFO)", |t, _| {
+        t.options.packet_info = true;
+        Ok(())
+    }),
+    bare('c', "A connection for each transaction (OMNI)", |t, _| {
+        t.omni.connects = true;
+        Ok(())
+    }),
+    bare('C', "TCP_CORK at this end", |t, _| {
+        t.options.cork = true;
+        Ok(())
+    }),
+    takes('d', "direction", "send, recv, rr, or 2, 4, 6 (OMNI)", |t, v| {
+        t.omni.direction = Some(parse_direction(v)?);
+        Ok(())
+    }),
+    bare('D', "TCP_NODELAY at both ends", |t, _| {
+        t.options.no_delay = true;
+        Ok(())
+    }),
+    takes('e', "seconds", "How long a response is awaited over UDP", |t, v| {
+        let seconds = parse_fraction(v)?;
+        if seconds <= 0.0 || seconds > 3600.0 {
+            return Err(format!("'{v}' is no time-out: more than 0, at most 3600 seconds"));
+        }
+        t.timeout_ns = Some((seconds * 1e9) as u64);
+        Ok(())
+    }),
+    bare('f', "Never fragment (IP_PMTUDISC_DO)", |t, _| {
+        t.options.dont_fragment = true;
+        Ok(())
+    }),
+    bare('F', "TCP Fast Open (not done)", |_, _| {
+        Err("TCP Fast Open is not done; leave -F out".to_owned())
+    }),
+    bare('g', "SO_DEBUG (not done)", |_, _| Err("SO_DEBUG is not done; leave -g out".to_owned())),
+    takes('G', "bytes", "TCP_MAXSEG", |t, v| set(&mut t.options.mss_bytes, Some(v), parse_size)),
+    takes('H', "host,family", "Remote address of the data connection", |t, v| {
+        let (host, family) = pair_of_first(v);
+        set(&mut t.data_host, host, without_mask)?;
+        set_data_family(t, family)
+    }),
+    takes('i', "n", "Of no effect", |_, v| parse_number(v).map(|_| ())),
+    bare('I', "Of no effect: write() and send() are one here", |_, _| Ok(())),
+    takes('j', "n", "Of no effect", |_, v| parse_number(v).map(|_| ())),
+    selects('k', "Selected figures as NAME=value", |t, v| select(t, Layout::KeyValue, v)),
+    takes('K', "local,remote", "TCP congestion control", |t, v| {
+        let (local, remote) = pair(v);
+        set(&mut t.local.congestion, local, |name| Ok(name.to_owned()))?;
+        set(&mut t.remote.congestion, remote, at_most_15_bytes)
+    }),
+    takes('l', "hops", "Multicast TTL", |t, v| {
+        set(&mut t.options.multicast_ttl, Some(v), parse_size)
+    }),
+    takes('L', "host,family", "Local address of the data connection", |t, v| {
+        let (host, family) = pair_of_first(v);
+        set(&mut t.data_local, host, without_mask)?;
+        set_data_family(t, family)
+    }),
+    takes('m', "local,remote", "Bytes of a send", |t, v| {
+        let (local, remote) = pair_of_first(v);
+        t.omni.local_sends |= local.is_some();
+        t.omni.remote_sends |= remote.is_some();
+        set(&mut t.local.send_bytes, local, some_bytes)?;
+        set(&mut t.remote.send_bytes, remote, some_bytes)
+    }),
+    takes('M', "remote,local", "Bytes of a receive; the remote end's first", |t, v| {
+        let (remote, local) = pair_of_first(v);
+        set(&mut t.remote.receive_bytes, remote, some_bytes)?;
+        set(&mut t.local.receive_bytes, local, some_bytes)
+    }),
+    bare('n', "Connect the local UDP socket", |t, _| {
+        t.local.connected = true;
+        Ok(())
+    }),
+    bare('N', "Connect the remote UDP socket", |t, _| {
+        t.remote.connected = true;
+        Ok(())
+    }),
+    selects('o', "Selected figures as CSV", |t, v| select(t, Layout::Csv, v)),
+    selects('O', "Selected figures in columns", |t, v| select(t, Layout::Columns, v)),
+    takes('p', "min,max", "Local ports of a connection test", |t, v| {
+        let (first, last) = pair(v);
+        let first = first.map_or(Ok(5000), parse_port)?;
+        let last = last.map_or(Ok(u16::MAX), parse_port)?;
+        if first > last || first == 0 {
+            return Err(format!(
+                "'{v}' is no range of ports: the first is 1 or more, the last not less"
+            ));
+        }
+        t.source_ports = Some((first, last));
+        Ok(())
+    }),
+    takes('P', "local,remote", "Ports of the data connection", |t, v| {
+        let (local, remote) = pair(v);
+        set_port(&mut t.local.port, local)?;
+        set_port(&mut t.remote.port, remote)
+    }),
+    takes('q', "bytes/s", "SO_MAX_PACING_RATE", |t, v| {
+        let rate = parse_number(v)?;
+        let rate = u64::try_from(rate).map_err(|_| format!("'{v}' is negative"))?;
+        t.options.most_bytes_per_s = Some(rate);
+        Ok(())
+    }),
+    takes('r', "request,response", "Bytes of a request and of a response (1,1)", |t, v| {
+        let (request, response) = pair(v);
+        set(&mut t.request_bytes, request, some_bytes)?;
+        set(&mut t.response_bytes, response, some_bytes)
+    }),
+    takes('R', "0|1", "Forbid or allow routing", |t, v| {
+        t.routed = Some(parse_number(v)? != 0);
+        Ok(())
+    }),
+    takes('s', "send,recv", "Local socket buffers", |t, v| {
+        let (send, receive) = pair(v);
+        set(&mut t.local.send_buffer_bytes, send, parse_size)?;
+        set(&mut t.local.receive_buffer_bytes, receive, parse_size)
+    }),
+    takes('S', "send,recv", "Remote socket buffers", |t, v| {
+        let (send, receive) = pair(v);
+        set(&mut t.remote.send_buffer_bytes, send, parse_size)?;
+        set(&mut t.remote.receive_buffer_bytes, receive, parse_size)
+    }),
+    takes('t', "type", "stream or dgram (OMNI)", |t, v| {
+        t.omni.udp = Some(match v.to_ascii_lowercase().as_str() {
+            "stream" => false,
+            "dgram" => true,
+            _ => return Err(format!("'{v}' is no type of socket that we have: stream, dgram")),
+        });
+        Ok(())
+    }),
+    takes('T', "protocol", "tcp or udp (OMNI)", |t, v| {
+        t.omni.udp = Some(match v.to_ascii_lowercase().as_str() {
+            "tcp" => false,
+            "udp" => true,
+            _ => return Err(format!("'{v}' is no protocol that we have: tcp, udp")),
+        });
+        Ok(())
+    }),
+    takes('u', "text", "The test's UUID, as reported", |t, v| {
+        t.shown.uuid = Some(v.to_owned());
+        Ok(())
+    }),
+    bare('U', "Of no effect: failed connections are counted, the test goes on", |_, _| Ok(())),
+    bare('V', "Receive without copying", |t, _| {
+        t.options.no_copy = true;
+        Ok(())
+    }),
+    takes('W', "n", "Buffers in the send ring", |t, v| {
+        set(&mut t.local.send_width, Some(v), parse_size)
+    }),
+    bare('4', "IPv4 for the data connection", |t, _| {
+        t.data_family = Some(Family::Ipv4);
+        Ok(())
+    }),
+    bare('6', "IPv6 for the data connection", |t, _| {
+        t.data_family = Some(Family::Ipv6);
+        Ok(())
+    }),
+];
+
+fn select(t: &mut Typed, layout: Layout, list: &str) -> Result<(), String> {
+    t.shown.selected = Some(Selected { layout, list: list.to_owned() });
+    Ok(())
+}
+
+/// Whether the client sends, whether it receives.
+fn parse_direction(text: &str) -> Result<(bool, bool), String> {
+    let mut found = (false, false);
+    for word in text.split('|') {
+        match word.to_ascii_lowercase().as_str() {
+            "send" | "xmit" | "stream" | "transmit" | "2" => found.0 = true,
+            "recv" | "receive" | "maerts" | "4" => found.1 = true,
+            "rr" | "6" => found = (true, true),
+            _ => return Err(format!("'{word}' is no direction: send, recv, rr")),
+        }
+    }
+    Ok(found)
+}
+
+fn set_data_family(t: &mut Typed, told: Option<&str>) -> Result<(), String> {
+    if let Some(text) = told {
+        t.data_family = parse_family(text)?;
+    }
+    Ok(())
+}
+
+/// The original draws random addresses within the mask; we use the one that is named.
+fn without_mask(host: &str) -> Result<String, String> {
+    if host.contains('/') {
+        return Err(format!("'{host}': random addresses within a mask are not done"));
+    }
+    Ok(host.to_owned())
+}
+
+fn some_bytes(text: &str) -> Result<u32, String> {
+    match parse_size(text)? {
+        0 => Err("0 bytes are no message: 1 or more".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn at_most_15_bytes(name: &str) -> Result<String, String> {
+    if name.len() > 15 {
+        return Err(format!("'{name}' is no congestion control: at most 15 letters"));
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,191 @@
+//! What each option comes to, and what is said of wrong ones.
+
+use linerate_engine::netperf::{Pacing, TestEnd, TestKind, TestTransport};
+use linerate_measure::plan::Family;
+
+use super::super::flags::GLOBAL;
+use super::super::planning::Work;
+use super::super::reading::{Read, read};
+use super::super::test_flags::TEST;
+use super::super::unit::Unit;
+use crate::personality::getopt::render_spelling;
+
+use super::fixture::{request, said, words};
+
+/// The options of netperf 2.7.1 before and after `--`.
+const GLOBAL_LETTERS: &str = "aAbBcCdDfFhHiIjkKlLnNoOpPrsStTvVwWyYZ46";
+const TEST_LETTERS: &str = "abBcCdDefFgGHiIjkKlLmMnNoOpPqrRsStTuUVW46";
+
+#[test]
+fn no_option_of_the_original_is_missing() {
+    for (letters, table) in [(GLOBAL_LETTERS, GLOBAL), (TEST_LETTERS, TEST)] {
+        let ours: Vec<char> = table.iter().filter_map(|flag| flag.short).collect();
+        assert!(letters.chars().all(|letter| ours.contains(&letter)), "{ours:?}");
+        assert_eq!(ours.len(), letters.len(), "{ours:?}");
+        assert!(table.iter().all(|flag| !flag.help.is_empty()));
+    }
+}
+
+#[test]
+fn the_page_of_differences_has_every_option_as_help_has_it() {
+    let page = include_str!("../../../../../../docs/compat/netperf.md");
+    for flag in GLOBAL.iter().chain(TEST) {
+        let spelled = render_spelling(flag).replace('|', "\\|");
+        let row = format!("| `{spelled}` | {} |", flag.help.replace('|', "\\|"));
+        assert!(page.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn options_reach_the_plan() {
+    let asked = request(
+        "-t TCP_RR -l -500 -a 16 -A 32,8 -o 1 -O 2 -c 100 -C -b 10,20 -w 5,7u -s 3 -S -T 0,1 -y 2,3 \
+         -Y cs1,0x10 -W 4,5 -D 0.2 -j -f m -- -b 4 -D -C -a -B -f -G 1000 -K bbr,cubic -m 10,20 \
+         -M 30,40 -n -p 5000,6000 -P 7,8 -q 1000 -r 9,11 -R 1 -s 1K,2K -S 3k,4k -V -e 2 -W 6",
+    );
+    let plan = &asked.plan;
+    assert_eq!((plan.kind, plan.transport), (TestKind::RequestResponse, TestTransport::Tcp));
+    assert_eq!((plan.end, plan.burst, plan.wait_s), (TestEnd::Units(500), 4, 3));
+    assert_eq!((plan.request_bytes, plan.response_bytes), (9, 11));
+    assert_eq!((plan.interval_ns, plan.timeout_ns), (Some(200_000_000), Some(2_000_000_000)));
+    assert_eq!(plan.source_ports, Some((5000, 6000)));
+    let (local, remote) = (&plan.local, &plan.remote);
+    assert_eq!((local.alignment, remote.alignment), (Some(16), Some(32)));
+    assert_eq!((local.offset, remote.offset), (Some(1), Some(2)));
+    assert_eq!((local.send_bytes, remote.send_bytes), (Some(10), Some(20)));
+    assert_eq!((remote.receive_bytes, local.receive_bytes), (Some(30), Some(40)));
+    assert_eq!((local.send_buffer_bytes, local.receive_buffer_bytes), (Some(1024), Some(2048)));
+    assert_eq!((remote.send_buffer_bytes, remote.receive_buffer_bytes), (Some(3000), Some(4000)));
+    assert_eq!((local.port, remote.port), (7, 8));
+    assert_eq!(local.pacing, Some(Pacing { burst: 10, interval_us: 5000 }));
+    assert_eq!(remote.pacing, Some(Pacing { burst: 20, interval_us: 7 }));
+    assert_eq!(local.congestion.as_deref(), Some("bbr"));
+    assert_eq!(remote.congestion.as_deref(), Some("cubic"));
+    assert_eq!((local.priority, remote.priority), (Some(2), Some(3)));
+    assert_eq!((local.service, remote.service), (Some(0x20), Some(0x10)));
+    assert!(local.cpu && remote.cpu && local.connected && !remote.connected);
+    assert_eq!((local.cpu_rate, local.bind_cpu, asked.server_cpu), (Some(100.0), Some(0), Some(1)));
+    assert_eq!((local.send_width, local.receive_width), (Some(6), Some(5)));
+    let options = &plan.options;
+    assert!(options.no_delay && options.cork && options.defer_accept && options.keep_alive);
+    assert!(options.routed && options.dont_fragment && options.no_copy && options.packet_info);
+    assert_eq!((options.mss_bytes, options.most_bytes_per_s), (Some(1000), Some(1000)));
+    assert_eq!(asked.unit, Unit::Mbits);
+}
+
+#[test]
+fn the_control_connection_has_options_of_its_own() {
+    let line = "-H host,6 -p 1,2 -L other -Z secret -t UUID";
+    let Read::Work(control, Work::Uuid, notes) = read("netperf", &words(line)) else {
+        panic!("{line}");
+    };
+    assert_eq!((control.host.as_str(), control.port, control.local_port), ("host", 1, 2));
+    assert_eq!(control.passphrase.as_deref(), Some("secret"));
+    assert_eq!(control.family, Some(Family::Ipv6));
+    assert!(notes.is_empty());
+}
+
+#[test]
+fn omni_tests_take_their_kind_from_the_options() {
+    for (line, kind, transport) in [
+        ("", TestKind::Send, TestTransport::Tcp),
+        ("-d recv", TestKind::Receive, TestTransport::Tcp),
+        ("-d 4 -T udp", TestKind::Receive, TestTransport::Udp),
+        ("-d send|recv", TestKind::RequestResponse, TestTransport::Tcp),
+        ("-r 5 -t dgram", TestKind::RequestResponse, TestTransport::Udp),
+        ("-c -r 5", TestKind::ConnectRequestResponse, TestTransport::Tcp),
+        ("-c", TestKind::Connect, TestTransport::Tcp),
+        ("-m ,1000", TestKind::Receive, TestTransport::Tcp),
+        ("-m 1000", TestKind::Send, TestTransport::Tcp),
+    ] {
+        let plan = request(&format!("-t omni -- {line}")).plan;
+        assert_eq!((plan.kind, plan.transport), (kind, transport), "{line}");
+    }
+}
+
+#[test]
+fn one_way_datagrams_are_not_routed_unless_asked() {
+    assert!(!request("-t UDP_STREAM").plan.options.routed);
+    assert!(request("-t UDP_STREAM -- -R 1").plan.options.routed);
+    assert!(request("-t UDP_RR").plan.options.routed);
+    assert!(request("-t TCP_STREAM").plan.options.routed);
+}
+
+#[test]
+fn iterations_are_between_3_and_30() {
+    let of = |line: &str| {
+        let schedule = request(line).schedule;
+        (schedule.least, schedule.most, schedule.demand.map(|demand| demand.level_percent))
+    };
+    assert_eq!(of(""), (1, 1, None));
+    assert_eq!(of("-I 95"), (3, 10, Some(95)));
+    assert_eq!(of("-i 1"), (3, 3, Some(99)));
+    assert_eq!(of("-i 40,5"), (5, 30, Some(99)));
+    assert_eq!(of("-i 4,9 -I 95,1"), (4, 4, Some(95)));
+}
+
+#[test]
+fn what_makes_no_sense_is_told_in_a_sentence() {
+    for (line, sentence) in [
+        ("-x", "netperf: invalid option -- 'x'\n\nUsage: netperf [global options]"),
+        ("-t", "netperf: option requires an argument -- 't'\n"),
+        ("-- -z", "netperf: invalid option -- 'z'\n"),
+        ("-l 5q", "netperf: -l: '5q' is no number"),
+        ("-f z", "netperf: -f: 'z' is no unit"),
+        ("-Y nothing", "netperf: -Y: 'nothing' is no type of service"),
+        ("-D 0", "netperf: -D: '0' is no interval"),
+        ("-N", "netperf: -N: a test without a control connection"),
+        ("-k 1", "netperf: -k: dirtying buffers is not done"),
+        ("-b 0", "netperf: a pace of nothing never ends"),
+        ("-p 70000", "netperf: -p: '70000' is no port"),
+        ("-H host,5", "netperf: -H: '5' is no address family"),
+        ("-- -F", "netperf: -F: TCP Fast Open is not done"),
+        ("-- -m 0", "netperf: -m: 0 bytes are no message"),
+        ("-- -T sctp", "netperf: -T: 'sctp' is no protocol that we have"),
+        ("-t omni -- -d up", "netperf: -d: 'up' is no direction"),
+        ("-- -L 10.0.0.0/8", "netperf: -L: '10.0.0.0/8': random addresses"),
+        ("-l 3G", "netperf: -l 3221225472: at most 2147483647 either way"),
+    ] {
+        let (stdout, stderr, exit_code) = said(line);
+        assert_eq!((stdout.as_str(), exit_code), ("", 1), "{line}");
+        assert!(stderr.starts_with(sentence), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn what_the_original_says_on_standard_output_is_said_there() {
+    let (stdout, _, exit_code) = said("-t bogus");
+    assert!(stdout.starts_with("The test you requested (BOGUS) is unknown to this netperf.\n"));
+    assert_eq!(exit_code, 1);
+    let told = "Only 95% and 99% confidence level is supported\n".to_owned();
+    assert_eq!(said("-I 90,5"), (told, String::new(), 255));
+    assert_eq!(said("-V"), ("Netperf version 2.7.1\n".to_owned(), String::new(), 0));
+    let (stdout, _, exit_code) = said("-- -o ?");
+    assert!(stdout.starts_with("OUTPUT_NONE,SOCKET_TYPE,") && stdout.ends_with(",OUTPUT_END\n"));
+    assert_eq!(exit_code, 1);
+    let (stdout, ..) = said("-- -O ?");
+    assert_eq!(stdout.lines().count(), 175);
+}
+
+#[test]
+fn words_that_belong_to_no_option_are_told() {
+    let line = "stray -t TCP_STREAM -- -k THROUGHPUT, ELAPSED_TIME,BOGUS";
+    let Read::Work(_, Work::Test(_), notes) = read("netperf", &words(line)) else {
+        panic!("{line}");
+    };
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].contains("'stray'") && notes[1].contains("'ELAPSED_TIME,BOGUS'"));
+    let line = "-- -k THROUGHPUT,BOGUS";
+    let Read::Work(_, _, notes) = read("netperf", &words(line)) else { panic!("{line}") };
+    assert!(notes[0].contains("no figure is called 'BOGUS'"), "{notes:?}");
+}
+
+#[test]
+fn a_selection_may_stand_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("selection");
+    std::fs::write(&path, "THROUGHPUT,UUID\nELAPSED_TIME\n").unwrap();
+    let asked = request(&format!("-- -k {}", path.display()));
+    let names = format!("{:?}", asked.selection.unwrap());
+    assert_eq!(names, r#"["THROUGHPUT", "UUID", "ELAPSED_TIME"]"#);
+}

@@ -1,0 +1,198 @@
+//! Tables, selected figures, interim results.
+
+use linerate_measure::Sample;
+use linerate_measure::sample::{Role, Traffic};
+
+use super::super::confidence::render_warning;
+use super::super::interim::Interim;
+use super::super::selector;
+use super::super::table::{render_result, render_segment_size};
+use super::fixture::{figures, printed, request};
+
+/// Compares with a file of command lines, each with what it prints.
+fn assert_printed(snapshot: &str, lines: &[&str]) {
+    let mut text = String::new();
+    for line in lines {
+        // An end of line that can be seen: blanks before it are part of the shape.
+        let shown = printed(line).replace('\n', "|\n");
+        text += &format!("$ netperf {line}\n{shown}\n");
+    }
+    let path = format!("src/personality/netperf/snapshots/{snapshot}.txt");
+    let expected = snapbox::Data::read_from(path.as_ref(), None);
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(text, expected);
+}
+
+#[test]
+fn bulk_over_tcp() {
+    assert_printed(
+        "stream",
+        &[
+            "-t TCP_STREAM",
+            "-P 0 -t TCP_STREAM",
+            "-v 0 -t TCP_STREAM",
+            "-v 2 -t TCP_STREAM",
+            "-c -C -t TCP_STREAM",
+            "-c -v 0 -P 0 -t TCP_STREAM",
+            "-C -P 0 -B brand -t TCP_STREAM",
+            "-P 0 -B brand -t TCP_STREAM",
+            "-f g -t TCP_STREAM -- -D",
+            "-f u -t TCP_STREAM",
+            "-f x -P 0 -t TCP_STREAM",
+            "-t TCP_MAERTS",
+            "-v 2 -t TCP_MAERTS",
+            "-c -C -t TCP_MAERTS",
+            "-t TCP_SENDFILE -F name",
+            "-b 10 -w 5m -T 0,1 -t TCP_STREAM -- -V",
+        ],
+    );
+}
+
+#[test]
+fn requests_and_connections() {
+    assert_printed(
+        "request_response",
+        &[
+            "-t TCP_RR",
+            "-P 0 -B brand -t TCP_RR",
+            "-v 0 -t TCP_RR",
+            "-v 2 -t TCP_RR -- -r 100 -b 4",
+            "-c -C -t TCP_RR",
+            "-c -C -v 0 -P 0 -t TCP_RR",
+            "-f m -t TCP_RR",
+            "-f m -c -C -t TCP_RR",
+            "-t UDP_RR",
+            "-v 2 -t UDP_RR",
+            "-c -C -t UDP_RR",
+            "-t TCP_CRR",
+            "-v 0 -t TCP_CRR",
+            "-v 2 -t TCP_CRR",
+            "-c -C -t TCP_CRR",
+            "-c -v 0 -P 0 -t TCP_CRR",
+            "-P 0 -B brand -t TCP_CC",
+            "-t TCP_CC",
+        ],
+    );
+}
+
+#[test]
+fn bulk_over_udp() {
+    assert_printed(
+        "udp_stream",
+        &[
+            "-t UDP_STREAM",
+            "-P 0 -B brand -t UDP_STREAM",
+            "-v 0 -t UDP_STREAM",
+            "-c -C -t UDP_STREAM",
+            "-c -C -v 0 -P 0 -t UDP_STREAM",
+        ],
+    );
+}
+
+#[test]
+fn selected_figures() {
+    assert_printed(
+        "selected",
+        &[
+            "-t omni",
+            "-t omni -- -o",
+            "-t omni -- -k",
+            "-P 0 -t omni",
+            "-P 0 -t omni -- -o",
+            "-t omni -c -C",
+            "-t omni -- -d rr",
+            "-t omni -- -d maerts",
+            "-t omni -- -d rr -c",
+            "-t omni -- -c",
+            "-t omni -- -T udp -m 100",
+            "-t omni -- -O THROUGHPUT,THROUGHPUT_UNITS;LSS_SIZE_REQ,LSS_SIZE,LSS_SIZE_END",
+            "-t TCP_STREAM -- -o THROUGHPUT,BOGUS,ELAPSED_TIME",
+            "-t TCP_RR -j -- -k min_latency,MAX_LATENCY,MEAN_LATENCY,P50_LATENCY,P99_LATENCY,RT_LATENCY",
+            "-P 0 -B brand -t TCP_STREAM -- -o RESULT_BRAND,COMMAND_LINE",
+            "-I 99,4 -t TCP_STREAM -- -o CONFIDENCE_LEVEL,CONFIDENCE_INTERVAL,THROUGHPUT_CONFID",
+            "-t UDP_STREAM -- -k THROUGHPUT,LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT",
+            "-t TCP_STREAM -c -C -- -k all",
+            "-t TCP_RR -- -o all",
+            "-t TCP_STREAM -- -O all",
+        ],
+    );
+}
+
+#[test]
+fn every_selector_of_the_original_is_there_once_and_in_order() {
+    let names: Vec<&str> = selector::all().map(|selector| selector.name).collect();
+    assert_eq!(names.len(), 173);
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(sorted.len(), names.len());
+    assert_eq!((names[0], names[172]), ("SOCKET_TYPE", "COMMAND_LINE"));
+    assert!(selector::all().all(|selector| (1..=4).contains(&selector.heading_lines().count())));
+    assert_eq!(selector::blocks().iter().map(Vec::len).collect::<Vec<_>>(), [24, 29, 58, 62]);
+}
+
+#[test]
+fn a_demand_that_was_not_met_is_told_before_the_result() {
+    let request = request("-I 95,5 -i 3 -P 0 -t TCP_STREAM");
+    let uneven = figures(&request, &[1.0, 2.0, 1.0]);
+    let text = render_result(&request, &uneven, "");
+    assert!(text.starts_with("!!! WARNING\n!!! Desired confidence"), "{text}");
+    let even = figures(&request, &[1.0, 1.0, 1.0]);
+    assert_eq!(render_warning(&even.agreement, &request.schedule), "");
+    assert_eq!(even.agreement.iterations, 3);
+}
+
+#[test]
+fn means_of_iterations_are_shown() {
+    let request = request("-i 3 -P 0 -t TCP_STREAM");
+    let figures = figures(&request, &[1.0, 2.0, 3.0]);
+    assert!((figures.elapsed_s - 2.0).abs() < 1e-9);
+    let rate_mbit = 5_013_504.0 * 8.0 / 1e6;
+    let mean = (rate_mbit + rate_mbit / 2.0 + rate_mbit / 3.0) / 3.0;
+    assert!((figures.throughput - mean).abs() < 1e-6);
+}
+
+#[test]
+fn interim_results_have_three_forms() {
+    let rendered = |line: &str| {
+        let mut interim = Interim::new(&request(line));
+        interim.render_sample(&sample(0)) + &interim.render_sample(&sample(1_000_000))
+    };
+    assert_eq!(
+        rendered("-D 1 -t TCP_STREAM"),
+        "Interim result:   16.00 10^6bits/s over 0.500 seconds ending at 1795223409.492\n"
+    );
+    assert_eq!(
+        rendered("-D 1 -t TCP_STREAM -- -o THROUGHPUT"),
+        "  16.00,10^6bits/s,0.500,1795223409.492\n"
+    );
+    assert_eq!(
+        rendered("-D 1 -t TCP_STREAM -- -k THROUGHPUT"),
+        "NETPERF_INTERIM_RESULT[0]=16.00\nNETPERF_UNITS[0]=10^6bits/s\n\
+         NETPERF_INTERVAL[0]=0.500\nNETPERF_ENDING[0]=1795223409.492\n"
+    );
+}
+
+fn sample(bytes: u64) -> Sample {
+    Sample {
+        schema: String::new(),
+        role: Role::Client,
+        index: 0,
+        from_ns: 500_000_000,
+        to_ns: 1_000_000_000,
+        utc_ns: 1_795_223_409_492_000_000,
+        warm_up: false,
+        sent: Some(Traffic { bytes, calls: 1 }),
+        received: None,
+        transactions: None,
+        latency_mean_ns: None,
+        datagrams: None,
+        flows: Vec::new(),
+        cpu: None,
+    }
+}
+
+#[test]
+fn the_segment_size_has_a_table_of_its_own() {
+    let text = render_segment_size(&request("-t TCP_RR"), 32_741);
+    assert_eq!(text, "Maximum\nSegment\nSize (bytes)\n\n32741 \n");
+}

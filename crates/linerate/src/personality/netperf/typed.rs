@@ -1,0 +1,212 @@
+//! What was typed, before anyone asks what it comes to.
+
+use std::net::IpAddr;
+
+use linerate_engine::netperf::{ControlPlan, EndPlan, TestOptions};
+use linerate_measure::plan::Family;
+
+use super::unit::Unit;
+
+/// What a flag does with its argument.
+pub(super) type Act = fn(&mut Typed, &str) -> Result<(), String>;
+
+/// A flag: its letter, for sentences, and what it does.
+#[derive(Clone, Copy)]
+pub(super) struct Deed {
+    pub(super) letter: char,
+    pub(super) act: Act,
+}
+
+/// What the flags say so far.
+#[derive(Clone, Debug)]
+pub(super) struct Typed {
+    pub(super) control: ControlPlan,
+    /// The test's name in capitals.
+    pub(super) test: String,
+    pub(super) family: Option<Family>,
+    pub(super) local: EndPlan,
+    pub(super) remote: EndPlan,
+    pub(super) options: TestOptions,
+    /// `-R`, where it was given.
+    pub(super) routed: Option<bool>,
+    /// `-l`: seconds, or minus the bytes or transactions.
+    pub(super) length: i64,
+    pub(super) wait_s: u32,
+    pub(super) request_bytes: Option<u32>,
+    pub(super) response_bytes: Option<u32>,
+    pub(super) burst: u32,
+    pub(super) source_ports: Option<(u16, u16)>,
+    pub(super) timeout_ns: Option<u64>,
+    pub(super) local_burst: Option<u32>,
+    pub(super) remote_burst: Option<u32>,
+    pub(super) local_interval_us: Option<u32>,
+    pub(super) remote_interval_us: Option<u32>,
+    pub(super) file: Option<String>,
+    /// Processors of this machine as told (`-n`).
+    pub(super) cpus: Option<u32>,
+    /// Family of the data connection as told (`-4`, `-6` after `--`).
+    pub(super) data_family: Option<Family>,
+    /// The data connection's addresses as told (`-L`, `-H` after `--`).
+    pub(super) data_local: Option<String>,
+    pub(super) data_host: Option<String>,
+    pub(super) omni: OmniTyped,
+    pub(super) shown: Shown,
+    pub(super) repeat: Repeat,
+    /// What stands in the way of asking for anything: help, version, an option that we don't do.
+    pub(super) stop: Option<Stop>,
+}
+
+/// What the options of omni tests say about the kind of test.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OmniTyped {
+    /// `-d`: whether the client sends, receives.
+    pub(super) direction: Option<(bool, bool)>,
+    /// `-c`: a connection for each transaction.
+    pub(super) connects: bool,
+    /// `-T` or `-t`.
+    pub(super) udp: Option<bool>,
+    /// `-m ,N` without `-m N`: the server sends.
+    pub(super) remote_sends: bool,
+    pub(super) local_sends: bool,
+}
+
+/// How the result is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) unit: Option<Unit>,
+    pub(super) headers: bool,
+    pub(super) verbosity: u32,
+    pub(super) brand: Option<String>,
+    /// `-D`, in seconds.
+    pub(super) interim_s: Option<f64>,
+    pub(super) statistics: bool,
+    pub(super) uuid: Option<String>,
+    /// How many times `-d` stood there.
+    pub(super) debug: u32,
+    pub(super) selected: Option<Selected>,
+    /// The address that `-L` named, as it was written.
+    pub(super) local_host: Option<String>,
+    pub(super) binds_cpu: bool,
+}
+
+/// What `-k`, `-o` or `-O` asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selected {
+    pub(super) layout: Layout,
+    /// The list, a file's name, `all` or `?`; empty for the default.
+    pub(super) list: String,
+}
+
+/// How selected figures are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// `NAME=value`, one a line (`-k`).
+    KeyValue,
+    /// One line of headings, one of values (`-o`).
+    Csv,
+    /// Blocks of columns with four lines of headings (`-O`).
+    Columns,
+}
+
+/// How often the test is repeated, and when it is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Repeat {
+    pub(super) most: Option<u32>,
+    pub(super) least: Option<u32>,
+    /// 95 or 99.
+    pub(super) level_percent: Option<u32>,
+    pub(super) width_percent: Option<f64>,
+    pub(super) result_only: bool,
+}
+
+/// Why there is nothing to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// `-h`.
+    Help,
+    /// `-V`.
+    Version,
+}
+
+impl Default for Typed {
+    fn default() -> Self {
+        let plain = EndPlan::default();
+        Self {
+            control: ControlPlan {
+                host: "localhost".to_owned(),
+                port: super::CONTROL_PORT,
+                ..ControlPlan::default()
+            },
+            test: "TCP_STREAM".to_owned(),
+            family: None,
+            local: plain.clone(),
+            remote: plain,
+            options: TestOptions::default(),
+            routed: None,
+            length: 10,
+            wait_s: 0,
+            request_bytes: None,
+            response_bytes: None,
+            burst: 0,
+            source_ports: None,
+            timeout_ns: None,
+            local_burst: None,
+            remote_burst: None,
+            local_interval_us: None,
+            remote_interval_us: None,
+            file: None,
+            cpus: None,
+            data_family: None,
+            data_local: None,
+            data_host: None,
+            omni: OmniTyped::default(),
+            shown: Shown {
+                unit: None,
+                headers: true,
+                verbosity: 1,
+                brand: None,
+                interim_s: None,
+                statistics: false,
+                uuid: None,
+                debug: 0,
+                selected: None,
+                local_host: None,
+                binds_cpu: false,
+            },
+            repeat: Repeat::default(),
+            stop: None,
+        }
+    }
+}
+
+/// Reads the family beside a host: text with a 6 is IPv6, `inet` or text with a 4 is IPv4, `unspec`
+/// and `0` are either.
+pub(super) fn parse_family(text: &str) -> Result<Option<Family>, String> {
+    let lower = text.to_ascii_lowercase();
+    if lower.contains('6') {
+        Ok(Some(Family::Ipv6))
+    } else if lower.contains("inet") || lower.contains('4') {
+        Ok(Some(Family::Ipv4))
+    } else if lower.contains("unspec") || lower == "0" {
+        Ok(None)
+    } else {
+        Err(format!("'{text}' is no address family: 4, 6, inet, inet6 or unspec"))
+    }
+}
+
+/// An address, or a name's first address of this family.
+pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<IpAddr, std::io::Error> {
+    use std::net::ToSocketAddrs as _;
+
+    let fits = |address: &IpAddr| match family {
+        None => true,
+        Some(Family::Ipv4) => address.is_ipv4(),
+        Some(Family::Ipv6) => address.is_ipv6(),
+    };
+    let mut found: Vec<IpAddr> = (host, 0).to_socket_addrs()?.map(|found| found.ip()).collect();
+    found.retain(fits);
+    found
+        .first()
+        .copied()
+        .ok_or_else(|| std::io::Error::other("Address family for hostname not supported"))
+}

@@ -1,0 +1,369 @@
+//! The command line in both roles, ours against ours and against an installed original: text by the
+//! expressions that wrappers use, JSON by the original's own fields.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::ours;
+
+/// Longer than any test here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// An implementation: its program and the words before its own.
+#[derive(Clone, Copy)]
+enum Program {
+    Ours,
+    Original,
+}
+
+impl Program {
+    fn command(self, words: &str) -> Command {
+        match self {
+            Self::Ours => ours(words),
+            Self::Original => {
+                let mut command = Command::new("iperf3");
+                command.args(words.split_whitespace()).stdin(Stdio::null());
+                command
+            }
+        }
+    }
+}
+
+/// Whether the original is there; where `CI` is set it must be.
+fn has_original() -> bool {
+    let found = Command::new("iperf3").arg("--version").output().is_ok();
+    assert!(found || std::env::var_os("CI").is_none(), "iperf3 is not installed");
+    if !found {
+        println!("SKIPPED: iperf3 is not installed");
+    }
+    found
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A process that is ended with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has usually ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn wait(&mut self) -> i32 {
+        let start = Instant::now();
+        while start.elapsed() < LIMIT {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("a process is still there after {LIMIT:?}");
+    }
+
+    fn text(&mut self) -> String {
+        let mut text = String::new();
+        self.0.stdout.as_mut().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+fn listens(port: u16) -> bool {
+    let wanted = format!(":{port:04X} ");
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|path| {
+        let table = std::fs::read_to_string(path).unwrap_or_default();
+        table.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
+    })
+}
+
+/// A server for one test that listens.
+fn serve(program: Program, port: u16, words: &str) -> Process {
+    let server = Process::start(&mut program.command(&format!("-s -1 -p {port} {words}")));
+    let start = Instant::now();
+    while !listens(port) {
+        assert!(start.elapsed() < LIMIT, "the server does not listen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server
+}
+
+/// What a client and its server printed; both must have ended well.
+fn test(server: Program, client: Program, words: &str, both: &str) -> (String, String) {
+    let port = free_port();
+    let mut served = serve(server, port, both);
+    let words = format!("-c 127.0.0.1 -p {port} {words} {both}");
+    let mut tested = Process::start(&mut client.command(&words));
+    let text = tested.text();
+    assert_eq!(tested.wait(), 0, "{words}: {text}");
+    let server_text = served.text();
+    assert_eq!(served.wait(), 0, "{words}: {server_text}");
+    (text, server_text)
+}
+
+/// The pairs in which one end is ours; with ours alone where there is no original.
+fn pairs() -> Vec<(Program, Program)> {
+    let mut pairs = vec![(Program::Ours, Program::Ours)];
+    if has_original() {
+        pairs.push((Program::Original, Program::Ours));
+        pairs.push((Program::Ours, Program::Original));
+    }
+    pairs
+}
+
+/// Does this with each item, all at the same time: tests spend their time waiting.
+fn for_all<T: Send>(items: Vec<T>, check: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        let check = &check;
+        let threads: Vec<_> =
+            items.into_iter().map(|item| scope.spawn(move || check(item))).collect();
+        for thread in threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// Each pair with each of these.
+fn with_pairs<T: Copy>(items: &[T]) -> Vec<((Program, Program), T)> {
+    pairs().into_iter().flat_map(|pair| items.iter().map(move |item| (pair, *item))).collect()
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn bytes(document: &Value, sum: &str) -> u64 {
+    let bytes = document["end"][sum]["bytes"].as_u64();
+    bytes.unwrap_or_else(|| panic!("no {sum} in {document}"))
+}
+
+#[test]
+fn both_ends_agree_on_the_bytes() {
+    let cases = with_pairs(&[
+        ("-t 1 -b 20M -P 2", "sum_received"),
+        ("-t 1 -b 20M -R", "sum_sent"),
+        ("-n 2M -b 40M", "sum_received"),
+        ("-u -t 1 -b 5M -l 1000", "sum_received"),
+    ]);
+    for_all(cases, |((server, client), (words, sum))| {
+        let words = &format!("{words} -T title --timestamps");
+        let (text, server_text) = test(server, client, words, "-J");
+        let (client, server) = (document(&text), document(&server_text));
+        assert!(bytes(&client, sum) > 0, "{words}: {text}");
+        assert_eq!(bytes(&client, sum), bytes(&server, sum), "{words}: {text}\n{server_text}");
+        assert!(client.get("error").is_none() && server.get("error").is_none());
+    });
+}
+
+#[test]
+fn an_interval_is_a_part_of_the_whole() {
+    let (text, _) = test(Program::Ours, Program::Ours, "-t 1 -b 20M -i 0.25 -O 1", "-J");
+    let document = document(&text);
+    let counted = document["intervals"].as_array().unwrap().iter();
+    let counted = counted.filter(|interval| interval["sum"]["omitted"] == false);
+    let sum: u64 = counted.map(|interval| interval["sum"]["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(sum, bytes(&document, "sum_sent"), "{text}");
+}
+
+/// Every field with the kind of its value.
+fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(inner) => {
+            inner.iter().for_each(|(name, value)| fields(value, &format!("{path}.{name}"), found));
+        }
+        Value::Array(inner) => {
+            inner.iter().for_each(|value| fields(value, &format!("{path}[]"), found));
+        }
+        Value::Number(_) => drop(found.insert(format!("{path} number"))),
+        Value::Bool(_) => drop(found.insert(format!("{path} bool"))),
+        Value::String(_) => drop(found.insert(format!("{path} text"))),
+        Value::Null => drop(found.insert(format!("{path} null"))),
+    }
+}
+
+#[test]
+fn documents_have_the_originals_fields() {
+    if !has_original() {
+        return;
+    }
+    let version = Command::new("iperf3").arg("--version").output().unwrap();
+    if !version.stdout.starts_with(b"iperf 3.12") {
+        println!("SKIPPED: the installed iperf3 is not 3.12, whose fields are compared here");
+        return;
+    }
+    let of = |program: Program, words: &str| -> BTreeSet<String> {
+        let port = free_port();
+        let mut served = serve(Program::Original, port, "");
+        let words = format!("-c 127.0.0.1 -p {port} {words} -J");
+        let mut command = program.command(&words);
+        let mut tested = Process::start(command.env("LINERATE_IPERF3_VERSION", "3.12"));
+        let document = document(&tested.text());
+        assert_eq!((tested.wait(), served.wait()), (0, 0));
+        let mut found = BTreeSet::new();
+        fields(&document, "", &mut found);
+        found
+    };
+    let cases =
+        vec!["-t 1 -b 20M", "-t 1 -b 20M --bidir -P 2", "-u -t 1 -b 5M", "-u -t 1 -b 5M -R"];
+    for_all(cases, |words| {
+        assert_eq!(of(Program::Ours, words), of(Program::Original, words), "{words}");
+    });
+}
+
+/// The figures of a line that ends so, as wrappers find them: `([0-9.]+) (Bytes|KBytes..)`.
+fn line<'a>(text: &'a str, end: &str) -> Vec<&'a str> {
+    let found = text.lines().find(|line| line.starts_with("[  5]") && line.ends_with(end));
+    found.unwrap_or_else(|| panic!("no {end} in {text}")).split_whitespace().collect()
+}
+
+#[test]
+fn wrappers_find_their_figures_in_text() {
+    for_all(pairs(), |(server, client)| {
+        let (text, server_text) = test(server, client, "-t 1 -b 20M -f m", "");
+        for (text, end) in [(&text, "sender"), (&text, "receiver"), (&server_text, "receiver")] {
+            let words = line(text, end);
+            assert_eq!((words[0], words[1], words[3]), ("[", "5]", "sec"), "{text}");
+            let amount: f64 = words[4].parse().unwrap();
+            let rate: f64 = words[6].parse().unwrap();
+            assert!(amount > 0.0 && rate > 0.0, "{text}");
+            assert_eq!((words[5], words[7]), ("MBytes", "Mbits/sec"), "{text}");
+        }
+        assert!(text.ends_with("\n\niperf Done.\n"), "{text}");
+        let (text, _) = test(server, client, "-u -t 1 -b 5M -l 1000", "");
+        let words = line(&text, "receiver");
+        assert_eq!(words[9], "ms", "{text}");
+        let (lost, total) = words[10].split_once('/').unwrap();
+        assert!(lost.parse::<u64>().unwrap() < total.parse::<u64>().unwrap(), "{text}");
+        assert!(words[11].starts_with('(') && words[11].ends_with("%)"), "{text}");
+    });
+}
+
+#[test]
+fn a_servers_output_comes_to_the_client() {
+    for_all(pairs(), |(server, client)| {
+        let (text, _) = test(server, client, "-t 1 -b 20M --get-server-output", "");
+        assert!(text.contains("\nServer output:\nAccepted connection from 127.0.0.1"), "{text}");
+        assert!(text.contains("  receiver\n\n\niperf Done.\n"), "{text}");
+    });
+}
+
+#[test]
+fn a_stream_of_events_comes_as_lines() {
+    let (text, server_text) = test(Program::Ours, Program::Ours, "-t 1 -b 20M", "--json-stream");
+    for text in [text, server_text] {
+        let events: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(events.first().unwrap()["event"], "start");
+        assert_eq!(events.last().unwrap()["event"], "end");
+        assert!(events.iter().any(|event| event["event"] == "interval"), "{text}");
+    }
+}
+
+fn output(words: &str) -> Output {
+    ours(words).output().unwrap()
+}
+
+#[test]
+fn nobody_there_is_an_error_in_each_form() {
+    let port = free_port();
+    let plain = output(&format!("-c 127.0.0.1 -p {port}"));
+    assert_eq!(plain.status.code(), Some(1));
+    let said = "unable to connect to server - server may have stopped running or use a different \
+                port, firewall issue, etc.: Connection refused";
+    assert_eq!(String::from_utf8_lossy(&plain.stderr), format!("iperf3: error - {said}\n"));
+    let json = output(&format!("-c 127.0.0.1 -p {port} -J"));
+    assert_eq!(json.status.code(), Some(1));
+    assert_eq!(document(&String::from_utf8_lossy(&json.stdout))["error"], said);
+    assert!(json.stderr.is_empty());
+}
+
+/// All lines up to the one that has this. The pipe stays open.
+fn lines_until(stdout: &mut BufReader<ChildStdout>, last: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(last) {
+        assert!(stdout.read_line(&mut text).unwrap() > 0, "no {last} in {text}");
+    }
+    text
+}
+
+#[test]
+fn a_signal_ends_a_test_with_what_there_is() {
+    let port = free_port();
+    let _served = serve(Program::Ours, port, "");
+    let mut client =
+        Process::start(&mut ours(&format!("-c 127.0.0.1 -p {port} -t 60 -b 5M -i 0.2")));
+    let mut stdout = BufReader::new(client.0.stdout.take().unwrap());
+    lines_until(&mut stdout, "[  5]   0.20-0.40 ");
+    let pid = rustix::process::Pid::from_child(&client.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    lines_until(&mut stdout, "  sender\n");
+    assert_eq!(client.wait(), 0);
+    let mut said = String::new();
+    client.0.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+    let expected = "iperf3: interrupt - the client has terminated by signal Interrupt(2)\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_server_in_the_background_listens_when_the_command_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let port = free_port();
+    let words = format!("-s -D -1 -p {port} -I {} --logfile {}", path("pid"), path("log"));
+    let started = output(&words);
+    assert_eq!(started.status.code(), Some(0), "{started:?}");
+    assert!(listens(port));
+    let pid = std::fs::read_to_string(path("pid")).unwrap();
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    let taken = output(&format!("-s -D -1 -p {port}"));
+    assert_eq!(taken.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(said.contains("unable to start listener for connections: Address already"), "{said}");
+    let tested = output(&format!("-c 127.0.0.1 -p {port} -t 1 -b 20M"));
+    assert_eq!(tested.status.code(), Some(0), "{tested:?}");
+    let start = Instant::now();
+    while Path::new(&path("pid")).exists() {
+        assert!(start.elapsed() < LIMIT, "the server is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let log = std::fs::read_to_string(path("log")).unwrap();
+    assert!(log.contains("Accepted connection from 127.0.0.1"), "{log}");
+}
+
+#[test]
+fn a_log_file_takes_it_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log").display().to_string();
+    let port = free_port();
+    let words = format!("-c 127.0.0.1 -p {port} --logfile {log}");
+    let ended = output(&words);
+    assert_eq!((ended.status.code(), ended.stdout.len(), ended.stderr.len()), (Some(1), 0, 0));
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.starts_with("iperf3: error - unable to connect to server"), "{text}");
+}
+
+#[test]
+fn a_link_of_the_name_is_the_personality() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("iperf3");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &link).unwrap();
+    let version = Command::new(link).arg("-v").output().unwrap();
+    assert!(version.stdout.starts_with(b"iperf 3.21 "), "{version:?}");
+}

@@ -1,0 +1,147 @@
+//! Every wrong command line with its sentence and exit code, as the original has them.
+
+use super::ours;
+
+/// Words, and the error. Those of the lexer have no `parameter error`.
+const PARAMETERS: &[(&str, &str)] = &[
+    ("", "must either be a client (-c) or server (-s)"),
+    ("-u", "must either be a client (-c) or server (-s)"),
+    ("-s -c h", "cannot be both server and client"),
+    ("-c h -s", "cannot be both server and client"),
+    ("-c h -p 0", "port number must be between 1 and 65535 inclusive"),
+    ("-c h -p 65536", "port number must be between 1 and 65535 inclusive"),
+    ("-c h --cport 0", "port number must be between 1 and 65535 inclusive"),
+    ("-c h -f x", "bad format specifier (valid formats are in the set [kmgtKMGT])"),
+    ("-c h -i 0.05", "invalid report interval (min = 0.1, max = 60 seconds)"),
+    ("-c h -i 61", "invalid report interval (min = 0.1, max = 60 seconds)"),
+    ("-c h -i x", "invalid report interval (min = 0.1, max = 60 seconds)"),
+    ("-s -u", "some option you are trying to set is client only"),
+    ("-s -A 0,1", "some option you are trying to set is client only"),
+    ("-s --username x", "some option you are trying to set is client only"),
+    ("-c h -D", "some option you are trying to set is server only"),
+    ("-c h --use-pkcs1-padding", "some option you are trying to set is server only"),
+    ("-c h -t 86401", "test duration valid values are 0 to 86400 seconds"),
+    ("-c h -t -1", "test duration valid values are 0 to 86400 seconds"),
+    ("-c h -t x", "test duration valid values are 0 to 86400 seconds"),
+    ("-s --server-max-duration 86401", "test duration valid values are 0 to 86400 seconds"),
+    ("-c h -P 0", "invalid number of parallel streams (min = 1, max = 128)"),
+    ("-c h -P 129", "invalid number of parallel streams (min = 1, max = 128)"),
+    ("-c h -l 2M", "block size too large (maximum = 1048576 bytes)"),
+    ("-c h -l -1", "block size too large (maximum = 1048576 bytes)"),
+    ("-c h -u -l 15", "block size invalid (minimum = 16 bytes, maximum = 65507 bytes)"),
+    ("-c h -u -l 65508", "block size invalid (minimum = 16 bytes, maximum = 65507 bytes)"),
+    ("-c h -l 10x", "invalid unit value or suffix: '10x'"),
+    ("-c h -n abc", "invalid unit value or suffix: 'abc'"),
+    ("-c h -k -5", "invalid unit value or suffix: '-5'"),
+    ("-c h -b 1x", "invalid unit value or suffix: '1x'"),
+    ("-s --server-bitrate-limit 1q", "invalid unit value or suffix: '1q'"),
+    ("-c h -w 513M", "socket buffer size too large (maximum = 536870912 bytes)"),
+    ("-c h -M 32768", "TCP MSS too large (maximum = 32767 bytes)"),
+    ("-c h -O 601", "bogus value for --omit (maximum = 600 seconds)"),
+    ("-c h -n 5 -t 5", "only one test end condition (-t, -n, -k) may be specified"),
+    ("-c h -n 5 -k 5", "only one test end condition (-t, -n, -k) may be specified"),
+    ("-c h -b 1M/1001", "invalid burst count (maximum = 1000)"),
+    ("-c h -b 1M/0", "invalid burst count (maximum = 1000)"),
+    ("-c h -S 256", "bad TOS value (must be between 0 and 255 inclusive)"),
+    (
+        "-c h --dscp 64",
+        "bad DSCP value (numeric: 0-63 inclusive, symbolic: one of [af11-13, af21-23, af31-33, \
+         af41-43, cs1-7, ef, va, lowdelay, throughput, reliability])",
+    ),
+    ("-c h -L 1048576", "unable to set IPv6 flow label"),
+    ("-c h -R --bidir", "cannot be both reverse and bidirectional"),
+    ("-c h -A x", "unable to set CPU affinity: "),
+    ("-c h -u -F f", "cannot transfer file using UDP"),
+    ("-c h -R --rcv-timeout 50", "receive timeout value is incorrect or not in range: "),
+    ("-c h --rcv-timeout 500", "client receive timeout is valid only in receiving mode: "),
+    ("-c h --snd-timeout -1", "send timeout value is incorrect or not in range: "),
+    (
+        "-c h --username x",
+        "you must specify a username, password, and path to a valid RSA public key",
+    ),
+    (
+        "-c h --username x --rsa-public-key-path /nowhere",
+        "you must specify a username, password, and path to a valid RSA public key",
+    ),
+    (
+        "-s --rsa-private-key-path x",
+        "you must specify a path to a valid RSA private key and a user credential file",
+    ),
+    (
+        "-s --rsa-private-key-path x --authorized-users-path /nowhere",
+        "cannot access authorized users file",
+    ),
+    ("-s --time-skew-threshold 0", "skew threshold must be a positive number"),
+    ("-s --idle-timeout 0", "idle timeout parameter is not positive or larger than allowed limit"),
+    ("-s --server-bitrate-limit 1M/601", "invalid time interval for calculating average data rate"),
+    (
+        "-c h --cntl-ka=10/2/5",
+        "control connection Keepalive period should be larger than the full retry period \
+         (interval * count): ",
+    ),
+    ("-c h --sctp", "no SCTP support available"),
+];
+
+const USAGE: &str =
+    "\nUsage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n";
+
+fn ended(words: &str) -> (i32, String, String) {
+    let output = ours(words).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn wrong_parameters_are_told_as_the_original_tells_them() {
+    for (words, error) in PARAMETERS {
+        let expected = format!("iperf3: parameter error - {error}\n{USAGE}");
+        assert_eq!(ended(words), (1, String::new(), expected), "{words}");
+    }
+}
+
+#[test]
+fn what_is_no_flag_is_told_in_the_c_librarys_words() {
+    for (words, error) in [
+        ("-c", "option requires an argument -- 'c'"),
+        ("-c h -q", "invalid option -- 'q'"),
+        ("-c h --nosuch", "unrecognized option '--nosuch'"),
+        ("-c h --json=5", "option '--json' doesn't allow an argument"),
+        ("-c h --port", "option '--port' requires an argument"),
+    ] {
+        let expected = format!("iperf3: {error}\n{USAGE}");
+        assert_eq!(ended(words), (1, String::new(), expected), "{words}");
+    }
+}
+
+#[test]
+fn an_older_release_words_some_errors_otherwise() {
+    let mut command = ours("-c h -t -1");
+    let output = command.env("LINERATE_IPERF3_VERSION", "3.12").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.starts_with("iperf3: parameter error - test duration too long (maximum"),
+        "{text}"
+    );
+    let mut command = ours("-v");
+    let output = command.env("LINERATE_IPERF3_VERSION", "2.0").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it can be 3.12 or 3.21"));
+}
+
+#[test]
+fn version_and_help_go_to_standard_output() {
+    let (code, version, stderr) = ended("-v");
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(version.starts_with("iperf 3.21 (linerate "), "{version}");
+    assert!(version.contains("Optional features available: CPU affinity setting"), "{version}");
+    let (code, help, _) = ended("--help");
+    assert_eq!(code, 0);
+    super::matches(&help, "help.txt");
+}
+
+#[test]
+fn a_log_file_that_cannot_be_written_is_told() {
+    let expected = "iperf3: error - unable to open log file: No such file or directory\n";
+    let expected = (1, String::new(), expected.to_owned());
+    assert_eq!(ended("-c h --logfile /nowhere/log"), expected);
+}

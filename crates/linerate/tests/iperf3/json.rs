@@ -1,0 +1,126 @@
+//! JSON output, field by field, fed with fixed figures.
+
+use linerate::personality::iperf3::printer::{Form, JsonPrinter};
+use linerate::personality::iperf3::release::Release;
+use linerate_engine::iperf3::{Event, Role};
+use linerate_wire::iperf3::results::ServerOutput;
+use serde_json::Value;
+
+use super::fixture::{Scene, scene};
+use super::matches;
+
+fn printed(scene: &Scene, form: Form, error: Option<&str>) -> String {
+    let mut printer = JsonPrinter::new(scene.context.clone(), form);
+    let mut text = String::new();
+    for event in &scene.events {
+        text.push_str(&printer.record_event(event).concat());
+    }
+    text + &printer.render_rest(error).concat()
+}
+
+fn check(words: &str, name: &str) {
+    for (role, end) in [(Role::Client, "client"), (Role::Server, "server")] {
+        let text = printed(&scene(words, role, Release::V3_21), Form::Json, None);
+        let _: Value = serde_json::from_str(&text).unwrap();
+        matches(&text, &format!("{name}.{end}.json"));
+    }
+}
+
+#[test]
+fn tcp() {
+    check("-t 2 -J", "tcp");
+}
+
+#[test]
+fn tcp_reverse_with_a_title_and_segments() {
+    check("-t 2 -J -R -O 1 -T title --extra-data extra -M 1400", "tcp-reverse");
+}
+
+#[test]
+fn tcp_both_ways_with_two_streams() {
+    check("-t 2 -J --bidir -P 2", "tcp-bidir-2");
+}
+
+#[test]
+fn udp_with_two_streams() {
+    check("-u -t 2 -J -P 2", "udp-2");
+}
+
+#[test]
+fn udp_both_ways() {
+    check("-u -t 2 -J --bidir", "udp-bidir");
+}
+
+#[test]
+fn an_older_release_has_fewer_fields() {
+    let scene = scene("-t 2 -J", Role::Client, Release::V3_12);
+    matches(&printed(&scene, Form::Json, None), "tcp-of-3.12.client.json");
+}
+
+#[test]
+fn a_stream_of_events_has_a_line_for_each() {
+    let scene = scene("-t 2 --json-stream", Role::Client, Release::V3_21);
+    let text = printed(&scene, Form::Stream { full: false }, None);
+    matches(&text, "stream.client.ndjson");
+    let events: Vec<String> = text
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["event"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(events, ["start", "interval", "interval", "end"]);
+}
+
+#[test]
+fn a_stream_may_end_with_the_whole_document() {
+    let scene = scene("-t 2 --json-stream", Role::Client, Release::V3_21);
+    let text = printed(&scene, Form::Stream { full: true }, None);
+    let (lines, document) = text.split_at(text.find("\n{\n").unwrap() + 1);
+    assert_eq!(lines.lines().count(), 4);
+    assert_eq!(document, printed(&scene, Form::Json, None));
+}
+
+#[test]
+fn a_failure_is_in_the_document() {
+    let mut scene = scene("-J", Role::Client, Release::V3_21);
+    scene.events.clear();
+    let text = printed(&scene, Form::Json, Some("unable to connect"));
+    assert_eq!(
+        text,
+        "{\n\t\"start\":\t{\n\t\t\"connected\":\t[],\n\t\t\"version\":\t\"iperf 3.21\",\n\
+         \t\t\"system_info\":\t\"Linux here 6.1 x86_64\"\n\t},\n\t\"intervals\":\t[],\n\
+         \t\"end\":\t{\n\t},\n\t\"error\":\t\"unable to connect\"\n}\n"
+    );
+    let text = printed(&scene, Form::Stream { full: false }, Some("unable to connect"));
+    assert_eq!(
+        text,
+        "{\"event\":\"error\",\"data\":\"unable to connect\"}\n{\"event\":\"end\",\"data\":{}}\n"
+    );
+}
+
+#[test]
+fn what_the_other_end_did_not_tell_is_absent() {
+    let mut scene = scene("-t 2 -J", Role::Client, Release::V3_21);
+    if let Some(Event::Ended(report)) = scene.events.last_mut() {
+        report.streams[0].remote = None;
+        report.remote_cpu = None;
+    }
+    let document: Value =
+        serde_json::from_str(&printed(&scene, Form::Json, Some("interrupt"))).unwrap();
+    let end = document["end"].as_object().unwrap();
+    assert!(end.contains_key("sum_sent") && !end.contains_key("sum_received"));
+    assert!(end["cpu_utilization_percent"].get("remote_total").is_none());
+    assert!(end["streams"][0].get("receiver").is_none());
+}
+
+#[test]
+fn a_servers_output_is_a_field_or_a_line() {
+    let mut scene = scene("-t 2 -J", Role::Client, Release::V3_21);
+    if let Some(Event::Ended(report)) = scene.events.last_mut() {
+        report.server_output = Some(ServerOutput::Text("printed".to_owned()));
+    }
+    let document: Value = serde_json::from_str(&printed(&scene, Form::Json, None)).unwrap();
+    assert_eq!(document["server_output_text"], "printed");
+    let lines = printed(&scene, Form::Stream { full: false }, None);
+    assert!(lines.contains("{\"event\":\"server_output_text\",\"data\":\"printed\"}\n"), "{lines}");
+}

@@ -1,0 +1,114 @@
+//! Text output in all its forms, fed with fixed figures.
+
+use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::text::TextPrinter;
+use linerate_engine::iperf3::{Event, Role};
+use linerate_wire::iperf3::results::ServerOutput;
+
+use super::fixture::{Scene, scene};
+use super::matches;
+
+fn printed(Scene { context, events }: Scene) -> String {
+    let is_client = context.host.is_some();
+    let mut printer = TextPrinter::new(context);
+    let mut pieces =
+        if is_client { printer.render_opening() } else { printer.render_listening(5201, 1) };
+    for event in &events {
+        pieces.extend(printer.render_event(event));
+    }
+    if is_client {
+        pieces.extend(printer.render_done(None));
+    }
+    pieces.concat()
+}
+
+fn check(words: &str, name: &str) {
+    for (role, end) in [(Role::Client, "client"), (Role::Server, "server")] {
+        let text = printed(scene(words, role, Release::V3_21));
+        matches(&text, &format!("{name}.{end}.txt"));
+    }
+}
+
+#[test]
+fn tcp() {
+    check("-t 2", "tcp");
+}
+
+#[test]
+fn tcp_with_particulars() {
+    check("-t 2 -V -b 2M -M 1400", "tcp-verbose");
+}
+
+#[test]
+fn tcp_reverse_with_two_streams() {
+    check("-t 2 -R -P 2", "tcp-reverse-2");
+}
+
+#[test]
+fn tcp_both_ways_with_two_streams_and_particulars() {
+    check("-t 2 --bidir -P 2 -V", "tcp-bidir-2-verbose");
+}
+
+#[test]
+fn udp_with_two_streams_and_omitted_time() {
+    check("-u -t 2 -O 1 -P 2 -f k", "udp-2-omit");
+}
+
+#[test]
+fn udp_both_ways() {
+    check("-u -t 2 --bidir -V", "udp-bidir-verbose");
+}
+
+#[test]
+fn bytes_and_blocks_end_a_test() {
+    check("-n 1M -V -f M", "bytes-verbose");
+    let text = printed(scene("-k 100 -V", Role::Client, Release::V3_21));
+    assert!(text.contains("omitting 0 seconds, 100 blocks to send, tos 0\n"), "{text}");
+}
+
+#[test]
+fn an_older_release_has_one_blank_more() {
+    let text = printed(scene("-t 2 -P 2", Role::Client, Release::V3_12));
+    matches(&text, "tcp-2-of-3.12.client.txt");
+}
+
+#[test]
+fn a_short_rest_without_bytes_is_not_printed() {
+    let mut scene = scene("-t 2", Role::Client, Release::V3_21);
+    for event in &mut scene.events {
+        if let Event::Interval(interval) = event
+            && interval.last
+        {
+            interval.end_s = interval.start_s + 0.01;
+            interval.streams[0].bytes = 0;
+        }
+    }
+    let text = printed(scene);
+    assert_eq!(text.matches("[  5] ").count(), 4, "{text}");
+}
+
+#[test]
+fn what_the_other_end_did_not_tell_is_not_zero() {
+    let mut scene = scene("-t 2", Role::Client, Release::V3_21);
+    if let Some(Event::Ended(report)) = scene.events.last_mut() {
+        report.streams[0].remote = None;
+    }
+    let text = printed(scene);
+    assert!(text.contains("[  5] (receiver statistics not available)\n"), "{text}");
+}
+
+#[test]
+fn a_servers_output_stands_before_the_end() {
+    let scene = scene("-t 2", Role::Client, Release::V3_21);
+    let printer = TextPrinter::new(scene.context);
+    let output = ServerOutput::Text("line\n".to_owned());
+    assert_eq!(
+        printer.render_done(Some(&output)).concat(),
+        "\nServer output:\nline\n\n\niperf Done.\n"
+    );
+    let output = ServerOutput::Json(serde_json::json!({"start": {}}));
+    assert_eq!(
+        printer.render_done(Some(&output)).concat(),
+        "\nServer JSON output:\n{\n\t\"start\":\t{\n\t}\n}\n\niperf Done.\n"
+    );
+}

@@ -1,0 +1,83 @@
+//! netserver in the background, and under its own name.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::server_process::{Netserver, netperf, port_of};
+
+fn run(program: &Path, words: &str) -> Output {
+    Command::new(program).args(words.split_whitespace()).output().unwrap()
+}
+
+#[test]
+fn netserver_goes_to_the_background_once_it_listens() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("netserver");
+    symlink(env!("CARGO_BIN_EXE_linerate"), &link).unwrap();
+    // `output` waits for the end of both pipes: the daemon must not hold them.
+    let output = run(&link, "-4 -L 127.0.0.1 -p 0");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let line = String::from_utf8(output.stdout).unwrap();
+    let port = port_of(&line);
+    let ended = netperf(&format!("-H 127.0.0.1 -p {port} -t TCP_RR -l -10"));
+    let pid = pid_of_listener(port);
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+}
+
+/// The process whose command line asks for a background netserver and that has a socket which
+/// listens on this port.
+fn pid_of_listener(port: u16) -> i32 {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let listener = format!(":{port:04X} 00000000:0000 0A");
+    let inode = table
+        .lines()
+        .find(|line| line.contains(&listener))
+        .and_then(|line| line.split_whitespace().nth(9))
+        .unwrap_or_else(|| panic!("nothing listens on {port}"));
+    let socket = format!("socket:[{inode}]");
+    let holds = |pid: i32| {
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"));
+        descriptors.is_ok_and(|descriptors| {
+            descriptors.flatten().any(|entry| {
+                std::fs::read_link(entry.path()).is_ok_and(|to| to == Path::new(&socket))
+            })
+        })
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.find(|pid| holds(*pid)).unwrap_or_else(|| panic!("nobody holds {socket}"))
+}
+
+#[test]
+fn a_port_in_use_is_told_in_the_foreground_and_in_the_background() {
+    let server = Netserver::start("");
+    let program = Path::new(env!("CARGO_BIN_EXE_linerate"));
+    for mode in ["", "-D "] {
+        let output = run(program, &format!("netserver {mode}-4 -L 127.0.0.1 -p {}", server.port));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.starts_with("Unable to start netserver with  '127.0.0.1' port"), "{stderr}");
+    }
+}
+
+#[test]
+fn netserver_tells_wrong_options_and_its_version() {
+    let program = Path::new(env!("CARGO_BIN_EXE_linerate"));
+    for (words, sentence) in [
+        ("-x", "netserver: invalid option -- 'x'\n\nUsage: netserver [options]"),
+        ("-p 70000", "netserver: -p: '70000' is no port"),
+        ("-f", "netserver: -f: clients are served side by side"),
+        ("-h", "\nUsage: netserver [options]\n\nOptions:\n    -d "),
+    ] {
+        let output = run(program, &format!("netserver {words}"));
+        assert_eq!(output.status.code(), Some(1), "{words}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.starts_with(sentence), "{words}: {stderr}");
+    }
+    let output = run(program, "netserver -V");
+    assert_eq!(output.stdout, b"Netperf version 2.7.1\n");
+}

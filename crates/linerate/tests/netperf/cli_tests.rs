@@ -1,0 +1,143 @@
+//! Every test from the command line, read as wrappers read it.
+
+use super::server_process::{Netserver, netperf};
+
+/// The numbers of the last line that has any.
+fn numbers(stdout: &str) -> Vec<f64> {
+    let numbers = |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect();
+    stdout.lines().rev().find_map(numbers).unwrap_or_default()
+}
+
+/// What `-k` printed.
+fn value(stdout: &str, name: &str) -> String {
+    let found = stdout.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("no {name} in {stdout}")).to_owned()
+}
+
+fn figure(stdout: &str, name: &str) -> f64 {
+    value(stdout, name).parse().unwrap()
+}
+
+#[test]
+fn bulk_is_counted_alike_at_both_ends() {
+    let server = Netserver::start("");
+    for (test, sent, received) in [
+        ("TCP_STREAM", "LOCAL_BYTES_SENT", "REMOTE_BYTES_RECVD"),
+        ("TCP_SENDFILE", "LOCAL_BYTES_SENT", "REMOTE_BYTES_RECVD"),
+        ("TCP_MAERTS", "REMOTE_BYTES_SENT", "LOCAL_BYTES_RECVD"),
+    ] {
+        let ended = server.netperf(&format!(
+            "-P 0 -t {test} -l -3000000 -- -m 10000,10000 -k {sent},{received},THROUGHPUT"
+        ));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        let out = &ended.stdout;
+        assert_eq!(value(out, sent), value(out, received), "{test}");
+        assert!(figure(out, received) >= 3e6, "{test}: {out}");
+        assert!(figure(out, "THROUGHPUT") > 0.0, "{test}: {out}");
+    }
+}
+
+#[test]
+fn transactions_come_to_the_number_asked_for() {
+    let server = Netserver::start("");
+    for test in ["TCP_RR", "TCP_CRR", "TCP_CC"] {
+        let ended = server.netperf(&format!("-P 0 -t {test} -l -200"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        let first = numbers(ended.stdout.lines().next().unwrap_or_default());
+        assert_eq!(first.len(), 6, "{test}: {}", ended.stdout);
+        assert!(first[5] > 0.0, "{test}: {}", ended.stdout);
+    }
+    let ended = server.netperf("-P 0 -t TCP_RR -l -200 -- -r 10,20 -b 3 -k all");
+    let out = &ended.stdout;
+    assert_eq!((figure(out, "REQUEST_SIZE"), figure(out, "RESPONSE_SIZE")), (10.0, 20.0));
+    assert!(figure(out, "LOCAL_BYTES_SENT") >= 2000.0, "{out}");
+    let in_order = ["MIN_LATENCY", "P50_LATENCY", "P99_LATENCY", "MAX_LATENCY"];
+    assert!(in_order.map(|name| figure(out, name)).is_sorted(), "{out}");
+}
+
+#[test]
+fn datagrams_are_sent_and_asked() {
+    let server = Netserver::start("");
+    let ended = server.netperf("-P 0 -t UDP_STREAM -l 1 -- -m 1000 -R 1");
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    let lines: Vec<Vec<f64>> = ended.stdout.lines().map(numbers).collect();
+    assert_eq!(lines.iter().map(Vec::len).collect::<Vec<_>>(), [6, 4, 0], "{}", ended.stdout);
+    assert_eq!(lines[0][1], 1000.0);
+    assert!(lines[0][3] >= lines[1][2] && lines[1][2] > 0.0, "{}", ended.stdout);
+    let ended = server.netperf("-P 0 -t UDP_RR -l 1");
+    assert!(numbers(ended.stdout.lines().next().unwrap_or_default())[5] > 0.0, "{}", ended.stdout);
+}
+
+#[test]
+fn interim_results_and_processors_are_told_as_wrappers_read_them() {
+    let server = Netserver::start("");
+    let ended = server.netperf(
+        "-P 0 -v 0 -D 0.2 -l 2 -t TCP_STREAM -- -k THROUGHPUT,LOCAL_CONG_CONTROL,ELAPSED_TIME",
+    );
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
+    let out = &ended.stdout;
+    assert!(figure(out, "NETPERF_INTERIM_RESULT[0]") > 0.0, "{out}");
+    assert_eq!(value(out, "NETPERF_UNITS[0]"), "10^6bits/s");
+    assert!(figure(out, "NETPERF_ENDING[1]") > figure(out, "NETPERF_ENDING[0]"), "{out}");
+    let ended = server.netperf("-P 0 -c -C -l 1 -t TCP_RR -- -k all");
+    let out = &ended.stdout;
+    assert_eq!(value(out, "LOCAL_CPU_METHOD"), "S");
+    for name in ["LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL"] {
+        assert!((0.0..=100.0).contains(&figure(out, name)), "{out}");
+    }
+    assert!(figure(out, "LOCAL_CPU_COUNT") >= 1.0, "{out}");
+}
+
+#[test]
+fn iterations_stop_when_there_are_enough() {
+    let server = Netserver::start("");
+    let ended =
+        server.netperf("-P 0 -I 95,0.0001 -i 4,3 -t TCP_RR -l -50 -- -k CONFIDENCE_ITERATION");
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("!!! WARNING\n"), "{}", ended.stdout);
+    assert_eq!(value(&ended.stdout, "CONFIDENCE_ITERATION"), "4");
+}
+
+#[test]
+fn what_needs_no_test_is_answered() {
+    let server = Netserver::start("");
+    assert_eq!(server.netperf("-t LOC_CPU").stdout, "100");
+    assert_eq!(server.netperf("-t REM_CPU").stdout, "100");
+    let uuid = server.netperf("-t UUID").stdout;
+    assert_eq!(
+        (uuid.len(), uuid.matches('-').count(), uuid.as_bytes()[14]),
+        (37, 4, b'4'),
+        "{uuid}"
+    );
+    let ended = server.netperf("-t TCP_MSS");
+    assert!(ended.stdout.contains("Segment\nSize (bytes)\n\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_as_the_original_tells_it() {
+    let port = {
+        let server = Netserver::start("");
+        server.port
+    };
+    let ended = netperf(&format!("-H 127.0.0.1 -4 -p {port}"));
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (255, ""));
+    assert_eq!(
+        ended.stdout,
+        format!(
+            "establish control: are you sure there is a netserver listening on 127.0.0.1 at port \
+             {port}?\nestablish_control could not establish the control connection from 0.0.0.0 \
+             port 0 address family AF_INET to 127.0.0.1 port {port} address family AF_INET\n"
+        )
+    );
+    let ended = netperf("-H no-such-host.invalid");
+    assert_eq!(ended.exit_code, 255);
+    assert!(ended.stdout.contains("Netperf could not resolve no-such-host.invalid as a host name"));
+}
+
+#[test]
+fn a_passphrase_opens_the_server() {
+    let server = Netserver::start("-Z sesame");
+    assert_eq!(server.netperf("-Z sesame -t TCP_RR -l -10").exit_code, 0);
+    let ended = server.netperf("-Z other -t TCP_RR -l -10");
+    assert_ne!(ended.exit_code, 0, "{}", ended.stdout);
+}

@@ -1,0 +1,16 @@
+//! The netperf dialect over sockets, and netperf's command line over it: ours against ours.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod cli_background;
+mod cli_tests;
+mod server_clients;
+mod server_hostile;
+mod server_process;
+mod server_tests;
+mod service;

@@ -1,0 +1,143 @@
+//! Clients that come together, that stop early, that know a secret or don't, and that die.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use linerate_engine::error::Error;
+use linerate_engine::event::{Cancel, Sink};
+use linerate_engine::netperf::{Client, ControlPlan, TestEnd, TestKind, remote_errno};
+use linerate_wire::netperf::message::Form;
+use linerate_wire::netperf::omni;
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Setup};
+
+use crate::service::{PATIENCE, Raw, Service, tcp};
+
+#[test]
+fn many_clients_are_served_at_once() {
+    let service = Service::start(None);
+    let plan = tcp(TestKind::RequestResponse, TestEnd::Units(100));
+    std::thread::scope(|scope| {
+        let clients: Vec<_> =
+            (0..100).map(|_| scope.spawn(|| service.run(false, &plan).unwrap())).collect();
+        for client in clients {
+            let outcome = client.join().unwrap();
+            assert_eq!((outcome.local.transactions, outcome.remote.transactions), (100, 100));
+        }
+    });
+}
+
+#[test]
+fn a_test_that_never_ends_holds_up_nobody() {
+    let service = Service::start(None);
+    let mut raw = Raw::connect(&service);
+    let endless = Request { length: Length::Open, ..Request::new(Part::Send, Carrier::Tcp) };
+    let setup = omni::decode_setup(&raw.ask(&endless)).unwrap();
+    let _unread = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
+    let outcome = service.run(false, &tcp(TestKind::Send, TestEnd::Units(1000))).unwrap();
+    assert!(outcome.remote.bytes_received >= 1000);
+}
+
+#[test]
+fn a_test_that_is_interrupted_tells_what_was_done() {
+    let service = Service::start(None);
+    for kind in [TestKind::Send, TestKind::Receive, TestKind::RequestResponse] {
+        for end in [TestEnd::Seconds(1000), TestEnd::Interrupt] {
+            let cancel = Cancel::default();
+            let mut client = Client::connect(&service.control(false), &cancel).unwrap();
+            let asker = cancel.clone();
+            let thread = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                asker.request();
+            });
+            let outcome = client.run(&tcp(kind, end), &Sink::none(), &cancel);
+            thread.join().unwrap();
+            let outcome = outcome.unwrap();
+            assert!(outcome.interrupted, "{kind:?} {end:?}");
+            let moved = outcome.local.bytes_sent + outcome.local.bytes_received;
+            assert!(moved > 0, "{kind:?} {end:?}");
+            assert!(outcome.elapsed_ns < PATIENCE.as_nanos() as u64, "{kind:?} {end:?}");
+        }
+    }
+}
+
+#[test]
+fn only_who_knows_the_passphrase_is_served() {
+    let service = Service::start(Some("sesame"));
+    let plan = tcp(TestKind::RequestResponse, TestEnd::Units(5));
+    let run = |passphrase: Option<&str>| {
+        let passphrase = passphrase.map(str::to_owned);
+        let control = ControlPlan { passphrase, ..service.control(false) };
+        let cancel = Cancel::default();
+        Client::connect(&control, &cancel)?.run(&plan, &Sink::none(), &cancel)
+    };
+    assert_eq!(run(Some("sesame")).unwrap().remote.transactions, 5);
+    for wrong in [None, Some("sesam"), Some("sesame2"), Some("")] {
+        assert!(matches!(run(wrong), Err(Error::Peer(_))), "{wrong:?}");
+    }
+}
+
+#[test]
+fn what_a_client_leaves_behind_is_gone_with_it() {
+    let service = Service::start(None);
+    for (part, sends) in [(Part::Receive, true), (Part::Send, false), (Part::Answer, false)] {
+        let mut raw = Raw::connect(&service);
+        let request = Request { length: Length::Seconds(1000), ..Request::new(part, Carrier::Tcp) };
+        let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
+        let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
+        data.set_read_timeout(Some(PATIENCE)).unwrap();
+        if sends {
+            data.write_all(&[1; 1000]).unwrap();
+        }
+        let died = Instant::now();
+        drop(raw);
+        let mut bytes = vec![0; 1 << 16];
+        while matches!(data.read(&mut bytes), Ok(length) if length > 0) {}
+        assert!(died.elapsed() < PATIENCE / 2, "{part:?}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_ends_its_clients_test() {
+    for stage in 0..3 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut control, _) = listener.accept().unwrap();
+            if stage == 0 {
+                return;
+            }
+            let mut request = vec![0; Form::Long.message_bytes()];
+            control.read_exact(&mut request).unwrap();
+            let data = TcpListener::bind("127.0.0.1:0").unwrap();
+            let data_port = data.local_addr().unwrap().port();
+            let setup = omni::encode_setup(Form::Long, &Setup { data_port, ..Setup::default() });
+            control.write_all(&setup.into_bytes()).unwrap();
+            if stage == 2 {
+                let (mut flow, _) = data.accept().unwrap();
+                flow.read_exact(&mut [0; 1000]).unwrap();
+            }
+        });
+        let control = ControlPlan { host: "127.0.0.1".to_owned(), port, ..ControlPlan::default() };
+        let plan = tcp(TestKind::Send, TestEnd::Seconds(1000));
+        let began = Instant::now();
+        let outcome =
+            linerate_engine::netperf::run(&control, &plan, &Sink::none(), &Cancel::default());
+        let error = outcome.expect_err("the server is gone");
+        assert_eq!(remote_errno(&error), None);
+        assert!(began.elapsed() < PATIENCE / 2, "{stage}: {error}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_refused_by_its_number() {
+    let service = Service::start(None);
+    let taken = TcpListener::bind("0.0.0.0:0").unwrap();
+    let mut plan = tcp(TestKind::Send, TestEnd::Units(1000));
+    plan.remote.port = taken.local_addr().unwrap().port();
+    let error = service.run(false, &plan).unwrap_err();
+    assert_eq!(remote_errno(&error), Some(98), "{error}");
+    drop(taken);
+    assert!(service.run(false, &plan).is_ok(), "and given when it is free");
+}

@@ -1,0 +1,100 @@
+//! Clients that mean harm.
+
+use std::io::Write as _;
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+use linerate_engine::netperf::{TestEnd, TestKind};
+use linerate_wire::netperf::omni::{self, refusal};
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+
+use crate::service::{Raw, Service, tcp};
+
+/// Shows that honest clients are served still.
+fn assert_serves(service: &Service) {
+    let outcome = service.run(false, &tcp(TestKind::RequestResponse, TestEnd::Units(3))).unwrap();
+    assert_eq!(outcome.remote.transactions, 3);
+}
+
+#[test]
+fn nobody_is_sent_datagrams_who_has_not_asked_for_them() {
+    let service = Service::start(None);
+    let victim = UdpSocket::bind("127.0.0.2:0").unwrap();
+    victim.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let address = victim.local_addr().unwrap();
+    let request = Request {
+        client_address: Some(address.ip()),
+        client_port: address.port(),
+        length: Length::Seconds(1),
+        ..Request::new(Part::Send, Carrier::Udp)
+    };
+    let mut raw = Raw::connect(&service);
+    assert_eq!(raw.ask(&request).second(), refusal::EACCES);
+
+    // Whoever sends the first datagram in another's name gets no answer either.
+    let request = Request {
+        response_bytes: 60_000,
+        length: Length::Seconds(1),
+        ..Request::new(Part::Answer, Carrier::Udp)
+    };
+    let setup = omni::decode_setup(&Raw::connect(&service).ask(&request)).unwrap();
+    victim.send_to(&[1], ("127.0.0.1", setup.data_port)).unwrap();
+    assert!(victim.recv(&mut [0; 10]).is_err(), "a stranger was answered");
+    assert_serves(&service);
+}
+
+#[test]
+fn garbage_ends_one_connection_and_nothing_else() {
+    let service = Service::start(None);
+    for garbage in [&[0xff; 656][..], &[0; 656], b"GET / HTTP/1.0\r\n\r\n", &[0x61; 100_000]] {
+        let mut raw = Raw::connect(&service);
+        // The server may close before it has read everything.
+        let _closed_early = raw.0.write_all(garbage);
+        assert_serves(&service);
+    }
+}
+
+#[test]
+fn sizes_beyond_all_memory_take_none() {
+    let service = Service::start(None);
+    let most = i32::MAX as u32;
+    for part in [Part::Send, Part::Receive, Part::Answer, Part::AnswerOnce] {
+        let request = Request {
+            send_bytes: Some(most),
+            receive_bytes: Some(most),
+            request_bytes: most,
+            response_bytes: most,
+            length: Length::Seconds(1000),
+            ..Request::new(part, Carrier::Tcp)
+        };
+        let mut raws: Vec<_> = (0..8).map(|_| Raw::connect(&service)).collect();
+        for raw in &mut raws {
+            let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
+            let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
+            data.write_all(&[1; 10]).unwrap();
+        }
+        assert_serves(&service);
+    }
+    let resident = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = resident.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(kib < 2 << 20, "{line}");
+}
+
+#[test]
+fn a_server_that_was_closed_on_in_the_middle_waits_for_nobody() {
+    let service = Service::start(None);
+    for request in [
+        Request::new(Part::AnswerOnce, Carrier::Tcp),
+        Request::new(Part::Answer, Carrier::Udp),
+        Request { length: Length::Open, ..Request::new(Part::Receive, Carrier::Udp) },
+    ] {
+        let mut raw = Raw::connect(&service);
+        let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
+        // Connects and falls silent.
+        let _silent = TcpStream::connect(("127.0.0.1", setup.data_port));
+        raw.0.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(raw.is_closed_by_server());
+    }
+    assert_serves(&service);
+}

@@ -1,0 +1,64 @@
+//! A netserver of ours, and netperfs that test against it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A netserver in the foreground on a free port; it ends with the value.
+pub(crate) struct Netserver {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Netserver {
+    pub(crate) fn start(options: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args("netserver -D -4 -L 127.0.0.1 -p 0".split_whitespace())
+            .args(options.split_whitespace())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = port_of(&line);
+        Self { child, port }
+    }
+
+    /// Runs netperf against it.
+    pub(crate) fn netperf(&self, options: &str) -> Ended {
+        netperf(&format!("-H 127.0.0.1 -p {} {options}", self.port))
+    }
+}
+
+impl Drop for Netserver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The port in a netserver's first line.
+pub(crate) fn port_of(line: &str) -> u16 {
+    let port = line.split("port '").nth(1).and_then(|rest| rest.split('\'').next());
+    port.unwrap_or_else(|| panic!("no port in {line:?}")).parse().unwrap()
+}
+
+/// How a program ended and what it said.
+pub(crate) struct Ended {
+    pub(crate) exit_code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn netperf(options: &str) -> Ended {
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("netperf")
+        .args(options.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Ended {
+        exit_code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Every test, over both families: what one end sends the other receives.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use linerate_engine::event::{Cancel, Event, Sink};
+use linerate_engine::netperf::{
+    Client, ControlPlan, Pacing, TestEnd, TestKind, TestPlan, TestTransport,
+};
+
+use crate::service::{Service, tcp, udp};
+
+const BYTES: u32 = 3_000_000;
+const SECOND: TestEnd = TestEnd::Seconds(1);
+
+fn loopback(v6: bool) -> IpAddr {
+    if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }
+}
+
+#[test]
+fn every_byte_that_one_end_sends_the_other_receives() {
+    let service = Service::start(None);
+    for v6 in [false, true] {
+        for kind in [TestKind::Send, TestKind::SendFile, TestKind::Receive] {
+            for end in [TestEnd::Units(BYTES), SECOND] {
+                let outcome = service.run(v6, &tcp(kind, end)).unwrap();
+                let (local, remote) = (&outcome.local, &outcome.remote);
+                let (sender, receiver) =
+                    if kind == TestKind::Receive { (remote, local) } else { (local, remote) };
+                assert_eq!(sender.bytes_sent, receiver.bytes_received, "{kind:?} {end:?} {v6}");
+                assert!(sender.bytes_sent >= 1_000_000, "{kind:?} {end:?} {v6}");
+                if end == TestEnd::Units(BYTES) {
+                    let whole = u64::from(BYTES).next_multiple_of(sender.send_bytes as u64);
+                    assert_eq!(sender.bytes_sent, whole, "as many whole sends as it takes");
+                } else {
+                    assert!(outcome.elapsed_ns >= 900_000_000, "{kind:?}: {}", outcome.elapsed_ns);
+                }
+                assert_eq!((local.congestion.as_ref(), outcome.interrupted), {
+                    (remote.congestion.as_ref(), false)
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn both_ends_count_the_same_transactions() {
+    let service = Service::start(None);
+    let kinds = [TestKind::RequestResponse, TestKind::ConnectRequestResponse, TestKind::Connect];
+    for v6 in [false, true] {
+        for (kind, burst) in kinds.map(|kind| (kind, 0)).into_iter().chain([(kinds[0], 7)]) {
+            let plan = TestPlan {
+                request_bytes: 100,
+                response_bytes: 200_000,
+                burst,
+                ..tcp(kind, TestEnd::Units(50))
+            };
+            let outcome = service.run(v6, &plan).unwrap();
+            assert_eq!(outcome.local.transactions, 50, "{kind:?} {burst} {v6}");
+            assert_eq!(outcome.remote.transactions, 50, "{kind:?} {burst} {v6}");
+            assert_eq!(outcome.latency.len(), 50, "{kind:?} {burst} {v6}");
+            let bytes = if kind == TestKind::Connect { 0 } else { 50 * 200_000 };
+            assert_eq!(outcome.local.bytes_received, bytes);
+            assert_eq!(outcome.remote.bytes_sent, bytes);
+            assert!(outcome.errors.is_empty(), "{:?}", outcome.errors);
+        }
+    }
+}
+
+#[test]
+fn connections_end_soon_after_their_time() {
+    let service = Service::start(None);
+    for kind in [TestKind::ConnectRequestResponse, TestKind::Connect] {
+        let plan = TestPlan { source_ports: Some((20_000, 32_000)), ..tcp(kind, SECOND) };
+        let outcome = service.run(false, &plan).unwrap();
+        assert!(outcome.local.transactions > 10, "{kind:?}");
+        let told = outcome.remote.transactions;
+        assert!(told.abs_diff(outcome.local.transactions) <= 1, "{kind:?}: {told}");
+    }
+}
+
+#[test]
+fn datagrams_are_counted_at_both_ends() {
+    let service = Service::start(None);
+    for v6 in [false, true] {
+        let mut plan = udp(TestKind::Send, SECOND, loopback(v6));
+        plan.local.send_bytes = Some(1000);
+        let sent = service.run(v6, &plan).unwrap();
+        assert!(sent.remote.receive_calls > 0);
+        assert!(sent.local.send_calls >= sent.remote.receive_calls);
+        assert_eq!(sent.local.bytes_sent, 1000 * sent.local.send_calls);
+        assert_eq!(sent.remote.bytes_received, 1000 * sent.remote.receive_calls);
+
+        let mut plan = udp(TestKind::Receive, SECOND, loopback(v6));
+        plan.remote.send_bytes = Some(1000);
+        let received = service.run(v6, &plan).unwrap();
+        assert!(received.local.receive_calls > 0);
+        assert!(received.remote.send_calls >= received.local.receive_calls);
+
+        for burst in [0, 5] {
+            let plan = TestPlan { burst, ..udp(TestKind::RequestResponse, SECOND, loopback(v6)) };
+            let asked = service.run(v6, &plan).unwrap();
+            assert!(asked.local.transactions > 10);
+            assert!(asked.remote.transactions >= asked.local.transactions);
+            assert_eq!(asked.latency.len(), asked.local.transactions);
+        }
+    }
+}
+
+#[test]
+fn a_pace_is_kept_at_the_end_that_sends() {
+    let service = Service::start(None);
+    let pacing = Some(Pacing { burst: 10, interval_us: 100_000 });
+    for kind in [TestKind::Send, TestKind::Receive] {
+        let mut plan = tcp(kind, SECOND);
+        plan.local.pacing = pacing;
+        plan.remote.pacing = pacing;
+        plan.local.send_bytes = Some(1000);
+        plan.remote.send_bytes = Some(1000);
+        let outcome = service.run(false, &plan).unwrap();
+        let sent = outcome.local.bytes_sent.max(outcome.remote.bytes_sent);
+        // 100 sends in a second, and what a burst allows beyond.
+        assert!((20_000..=160_000).contains(&sent), "{kind:?}: {sent}");
+    }
+}
+
+#[test]
+fn one_connection_carries_many_tests_and_their_samples() {
+    let service = Service::start(None);
+    let cancel = Cancel::default();
+    let mut client = Client::connect(&service.control(false), &cancel).unwrap();
+    let calibration = client.calibrate(&cancel).unwrap();
+    assert!(calibration.cpus >= 1 && calibration.rate > 0.0);
+    for _ in 0..3 {
+        let plan = tcp(TestKind::RequestResponse, TestEnd::Units(20));
+        let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
+        assert_eq!(outcome.remote.transactions, 20);
+    }
+    let (sink, events) = Sink::bounded(100);
+    let mut plan = tcp(TestKind::Receive, SECOND);
+    plan.interval_ns = Some(200_000_000);
+    (plan.local.cpu, plan.remote.cpu) = (true, true);
+    let outcome = client.run(&plan, &sink, &cancel).unwrap();
+    client.close();
+    drop(sink);
+    let received: u64 = events
+        .iter()
+        .map(|event| match event {
+            Event::Sample(sample) => sample.received.map_or(0, |received| received.bytes),
+            other => panic!("{other:?}"),
+        })
+        .sum();
+    assert!(received > 0 && received <= outcome.local.bytes_received);
+    for end in [&outcome.local, &outcome.remote] {
+        let cpu = end.cpu.expect("it was asked for");
+        assert!(cpu.util_percent > 0.0 && cpu.util_percent <= 100.0, "{cpu:?}");
+    }
+}
+
+#[test]
+fn clients_of_before_2_6_are_served() {
+    let service = Service::start(Some("open"));
+    let control = ControlPlan {
+        short_messages: true,
+        passphrase: Some("open".to_owned()),
+        ..service.control(false)
+    };
+    let cancel = Cancel::default();
+    let mut client = Client::connect(&control, &cancel).unwrap();
+    for kind in [TestKind::RequestResponse, TestKind::ConnectRequestResponse] {
+        let outcome = client.run(&tcp(kind, TestEnd::Units(20)), &Sink::none(), &cancel).unwrap();
+        assert_eq!((outcome.local.transactions, outcome.remote.transactions), (20, 20));
+    }
+    for kind in [TestKind::Send, TestKind::Receive] {
+        let plan = tcp(kind, TestEnd::Units(BYTES));
+        let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
+        let (local, remote) = (outcome.local, outcome.remote);
+        assert_eq!(local.bytes_sent + local.bytes_received, {
+            remote.bytes_sent + remote.bytes_received
+        });
+    }
+    // Nothing on the wire says when these are over.
+    let mut plan = TestPlan { end: SECOND, ..TestPlan::new(TestKind::Send, TestTransport::Udp) };
+    plan.options.routed = true;
+    plan.local.send_bytes = Some(100);
+    let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
+    assert!(outcome.remote.receive_calls > 0);
+    client.close();
+}

@@ -1,0 +1,107 @@
+//! Streams of datagrams: their greeting, their header, and what a receiver finds out.
+
+/// What a client says first on each stream.
+pub const GREETING: [u8; 4] = *b"9876";
+/// What a server answers.
+pub const ANSWER: [u8; 4] = *b"6789";
+/// What servers of 3.11 and before answer.
+pub const OLD_ANSWER: [u8; 4] = 987_654_321_u32.to_le_bytes();
+
+/// Whether a datagram is a server's answer to the greeting.
+pub fn is_answer(datagram: &[u8]) -> bool {
+    datagram == ANSWER || datagram == OLD_ANSWER
+}
+
+/// The shortest datagram of a stream.
+pub const HEADER_BYTES: usize = 16;
+
+/// What stands at the front of each datagram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// When it was sent, on the sender's clock. The wire has microseconds.
+    pub sent_ns: u64,
+    /// Its number; a stream's first has 1.
+    pub number: u64,
+}
+
+impl Header {
+    /// Writes the header with a number of 32 bits, or of 64 where `wide`. A datagram that is too
+    /// short for it stays as it is.
+    #[inline]
+    pub fn encode(&self, wide: bool, datagram: &mut [u8]) {
+        let Some(bytes) = datagram.first_chunk_mut::<HEADER_BYTES>() else { return };
+        // The wire's clock may wrap: only differences matter.
+        let seconds = (self.sent_ns / 1_000_000_000) as u32;
+        let micros = (self.sent_ns % 1_000_000_000 / 1000) as u32;
+        bytes[0..4].copy_from_slice(&seconds.to_be_bytes());
+        bytes[4..8].copy_from_slice(&micros.to_be_bytes());
+        if wide {
+            bytes[8..16].copy_from_slice(&self.number.to_be_bytes());
+        } else {
+            bytes[8..12].copy_from_slice(&(self.number as u32).to_be_bytes());
+        }
+    }
+
+    /// Reads the header; `None` where the datagram is too short for one.
+    #[inline]
+    pub fn decode(wide: bool, datagram: &[u8]) -> Option<Self> {
+        let bytes = datagram.first_chunk::<HEADER_BYTES>()?;
+        let [s0, s1, s2, s3, m0, m1, m2, m3, n0, n1, n2, n3, n4, n5, n6, n7] = *bytes;
+        let seconds = u64::from(u32::from_be_bytes([s0, s1, s2, s3]));
+        let micros = u64::from(u32::from_be_bytes([m0, m1, m2, m3]));
+        let number = if wide {
+            u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7])
+        } else {
+            u64::from(u32::from_be_bytes([n0, n1, n2, n3]))
+        };
+        Some(Self { sent_ns: seconds * 1_000_000_000 + micros * 1000, number })
+    }
+}
+
+/// What the receiver of a stream finds out, in the original's arithmetic.
+///
+/// With the highest number so far `h`, a datagram with number `s >= h + 1` makes those in between
+/// lost, and any other is out of order and, if one is lost, the one that was. Jitter is RFC 3550's:
+/// a sixteenth of the way towards each difference between two transit times.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Arrivals {
+    /// The highest number so far: what the sender has sent at least.
+    pub highest: u64,
+    /// Datagrams that are missing.
+    pub lost: u64,
+    /// Datagrams that came late.
+    pub out_of_order: u64,
+    jitter_ns: f64,
+    last_transit_ns: Option<i64>,
+}
+
+impl Arrivals {
+    /// A datagram came at a time on this end's clock.
+    #[inline]
+    pub fn record(&mut self, header: Header, now_ns: u64) {
+        if header.number > self.highest {
+            // The number is the peer's word, and may be anything.
+            self.lost = self.lost.saturating_add(header.number - self.highest - 1);
+            self.highest = header.number;
+        } else {
+            self.out_of_order += 1;
+            self.lost = self.lost.saturating_sub(1);
+        }
+        let transit_ns = now_ns.wrapping_sub(header.sent_ns) as i64;
+        if let Some(last_ns) = self.last_transit_ns.replace(transit_ns) {
+            let difference_ns = transit_ns.wrapping_sub(last_ns).unsigned_abs() as f64;
+            self.jitter_ns += (difference_ns - self.jitter_ns) / 16.0;
+        }
+    }
+
+    /// Jitter, seconds.
+    pub fn jitter_s(&self) -> f64 {
+        self.jitter_ns / 1e9
+    }
+
+    /// The omitted time is over: jitter begins anew.
+    pub fn reset_jitter(&mut self) {
+        self.jitter_ns = 0.0;
+        self.last_transit_ns = None;
+    }
+}

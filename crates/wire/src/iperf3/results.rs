@@ -1,0 +1,178 @@
+//! What an end counted: the JSON message that both send when the test is over.
+
+use serde_json::{Map, Value, json};
+
+use super::code::Code;
+use super::json::Fields;
+
+/// The longest results that a client reads: a server's output may be in them.
+pub const RESULTS_TO_CLIENT_LIMIT_BYTES: usize = 8 << 20;
+/// The longest results that a server reads: those of 256 streams take 80 KB.
+pub const RESULTS_TO_SERVER_LIMIT_BYTES: usize = 1 << 20;
+
+/// More streams than a test can have are more than an end can have counted.
+const MOST_STREAMS: usize = 256;
+
+/// What an end counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// Processor time of the test, percent of its length: all, in the program, in the kernel.
+    pub cpu_percent: CpuPercent,
+    /// Whether it knows of retransmits as a sender: 1 yes, 0 no, -1 it only receives.
+    pub sender_has_retransmits: i64,
+    /// The congestion control that its TCP streams used.
+    pub congestion_used: Option<String>,
+    /// What the server printed.
+    pub server_output: Option<ServerOutput>,
+    /// Stream by stream.
+    pub streams: Vec<StreamResult>,
+}
+
+/// Processor time, percent of the time that went by.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuPercent {
+    /// All of it.
+    pub total: f64,
+    /// In the program.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+}
+
+/// What a server printed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerOutput {
+    /// As text.
+    Text(String),
+    /// As JSON (`-J` at the server).
+    Json(Value),
+}
+
+/// What an end counted of one stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StreamResult {
+    /// [`stream_id`](super::stream_id).
+    pub id: u32,
+    /// Bytes sent or received; those of the omitted time left out.
+    pub bytes: u64,
+    /// Segments sent again, where the end is a sender that knows.
+    pub retransmits: Option<u64>,
+    /// Jitter (RFC 3550), seconds.
+    pub jitter_s: f64,
+    /// Datagrams lost, those of the omitted time included. Reordering may make it negative in
+    /// between, in the original's arithmetic.
+    pub errors: i64,
+    /// Those of the omitted time; older releases don't tell.
+    pub omitted_errors: Option<i64>,
+    /// The highest number received, or datagrams sent; those of the omitted time included.
+    pub packets: u64,
+    /// Those of the omitted time; older releases don't tell.
+    pub omitted_packets: Option<u64>,
+    /// When the counted part began, seconds; older releases don't tell.
+    pub start_time_s: Option<f64>,
+    /// When it ended.
+    pub end_time_s: Option<f64>,
+}
+
+impl StreamResult {
+    /// Seconds that were counted, where the peer tells.
+    pub fn seconds(&self) -> Option<f64> {
+        Some((self.end_time_s? - self.start_time_s?).max(0.0))
+    }
+}
+
+impl Results {
+    /// The stream with this number.
+    pub fn stream(&self, id: u32) -> Option<&StreamResult> {
+        self.streams.iter().find(|stream| stream.id == id)
+    }
+
+    /// The JSON text.
+    pub fn render(&self) -> String {
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        put("cpu_util_total", json!(self.cpu_percent.total));
+        put("cpu_util_user", json!(self.cpu_percent.user));
+        put("cpu_util_system", json!(self.cpu_percent.system));
+        put("sender_has_retransmits", json!(self.sender_has_retransmits));
+        if let Some(name) = &self.congestion_used {
+            put("congestion_used", json!(name));
+        }
+        match &self.server_output {
+            Some(ServerOutput::Text(text)) => put("server_output_text", json!(text)),
+            Some(ServerOutput::Json(value)) => put("server_output_json", value.clone()),
+            None => None,
+        };
+        put("streams", self.streams.iter().map(render_stream).collect());
+        Value::Object(fields).to_string()
+    }
+
+    /// Reads what the other end sent. Fields that no release knows are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::RECEIVE_RESULTS`] where something is missing that every release tells.
+    pub fn parse(text: &[u8]) -> Result<Self, Code> {
+        let value: Value = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
+        Self::of(&value).ok_or(Code::RECEIVE_RESULTS)
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        let fields = Fields(value.as_object()?);
+        let streams = fields.0.get("streams")?.as_array()?;
+        if streams.len() > MOST_STREAMS {
+            return None;
+        }
+        let text = fields.text("server_output_text", RESULTS_TO_CLIENT_LIMIT_BYTES);
+        let json = fields.0.get("server_output_json");
+        Some(Self {
+            cpu_percent: CpuPercent {
+                total: fields.fraction("cpu_util_total")?,
+                user: fields.fraction("cpu_util_user")?,
+                system: fields.fraction("cpu_util_system")?,
+            },
+            sender_has_retransmits: fields.whole("sender_has_retransmits")?,
+            congestion_used: fields.text("congestion_used", 64),
+            server_output: match (text, json) {
+                (Some(text), _) => Some(ServerOutput::Text(text)),
+                (None, Some(value)) => Some(ServerOutput::Json(value.clone())),
+                (None, None) => None,
+            },
+            streams: streams.iter().map(parse_stream).collect::<Option<_>>()?,
+        })
+    }
+}
+
+fn render_stream(stream: &StreamResult) -> Value {
+    json!({
+        "id": stream.id,
+        "bytes": stream.bytes,
+        "retransmits": stream.retransmits.map_or(json!(-1), |count| json!(count)),
+        "jitter": stream.jitter_s,
+        "errors": stream.errors,
+        "omitted_errors": stream.omitted_errors.unwrap_or(0),
+        "packets": stream.packets,
+        "omitted_packets": stream.omitted_packets.unwrap_or(0),
+        "start_time": stream.start_time_s.unwrap_or(0.0),
+        "end_time": stream.end_time_s.unwrap_or(0.0),
+    })
+}
+
+fn parse_stream(value: &Value) -> Option<StreamResult> {
+    let fields = Fields(value.as_object()?);
+    // One without the other would make figures of different datagrams.
+    let omitted = fields.whole("omitted_errors").zip(fields.count("omitted_packets"));
+    let times = fields.fraction("start_time").zip(fields.fraction("end_time"));
+    Some(StreamResult {
+        id: u32::try_from(fields.count("id")?).ok()?,
+        bytes: fields.count("bytes")?,
+        retransmits: u64::try_from(fields.whole("retransmits")?).ok(),
+        jitter_s: fields.fraction("jitter")?,
+        errors: fields.whole("errors")?,
+        omitted_errors: omitted.map(|both| both.0),
+        packets: fields.count("packets")?,
+        omitted_packets: omitted.map(|both| both.1),
+        start_time_s: times.map(|both| both.0),
+        end_time_s: times.map(|both| both.1),
+    })
+}

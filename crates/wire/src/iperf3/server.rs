@@ -1,0 +1,258 @@
+//! The server's machine. It begins behind the cookie, by which the caller tells a test from a stream.
+
+use std::collections::VecDeque;
+
+use super::code::Code;
+use super::inbox::{Fault, Inbox, framed};
+use super::parameters::{PARAMETERS_LIMIT_BYTES, Parameters};
+use super::results::{RESULTS_TO_SERVER_LIMIT_BYTES, Results};
+use super::state::State;
+
+/// How long a client may take for its parameters.
+pub const PARAMETERS_LIMIT_NS: u64 = 10_000_000_000;
+/// How long a client may take for its results, and then for its last word.
+pub const RESULTS_LIMIT_NS: u64 = 10_000_000_000;
+
+/// Something that the server should do, or know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerEvent {
+    /// What the client asks for: answer with [`Server::create_streams`] or [`Server::refuse`].
+    Asked(Box<Parameters>),
+    /// The client has ended the test: stop counting, and answer with [`Server::exchange_results`].
+    Ended,
+    /// What the client counted: answer with [`Server::send_results`].
+    Results(Box<Results>),
+    /// The client has heard all. The conversation is over.
+    Done,
+    /// The client was interrupted. The conversation is over.
+    ClientTerminated,
+    /// The conversation is over and has failed. Where the client might still hear the reason, it is
+    /// among the bytes to write.
+    Failed(Fault),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Until the parameters are there.
+    Parameters,
+    /// Until the caller has looked at them.
+    Deciding,
+    /// Until the streams are there.
+    Streams,
+    Running,
+    /// The client has ended the test, and this end hasn't asked for results yet.
+    Ended,
+    /// Until the results are there.
+    Results,
+    /// Until the caller has told its own.
+    Telling,
+    /// Until the client's last word.
+    Displaying,
+    Over,
+}
+
+/// The server's end of a conversation. Time is nanoseconds on any monotonic clock.
+#[derive(Debug)]
+pub struct Server {
+    stage: Stage,
+    inbox: Inbox,
+    outbox: VecDeque<Vec<u8>>,
+    events: VecDeque<ServerEvent>,
+    deadline_ns: Option<u64>,
+}
+
+impl Server {
+    /// Begins a conversation with a client whose cookie has come.
+    pub fn new(now_ns: u64) -> Self {
+        Self {
+            stage: Stage::Parameters,
+            inbox: Inbox::default(),
+            outbox: VecDeque::from([vec![State::ParamExchange.byte()]]),
+            events: VecDeque::new(),
+            deadline_ns: Some(now_ns.saturating_add(PARAMETERS_LIMIT_NS)),
+        }
+    }
+
+    /// The client may connect its streams.
+    pub fn create_streams(&mut self) {
+        if self.stage == Stage::Deciding {
+            self.say(State::CreateStreams);
+            self.enter(Stage::Streams, None);
+        }
+    }
+
+    /// All streams are there, and ready.
+    pub fn start(&mut self) {
+        if self.stage == Stage::Streams {
+            self.outbox.push_back(vec![State::TestStart.byte(), State::TestRunning.byte()]);
+            self.enter(Stage::Running, None);
+        }
+    }
+
+    /// Nothing more is counted.
+    pub fn exchange_results(&mut self, now_ns: u64) {
+        if matches!(self.stage, Stage::Running | Stage::Ended) {
+            self.say(State::ExchangeResults);
+            self.enter(Stage::Results, Some(now_ns.saturating_add(RESULTS_LIMIT_NS)));
+        }
+    }
+
+    /// What this end counted.
+    pub fn send_results(&mut self, now_ns: u64, results: &Results) {
+        if self.stage == Stage::Telling {
+            self.outbox.push_back(framed(&results.render()));
+            self.say(State::DisplayResults);
+            self.enter(Stage::Displaying, Some(now_ns.saturating_add(RESULTS_LIMIT_NS)));
+        }
+    }
+
+    /// Gives up and says why. The conversation is over.
+    pub fn refuse(&mut self, code: Code, system_error: i32) {
+        if self.stage != Stage::Over {
+            let mut bytes = vec![State::ServerError.byte()];
+            bytes.extend_from_slice(&code.number().to_be_bytes());
+            bytes.extend_from_slice(&system_error.to_be_bytes());
+            self.outbox.push_back(bytes);
+            self.enter(Stage::Over, None);
+        }
+    }
+
+    /// The user wants to stop. The conversation is over.
+    pub fn terminate(&mut self) {
+        if self.stage != Stage::Over {
+            self.say(State::ServerTerminate);
+            self.enter(Stage::Over, None);
+        }
+    }
+
+    /// Bytes came over the control connection.
+    pub fn handle_bytes(&mut self, now_ns: u64, bytes: &[u8]) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        self.inbox.handle_bytes(bytes);
+        loop {
+            match self.advance(now_ns) {
+                Ok(true) if self.stage != Stage::Over => {}
+                Ok(_) => return,
+                Err(fault) => {
+                    self.refuse(fault.code(), 0);
+                    self.events.push_back(ServerEvent::Failed(fault));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The control connection has ended.
+    pub fn handle_end(&mut self) {
+        match self.stage {
+            Stage::Over => {}
+            // It has heard all there was.
+            Stage::Displaying => self.finish(),
+            _ => self.fail(Fault::Wrong(Code::CONTROL_CLOSED)),
+        }
+    }
+
+    /// The time that [`Server::poll_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.deadline_ns.is_none_or(|deadline_ns| now_ns < deadline_ns) {
+            return;
+        }
+        let (code, limit_ns) = match self.stage {
+            Stage::Displaying => return self.finish(),
+            Stage::Parameters => (Code::RECEIVE_PARAMETERS, PARAMETERS_LIMIT_NS),
+            _ => (Code::RECEIVE_RESULTS, RESULTS_LIMIT_NS),
+        };
+        self.refuse(code, 0);
+        self.fail(Fault::Silent { code, seconds: limit_ns / 1_000_000_000 });
+    }
+
+    /// The next bytes to write.
+    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
+        self.outbox.pop_front()
+    }
+
+    /// What happened next.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`Server::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    /// Whether nothing more will happen.
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    fn advance(&mut self, now_ns: u64) -> Result<bool, Fault> {
+        match self.stage {
+            Stage::Parameters => self.take_parameters(),
+            Stage::Results => self.take_results(),
+            _ => match self.inbox.take_byte() {
+                Some(byte) => self.handle_state(byte, now_ns).map(|()| true),
+                None => Ok(false),
+            },
+        }
+    }
+
+    fn take_parameters(&mut self) -> Result<bool, Fault> {
+        let limit = PARAMETERS_LIMIT_BYTES;
+        let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_PARAMETERS)? else {
+            return Ok(false);
+        };
+        let parameters = Parameters::parse(&text).map_err(Fault::Wrong)?;
+        self.enter(Stage::Deciding, None);
+        self.events.push_back(ServerEvent::Asked(Box::new(parameters)));
+        Ok(true)
+    }
+
+    fn take_results(&mut self) -> Result<bool, Fault> {
+        let limit = RESULTS_TO_SERVER_LIMIT_BYTES;
+        let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_RESULTS)? else {
+            return Ok(false);
+        };
+        let results = Results::parse(&text).map_err(Fault::Wrong)?;
+        self.enter(Stage::Telling, None);
+        self.events.push_back(ServerEvent::Results(Box::new(results)));
+        Ok(true)
+    }
+
+    fn handle_state(&mut self, byte: u8, _now_ns: u64) -> Result<(), Fault> {
+        match (self.stage, State::of(byte)) {
+            (_, Some(State::ClientTerminate)) => {
+                self.enter(Stage::Over, None);
+                self.events.push_back(ServerEvent::ClientTerminated);
+            }
+            (Stage::Running, Some(State::TestEnd)) => {
+                self.enter(Stage::Ended, None);
+                self.events.push_back(ServerEvent::Ended);
+            }
+            (Stage::Displaying, Some(State::IperfDone)) => self.finish(),
+            _ => return Err(Fault::Wrong(Code::MESSAGE)),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.enter(Stage::Over, None);
+        self.events.push_back(ServerEvent::Done);
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.enter(Stage::Over, None);
+        self.events.push_back(ServerEvent::Failed(fault));
+    }
+
+    fn enter(&mut self, stage: Stage, deadline_ns: Option<u64>) {
+        self.stage = stage;
+        self.deadline_ns = deadline_ns;
+    }
+
+    fn say(&mut self, state: State) {
+        self.outbox.push_back(vec![state.byte()]);
+    }
+}

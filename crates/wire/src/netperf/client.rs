@@ -1,0 +1,254 @@
+//! The client's end of a control connection.
+
+use std::collections::VecDeque;
+
+use super::classic::Classic;
+use super::fault::Fault;
+use super::message::{Form, Inbox, Message, code};
+use super::omni;
+use super::test::{Length, Request, Results, Setup};
+
+/// A server that answers a request does it in this time.
+const ANSWER_NS: u64 = 20 * SECOND_NS;
+/// Results come in this time after the data is over; servers whose clients have no way to say so
+/// have four seconds more than the test.
+const RESULTS_NS: u64 = 20 * SECOND_NS;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Something that the server has said, or not said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientEvent {
+    /// It listens: connect.
+    Setup(Setup),
+    /// What it did.
+    Results(Results),
+    /// What its processors are worth, and how many there are.
+    Calibration {
+        /// Their rate.
+        rate: f32,
+        /// How many.
+        cpus: u32,
+    },
+    /// The conversation is over.
+    Failed(Fault),
+}
+
+/// What is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Setup,
+    Results { cpu: bool },
+    Calibration,
+    Over,
+}
+
+impl State {
+    fn awaited(self) -> &'static str {
+        match self {
+            State::Setup => "its answer to the request",
+            State::Results { .. } => "its results",
+            State::Calibration => "its processors' rate",
+            State::Idle | State::Over => "anything",
+        }
+    }
+}
+
+/// The client's end of a control connection.
+#[derive(Debug)]
+pub struct Client {
+    form: Form,
+    state: State,
+    /// The classic test that was asked for; `None`: omni.
+    classic: Option<Classic>,
+    inbox: Inbox,
+    written: VecDeque<Vec<u8>>,
+    events: VecDeque<ClientEvent>,
+    deadline_ns: Option<u64>,
+    awaiting_since_ns: u64,
+    /// When the server's own timer ends the test at the latest.
+    servers_end_ns: Option<u64>,
+}
+
+impl Client {
+    /// A client of a connection that stands.
+    pub fn new(form: Form, passphrase: Option<&str>) -> Self {
+        let mut client = Self {
+            form,
+            state: State::Idle,
+            classic: None,
+            inbox: Inbox::default(),
+            written: VecDeque::new(),
+            events: VecDeque::new(),
+            deadline_ns: None,
+            awaiting_since_ns: 0,
+            servers_end_ns: None,
+        };
+        if let Some(passphrase) = passphrase {
+            let mut message = Message::new(form, code::PASSPHRASE, -1);
+            message.put_data(passphrase.as_bytes());
+            client.written.push_back(message.into_bytes());
+        }
+        client
+    }
+
+    /// Asks for a test; `cpu` is the processor that the server shall run on. In short messages the
+    /// test is a classic one.
+    ///
+    /// # Errors
+    ///
+    /// When no message says it; the text says why.
+    pub fn request(
+        &mut self,
+        request: &Request,
+        cpu: Option<u32>,
+        now_ns: u64,
+    ) -> Result<(), String> {
+        if self.state != State::Idle {
+            return Err("a test is under way already, or the conversation is over".to_owned());
+        }
+        self.classic = match self.form {
+            Form::Long => None,
+            Form::Short => Some(Classic::for_request(request).ok_or_else(|| {
+                "netperf before 2.6 has no test in which the server sends datagrams".to_owned()
+            })?),
+        };
+        let message = match self.classic {
+            None => omni::encode_request(self.form, request, cpu),
+            Some(classic) => classic.encode_request(self.form, request, cpu),
+        };
+        self.servers_end_ns = match request.length {
+            Length::Seconds(seconds) => {
+                Some(now_ns.saturating_add(u64::from(seconds) * SECOND_NS + super::end::PAD_NS))
+            }
+            Length::Units(_) | Length::Open => None,
+        };
+        self.written.push_back(message.into_bytes());
+        self.await_for(State::Setup, ANSWER_NS, now_ns);
+        Ok(())
+    }
+
+    /// Asks what the server's processors are worth.
+    pub fn calibrate(&mut self, now_ns: u64) {
+        let message = Message::new(self.form, code::CPU_CALIBRATE, -1);
+        self.written.push_back(message.into_bytes());
+        // Some systems measure it, which takes them a while.
+        self.await_for(State::Calibration, 160 * SECOND_NS, now_ns);
+    }
+
+    /// This end's data is over: results are due soon. Where nothing on the wire tells the server
+    /// so, they come by its own timer.
+    pub fn handle_data_over(&mut self, server_knows: bool, now_ns: u64) {
+        if !matches!(self.state, State::Results { .. }) {
+            return;
+        }
+        let by_timer_ns = self.servers_end_ns.filter(|_| !server_knows).unwrap_or(0);
+        self.awaiting_since_ns = now_ns;
+        self.deadline_ns = Some(now_ns.max(by_timer_ns).saturating_add(RESULTS_NS));
+    }
+
+    /// Bytes have come.
+    pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
+        if self.state == State::Over {
+            return;
+        }
+        self.inbox.handle_bytes(bytes);
+        while let Some(message) = self.inbox.poll_message(self.form) {
+            self.handle_message(&message, now_ns);
+        }
+        if self.state == State::Idle && self.inbox.pending_bytes() > 0 {
+            self.fail(Fault::Protocol("it speaks without having been asked".to_owned()));
+        }
+    }
+
+    fn handle_message(&mut self, message: &Message, now_ns: u64) {
+        if self.state == State::Over {
+            return;
+        }
+        // The code of results is what an earlier message left there: nobody may look at it.
+        if message.second() != 0 {
+            return self.fail(Fault::Remote { number: message.second() });
+        }
+        match self.state {
+            State::Setup => {
+                let setup = match self.classic {
+                    None => omni::decode_setup(message),
+                    Some(classic) => classic.decode_setup(message),
+                };
+                match setup {
+                    Ok(setup) => {
+                        self.await_for(State::Results { cpu: setup.cpu }, u64::MAX, now_ns);
+                        self.events.push_back(ClientEvent::Setup(setup));
+                    }
+                    Err(what) => self.fail(Fault::Protocol(format!("it names {what}"))),
+                }
+            }
+            State::Results { cpu } => {
+                let results = match self.classic {
+                    None => omni::decode_results(message, cpu),
+                    Some(classic) => classic.decode_results(message, cpu),
+                };
+                self.rest();
+                self.events.push_back(ClientEvent::Results(results));
+            }
+            State::Calibration => {
+                let rate = message.f32_at(8).unwrap_or(0.0);
+                let cpus = message.u32_at(12);
+                self.rest();
+                self.events.push_back(ClientEvent::Calibration { rate, cpus });
+            }
+            State::Idle => {
+                self.fail(Fault::Protocol("it speaks without having been asked".to_owned()));
+            }
+            State::Over => {}
+        }
+    }
+
+    /// The connection has ended.
+    pub fn handle_end(&mut self) {
+        match self.state {
+            State::Idle | State::Over => self.state = State::Over,
+            state => self.fail(Fault::Closed { awaited: state.awaited() }),
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns) {
+            let after_ns = now_ns.saturating_sub(self.awaiting_since_ns);
+            self.fail(Fault::Silent { awaited: self.state.awaited(), after_ns });
+        }
+    }
+
+    /// What to write next.
+    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
+        self.written.pop_front()
+    }
+
+    /// What happened next.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Client::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    fn await_for(&mut self, state: State, limit_ns: u64, now_ns: u64) {
+        self.state = state;
+        self.awaiting_since_ns = now_ns;
+        self.deadline_ns = Some(now_ns.saturating_add(limit_ns)).filter(|_| limit_ns < u64::MAX);
+    }
+
+    fn rest(&mut self) {
+        self.state = State::Idle;
+        self.deadline_ns = None;
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.state = State::Over;
+        self.deadline_ns = None;
+        self.events.push_back(ClientEvent::Failed(fault));
+    }
+}

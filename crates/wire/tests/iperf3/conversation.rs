@@ -1,0 +1,119 @@
+//! Client against server.
+
+use linerate_wire::iperf3::client::{Client, ClientEvent};
+use linerate_wire::iperf3::server::{Server, ServerEvent};
+use linerate_wire::iperf3::{Code, Fault, Parameters, State};
+
+use crate::pair::{Link, Outcome, SECOND, WHOLE, cookie, results, talk};
+
+fn parameters() -> Parameters {
+    Parameters { time_s: 2, parallel: 2, block_bytes: 128 << 10, ..Parameters::default() }
+}
+
+fn assert_complete(outcome: &Outcome, parameters: &Parameters) {
+    let total = parameters.total_streams();
+    let expected = ClientEvent::Results(Box::new(results(total, 8)));
+    assert_eq!(outcome.client.last(), Some(&expected));
+    let theirs = ServerEvent::Results(Box::new(results(total, 7)));
+    assert!(outcome.server.contains(&theirs), "{:?}", outcome.server);
+    assert_eq!(outcome.server.last(), Some(&ServerEvent::Done));
+}
+
+#[test]
+fn both_ends_hear_each_other_out() {
+    let parameters = parameters();
+    let outcome = talk(&parameters, WHOLE);
+    assert_complete(&outcome, &parameters);
+    let asked = ServerEvent::Asked(Box::new(parameters));
+    assert_eq!(outcome.server.first(), Some(&asked));
+}
+
+#[test]
+fn pieces_of_any_size_give_the_same() {
+    let parameters = Parameters { bidirectional: true, ..parameters() };
+    for piece_bytes in [1, 2, 3, 5, 7, 100] {
+        let outcome = talk(&parameters, Link { piece_bytes, ..WHOLE });
+        assert_complete(&outcome, &parameters);
+    }
+}
+
+#[test]
+fn a_connection_that_ends_after_any_byte_ends_both() {
+    let parameters = parameters();
+    let whole = talk(&parameters, WHOLE);
+    for way in 0..2 {
+        for at in 0..whole.bytes[way] {
+            for silent in [false, true] {
+                let mut link = Link { silent, ..WHOLE };
+                link.cut[way] = at;
+                let outcome = talk(&parameters, link);
+                let results = matches!(outcome.client.last(), Some(ClientEvent::Results(_)));
+                let failed = matches!(outcome.client.last(), Some(ClientEvent::Failed(_)));
+                // Only the last words may be missing from a whole result.
+                assert!(failed || results, "{way} {at}: {:?}", outcome.client);
+                assert!(failed || at + 2 >= whole.bytes[way] || way == 0, "{way} {at}");
+                assert!(outcome.elapsed_ns < 120 * SECOND, "{way} {at}: {}", outcome.elapsed_ns);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_understands_every_refusal() {
+    let refused = |bytes: &[u8]| {
+        let mut client = Client::new(cookie(), 0);
+        for byte in bytes {
+            client.handle_bytes(0, &[*byte]);
+        }
+        client.handle_end();
+        std::iter::from_fn(|| client.poll_event()).last().unwrap()
+    };
+    let failed = |fault| ClientEvent::Failed(fault);
+    assert_eq!(refused(&[0xff]), failed(Fault::Wrong(Code::ACCESS_DENIED)));
+    assert_eq!(refused(&[11]), ClientEvent::ServerTerminated);
+    assert_eq!(
+        refused(&[9, 0xfe, 0, 0, 0, 37, 0, 0, 0, 5]),
+        failed(Fault::Peer(Code::MAX_DURATION, 5))
+    );
+    // The second number of an error is missing after a failed authorisation of 3.12 to 3.20.
+    assert_eq!(refused(&[9, 0xfe, 0, 0, 0, 142]), failed(Fault::Peer(Code::AUTHORIZATION, 0)));
+    assert_eq!(refused(&[9, 0xfe, 0, 0]), failed(Fault::Wrong(Code::CONTROL_CLOSED)));
+    assert_eq!(refused(&[9]), failed(Fault::Wrong(Code::CONTROL_CLOSED)));
+}
+
+#[test]
+fn a_server_says_why_it_gives_up() {
+    let mut server = Server::new(0);
+    server.refuse(Code::TOTAL_RATE, 0);
+    server.refuse(Code::AUTHORIZATION, 0);
+    assert_eq!(server.poll_write(), Some(vec![State::ParamExchange.byte()]));
+    assert_eq!(server.poll_write(), Some(vec![0xfe, 0, 0, 0, 27, 0, 0, 0, 0]));
+    assert_eq!(server.poll_write(), None);
+    assert!(server.is_over());
+}
+
+#[test]
+fn an_interrupted_client_is_heard_in_every_stage() {
+    for after in 0..4 {
+        let mut server = Server::new(0);
+        if after > 0 {
+            let text = parameters().render();
+            let mut message = u32::try_from(text.len()).unwrap().to_be_bytes().to_vec();
+            message.extend_from_slice(text.as_bytes());
+            server.handle_bytes(0, &message);
+        }
+        if after > 1 {
+            server.create_streams();
+        }
+        if after > 2 {
+            server.start();
+        }
+        server.handle_bytes(0, &[12]);
+        let last = std::iter::from_fn(|| server.poll_event()).last();
+        match after {
+            // The byte is the beginning of a length here.
+            0 => assert_eq!(last, None),
+            _ => assert_eq!(last, Some(ServerEvent::ClientTerminated)),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Parameters and results as JSON.
+
+use linerate_wire::iperf3::parameters::Offload;
+use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
+use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, StreamResult};
+use proptest::prelude::*;
+
+prop_compose! {
+    fn switches()(
+        no_delay: bool, reverse: bool, mptcp: bool, get_server_output: bool, wide_counters: bool,
+        repeating_payload: bool, zero_copy: bool, dont_fragment: bool, skip_rx_copy: bool,
+    ) -> Parameters {
+        Parameters {
+            no_delay, reverse, mptcp, get_server_output, wide_counters, repeating_payload,
+            zero_copy, dont_fragment, skip_rx_copy,
+            ..Parameters::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn parameters()(
+        switches in switches(),
+        udp: bool,
+        (omit_s, time_s, parallel) in (0_u32..=600, 0_u32..=86_400, 1_u32..=128),
+        (num_bytes, block_count) in (0..u64::MAX / 2, 0..u64::MAX / 2),
+        (mss_bytes, window_bytes) in (prop::option::of(1_u32..=32_767), prop::option::of(1_u32..1 << 29)),
+        block_bytes in 16_u32..=65_507,
+        (bandwidth_bps, fq_rate_bps) in (0..u64::MAX / 2, 0..u64::MAX / 2),
+        (pacing_timer_us, burst_blocks, tos) in (1_u32..1_000_000, 0_u32..=1000, any::<u8>()),
+        (flow_label, server_affinity) in (prop::option::of(0_u32..1 << 20), prop::option::of(0_u32..1024)),
+        title in prop::option::of("\\PC{0,40}"),
+        congestion in prop::option::of("[a-z]{1,15}"),
+        auth_token in prop::option::of("[A-Za-z0-9+/=]{1,400}"),
+        gso: bool,
+    ) -> Parameters {
+        let offload = Offload { gso: udp && gso, gro: udp && !gso, ..Offload::default() };
+        Parameters {
+            protocol: if udp { Protocol::Udp } else { Protocol::Tcp },
+            omit_s, time_s, parallel, num_bytes, block_count, mss_bytes, window_bytes, block_bytes,
+            bandwidth_bps, fq_rate_bps, pacing_timer_us, burst_blocks, tos, flow_label,
+            server_affinity, title, congestion, auth_token, offload,
+            ..switches
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn parameters_come_back(parameters in parameters()) {
+        prop_assert_eq!(Parameters::parse(parameters.render().as_bytes()), Ok(parameters));
+    }
+
+    #[test]
+    fn any_text_is_survived(text in "\\PC{0,200}") {
+        let object = text.contains('\u{7b}');
+        prop_assert!(Parameters::parse(text.as_bytes()).is_err() || object);
+        prop_assert!(Results::parse(text.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn results_come_back(
+        ids in prop::collection::vec(0_u32..1000, 0..20),
+        (bytes, packets, resent) in (0..u64::MAX / 2, 0..u64::MAX / 2, prop::option::of(0..1_u64 << 40)),
+        // Numbers that decimal digits tell exactly.
+        (jitter_s, end_s) in (0_u16..640, 0_u32..90_000 * 64)
+            .prop_map(|(jitter, end)| (f64::from(jitter) / 64.0, f64::from(end) / 64.0)),
+        errors in -5_i64..1 << 40,
+        as_json: bool,
+    ) {
+        let stream = |id| StreamResult {
+            id, bytes, retransmits: resent, jitter_s, errors, omitted_errors: Some(errors / 2),
+            packets, omitted_packets: Some(packets / 2), start_time_s: Some(0.0),
+            end_time_s: Some(end_s),
+        };
+        let results = Results {
+            cpu_percent: CpuPercent { total: jitter_s, user: end_s, system: 0.0 },
+            sender_has_retransmits: -1,
+            congestion_used: as_json.then(|| "bbr".to_owned()),
+            server_output: Some(match as_json {
+                true => ServerOutput::Json(serde_json::json!({"start": [1, "two"]})),
+                false => ServerOutput::Text("a\n\"b\"".to_owned()),
+            }),
+            streams: ids.into_iter().map(stream).collect(),
+        };
+        prop_assert_eq!(Results::parse(results.render().as_bytes()), Ok(results));
+    }
+}
+
+#[test]
+fn every_number_has_its_limit() {
+    let refused = |fields: &str, code: Code| {
+        let text = format!("{{\"tcp\":true,\"time\":1,{fields}}}");
+        assert_eq!(Parameters::parse(text.as_bytes()), Err(code), "{text}");
+    };
+    refused("\"parallel\":129", Code::NUM_STREAMS);
+    refused("\"parallel\":0", Code::NUM_STREAMS);
+    refused("\"parallel\":-1", Code::NUM_STREAMS);
+    refused("\"parallel\":1e300", Code::NUM_STREAMS);
+    refused("\"parallel\":\"8\"", Code::NUM_STREAMS);
+    refused("\"time\":86401", Code::DURATION);
+    refused("\"omit\":601", Code::OMIT);
+    refused("\"len\":1048577", Code::BLOCK_SIZE);
+    refused("\"udp\":true,\"len\":15", Code::UDP_BLOCK_SIZE);
+    refused("\"udp\":true,\"len\":65508", Code::UDP_BLOCK_SIZE);
+    refused("\"window\":536870913", Code::BUFFER_SIZE);
+    refused("\"MSS\":40000", Code::MSS);
+    refused("\"burst\":1001", Code::BURST);
+    refused("\"TOS\":256", Code::TOS);
+    refused("\"num\":-1", Code::END_CONDITIONS);
+    refused("\"bandwidth\":-5", Code::TOTAL_RATE);
+    refused("\"reverse\":true,\"bidirectional\":true", Code::REVERSE_BIDIRECTIONAL);
+    refused("\"sctp\":true", Code::NO_SCTP);
+    for text in ["", "[]", "3", "{\"tcp\":true", "nothing"] {
+        assert_eq!(Parameters::parse(text.as_bytes()), Err(Code::RECEIVE_PARAMETERS), "{text}");
+    }
+}
+
+#[test]
+fn results_without_what_every_release_tells_are_none() {
+    let whole = crate::pair::results(1, 3).render();
+    assert!(Results::parse(whole.as_bytes()).is_ok());
+    for name in ["cpu_util_total", "sender_has_retransmits", "streams", "id", "bytes", "jitter"] {
+        let without = whole.replace(&format!("\"{name}\""), "\"other\"");
+        assert_eq!(Results::parse(without.as_bytes()), Err(Code::RECEIVE_RESULTS), "{name}");
+    }
+    // What newer releases alone tell may be missing.
+    let older = whole.replace("omitted_errors", "x").replace("start_time", "y");
+    let stream = Results::parse(older.as_bytes()).unwrap().streams[0];
+    assert_eq!((stream.omitted_packets, stream.seconds()), (None, None));
+}

@@ -1,0 +1,163 @@
+//! Peers that mean harm.
+
+use linerate_wire::iperf3::client::{Client, ClientEvent};
+use linerate_wire::iperf3::server::{Server, ServerEvent};
+use linerate_wire::iperf3::{Code, Fault, Parameters, Results};
+use proptest::prelude::*;
+
+use crate::pair::{SECOND, cookie, results};
+
+fn message(text: &[u8]) -> Vec<u8> {
+    [u32::try_from(text.len()).unwrap().to_be_bytes().as_slice(), text].concat()
+}
+
+fn asked() -> Vec<u8> {
+    message(Parameters { block_bytes: 1000, ..Parameters::default() }.render().as_bytes())
+}
+
+fn last(server: &mut Server) -> Option<ServerEvent> {
+    std::iter::from_fn(|| server.poll_event()).last()
+}
+
+#[test]
+fn parameters_of_more_than_8_kib_are_refused_by_their_length() {
+    for length in [8193_u32, 8 << 20, u32::MAX, 0] {
+        let mut server = Server::new(0);
+        server.handle_bytes(0, &length.to_be_bytes());
+        let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_PARAMETERS));
+        assert_eq!(last(&mut server), Some(refused), "{length}");
+        let told: Vec<u8> = std::iter::from_fn(|| server.poll_write()).flatten().collect();
+        assert_eq!(told, [9, 0xfe, 0, 0, 0, 114, 0, 0, 0, 0]);
+    }
+    let mut text = Parameters { block_bytes: 1000, ..Parameters::default() }.render();
+    text.push_str(&" ".repeat(8192 - text.len()));
+    let mut server = Server::new(0);
+    server.handle_bytes(0, &message(text.as_bytes()));
+    assert!(matches!(last(&mut server), Some(ServerEvent::Asked(_))));
+}
+
+#[test]
+fn results_have_limits_at_both_ends() {
+    let mut server = Server::new(0);
+    server.handle_bytes(0, &asked());
+    server.create_streams();
+    server.start();
+    server.handle_bytes(0, &[4]);
+    server.exchange_results(0);
+    server.handle_bytes(0, &((1_u32 << 20) + 1).to_be_bytes());
+    let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
+    assert_eq!(last(&mut server), Some(refused));
+
+    let mut client = running_client();
+    client.end_test(0);
+    client.handle_bytes(0, &[13]);
+    client.handle_bytes(0, &((8_u32 << 20) + 1).to_be_bytes());
+    let refused = ClientEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
+    assert_eq!(std::iter::from_fn(|| client.poll_event()).last(), Some(refused));
+}
+
+fn running_client() -> Client {
+    let mut client = Client::new(cookie(), 0);
+    client.handle_bytes(0, &[9, 10, 1, 2]);
+    client
+}
+
+#[test]
+fn deep_and_wide_json_is_refused() {
+    let deep = [vec![b'['; 4000], vec![b']'; 4000]].concat();
+    assert_eq!(Parameters::parse(&deep), Err(Code::RECEIVE_PARAMETERS));
+    assert_eq!(Results::parse(&deep), Err(Code::RECEIVE_RESULTS));
+    let stream = serde_json::to_string(&results(1, 1).render()).unwrap();
+    assert_eq!(Results::parse(stream.as_bytes()), Err(Code::RECEIVE_RESULTS));
+    let wide = results(257, 1).render();
+    assert_eq!(Results::parse(wide.as_bytes()), Err(Code::RECEIVE_RESULTS));
+}
+
+#[test]
+fn results_that_never_come_end_the_wait() {
+    let mut server = Server::new(0);
+    server.handle_bytes(0, &asked());
+    server.create_streams();
+    server.start();
+    server.handle_bytes(0, &[4]);
+    server.exchange_results(5 * SECOND);
+    server.handle_bytes(5 * SECOND, &[0, 0, 1]);
+    let at_ns = server.poll_timeout().unwrap();
+    assert!(at_ns <= 20 * SECOND);
+    server.handle_timeout(at_ns - 1);
+    assert!(!server.is_over());
+    server.handle_timeout(at_ns);
+    assert!(matches!(last(&mut server), Some(ServerEvent::Failed(Fault::Silent { .. }))));
+
+    let mut client = running_client();
+    client.end_test(SECOND);
+    let at_ns = client.poll_timeout().unwrap();
+    client.handle_timeout(at_ns);
+    let told = std::iter::from_fn(|| client.poll_event()).last();
+    assert!(matches!(told, Some(ClientEvent::Failed(Fault::Silent { .. }))));
+}
+
+#[test]
+fn what_comes_out_of_turn_is_refused() {
+    for byte in [1, 2, 9, 10, 13, 14, 4, 16, 77] {
+        let mut server = Server::new(0);
+        server.handle_bytes(0, &asked());
+        server.create_streams();
+        server.start();
+        server.handle_bytes(0, &[byte, byte]);
+        let over = server.is_over();
+        assert!(over || byte == 4 && last(&mut server) == Some(ServerEvent::Ended), "{byte}");
+    }
+    for byte in [2, 4, 10, 12, 13, 14, 16, 99] {
+        let mut client = Client::new(cookie(), 0);
+        client.handle_bytes(0, &[byte]);
+        let refused = ClientEvent::Failed(Fault::Wrong(Code::MESSAGE));
+        assert_eq!(client.poll_event(), Some(refused), "{byte}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_end_a_server_once_at_most(
+        bytes in prop::collection::vec(any::<u8>(), 0..300), valid: bool, piece in 1_usize..50,
+    ) {
+        let mut server = Server::new(0);
+        let bytes = if valid { [asked(), bytes].concat() } else { bytes };
+        let mut ends = 0;
+        for piece in bytes.chunks(piece) {
+            server.handle_bytes(0, piece);
+            while let Some(event) = server.poll_event() {
+                match event {
+                    ServerEvent::Asked(_) => { server.create_streams(); server.start(); }
+                    ServerEvent::Ended => server.exchange_results(0),
+                    ServerEvent::Results(own) => server.send_results(0, &own),
+                    _ => ends += 1,
+                }
+            }
+        }
+        prop_assert!(ends <= 1);
+        prop_assert_eq!(ends == 1, server.is_over());
+    }
+
+    #[test]
+    fn any_bytes_end_a_client_once_at_most(
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0_u8..17], 0..300),
+        running: bool, piece in 1_usize..50,
+    ) {
+        let mut client = if running { running_client() } else { Client::new(cookie(), 0) };
+        let mut ends = 0;
+        for piece in bytes.chunks(piece) {
+            client.handle_bytes(0, piece);
+            while let Some(event) = client.poll_event() {
+                match event {
+                    ClientEvent::Go => client.end_test(0),
+                    ClientEvent::Results(_) | ClientEvent::ServerTerminated
+                    | ClientEvent::Failed(_) => ends += 1,
+                    _ => {}
+                }
+            }
+        }
+        prop_assert!(ends <= 1);
+        prop_assert_eq!(ends == 1, client.is_over());
+    }
+}

@@ -1,0 +1,270 @@
+//! Client against server: every test, in both forms of messages, cut at every byte.
+
+use linerate_wire::netperf::client::{Client, ClientEvent};
+use linerate_wire::netperf::fault::Fault;
+use linerate_wire::netperf::message::{Form, Message, UNKNOWN_REQUEST, code};
+use linerate_wire::netperf::server::{Server, ServerEvent};
+use linerate_wire::netperf::test::{Carrier, Cpu, Length, Part, Request, Results, Setup};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const PARTS: [(Part, Carrier); 7] = [
+    (Part::Receive, Carrier::Tcp),
+    (Part::Send, Carrier::Tcp),
+    (Part::Answer, Carrier::Tcp),
+    (Part::AnswerOnce, Carrier::Tcp),
+    (Part::Accept, Carrier::Tcp),
+    (Part::Receive, Carrier::Udp),
+    (Part::Answer, Carrier::Udp),
+];
+
+/// Both ends and the time.
+struct Pair {
+    client: Client,
+    server: Server,
+    now_ns: u64,
+    /// Bytes that arrive at once.
+    piece: usize,
+}
+
+impl Pair {
+    fn new(form: Form, said: Option<&str>, expected: Option<&str>, piece: usize) -> Self {
+        let client = Client::new(form, said);
+        Self { client, server: Server::new(expected, 0), now_ns: 1, piece }
+    }
+
+    /// Lets everything that was said arrive.
+    fn exchange(&mut self) {
+        while let Some(bytes) = self.client.poll_write() {
+            for piece in bytes.chunks(self.piece) {
+                self.server.handle_bytes(piece, self.now_ns);
+            }
+        }
+        // A server tells short messages by the silence behind them.
+        self.now_ns += SECOND_NS / 2;
+        self.server.handle_timeout(self.now_ns);
+        while let Some(bytes) = self.server.poll_write() {
+            for piece in bytes.chunks(self.piece) {
+                self.client.handle_bytes(piece, self.now_ns);
+            }
+        }
+    }
+
+    /// One whole test; what each end has heard.
+    fn test(&mut self, request: &Request, setup: &Setup, results: &Results) -> (Request, Results) {
+        self.client.request(request, Some(1), self.now_ns).unwrap();
+        self.exchange();
+        let asked = match self.server.poll_event() {
+            Some(ServerEvent::Test { request, cpu: Some(1), .. }) => *request,
+            other => panic!("{other:?}"),
+        };
+        self.server.set_up(setup);
+        self.exchange();
+        match self.client.poll_event() {
+            Some(ClientEvent::Setup(told)) => assert_eq!(told.data_port, setup.data_port),
+            other => panic!("{other:?}"),
+        }
+        self.server.finish(results, self.now_ns);
+        self.exchange();
+        match self.client.poll_event() {
+            Some(ClientEvent::Results(told)) => (asked, told),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn some_request(part: Part, carrier: Carrier) -> Request {
+    Request {
+        length: Length::Seconds(3),
+        request_bytes: if part == Part::Answer || part == Part::AnswerOnce { 100 } else { 1 },
+        no_delay: carrier == Carrier::Tcp,
+        port: 4242,
+        ..Request::new(part, carrier)
+    }
+}
+
+fn some_results() -> Results {
+    Results {
+        bytes_received: 1 << 20,
+        receive_calls: 7,
+        bytes_sent: 1 << 21,
+        send_calls: 9,
+        transactions: 11,
+        elapsed_s: Some(1.5),
+        ..Results::default()
+    }
+}
+
+#[test]
+fn every_test_arrives_whole_whatever_the_cuts() {
+    let setup = Setup { data_port: 999, ..Setup::default() };
+    for form in [Form::Long, Form::Short] {
+        for piece in [1, 7, 255, 256, 257, 656, 1000] {
+            let mut pair = Pair::new(form, None, None, piece);
+            // All of them over one connection.
+            for (part, carrier) in PARTS {
+                let request = some_request(part, carrier);
+                let (asked, told) = pair.test(&request, &setup, &some_results());
+                assert_eq!((asked.part, asked.carrier), (part, carrier));
+                assert_eq!((asked.length, asked.port), (request.length, 4242));
+                assert_eq!(asked.request_bytes, request.request_bytes, "{part:?}");
+                assert_eq!(told.elapsed_s, Some(1.5), "{form:?} {part:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_whole_of_an_omni_test_arrives() {
+    let request = Request {
+        send_bytes: Some(1000),
+        receive_bytes: Some(2000),
+        send_buffer_bytes: Some(3000),
+        receive_buffer_bytes: Some(4000),
+        response_bytes: 200,
+        address: Some("fe80::1:2:3".parse().unwrap()),
+        client_address: Some("2001:db8::7".parse().unwrap()),
+        family: linerate_wire::netperf::test::Family::V6,
+        client_port: 77,
+        pacing: Some((5, 1000)),
+        cpu: true,
+        cpu_rate: 2.5,
+        routed: false,
+        keep_alive: true,
+        defer_accept: true,
+        dont_fragment: true,
+        packet_info: true,
+        connected: true,
+        no_copy: true,
+        priority: Some(3),
+        service: Some(0xb8),
+        congestion: Some("reno".to_owned()),
+        fill_file: Some("file".to_owned()),
+        ..some_request(Part::Answer, Carrier::Tcp)
+    };
+    let results = Results {
+        bytes_received: (5 << 32) + 17,
+        bytes_sent: u64::MAX,
+        failed_sends: 4,
+        cpu: Some(Cpu { util: 12.5, peak_cpu: 1, peak: 99.0, method: 8, ..Cpu::default() }),
+        cpus: 2,
+        retransmits: 6,
+        congestion: Some("reno".to_owned()),
+        receive_buffer_bytes: 5,
+        send_buffer_bytes: 6,
+        ..some_results()
+    };
+    let setup = Setup { data_port: 1, cpu: true, ..Setup::default() };
+    let mut pair = Pair::new(Form::Long, None, None, 656);
+    assert_eq!(pair.test(&request, &setup, &results), (request, results));
+}
+
+#[test]
+fn a_passphrase_opens_the_door_in_both_forms() {
+    let setup = Setup { data_port: 999, ..Setup::default() };
+    let request = some_request(Part::Receive, Carrier::Tcp);
+    for form in [Form::Long, Form::Short] {
+        let mut pair = Pair::new(form, Some("open"), Some("open"), 100);
+        pair.test(&request, &setup, &some_results());
+        for said in [None, Some("opem"), Some("opened"), Some("")] {
+            let mut pair = Pair::new(form, said, Some("open"), 100);
+            pair.client.request(&request, None, 1).unwrap();
+            pair.exchange();
+            assert_eq!(pair.server.poll_event(), Some(ServerEvent::Failed(Fault::Passphrase)));
+            assert_eq!(pair.server.poll_write(), None);
+        }
+    }
+}
+
+#[test]
+fn a_client_asks_what_processors_are_worth() {
+    let mut pair = Pair::new(Form::Long, None, None, 656);
+    pair.client.calibrate(1);
+    pair.exchange();
+    assert_eq!(pair.server.poll_event(), Some(ServerEvent::Calibration));
+    pair.server.calibrate(100.0, 8, 2);
+    pair.exchange();
+    let told = ClientEvent::Calibration { rate: 100.0, cpus: 8 };
+    assert_eq!(pair.client.poll_event(), Some(told));
+}
+
+#[test]
+fn a_refusal_names_its_number_and_leaves_the_server_ready() {
+    let request = some_request(Part::Receive, Carrier::Tcp);
+    let mut pair = Pair::new(Form::Long, None, None, 656);
+    pair.client.request(&request, None, 1).unwrap();
+    pair.exchange();
+    assert!(pair.server.poll_event().is_some());
+    pair.server.refuse(98, 2);
+    pair.exchange();
+    let fault = Fault::Remote { number: 98 };
+    assert_eq!(pair.client.poll_event(), Some(ClientEvent::Failed(fault)));
+    pair.client = Client::new(Form::Long, None);
+    pair.test(&request, &Setup { data_port: 5, ..Setup::default() }, &some_results());
+}
+
+#[test]
+fn old_questions_are_answered_and_unknown_ones_refused() {
+    let mut server = Server::new(None, 0);
+    let mut ask = |asked: i32| {
+        server.handle_bytes(&Message::new(Form::Long, asked, -1).into_bytes(), 1);
+        let answer = server.poll_write().unwrap();
+        let head: [u8; 8] = *answer.first_chunk().unwrap();
+        (u64::from_be_bytes(head) >> 32, u64::from_be_bytes(head) as u32, answer)
+    };
+    assert_eq!(ask(code::DEBUG_ON).0, 3);
+    let (number, error, answer) = ask(code::SYSINFO);
+    assert_eq!((number, error), (601, 0));
+    assert!(answer.get(8..).unwrap().starts_with(b",Deprecated,Deprecated"));
+    for unknown in [4, 22, 500, 99, i32::MAX] {
+        let (number, error, _) = ask(unknown);
+        assert_eq!((number as i32, error as i32), (unknown, UNKNOWN_REQUEST));
+    }
+}
+
+#[test]
+fn silence_ends_the_conversation_at_either_end() {
+    let mut server = Server::new(None, 0);
+    server.handle_bytes(&[0; 100], SECOND_NS);
+    let due_ns = server.poll_timeout().unwrap();
+    assert!(due_ns <= 20 * SECOND_NS);
+    server.handle_timeout(due_ns);
+    assert!(matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Silent { .. }))));
+    let mut client = Client::new(Form::Long, None);
+    client.request(&some_request(Part::Receive, Carrier::Tcp), None, 0).unwrap();
+    client.handle_timeout(client.poll_timeout().unwrap());
+    assert!(matches!(client.poll_event(), Some(ClientEvent::Failed(Fault::Silent { .. }))));
+}
+
+#[test]
+fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
+    let request = some_request(Part::AnswerOnce, Carrier::Tcp);
+    for (knows, due_s) in [(true, 21), (false, 27)] {
+        let mut pair = Pair::new(Form::Long, None, None, 656);
+        pair.client.request(&request, None, 0).unwrap();
+        pair.exchange();
+        assert!(pair.server.poll_event().is_some());
+        pair.server.set_up(&Setup { data_port: 5, ..Setup::default() });
+        pair.exchange();
+        assert_eq!(pair.client.poll_timeout(), None, "while data goes, nobody is late");
+        pair.client.handle_data_over(knows, SECOND_NS);
+        assert_eq!(pair.client.poll_timeout(), Some(due_s * SECOND_NS));
+    }
+}
+
+#[test]
+fn an_end_in_the_middle_is_told_from_one_at_the_end() {
+    let mut server = Server::new(None, 0);
+    server.handle_end();
+    assert_eq!(server.poll_event(), Some(ServerEvent::Ended));
+    let mut server = Server::new(None, 0);
+    server.handle_bytes(&[0; 10], 1);
+    server.handle_end();
+    assert!(matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Closed { .. }))));
+    let mut pair = Pair::new(Form::Long, None, None, 656);
+    pair.client.request(&some_request(Part::Send, Carrier::Tcp), None, 0).unwrap();
+    pair.exchange();
+    assert!(pair.server.is_busy());
+    assert!(matches!(pair.server.poll_event(), Some(ServerEvent::Test { .. })));
+    pair.server.handle_end();
+    assert!(matches!(pair.server.poll_event(), Some(ServerEvent::Failed(Fault::Closed { .. }))));
+}

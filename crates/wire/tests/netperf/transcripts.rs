@@ -1,0 +1,153 @@
+//! The original's words, replayed to each of our ends.
+
+use linerate_wire::netperf::classic::Classic;
+use linerate_wire::netperf::client::{Client, ClientEvent};
+use linerate_wire::netperf::message::{Form, Message, code};
+use linerate_wire::netperf::omni;
+use linerate_wire::netperf::server::{Server, ServerEvent};
+use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Results, Setup};
+
+use crate::captured::{captured, request_of};
+
+/// What the original's client asked for.
+fn request(name: &str) -> Request {
+    let mut server = Server::new(None, 0);
+    server.handle_bytes(&request_of(name), 1);
+    match server.poll_event() {
+        Some(ServerEvent::Test { request, cpu: None, .. }) => *request,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// What our client makes of the original server's answer and results.
+fn answers(name: &str) -> (Setup, Results) {
+    let asked = request(name);
+    let mut client = Client::new(Form::Long, None);
+    client.request(&asked, None, 0).unwrap();
+    let mut events = Vec::new();
+    for (from_client, bytes) in captured(name) {
+        if !from_client {
+            client.handle_bytes(&bytes, 1);
+            events.extend(std::iter::from_fn(|| client.poll_event()));
+        }
+    }
+    match <[ClientEvent; 2]>::try_from(events) {
+        Ok([ClientEvent::Setup(setup), ClientEvent::Results(results)]) => (setup, results),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_original_asks_for_what_its_user_did() {
+    let tests = [
+        ("tcp_stream", Part::Receive, Carrier::Tcp, Length::Seconds(1)),
+        ("tcp_stream_bytes", Part::Receive, Carrier::Tcp, Length::Units(1_000_000)),
+        ("tcp_maerts", Part::Send, Carrier::Tcp, Length::Seconds(1)),
+        ("tcp_rr", Part::Answer, Carrier::Tcp, Length::Seconds(1)),
+        ("tcp_rr_trans", Part::Answer, Carrier::Tcp, Length::Units(1_000)),
+        ("tcp_crr", Part::AnswerOnce, Carrier::Tcp, Length::Seconds(1)),
+        ("tcp_cc", Part::Accept, Carrier::Tcp, Length::Seconds(1)),
+        ("udp_stream", Part::Receive, Carrier::Udp, Length::Seconds(1)),
+        ("udp_rr", Part::Answer, Carrier::Udp, Length::Seconds(1)),
+    ];
+    for (name, part, carrier, length) in tests {
+        let asked = request(name);
+        let got = (asked.part, asked.carrier, asked.length, asked.family);
+        assert_eq!(got, (part, carrier, length, Family::V4), "{name}");
+    }
+    let named = request("udp_rr_netperf_ip");
+    let here = Some("127.0.0.1".parse().unwrap());
+    assert_eq!((named.address, named.client_address), (here, here));
+    assert_eq!(named.client_port, 45_986);
+    assert!(request("tcp_stream_cpu").cpu && !request("tcp_stream").cpu);
+    assert_eq!(request("error_port").port, 22);
+}
+
+#[test]
+fn a_request_of_ours_is_the_originals_byte_for_byte() {
+    for name in ["tcp_stream", "tcp_maerts", "tcp_rr", "tcp_rr_trans", "tcp_crr", "udp_stream"] {
+        let ours = omni::encode_request(Form::Long, &request(name), None);
+        assert_eq!(ours.into_bytes(), request_of(name), "{name}");
+    }
+    let ours = Classic::TcpCc.encode_request(Form::Long, &request("tcp_cc"), None);
+    assert_eq!(ours.into_bytes(), request_of("tcp_cc"));
+}
+
+#[test]
+fn a_set_up_answer_of_ours_is_the_originals_byte_for_byte() {
+    for name in ["tcp_stream", "tcp_rr", "tcp_crr", "udp_stream", "udp_rr", "tcp_stream_cpu"] {
+        let (setup, _) = answers(name);
+        let theirs = captured(name).into_iter().find(|(client, _)| !client).unwrap().1;
+        assert_eq!(omni::encode_setup(Form::Long, &setup).into_bytes(), theirs, "{name}");
+    }
+}
+
+#[test]
+fn the_originals_figures_are_read() {
+    let (setup, results) = answers("tcp_stream");
+    assert_eq!((setup.data_port, setup.receive_bytes), (35_451, 131_072));
+    assert_eq!((results.bytes_received, results.receive_calls), (404_321_280, 12_499));
+    assert!((results.elapsed_s.unwrap() - 1.00542).abs() < 1e-4);
+    let (_, results) = answers("tcp_rr");
+    assert_eq!((results.transactions, results.bytes_sent), (0x932d, 0x932d));
+    assert_eq!(results.congestion.as_deref(), Some("bbr"));
+}
+
+#[test]
+fn the_originals_classic_figures_are_read() {
+    // A server that answers a classic test, as its words came.
+    let mut theirs = captured("tcp_cc").into_iter().filter(|(client, _)| !client);
+    let mut client = Client::new(Form::Short, None);
+    client.request(&request("tcp_cc"), None, 0).unwrap();
+    // Classic answers are far shorter than either form.
+    let mut next = || theirs.next().unwrap().1.get(..256).unwrap().to_vec();
+    client.handle_bytes(&next(), 1);
+    match client.poll_event() {
+        Some(ClientEvent::Setup(setup)) => assert_eq!(setup.data_port, 33_939),
+        other => panic!("{other:?}"),
+    }
+    client.handle_bytes(&next(), 1);
+    match client.poll_event() {
+        Some(ClientEvent::Results(results)) => {
+            assert_eq!((results.transactions, results.bytes_received), (13_955, 27_910));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn figures_of_processors_count_only_where_they_were_asked_for() {
+    // What stands in their place otherwise is left over from other messages.
+    assert_eq!(answers("tcp_stream").1.cpu, None);
+    let cpu = answers("tcp_stream_cpu").1.cpu.unwrap();
+    assert!(cpu.util > 0.0 && cpu.util <= 100.0, "{cpu:?}");
+    assert_eq!(cpu.method, 8);
+}
+
+#[test]
+fn the_originals_passphrase_is_understood() {
+    let messages: Vec<_> =
+        captured("passphrase").into_iter().filter(|(client, _)| *client).collect();
+    for (known, admitted) in [(Some("sesame"), true), (None, true), (Some("sesam"), false)] {
+        let mut server = Server::new(known, 0);
+        for (_, bytes) in &messages {
+            server.handle_bytes(bytes, 1);
+        }
+        let event = server.poll_event();
+        assert_eq!(matches!(event, Some(ServerEvent::Test { .. })), admitted, "{known:?}");
+        assert!(server.poll_write().is_none(), "a passphrase is not answered");
+    }
+    let mut client = Client::new(Form::Long, Some("sesame"));
+    assert_eq!(client.poll_write(), messages.first().map(|(_, bytes)| bytes.clone()));
+}
+
+#[test]
+fn a_refusal_has_the_code_of_an_answer() {
+    let mut server = Server::new(None, 0);
+    server.handle_bytes(&request_of("tcp_rr"), 1);
+    assert!(server.poll_event().is_some());
+    server.refuse(98, 1);
+    let refusal = server.poll_write().unwrap();
+    let expected = Message::new(Form::Long, code::OMNI + 1, 98);
+    assert_eq!(refusal, expected.into_bytes());
+}
