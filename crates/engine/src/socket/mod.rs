@@ -36,6 +36,6 @@ pub(crate) use packet::{
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;
-pub(crate) use tcp_info::{tcp_status, tcp_window};
+pub(crate) use tcp_info::{tcp_counts, tcp_status, tcp_window};
 pub(crate) use tun::open_tun;
 pub(crate) use usage::thread_usage;
