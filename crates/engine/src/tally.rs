@@ -116,6 +116,7 @@ impl Tally {
 #[derive(Debug, Default)]
 pub(crate) struct PathGauge {
     rtt_us: Counter,
+    min_rtt_us: Counter,
     cwnd_bytes: Counter,
     mtu_bytes: Counter,
     sent_packets: Counter,
@@ -126,6 +127,7 @@ pub(crate) struct PathGauge {
 impl PathGauge {
     pub(crate) fn set(&self, status: &QuicStatus) {
         self.rtt_us.set(status.rtt_us.into());
+        self.min_rtt_us.set(status.min_rtt_us.into());
         self.cwnd_bytes.set(status.cwnd_bytes);
         self.mtu_bytes.set(status.mtu_bytes.into());
         self.sent_packets.set(status.sent_packets);
@@ -137,6 +139,7 @@ impl PathGauge {
         let short = |counter: &Counter| u32::try_from(counter.value()).unwrap_or(u32::MAX);
         QuicStatus {
             rtt_us: short(&self.rtt_us),
+            min_rtt_us: short(&self.min_rtt_us),
             cwnd_bytes: self.cwnd_bytes.value(),
             mtu_bytes: short(&self.mtu_bytes),
             sent_packets: self.sent_packets.value(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Handshake;
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
 mod unlisted;
@@ -45,6 +46,9 @@ pub struct EndReport {
     /// connect: from the first packet of a connection to the first byte of its response, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte_hdr: Option<String>,
+    /// connect over QUIC, client: how the measured connections agreed on their keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<Handshakes>,
     /// Failures under load, counted by kind: `reset`, `refused`, `timed_out`, ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
@@ -56,6 +60,38 @@ pub struct EndReport {
 impl EndReport {
     /// The most flows that a report lists one by one.
     pub const MAX_FLOWS: usize = 1000;
+}
+
+/// How connections agreed on their keys (RFC 8446, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Handshakes {
+    /// With a certificate.
+    pub full: u64,
+    /// With a ticket of an earlier connection.
+    pub resumed: u64,
+    /// Likewise, the request in the first packets (0-RTT), which the server took.
+    pub early: u64,
+}
+
+impl Handshakes {
+    /// One more.
+    pub fn record(&mut self, handshake: Handshake) {
+        let count = match handshake {
+            Handshake::Full => &mut self.full,
+            Handshake::Resumed => &mut self.resumed,
+            Handshake::Early => &mut self.early,
+        };
+        *count = count.saturating_add(1);
+    }
+
+    /// Both added up.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            full: self.full.saturating_add(other.full),
+            resumed: self.resumed.saturating_add(other.resumed),
+            early: self.early.saturating_add(other.early),
+        }
+    }
 }
 
 /// What one flow did at one end, warm-up left out.

@@ -131,6 +131,8 @@ pub struct TcpStatus {
 pub struct QuicStatus {
     /// Smoothed round-trip time.
     pub rtt_us: u32,
+    /// Least round-trip time seen.
+    pub min_rtt_us: u32,
     /// Congestion window.
     pub cwnd_bytes: u64,
     /// Largest UDP payload sent.

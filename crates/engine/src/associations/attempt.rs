@@ -2,6 +2,8 @@
 
 use std::io;
 
+use linerate_measure::Handshake;
+
 use super::call::NO_PAYLOAD_BYTES;
 use crate::clock::monotonic_ns;
 use crate::tally::Tally;
@@ -22,6 +24,10 @@ pub(super) struct Attempt {
     pub(super) warm_up: bool,
     pub(super) established_ns: u64,
     pub(super) first_byte_ns: u64,
+    /// When the response was whole; 0: not yet.
+    pub(super) answered_ns: u64,
+    /// Whether its request left before the handshake was done.
+    early: bool,
     stream: Option<StreamId>,
     sent: usize,
     received: usize,
@@ -41,9 +47,36 @@ impl Attempt {
             warm_up,
             established_ns: 0,
             first_byte_ns: 0,
+            answered_ns: 0,
+            early: false,
             stream: None,
             sent: 0,
             received: 0,
+        }
+    }
+
+    /// Sends the request with the first packets, where the server has promised to take that.
+    pub(super) fn begin_early(&mut self, script: &Script, tally: &Tally) -> io::Result<()> {
+        if !self.connection.borrow().can_send_early() {
+            return Ok(());
+        }
+        self.early = true;
+        self.stream = self.connection.borrow_mut().open_stream(Dir::Bi);
+        self.send(script, tally)
+    }
+
+    /// Whether it has given what others need that resume it.
+    pub(super) fn has_ticket(&self) -> bool {
+        self.connection.borrow().is_confirmed()
+    }
+
+    /// How it agreed on its keys, once it has.
+    pub(super) fn handshake(&self) -> Handshake {
+        let connection = self.connection.borrow();
+        match (self.early && connection.early_was_taken(), connection.agreed().resumed) {
+            (true, _) => Handshake::Early,
+            (false, true) => Handshake::Resumed,
+            (false, false) => Handshake::Full,
         }
     }
 
@@ -57,6 +90,11 @@ impl Attempt {
         match event {
             Event::Established => {
                 self.established_ns = monotonic_ns();
+                if self.early && self.connection.borrow().early_was_taken() {
+                    return Ok(false);
+                }
+                // What was said early and not taken is forgotten, and said again.
+                self.sent = 0;
                 self.stream = self.connection.borrow_mut().open_stream(Dir::Bi);
                 if self.stream.is_none() {
                     return Err(io::Error::other("the server allows no stream"));
@@ -90,8 +128,8 @@ impl Attempt {
     }
 
     fn receive(&mut self, id: StreamId, script: &Script, tally: &Tally) -> io::Result<bool> {
-        if self.received >= script.response_bytes {
-            return Ok(true);
+        if self.answered_ns > 0 {
+            return Ok(false);
         }
         let read = self.connection.borrow_mut().read_each(id, usize::MAX, &mut |_| {});
         let reading = match read {
@@ -108,7 +146,11 @@ impl Attempt {
         if reading.finished && self.received < script.response_bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(self.received >= script.response_bytes)
+        let is_whole = self.received >= script.response_bytes;
+        if is_whole {
+            self.answered_ns = monotonic_ns();
+        }
+        Ok(is_whole)
     }
 
     pub(super) fn close(&self, code: u32) {

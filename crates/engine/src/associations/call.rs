@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use linerate_measure::Workload;
+use linerate_measure::report::Handshakes;
+use linerate_measure::{Handshake, Workload};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use linerate_wire::step::{Connection, Schedule, Step, StepEnd};
 use socket2::Socket;
@@ -41,6 +42,9 @@ struct Seat {
     shared: Arc<FlowShared>,
     attempt: Option<(Place, Attempt)>,
     errors: BTreeMap<&'static str, u64>,
+    handshakes: Handshakes,
+    /// Whether it has had a connection that others can resume.
+    has_begun: bool,
     free_at_ns: u64,
 }
 
@@ -49,11 +53,15 @@ struct Caller {
     server: std::net::SocketAddr,
     script: Script,
     timeout_ns: u64,
+    /// How connections are to agree on their keys.
+    handshake: Handshake,
     timetable: Option<Timetable>,
     left: u64,
     seats: Vec<Seat>,
     idle: Vec<usize>,
     pausing: Vec<usize>,
+    /// Places whose connection has its response, and waits for the ticket that the next needs.
+    parting: Vec<usize>,
     /// Which seat a connection has.
     seat_of: HashMap<Place, usize>,
     measured_from_ns: Option<u64>,
@@ -80,6 +88,7 @@ impl Calling {
             for (place, event) in events.drain(..) {
                 caller.handle(place, &event, local);
             }
+            caller.part(local);
             let (phase, now_ns) = (local.phase(), monotonic_ns());
             if caller.is_over(phase, now_ns) || sockets.is_released() {
                 break;
@@ -131,6 +140,7 @@ impl Caller {
             server,
             script: Script { first_bytes, response_bytes: step.response_bytes as usize },
             timeout_ns: step.timeout_ns,
+            handshake: workload.quic.handshake,
             timetable: schedule.as_ref().map(Timetable::new),
             left,
             idle: (0..flows.len()).rev().collect(),
@@ -140,10 +150,13 @@ impl Caller {
                     shared,
                     attempt: None,
                     errors: BTreeMap::new(),
+                    handshakes: Handshakes::default(),
+                    has_begun: false,
                     free_at_ns: 0,
                 })
                 .collect(),
             pausing: Vec::new(),
+            parting: Vec::new(),
             seat_of: HashMap::new(),
             measured_from_ns: None,
             never_begun: None,
@@ -213,9 +226,13 @@ impl Caller {
         match made {
             Some(Ok((link, connection))) => {
                 let place = (0, link);
-                let attempt = Attempt::new(connection, due_ns, began_ns, warm_up);
+                let mut attempt = Attempt::new(connection, due_ns, began_ns, warm_up);
+                let begun = attempt.begin_early(&self.script, &seat.shared.tally);
                 seat.attempt = Some((place, attempt));
                 self.seat_of.insert(place, index);
+                if let Err(error) = begun {
+                    self.give_up(index, error_kind(&error), began_ns);
+                }
             }
             Some(Err(error)) => self.fail(index, error_kind(&error), warm_up, began_ns),
             None => self.fail(index, "io", warm_up, began_ns),
@@ -231,8 +248,20 @@ impl Caller {
         let Some((_, attempt)) = &mut seat.attempt else { return };
         match attempt.handle(event, &self.script, &seat.shared.tally) {
             Ok(false) => {}
-            Ok(true) => self.finish(index, local),
+            Ok(true) if self.handshake == Handshake::Full => self.finish(index, local),
+            Ok(true) => self.parting.push(index),
             Err(error) => self.give_up(index, error_kind(&error), monotonic_ns()),
+        }
+    }
+
+    /// Sees out connections that have all they came for.
+    fn part(&mut self, local: &mut Local) {
+        for index in std::mem::take(&mut self.parting) {
+            match self.seats.get(index).and_then(|seat| seat.attempt.as_ref()) {
+                Some((_, attempt)) if attempt.has_ticket() => self.finish(index, local),
+                Some(_) => self.parting.push(index),
+                None => {}
+            }
         }
     }
 
@@ -244,9 +273,25 @@ impl Caller {
 
     fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.take_attempt(index) else { return };
+        let handshake = attempt.handshake();
+        // What waits for a ticket has been done before.
+        let done_ns = attempt.answered_ns;
         attempt.close(DONE);
-        let closed_at_ns = monotonic_ns();
+        let closed_at_ns = if self.handshake == Handshake::Full { monotonic_ns() } else { done_ns };
         let Some(seat) = self.seats.get_mut(index) else { return };
+        let is_first = !std::mem::replace(&mut seat.has_begun, true);
+        if handshake != self.handshake {
+            if is_first {
+                // It had nothing to resume, and is there to be resumed: it doesn't count.
+                self.left = self.left.saturating_add(1);
+                self.idle.push(index);
+                return;
+            }
+            return self.fail(index, "not_resumed", attempt.warm_up, closed_at_ns);
+        }
+        if !attempt.warm_up {
+            seat.handshakes.record(handshake);
+        }
         let latency_ns = closed_at_ns.saturating_sub(attempt.due_ns);
         seat.shared.tally.record_transaction(latency_ns, attempt.warm_up);
         seat.shared.tally.last_ns.set(closed_at_ns);
@@ -329,7 +374,12 @@ impl Caller {
             }
             // The shard's, and so told once.
             let transactions_unsent = never_begun.take();
-            let ending = Ending { errors: seat.errors, transactions_unsent, ..Ending::default() };
+            let ending = Ending {
+                errors: seat.errors,
+                transactions_unsent,
+                handshakes: Some(seat.handshakes),
+                ..Ending::default()
+            };
             seat.shared.set_ended(ending, local);
         }
     }

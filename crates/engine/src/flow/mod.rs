@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_measure::report::{EndReport, SocketFacts, Verification};
+use linerate_measure::report::{EndReport, Handshakes, SocketFacts, Verification};
 use linerate_measure::sample::{CpuSeconds, QuicStatus, TcpStatus};
 use linerate_wire::step::Step;
 use socket2::Socket;
@@ -309,6 +309,8 @@ pub(crate) struct Ending {
     pub(crate) transactions_lost: Option<u64>,
     /// Transactions that were due by the schedule and never begun.
     pub(crate) transactions_unsent: Option<u64>,
+    /// How its connections agreed on their keys, where they come and go.
+    pub(crate) handshakes: Option<Handshakes>,
     /// Failures by kind that the flow outlived.
     pub(crate) errors: std::collections::BTreeMap<&'static str, u64>,
 }

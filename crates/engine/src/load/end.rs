@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use linerate_measure::Direction;
-use linerate_measure::report::{EndReport, FlowReport, SocketFacts, Span, Unlisted, Verification};
+use linerate_measure::report::{
+    EndReport, FlowReport, Handshakes, SocketFacts, Span, Unlisted, Verification,
+};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Traffic};
 
 use super::Load;
@@ -32,9 +34,13 @@ pub(super) fn report(
     let spans = spans(load, meter, now_ns);
     let mut count = 0;
     let mut lent = None;
+    let mut handshakes: Option<Handshakes> = None;
     for flow in load.flows.iter().flatten() {
         let mut ending = flow.take_ending().unwrap_or_default();
         add_lent(&mut lent, ending.lent.take());
+        if let Some(more) = ending.handshakes {
+            handshakes = Some(more.plus(handshakes.unwrap_or_default()));
+        }
         count_errors(&ending, &mut errors);
         let report = flow_report(load, meter, flow, &ending, now_ns);
         count += 1;
@@ -65,6 +71,7 @@ pub(super) fn report(
         service_hdr: latencies.service.as_ref().and_then(render_histogram),
         establishment_hdr: latencies.establishment.as_ref().and_then(render_histogram),
         first_byte_hdr: latencies.first_byte.as_ref().and_then(render_histogram),
+        handshakes,
         errors,
         notes,
     }

@@ -105,7 +105,7 @@ impl Reception {
                     workload: Box::new(workload.clone()),
                 });
                 let max_time_ns = self.options.max_time_ns;
-                let test = Test::new(token, run_id, load, max_time_ns, monotonic_ns());
+                let test = Test::new(token, run_id, load, max_time_ns, &self.bell, monotonic_ns());
                 control.test = Some(test);
                 self.tests.insert(token, guest);
                 self.leave_or_take_listener();
@@ -132,7 +132,11 @@ impl Reception {
         token: [u8; 16],
     ) -> Result<Option<Connections>, Error> {
         if workload.transport == Transport::Quic {
-            let quic = Quic::server(workload, token, &quic_server_config(&self.data_tls))?;
+            let quic = {
+                let handshake = workload.quic.handshake;
+                let tls = quic_server_config(&self.data_tls, handshake, workload.flows);
+                Quic::server(workload, token, &tls)?
+            };
             return Ok(Some(Connections::Quic(Box::new(quic))));
         }
         Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {

@@ -51,6 +51,17 @@ pub struct ConnectRateArgs {
         help_heading = "Load"
     )]
     pub arrivals: Option<ArrivalsName>,
+    /// QUIC: how connections agree on their keys: full (default), resumed (with a ticket of an earlier
+    /// one) or early (likewise, the request in the first packets, 0-RTT)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        hide_possible_values = true,
+        requires = "quic",
+        help_heading = "Load"
+    )]
+    pub handshake: Option<HandshakeName>,
     /// How long a connection may take before it counts as timed out
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: u64,
@@ -66,6 +77,17 @@ pub struct ConnectRateArgs {
     /// Where the result goes.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// How a connection agrees on its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HandshakeName {
+    /// With the server's certificate (default)
+    Full,
+    /// With a ticket of an earlier connection
+    Resumed,
+    /// Likewise, the request in the first packets (0-RTT)
+    Early,
 }
 
 /// Who closes a connection, and how.

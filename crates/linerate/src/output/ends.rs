@@ -1,6 +1,6 @@
 //! Both ends side by side: what each counted, what it cost, what it ran on.
 
-use linerate_measure::report::{EndReport, FlowSum, SocketFacts};
+use linerate_measure::report::{EndReport, FlowReport, FlowSum, Handshakes, SocketFacts};
 use linerate_measure::sample::{CpuSeconds, MachineCpu, Traffic};
 use linerate_measure::units::{render_bytes, render_duration_ns};
 use linerate_measure::{Role, Run};
@@ -51,9 +51,19 @@ const ROWS: &[(&str, Figure)] = &[
         let early = end.flows.iter().filter(|flow| flow.error.is_some()).count() as u64 + others;
         (early > 0).then(|| early.to_string())
     }),
-    ("smoothed RTT", |end| rtt(end, |tcp| Some(tcp.rtt_us))),
-    ("least RTT", |end| rtt(end, |tcp| tcp.min_rtt_us)),
+    ("smoothed RTT", |end| {
+        rtt(end, |flow| flow.tcp.map(|tcp| tcp.rtt_us).or(flow.quic.map(|quic| quic.rtt_us)))
+    }),
+    ("least RTT", |end| {
+        let of_quic = |flow: &FlowReport| flow.quic.map(|quic| quic.min_rtt_us);
+        rtt(end, |flow| flow.tcp.and_then(|tcp| tcp.min_rtt_us).or(of_quic(flow)))
+    }),
     ("congestion control", |end| socket(end, |facts| facts.congestion.clone())),
+    ("packet (MTU)", |end| {
+        let quic = end.flows.iter().find_map(|flow| flow.quic)?;
+        Some(format!("{} B", quic.mtu_bytes))
+    }),
+    ("handshakes", |end| end.handshakes.map(render_handshakes)),
     ("segment (MSS)", |end| socket(end, |facts| facts.mss_bytes.map(|mss| format!("{mss} B")))),
     ("send buffer", |end| socket(end, |facts| Some(render_buffer(facts.send_buffer_bytes)))),
     ("receive buffer", |end| socket(end, |facts| Some(render_buffer(facts.receive_buffer_bytes)))),
@@ -105,14 +115,17 @@ fn machine(end: &EndReport, of: impl Fn(&MachineCpu) -> f64) -> Option<String> {
     (!end.machine_cpu.is_empty()).then(|| render_cpu(end.machine_cpu.iter().map(of).sum()))
 }
 
+fn render_handshakes(count: Handshakes) -> String {
+    let Handshakes { full, resumed, early } = count;
+    let parts = [(full, "full"), (resumed, "resumed"), (early, "0-RTT")];
+    let said = parts.iter().filter(|(count, _)| *count > 0);
+    said.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Mean over the flows that this end sent on: a receiver's round-trip time is a guess.
-fn rtt(
-    end: &EndReport,
-    of: impl Fn(&linerate_measure::sample::TcpStatus) -> Option<u32>,
-) -> Option<String> {
+fn rtt(end: &EndReport, of: impl Fn(&FlowReport) -> Option<u32>) -> Option<String> {
     let sending = end.flows.iter().filter(|flow| flow.sent.is_some());
-    let rtts: Vec<u64> =
-        sending.filter_map(|flow| flow.tcp.as_ref().and_then(&of)).map(u64::from).collect();
+    let rtts: Vec<u64> = sending.filter_map(of).map(u64::from).collect();
     let mean_us = rtts.iter().sum::<u64>().checked_div(rtts.len() as u64)?;
     Some(render_duration_ns(mean_us * 1000))
 }

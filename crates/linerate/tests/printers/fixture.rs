@@ -218,6 +218,7 @@ fn report(role: Role, flow: FlowReport) -> EndReport {
         service_hdr: None,
         establishment_hdr: None,
         first_byte_hdr: None,
+        handshakes: None,
         errors: Default::default(),
         notes: Vec::new(),
     }

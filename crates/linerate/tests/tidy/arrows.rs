@@ -105,6 +105,18 @@ fn pure_crates_touch_no_system() {
     assert_tidy("a pure crate that touches the system:", &offences);
 }
 
+#[test]
+fn one_room_names_the_quic_machine() {
+    let mut offences = Vec::new();
+    for (path, text) in files(&[".rs"]) {
+        let code = crate::source::without_comments_and_text(&text);
+        if code.contains("quinn_proto") && !path.starts_with("crates/engine/src/transport/quic/") {
+            offences.push(path);
+        }
+    }
+    assert_tidy("quinn-proto named outside of transport/quic:", &offences);
+}
+
 fn members(metadata: &Value) -> Vec<&str> {
     let ids: BTreeSet<&str> = list(&metadata["workspace_members"]).iter().map(text).collect();
     list(&metadata["packages"])

@@ -23,6 +23,7 @@ fn report(role: Role, flows: Vec<FlowReport>) -> EndReport {
         service_hdr: None,
         establishment_hdr: None,
         first_byte_hdr: None,
+        handshakes: None,
         errors: BTreeMap::new(),
         notes: Vec::new(),
     }

@@ -210,6 +210,22 @@ impl Connection {
         self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
     }
 
+    /// Whether something can be said before the handshake is done (0-RTT).
+    pub(crate) fn can_send_early(&self) -> bool {
+        self.proto.has_0rtt() && self.proto.is_handshaking()
+    }
+
+    /// Whether the server took what was said before.
+    pub(crate) fn early_was_taken(&self) -> bool {
+        self.proto.accepted_0rtt()
+    }
+
+    /// Whether the server has confirmed the handshake (RFC 9001, section 4.1.2): it says so beside the
+    /// tickets that it gives.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.proto.stats().frame_rx.handshake_done > 0
+    }
+
     /// What TLS has agreed on, so far.
     pub(crate) fn agreed(&self) -> Agreed {
         let said = self.proto.crypto_session().handshake_data();
@@ -222,6 +238,7 @@ impl Connection {
         let us = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         QuicStatus {
             rtt_us: us(stats.path.rtt),
+            min_rtt_us: us(stats.path.min_rtt),
             cwnd_bytes: stats.path.cwnd,
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,

@@ -116,6 +116,16 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_harm(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+            let mut hello = vec![CLIENT_HELLO, 0, 0, bytes.len() as u8];
+            hello.extend(&bytes);
+            assert_ne!(Hello::parse(&hello), Hello::Part);
+            assert!(parameter_ids(&bytes).len() <= bytes.len());
+        }
+    }
+
     #[test]
     fn parameters_are_found_in_a_hello_that_is_whole_and_in_no_other() {
         let mut parameters = Vec::new();

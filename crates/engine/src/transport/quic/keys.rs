@@ -161,6 +161,18 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn a_payload_keeps_its_length_and_what_comes_before_a_close(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100)
+        ) {
+            let mut changed = bytes.clone();
+            close_as_transport(&mut changed);
+            let at = close_at(&bytes).unwrap_or(bytes.len());
+            assert_eq!((changed.len(), &changed[..at]), (bytes.len(), &bytes[..at]));
+        }
+    }
+
     #[test]
     fn what_is_no_close_stays() {
         let others: [&[u8]; 6] =

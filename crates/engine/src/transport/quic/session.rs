@@ -12,6 +12,7 @@ use quinn_proto::crypto::{
 };
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
+use rustls::HandshakeKind;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{
     ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
@@ -42,6 +43,8 @@ pub(crate) struct Extras {
 pub(crate) struct Agreed {
     pub(crate) suite: Option<u16>,
     pub(crate) group: Option<u16>,
+    /// Whether it was with a ticket of an earlier connection.
+    pub(crate) resumed: bool,
 }
 
 /// TLS as the clients of an endpoint speak it.
@@ -231,7 +234,8 @@ impl crypto::Session for Session {
         let tls = self.tls().filter(|_| self.has_handshake_data)?;
         let suite = tls.negotiated_cipher_suite().map(|suite| u16::from(suite.suite()));
         let group = tls.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
-        Some(Box::new(Agreed { suite, group }))
+        let resumed = tls.handshake_kind() == Some(HandshakeKind::Resumed);
+        Some(Box::new(Agreed { suite, group, resumed }))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {

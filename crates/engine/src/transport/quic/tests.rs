@@ -4,10 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_measure::Handshake;
 use socket2::{Domain, Socket, Type};
 
 use super::*;
 use crate::control::{make_identity, quic_client_config, quic_server_config, server_config};
+
+mod relayed;
+use relayed::Relayed;
 
 fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
     sides_with(settings, (Extras::default(), Extras::default()))
@@ -17,9 +21,12 @@ fn sides_with(settings: &Settings, extras: (Extras, Extras)) -> (ClientSide, Ser
     let identity = make_identity().unwrap();
     let data = server_config(&identity, false).unwrap();
     let certificate = identity.certificate_der.clone().into();
-    let tls = quic_client_config(certificate).unwrap();
+    let tls = quic_client_config(certificate, None, Handshake::Full, 1).unwrap();
     let client = ClientSide::new(tls, settings, extras.0).unwrap();
-    (client, ServerSide::new(quic_server_config(&data), settings, extras.1).unwrap())
+    (
+        client,
+        ServerSide::new(quic_server_config(&data, Handshake::Full, 1), settings, extras.1).unwrap(),
+    )
 }
 
 fn socket() -> (Arc<Socket>, SocketAddr) {
@@ -307,104 +314,8 @@ fn a_reset_a_stop_and_a_limit_arrive() {
     });
 }
 
-/// One way between two endpoints, which may lose, repeat and reorder by a generator of its own.
-struct Path {
-    from: Arc<Socket>,
-    loses: bool,
-    held: Vec<Vec<u8>>,
-    seen: Vec<u8>,
-    state: u64,
-}
-
-impl Path {
-    fn new(from: &Arc<Socket>, loses: bool, state: u64) -> Self {
-        Self { from: Arc::clone(from), loses, held: Vec::new(), seen: Vec::new(), state }
-    }
-
-    fn throw(&mut self, below: u64) -> u64 {
-        crate::pattern::next_word(&mut self.state) % below
-    }
-
-    fn pass(&mut self, via: &Socket, to: SocketAddr) {
-        let mut datagram = vec![0; 2_000];
-        let flags = rustix::net::RecvFlags::DONTWAIT;
-        while let Ok((length, _)) = rustix::net::recv(&*self.from, datagram.as_mut_slice(), flags) {
-            let datagram = &datagram[..length];
-            self.seen.extend(datagram);
-            match self.throw(100) {
-                0..5 if self.loses => continue,
-                5..8 if self.loses => self.held.push(datagram.to_vec()),
-                8..15 if self.loses => {
-                    self.held.push(datagram.to_vec());
-                    continue;
-                }
-                _ => {}
-            }
-            via.send_to(datagram, &to.into()).unwrap();
-        }
-        if !self.held.is_empty() && self.throw(3) == 0 {
-            let late = self.held.swap_remove(0);
-            via.send_to(&late, &to.into()).unwrap();
-        }
-    }
-}
-
-/// Two endpoints and what is between them.
-struct Relayed {
-    near: Endpoint,
-    far: Endpoint,
-    link: Link,
-    up: Path,
-    down: Path,
-    addresses: (SocketAddr, SocketAddr),
-}
-
-impl Relayed {
-    fn new(settings: &Settings, extras: (Extras, Extras), loses: bool) -> Self {
-        let settings = Settings { offload: false, ..settings.clone() };
-        let (client, server) = sides_with(&settings, extras);
-        let ((near, near_address), (far, far_address)) = (socket(), socket());
-        let ((left, left_address), (right, right_address)) = (socket(), socket());
-        near.connect(&left_address.into()).unwrap();
-        far.connect(&right_address.into()).unwrap();
-        let mut near = Endpoint::new(near, &settings, None).unwrap();
-        let far = Endpoint::new(far, &settings, Some(&server)).unwrap();
-        let link = near.connect(left_address, "linerate", &client).unwrap();
-        let (up, down) = (Path::new(&left, loses, 1), Path::new(&right, loses, 2));
-        Self { near, far, link, up, down, addresses: (near_address, far_address) }
-    }
-
-    /// Until `done` says so, which sees the client's end, whether it is established, and the
-    /// server's; 40 s at most.
-    fn run(&mut self, mut done: impl FnMut((&SharedConnection, bool), &SharedConnection) -> bool) {
-        let near = self.near.connection(self.link).unwrap().clone();
-        let (mut far, mut established) = (None, false);
-        let end = Instant::now() + Duration::from_secs(40);
-        loop {
-            assert!(Instant::now() < end, "nothing came of it");
-            self.near.turn().unwrap();
-            self.far.turn().unwrap();
-            self.up.pass(&self.down.from, self.addresses.1);
-            self.down.pass(&self.up.from, self.addresses.0);
-            while let Some((_, event)) = self.near.poll_event() {
-                established |= event == Event::Established;
-            }
-            while let Some((link, event)) = self.far.poll_event() {
-                if event == Event::Accepted {
-                    far = self.far.connection(link).cloned();
-                }
-            }
-            if let Some(far) = &far
-                && done((&near, established), far)
-            {
-                return;
-            }
-        }
-    }
-}
-
 #[test]
-fn loss_repetition_and_reordering_harm_nothing() {
+fn loss_repetition_reordering_and_wrong_bits_harm_nothing() {
     let extras = (Extras::default(), Extras::default());
     let mut pair = Relayed::new(&Settings::default(), extras, true);
     let bytes: Vec<u8> = (0..400_000_u32).map(|n| (n / 3) as u8).collect();

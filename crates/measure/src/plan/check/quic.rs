@@ -1,21 +1,23 @@
 //! Whether what is asked of QUIC makes sense.
 
 use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
-use crate::plan::{Closing, Kind, QuicOptions, Transport, Workload, limits};
+use crate::plan::{Closing, Handshake, Kind, QuicOptions, Transport, Workload, limits};
 use crate::units::quoted;
 
 impl Workload {
     pub(super) fn check_quic(&self) -> Checked {
-        let QuicOptions { streams, initial_window_bytes, stream_window_bytes, mtu_bytes, .. } =
-            self.quic;
-        within("streams of a connection", streams, &limits::STREAMS, in_digits)?;
+        let quic = &self.quic;
+        within("streams of a connection", quic.streams, &limits::STREAMS, in_digits)?;
         let numbers = [
-            ("initial window", initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
-            ("window of a stream", stream_window_bytes, limits::STREAM_WINDOW_BYTES),
-            ("QUIC packet", mtu_bytes, limits::QUIC_MTU_BYTES),
+            ("initial window", quic.initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
+            ("window of a stream", quic.stream_window_bytes, limits::STREAM_WINDOW_BYTES),
+            ("QUIC packet", quic.mtu_bytes, limits::QUIC_MTU_BYTES),
         ];
         for (name, bytes, range) in numbers {
             bytes.map_or(Ok(()), |bytes| within(name, bytes, &range, in_bytes))?;
+        }
+        if let Some(packets) = quic.ack_packets {
+            within("packets without acknowledgement", packets, &limits::ACK_PACKETS, in_digits)?;
         }
         refuse_first(&self.contradictions_of_quic())?;
         let Some(name) = &self.socket.congestion else { return Ok(()) };
@@ -28,7 +30,7 @@ impl Workload {
         })
     }
 
-    fn contradictions_of_quic(&self) -> [(bool, &'static str); 6] {
+    fn contradictions_of_quic(&self) -> [(bool, &'static str); 7] {
         let quic = self.transport == Transport::Quic;
         let (closes_otherwise, connects) = match self.kind {
             Kind::Connect { close, .. } => (close != Closing::Fin, true),
@@ -48,6 +50,11 @@ impl Workload {
                 quic && connects && self.quic.streams > 1,
                 "several streams of connections that come and go, each with one request: leave it \
                  out, or measure rr",
+            ),
+            (
+                quic && !connects && self.quic.handshake != Handshake::Full,
+                "resumed handshakes of connections that stay, each with one handshake: leave it out, or \
+                 measure connect",
             ),
             (
                 quic && self.socket.mss_bytes.is_some(),

@@ -1,0 +1,60 @@
+//! The tickets that a load's connections were given, for others of it to resume with.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use rustls::NamedGroup;
+use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::pki_types::ServerName;
+
+/// The tickets of one load, all of one server. Each is used once (RFC 8446, appendix C.4).
+pub(crate) struct Tickets {
+    most: usize,
+    held: Mutex<VecDeque<Tls13ClientSessionValue>>,
+    group: Mutex<Option<NamedGroup>>,
+}
+
+impl Tickets {
+    /// Room for so many; the oldest go when there are more.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, held: Mutex::new(VecDeque::new()), group: Mutex::new(None) }
+    }
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tickets").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+impl ClientSessionStore for Tickets {
+    fn set_kx_hint(&self, _server: ServerName<'static>, group: NamedGroup) {
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Some(group);
+    }
+
+    fn kx_hint(&self, _server: &ServerName<'_>) -> Option<NamedGroup> {
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only TLS 1.3 is spoken.
+    fn set_tls12_session(&self, _server: ServerName<'static>, _value: Tls12ClientSessionValue) {}
+
+    fn tls12_session(&self, _server: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        None
+    }
+
+    fn remove_tls12_session(&self, _server: &ServerName<'static>) {}
+
+    fn insert_tls13_ticket(&self, _server: ServerName<'static>, value: Tls13ClientSessionValue) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.len() >= self.most {
+            held.pop_front();
+        }
+        held.push_back(value);
+    }
+
+    fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).pop_back()
+    }
+}

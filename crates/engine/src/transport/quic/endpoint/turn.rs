@@ -1,0 +1,263 @@
+//! What an endpoint does in its turns.
+
+use std::cmp::Reverse;
+use std::io;
+use std::time::Instant;
+
+use quinn_proto::{DatagramEvent, Event as ProtoEvent, Incoming, StreamEvent, Transmit};
+
+use super::super::cause::Cause;
+use super::super::connection::{Connection, SharedConnection};
+use super::{Endpoint, Event, Link};
+
+/// Trains that a turn takes in, and sends that it makes: bounded, so that acknowledgements leave
+/// while packets come and the other way round.
+const TRAINS_PER_TURN: usize = 8;
+const SENDS_PER_TURN: usize = 16;
+/// The first byte of whatever is QUIC's is at least this (RFC 9000, section 17: the fixed bit).
+const FIRST_OF_QUIC: u8 = 0x40;
+/// What isn't QUIC's is kept until it is asked for, so many at most.
+const MOST_FOREIGN: usize = 16;
+
+impl Endpoint {
+    pub(super) fn receive(&mut self, now: Instant) -> io::Result<bool> {
+        for _ in 0..TRAINS_PER_TURN {
+            let mut train = match self.packets.receive() {
+                Ok(Some(train)) => train,
+                Ok(None) => return Ok(false),
+                // An earlier packet found the peer's port closed, or so somebody says.
+                Err(error) if is_of_the_path(&error) => {
+                    self.refusals += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // One packet alone is, as a rule, all there is; the next wait tells if not.
+            let is_alone = train.bytes.len() <= train.segment_bytes;
+            while !train.bytes.is_empty() {
+                let length = train.segment_bytes.min(train.bytes.len());
+                let datagram = train.bytes.split_to(length);
+                if datagram.first().is_some_and(|first| *first < FIRST_OF_QUIC) {
+                    if self.foreign.len() < MOST_FOREIGN {
+                        self.foreign.push_back(datagram);
+                    }
+                    continue;
+                }
+                self.outgoing.clear();
+                let event = self.proto.handle(
+                    now,
+                    train.from,
+                    train.to,
+                    train.ecn,
+                    datagram,
+                    &mut self.outgoing,
+                );
+                self.handle_datagram(now, event);
+            }
+            if is_alone {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn handle_datagram(&mut self, now: Instant, event: Option<DatagramEvent>) {
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(Some(connection)) = self.connections.get(handle.0) {
+                    let mut connection = connection.borrow_mut();
+                    connection.proto.handle_event(event);
+                    connection.touch();
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
+            Some(DatagramEvent::Response(transmit)) => self.respond(&transmit),
+            None => {}
+        }
+    }
+
+    fn accept(&mut self, now: Instant, incoming: Incoming) {
+        self.outgoing.clear();
+        if !self.accepts || self.open >= self.most_connections {
+            self.refused += 1;
+            let refusal = self.proto.refuse(incoming, &mut self.outgoing);
+            return self.respond(&refusal);
+        }
+        match self.proto.accept(incoming, now, &mut self.outgoing, None) {
+            Ok((handle, proto)) => {
+                self.insert(handle, proto);
+                self.events.push_back((Link(handle.0), Event::Accepted));
+            }
+            Err(error) => {
+                if let Some(response) = error.response {
+                    self.respond(&response);
+                }
+            }
+        }
+    }
+
+    /// Answers a datagram that belongs to no connection. Whoever doesn't get the answer asks again.
+    fn respond(&mut self, transmit: &Transmit) {
+        let _asked_again = self.packets.send(transmit, &self.outgoing);
+    }
+
+    pub(super) fn handle_times(&mut self, now: Instant) {
+        while let Some(Reverse((due, index))) = self.times.peek().copied() {
+            if due > now {
+                return;
+            }
+            self.times.pop();
+            let Some(Some(connection)) = self.connections.get(index) else { continue };
+            let mut connection = connection.borrow_mut();
+            if connection.due != Some(due) {
+                continue;
+            }
+            connection.due = None;
+            match connection.proto.poll_timeout() {
+                Some(real) if real > now => {
+                    connection.due = Some(real);
+                    drop(connection);
+                    self.times.push(Reverse((real, index)));
+                }
+                Some(_) => {
+                    connection.proto.handle_timeout(now);
+                    connection.touch();
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Serves the connections that have something to say, each in its turn; says whether any has
+    /// more.
+    pub(super) fn send(&mut self, now: Instant) -> io::Result<bool> {
+        self.queue.extend(self.touched.borrow_mut().drain(..));
+        if let Some((transmit, bytes)) = self.unsent.take()
+            && !self.transmit(transmit, bytes)?
+        {
+            return Ok(false);
+        }
+        let mut sends = SENDS_PER_TURN;
+        while let Some(index) = self.queue.pop_front() {
+            if sends == 0 {
+                self.queue.push_front(index);
+                return Ok(true);
+            }
+            let Some(Some(connection)) = self.connections.get(index).cloned() else { continue };
+            sends -= 1;
+            if self.serve(index, &connection, now)? {
+                self.queue.push_back(index);
+            }
+            if self.unsent.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(!self.touched.borrow().is_empty())
+    }
+
+    /// One send of one connection, and whatever it has to tell; says whether it has more.
+    fn serve(
+        &mut self,
+        index: usize,
+        connection: &SharedConnection,
+        now: Instant,
+    ) -> io::Result<bool> {
+        let mut connection = connection.borrow_mut();
+        let connection = &mut *connection;
+        let mut bytes = std::mem::take(&mut self.outgoing);
+        bytes.clear();
+        let most = self.packets.most_segments();
+        if let Some(transmit) = connection.proto.poll_transmit(now, most, &mut bytes) {
+            self.transmit(transmit, bytes)?;
+            return Ok(true);
+        }
+        self.outgoing = bytes;
+        connection.untouch();
+        let due = connection.proto.poll_timeout();
+        if let Some(due) = due
+            && connection.due.is_none_or(|entry| due < entry)
+        {
+            connection.due = Some(due);
+            self.times.push(Reverse((due, index)));
+        }
+        self.collect(index, connection);
+        if connection.proto.is_drained() {
+            self.forget(index);
+        }
+        Ok(false)
+    }
+
+    /// Sends; says whether the socket had room.
+    fn transmit(&mut self, transmit: Transmit, bytes: Vec<u8>) -> io::Result<bool> {
+        match self.packets.send(&transmit, &bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.unsent = Some((transmit, bytes));
+                return Ok(false);
+            }
+            // What a path doesn't take at once, it has lost: a probe that is too long, a full queue,
+            // a filter. QUIC finds out by itself.
+            Err(error) if !is_of_the_path(&error) => return Err(error),
+            _ => self.outgoing = bytes,
+        }
+        Ok(true)
+    }
+
+    pub(super) fn collect(&mut self, index: usize, connection: &mut Connection) {
+        while let Some(event) = connection.proto.poll_endpoint_events() {
+            if let Some(event) = self.proto.handle_event(connection.handle, event) {
+                connection.proto.handle_event(event);
+            }
+        }
+        while let Some(event) = connection.proto.poll() {
+            let event = match event {
+                ProtoEvent::Connected => Event::Established,
+                ProtoEvent::ConnectionLost { reason } => {
+                    let cause = Cause::of(&reason);
+                    connection.lost = Some(cause.clone());
+                    Event::Closed(cause)
+                }
+                ProtoEvent::Stream(event) => match event {
+                    StreamEvent::Opened { dir } => Event::StreamsOpened(dir),
+                    StreamEvent::Available { dir } => Event::StreamsAvailable(dir),
+                    StreamEvent::Readable { id } => Event::Readable(id),
+                    StreamEvent::Writable { id } => Event::Writable(id),
+                    StreamEvent::Finished { id } => Event::Delivered(id),
+                    StreamEvent::Stopped { id, error_code } => {
+                        Event::Stopped(id, error_code.into_inner())
+                    }
+                },
+                ProtoEvent::HandshakeDataReady
+                | ProtoEvent::DatagramReceived
+                | ProtoEvent::DatagramsUnblocked => continue,
+            };
+            // Many packets of a train say the same of one stream.
+            let event = (Link(index), event);
+            if self.events.back() != Some(&event) {
+                self.events.push_back(event);
+            }
+        }
+    }
+
+    fn forget(&mut self, index: usize) {
+        if let Some(place) = self.connections.get_mut(index)
+            && place.take().is_some()
+        {
+            self.open -= 1;
+        }
+    }
+}
+
+fn is_of_the_path(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::EMSGSIZE
+                | libc::ENOBUFS
+                | libc::EPERM
+                | libc::ECONNREFUSED
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::ENETDOWN
+        )
+    )
+}
