@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_wire::iperf3::{Code, Results};
+use linerate_wire::iperf3::{Code, Parameters, Results};
 
 use super::event::Start;
 use super::load::Load;
@@ -13,6 +13,8 @@ use crate::phase::Phase;
 
 /// A stream that failed is told as the reason when the conversation has told none for so long.
 const FAILURE_NS: u64 = SECOND_NS;
+/// How long the other end may take nothing, at least.
+const STALL_NS: u64 = 120 * SECOND_NS;
 /// How long streams may take to end when the load is stopped.
 pub(super) const STOPPING_NS: u64 = SECOND_NS;
 /// How long a server awaits what the client had sent when it ended the test, and how long after the
@@ -35,6 +37,10 @@ pub(super) struct Running {
     receive_timeout_ns: u64,
     /// When something was last seen to come, and all that had come by then.
     moved: (u64, u64),
+    /// When something was last seen to leave or come, and all that had by then.
+    last_carried: (u64, u64),
+    /// When nothing has moved for so long, nothing will.
+    stall_ns: u64,
     /// When it was first seen that a stream had ended.
     ended_ns: Option<u64>,
 }
@@ -59,6 +65,8 @@ impl Running {
             began_ns: now_ns,
             receive_timeout_ns: timeout,
             moved: (now_ns, 0),
+            last_carried: (now_ns, 0),
+            stall_ns: timeout.max(STALL_NS).saturating_add(2 * block_ns(parameters)),
             ended_ns: None,
             load,
         }
@@ -80,6 +88,10 @@ impl Running {
         let received = self.received();
         if received != self.moved.1 {
             self.moved = (now_ns, received);
+        }
+        let carried = self.carried();
+        if carried != self.last_carried.1 {
+            self.last_carried = (now_ns, carried);
         }
         if self.ended_ns.is_none() && self.load.any_ended() {
             self.ended_ns = Some(now_ns);
@@ -113,6 +125,11 @@ impl Running {
         if receives && silent_ns >= self.receive_timeout_ns {
             return Some(Failure::of(Code::NO_MESSAGE));
         }
+        if now_ns.saturating_sub(self.last_carried.0) >= self.stall_ns {
+            let seconds = self.stall_ns / SECOND_NS;
+            let why = format!("the other end has taken nothing for {seconds} s");
+            return Some(Failure::of(Code::STREAM_WRITE).because(why));
+        }
         let ended_ns = self.ended_ns.filter(|ended_ns| now_ns >= ended_ns + FAILURE_NS)?;
         (ended_ns > 0).then(|| self.stream_failure())
     }
@@ -128,10 +145,10 @@ impl Running {
         Failure::of(Code::STREAM_CLOSED)
     }
 
-    /// Received or sent bytes of all streams so far, and since when.
-    pub(super) fn carried(&self) -> (u64, u64) {
-        let bytes = self.load.streams.iter().map(|(_, shared)| shared.figures().bytes).sum();
-        (bytes, self.began_ns)
+    /// Received or sent bytes of all streams so far.
+    pub(super) fn carried(&self) -> u64 {
+        let streams = self.load.streams.iter();
+        streams.map(|(_, shared)| shared.figures().bytes).fold(0, u64::wrapping_add)
     }
 
     fn received(&self) -> u64 {
@@ -167,6 +184,15 @@ impl Running {
     }
 }
 
+/// How long a block takes at the rate that is asked for.
+fn block_ns(parameters: &Parameters) -> u64 {
+    let burst_bits =
+        u64::from(parameters.block_bytes) * 8 * u64::from(parameters.burst_blocks.max(1));
+    let scaled = u128::from(burst_bits) * u128::from(SECOND_NS);
+    let ns = scaled.checked_div(parameters.bandwidth_bps.into()).unwrap_or(0);
+    u64::try_from(ns).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+}
+
 fn start(load: &Load) -> Start {
     let first = load.streams.first().and_then(|(_, shared)| shared.flow.socket.as_deref());
     let (send_buffer_bytes, receive_buffer_bytes) = first.map_or((0, 0), sockets::buffers);
@@ -177,5 +203,27 @@ fn start(load: &Load) -> Start {
         send_buffer_bytes,
         receive_buffer_bytes,
         utc_ns: utc_ns(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_takes_its_bits_over_the_rate() {
+        let at = |bandwidth_bps, burst_blocks| {
+            let parameters = Parameters {
+                block_bytes: 1000,
+                bandwidth_bps,
+                burst_blocks,
+                ..Parameters::default()
+            };
+            block_ns(&parameters)
+        };
+        assert_eq!(at(0, 0), 0);
+        assert_eq!(at(8000, 0), SECOND_NS);
+        assert_eq!(at(8000, 5), 5 * SECOND_NS);
+        assert_eq!(at(1, 1000), 8_000_000 * SECOND_NS);
     }
 }

@@ -256,7 +256,7 @@ impl Conversation {
         if elapsed_ns < limit.interval.as_nanos() || elapsed_ns == 0 {
             return Ok(());
         }
-        let (bytes, _) = running.carried();
+        let bytes = running.carried();
         let bits = u128::from(bytes.saturating_sub(last.1)) * 8;
         *last = (now_ns, bytes);
         if bits * u128::from(SECOND_NS) / elapsed_ns > u128::from(limit.bps) {
