@@ -107,6 +107,19 @@ fn a_load_that_ends_by_time_says_what_its_paths_were() {
 }
 
 #[test]
+fn large_packets_leave_in_trains_that_the_kernel_takes() {
+    let server = Server::start("");
+    for mtu in ["9000", "65000"] {
+        let document =
+            server.measure(&format!("stream --quic --mtu {mtu} --bytes 5M --verify")).document(0);
+        let quic = &document.report("client")["flows"][0]["quic"];
+        assert_eq!(quic["mtu_bytes"].as_u64().map(|bytes| bytes.to_string()).as_deref(), Some(mtu));
+        let count = |name: &str| quic[name].as_u64().unwrap();
+        assert!(count("lost_packets") * 4 < count("sent_packets"), "{quic}");
+    }
+}
+
+#[test]
 fn what_quic_cannot_do_is_refused_with_a_sentence() {
     let server = Server::start("");
     for (words, text) in [
@@ -119,6 +132,7 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("stream --quic --streams 9", "streams"),
         ("stream --quic --mss 1000", "MSS"),
         ("stream --quic --mtu 500", "out of range"),
+        ("stream --quic --mtu 9000 --initial-window 10000", "two packets"),
         ("rr --quic --timeout 1s", "--timeout"),
     ] {
         let ended = server.measure(&format!("{words} --time 1s"));
