@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use client::{ClientEvent, ClientPlan, Totals, run_client};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
-pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics};
+pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, TcpCounts};
 
 /// What carries the streams.
 #[derive(Clone, Debug)]
@@ -73,3 +73,6 @@ pub(crate) fn configurations(
 > {
     Ok((trust::client_config()?, trust::server_config(suites)?))
 }
+
+#[cfg(test)]
+mod tests;

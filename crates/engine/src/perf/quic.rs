@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -51,7 +52,13 @@ pub(super) fn client(
     socket.bind(&local.into())?;
     socket.connect(&remote.into())?;
     // A client lets nobody open streams but those that answer one-way requests, which it has none of.
-    let settings = settings(options, 0);
+    let settings = Settings {
+        // A server that is gone is noticed as soon as the original notices it. One that takes its time
+        // to answer is asked now and then whether it is there.
+        idle: Duration::from_secs(10),
+        keep_alive: Some(Duration::from_secs(3)),
+        ..settings(options, 0)
+    };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
     let client = ClientSide::new(tls, &settings, extras).map_err(io::Error::other)?;
@@ -80,4 +87,17 @@ pub(super) fn server(
     let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS))
+}
+
+/// A client whose server may open streams too.
+#[cfg(test)]
+pub(super) fn test_client(
+    tls: Arc<ClientConfig>,
+    remote: SocketAddr,
+) -> io::Result<MultiplexedEndpoint> {
+    let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
+    let settings = settings(&QuicOptions::default(), FIRST_STREAMS);
+    let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
+    let client = ClientSide::new(tls, &settings, Extras::default()).map_err(io::Error::other)?;
+    Ok(MultiplexedEndpoint::new(endpoint, Some(client), FIRST_STREAMS))
 }

@@ -27,8 +27,8 @@ pub(crate) use open::{
     is_short_of_descriptors, listen, plain,
 };
 pub(crate) use option::{
-    enable_receive_offload, set_defer_accept, set_pacing_rate, set_send_segment, set_unfragmented,
-    set_unrouted,
+    enable_receive_offload, lease_flow_label, set_defer_accept, set_pacing_rate, set_send_segment,
+    set_unfragmented, set_unrouted,
 };
 pub(crate) use packet::{
     Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
@@ -36,6 +36,6 @@ pub(crate) use packet::{
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;
-pub(crate) use tcp_info::{tcp_status, tcp_window};
+pub(crate) use tcp_info::{tcp_counts, tcp_status, tcp_window};
 pub(crate) use tun::open_tun;
 pub(crate) use usage::thread_usage;

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use linerate_measure::sample::TcpStatus;
 
 use super::option::read_option;
+use crate::transport::multiplexer::TcpCounts;
 
 /// `struct tcp_info` as far as linerate reads it (linux/tcp.h). Older kernels write less of it, so
 /// each field is there only when the kernel wrote that far.
@@ -19,6 +20,11 @@ impl TcpInfo {
         info.length =
             read_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info.bytes).ok()?.min(256);
         Some(info)
+    }
+
+    fn u16_at(&self, offset: usize) -> Option<u16> {
+        let field = self.bytes[..self.length].get(offset..offset + 2)?;
+        Some(u16::from_ne_bytes(field.try_into().ok()?))
     }
 
     fn u32_at(&self, offset: usize) -> Option<u32> {
@@ -38,6 +44,19 @@ impl TcpInfo {
 pub(crate) fn tcp_bytes(socket: BorrowedFd<'_>) -> Option<(u64, u64)> {
     let info = TcpInfo::read(socket)?;
     Some((info.u64_at(120)?, info.u64_at(128)?))
+}
+
+/// What the kernel has counted on a connection; each is there only when the kernel counts it.
+pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> TcpCounts {
+    let Some(info) = TcpInfo::read(socket) else { return TcpCounts::default() };
+    TcpCounts {
+        // The sixth byte has the options that both ends agreed on; the first of them is timestamps.
+        timestamps: info.bytes[..info.length].get(5).map(|options| options & 1 != 0),
+        sent_bytes: info.u64_at(200),
+        received_bytes: info.u64_at(128),
+        retransmitted_bytes: info.u64_at(208),
+        timeouts: info.u16_at(242).map(u64::from),
+    }
 }
 
 /// What TCP_INFO says beside [`TcpStatus`].

@@ -62,9 +62,24 @@ pub enum Statistics {
     #[default]
     Unknown,
     /// TCP's, from the kernel.
-    Tcp(TcpStatus),
+    Tcp(TcpStatus, TcpCounts),
     /// QUIC's.
     Quic(QuicStatistics),
+}
+
+/// What the kernel has counted on a TCP connection; what it doesn't count is absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpCounts {
+    /// Whether segments carry timestamps (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Bytes sent, those sent again counted again.
+    pub sent_bytes: Option<u64>,
+    /// Bytes received.
+    pub received_bytes: Option<u64>,
+    /// Bytes sent again.
+    pub retransmitted_bytes: Option<u64>,
+    /// How often the connection recovered from a retransmission time-out.
+    pub timeouts: Option<u64>,
 }
 
 /// What QUIC counts in a connection; what isn't counted is absent.

@@ -65,7 +65,7 @@ fn timed_runs_end_by_themselves() {
             ("-up:300ms", "Upload"),
             ("-down:300ms -streams:3", "Download"),
             ("-scenario:download -down:200ms", "Download"),
-            ("-scenario:download -run:300ms", "Download"),
+            ("-scenario:download -run:2s", "Download"),
         ] {
             let ended = server.client(&format!("{carriage} {words} -ptput:1"));
             let [line] = results(&ended)[..] else { panic!("{words}: {}", ended.stdout) };
@@ -79,9 +79,9 @@ fn timed_runs_end_by_themselves() {
 fn rates_and_latencies_have_the_originals_lines() {
     let server = Server::start("");
     for carriage in CARRIAGES {
-        let ended = server.client(&format!("{carriage} -scenario:hps -run:500ms -conns:4"));
+        let ended = server.client(&format!("{carriage} -scenario:hps -run:2s -conns:4"));
         assert_eq!(without_numbers(&results(&ended).concat()), "Result: # HPS", "{carriage}");
-        let ended = server.client(&format!("{carriage} -scenario:rps -run:1s -streams:20"));
+        let ended = server.client(&format!("{carriage} -scenario:rps -run:3s -streams:20"));
         let expected = "Result: # RPS, Latency,us #th: #, #th: #, #th: #, #th: #, #.#th: #, #.#th: #, \
                         #.#th: #, #.#th: #, Max: #";
         assert_eq!(without_numbers(&results(&ended).concat()), expected, "{carriage}");
@@ -123,6 +123,21 @@ fn a_document_adds_up() {
         assert_eq!(document["latency_us"]["count"], 6);
         assert_eq!(document["connection_statistics"].as_array().unwrap().len(), 2);
         assert_eq!(document["transport"], if carriage.is_empty() { "quic" } else { "tcp" });
+    }
+}
+
+#[test]
+fn each_event_is_a_line() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        let ended = server.client(&format!("{carriage} -streams:3 -up:5000 -down:70000 --ndjson"));
+        let lines = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<Value> = lines.collect();
+        let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+        assert_eq!(events, ["stream", "stream", "stream", "connection", "result"], "{carriage}");
+        assert_eq!(lines[0]["uploaded_bytes"], 5000);
+        assert_eq!(lines[0]["downloaded_bytes"], 70_000);
+        assert_eq!(lines[4]["streams"], 3);
     }
 }
 

@@ -20,6 +20,8 @@ use crate::error::Error;
 use crate::socket::listen;
 use crate::transport::framed::FramedEndpoint;
 pub use delays::Delay;
+#[cfg(test)]
+pub(super) use remote_stop::REQUEST as STOP_REQUEST;
 use worker::Worker;
 
 /// What a server does.

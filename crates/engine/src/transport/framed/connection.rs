@@ -9,13 +9,15 @@ use socket2::Socket;
 
 use super::session::{Fault, Incoming, Session};
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::socket::tcp_status;
+use crate::socket::{tcp_counts, tcp_status};
 use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
 
 /// How long a connection may take to stand.
 const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
-/// How long nothing may move on a connection that stands.
+/// How long nothing may move on a connection that stands: with nothing to send, and while the other end
+/// takes nothing.
 const IDLE_LIMIT_NS: u64 = 30 * SECOND_NS;
+const STALLED_LIMIT_NS: u64 = 10 * SECOND_NS;
 /// How long the last bytes may take to leave.
 const CLOSING_LIMIT_NS: u64 = SECOND_NS;
 
@@ -130,7 +132,10 @@ impl Connection {
 
     /// Looks at the clock; says whether it is over.
     pub(super) fn handle_time(&mut self, now_ns: u64) -> bool {
-        let over = now_ns >= self.deadline_ns;
+        let stands = self.established && !self.closing;
+        let early_ns =
+            if stands && self.session.has_unsent() { IDLE_LIMIT_NS - STALLED_LIMIT_NS } else { 0 };
+        let over = now_ns.saturating_add(early_ns) >= self.deadline_ns;
         if over && !self.closing {
             self.failure.get_or_insert("timed out");
         }
@@ -139,7 +144,9 @@ impl Connection {
 
     /// How it ended.
     pub(super) fn ending(&self) -> Ending {
-        let statistics = tcp_status(self.socket()).map_or(Statistics::Unknown, Statistics::Tcp);
+        let statistics = tcp_status(self.socket()).map_or(Statistics::Unknown, |status| {
+            Statistics::Tcp(status, tcp_counts(self.socket()))
+        });
         let (established, failure) = (self.established, self.failure);
         Ending { established, failure, statistics }
     }

@@ -37,6 +37,8 @@ pub(crate) struct FramedEndpoint {
     vacant: Vec<u32>,
     /// Connections that have something to send.
     dirty: Vec<Link>,
+    /// Readiness as it was taken, kept for its memory.
+    ready: Vec<epoll::Event>,
     events: VecDeque<(Link, LinkEvent)>,
     next_look_ns: u64,
     listening: bool,
@@ -94,6 +96,7 @@ impl FramedEndpoint {
             slots: Vec::new(),
             vacant: Vec::new(),
             dirty: Vec::new(),
+            ready: Vec::with_capacity(READY_AT_ONCE),
             events: VecDeque::new(),
             next_look_ns: 0,
             listening: false,
@@ -171,11 +174,13 @@ impl FramedEndpoint {
     }
 
     fn flush(&mut self) {
-        for link in std::mem::take(&mut self.dirty) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for link in dirty.drain(..) {
             if self.connection(link).is_some_and(Connection::take_dirt) {
                 self.turn(link.index, false, true);
             }
         }
+        self.dirty = dirty;
     }
 
     /// Ends connections that have been silent for too long.
@@ -221,7 +226,7 @@ impl Multiplexer for FramedEndpoint {
             0 => 0,
             busy_ns => monotonic_ns().saturating_add(busy_ns),
         };
-        let mut ready: Vec<epoll::Event> = Vec::with_capacity(READY_AT_ONCE);
+        let mut ready = std::mem::take(&mut self.ready);
         loop {
             let spins = spun_out_ns > 0 && monotonic_ns() < spun_out_ns;
             let idle = if self.events.is_empty() && !spins { at_most } else { Duration::ZERO };
@@ -236,7 +241,7 @@ impl Multiplexer for FramedEndpoint {
                 break;
             }
         }
-        for event in ready {
+        for event in ready.drain(..) {
             let flags = event.flags;
             match event.data.u64() {
                 LISTENER => self.accept(),
@@ -248,6 +253,7 @@ impl Multiplexer for FramedEndpoint {
                 }
             }
         }
+        self.ready = ready;
         Ok(())
     }
 

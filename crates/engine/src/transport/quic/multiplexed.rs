@@ -109,6 +109,7 @@ impl MultiplexedEndpoint {
                     cipher_suite: agreed.suite,
                     group: agreed.group,
                     rtt_us: u64::from(status.rtt_us),
+                    min_rtt_us: Some(u64::from(status.min_rtt_us)),
                     sent_packets: status.sent_packets,
                     lost_packets: status.lost_packets,
                     congestion_events: status.congestion_events,

@@ -9,7 +9,7 @@ use linerate_engine::perf::{
     Addresses, Carriage, ClientEvent, ClientPlan, Placement, Totals, run_client,
 };
 
-use super::document::render_document;
+use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
 use super::options::{ClientOptions, Refusal, SharedOptions};
 use super::printer::{render_ending, render_outcome, render_totals};
@@ -35,6 +35,7 @@ pub(super) fn run(
     let totals = run_client(
         &plan,
         &mut |event| match event {
+            event if speech.lines => super::say(&render_event(&event)),
             ClientEvent::StreamEnded(outcome) => {
                 speech.say(&render_outcome(&outcome, options.old_format));
             }
@@ -49,7 +50,7 @@ pub(super) fn run(
     }
     let line = LatencyLine::of(&totals.latencies_us, latency_time_us(options, &totals));
     if speech.document {
-        super::say(&render_document(options, &totals, line.as_ref(), &endings));
+        super::say(&render_document(options, &totals, line.as_ref(), &endings, speech.lines));
     }
     if totals.connections == 0 {
         speech.say("Error: No Successful Connections!\n");
@@ -90,6 +91,8 @@ fn plan(
         ));
     }
     let wants_latencies = options.prints_latency || speech.document;
+    let tells_streams =
+        options.prints_stream_throughput || options.old_format && options.prints_throughput;
     Ok(ClientPlan {
         addresses: Addresses {
             remote,
@@ -107,10 +110,8 @@ fn plan(
         repeats_streams: options.repeats_streams,
         runs_for,
         latency_limit: if wants_latencies { latency_limit.min(LATENCY_LIMIT) as usize } else { 0 },
-        tells_streams: (options.prints_stream_throughput
-            || options.old_format && options.prints_throughput)
-            && !speech.document,
-        tells_connections: options.prints_connections,
+        tells_streams: speech.lines || tells_streams && !speech.document,
+        tells_connections: speech.lines || options.prints_connections,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The JSON document: what the original's lines say and what they don't.
 
-use linerate_engine::perf::{Ending, Statistics, Totals};
+use linerate_engine::perf::{ClientEvent, Ending, Statistics, Totals};
 use serde::Serialize;
 
 use super::latency::LatencyLine;
@@ -65,6 +65,7 @@ pub(super) fn render_document(
     totals: &Totals,
     line: Option<&LatencyLine>,
     endings: &[Ending],
+    in_a_line: bool,
 ) -> String {
     let elapsed_ns = totals.elapsed_ns.max(1);
     let seconds = elapsed_ns as f64 / 1e9;
@@ -90,11 +91,55 @@ pub(super) fn render_document(
         latency_us: line.map(|line| latency(line, totals.latencies_us.len())),
         connection_statistics: endings.iter().map(statistics).collect(),
     };
-    match serde_json::to_string_pretty(&document) {
-        Ok(text) => text + "\n",
-        // Numbers and text always make a document.
-        Err(_) => String::new(),
-    }
+    let text = if in_a_line {
+        serde_json::to_string(&Line { event: "result", of: document })
+    } else {
+        serde_json::to_string_pretty(&document)
+    };
+    // Numbers and text always make a document.
+    text.map_or_else(|_| String::new(), |text| text + "\n")
+}
+
+/// An event with its name, as a line.
+#[derive(Serialize)]
+struct Line<T> {
+    event: &'static str,
+    #[serde(flatten)]
+    of: T,
+}
+
+#[derive(Serialize)]
+struct StreamLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uploaded_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upload_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    downloaded_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    download_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_us: Option<u64>,
+}
+
+/// The line of an event.
+pub(super) fn render_event(event: &ClientEvent) -> String {
+    let text = match event {
+        ClientEvent::StreamEnded(outcome) => serde_json::to_string(&Line {
+            event: "stream",
+            of: StreamLine {
+                uploaded_bytes: outcome.upload.map(|sent| sent.bytes),
+                upload_us: outcome.upload.map(|sent| sent.elapsed_us),
+                downloaded_bytes: outcome.download.map(|received| received.bytes),
+                download_us: outcome.download.map(|received| received.elapsed_us),
+                latency_us: outcome.latency_us,
+            },
+        }),
+        ClientEvent::ConnectionEnded(ending) => {
+            serde_json::to_string(&Line { event: "connection", of: statistics(ending) })
+        }
+    };
+    text.map_or_else(|_| String::new(), |text| text + "\n")
 }
 
 /// Percentiles that so many values can't support are absent.
@@ -123,7 +168,7 @@ fn statistics(ending: &Ending) -> ConnectionStatistics {
     };
     match &ending.statistics {
         Statistics::Unknown => {}
-        Statistics::Tcp(status) => {
+        Statistics::Tcp(status, _) => {
             said.rtt_us = Some(status.rtt_us.into());
             said.min_rtt_us = status.min_rtt_us.map(u64::from);
             said.retransmitted_segments = Some(status.retransmitted_segments.into());

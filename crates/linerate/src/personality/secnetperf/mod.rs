@@ -49,7 +49,9 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
         narrate(&format!("secnetperf: can't catch signals: {error}\n"));
     }
     let bare = options.flag("trimout");
-    let speech = Speech { bare, document: words.iter().any(|word| word == "--json") };
+    let has = |flag: &str| words.iter().any(|word| word == flag);
+    let lines = has("--ndjson");
+    let speech = Speech { bare, document: lines || has("--json"), lines };
     let status = match begin(options, words, &speech, &cancel) {
         Ok(status) => status,
         Err(refusal) => {
@@ -125,8 +127,10 @@ fn watch(limit: Duration) {
 struct Speech {
     /// Without the first and the last line.
     bare: bool,
-    /// One JSON document, and nothing else.
+    /// JSON, and nothing else: one document,
     document: bool,
+    /// or one in a line of its own after each event.
+    lines: bool,
 }
 
 impl Speech {

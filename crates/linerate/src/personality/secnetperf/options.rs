@@ -107,10 +107,10 @@ impl SharedOptions {
         let mut warnings = Vec::new();
         let mut max_throughput = false;
         if let Some(scenario) = options.value("scenario") {
-            let is = |name: &&str| means(scenario, name);
-            if ["upload", "download", "hps"].iter().any(|name| is(&name)) {
+            let known = |names: &[&str]| names.iter().any(|name| means(scenario, name));
+            if known(&["upload", "download", "hps"]) {
                 max_throughput = true;
-            } else if !["rps", "rps-multi", "latency"].iter().any(|name| is(&name)) {
+            } else if !known(&["rps", "rps-multi", "latency"]) {
                 return Err(Refusal::plain(format!(
                     "Failed to parse scenario profile[{scenario}]!"
                 )));

@@ -1,6 +1,6 @@
 //! The original's lines, byte for byte.
 
-use linerate_engine::perf::{Ending, QuicStatistics, Statistics, Totals};
+use linerate_engine::perf::{Ending, QuicStatistics, Statistics, TcpCounts, Totals};
 use linerate_measure::sample::TcpStatus;
 use linerate_wire::perf::exchange::{Outcome, Transfer};
 
@@ -63,7 +63,7 @@ pub(super) fn render_totals(options: &ClientOptions, totals: &Totals) -> String 
 pub(super) fn render_ending(ending: &Ending) -> String {
     match &ending.statistics {
         Statistics::Unknown => String::new(),
-        Statistics::Tcp(status) => render_tcp(status),
+        Statistics::Tcp(status, counts) => render_tcp(status, counts),
         Statistics::Quic(statistics) => render_quic(statistics),
     }
 }
@@ -73,19 +73,23 @@ fn line(name: &str, value: impl std::fmt::Display) -> String {
     format!("  {name:<25} {value}\n")
 }
 
-fn render_tcp(status: &TcpStatus) -> String {
+/// Windows' names, with Linux's figures; times of waiting are in milliseconds there.
+fn render_tcp(status: &TcpStatus, counts: &TcpCounts) -> String {
     let mut text = "Connection Statistics:\n".to_owned();
-    text.push_str(&line("RTT", format_args!("{} us", status.rtt_us)));
-    if let Some(min_rtt_us) = status.min_rtt_us {
-        text.push_str(&line("MinRTT", format_args!("{min_rtt_us} us")));
-    }
-    for (name, value) in
-        [("SndLimTimeRwin", status.rwnd_limited_us), ("SndLimTimeSnd", status.sndbuf_limited_us)]
-    {
+    let mut add = |name: &str, value: Option<u64>, unit: &str| {
         if let Some(value) = value {
-            text.push_str(&line(name, value));
+            text.push_str(&line(name, format_args!("{value}{unit}")));
         }
-    }
+    };
+    add("RTT", Some(status.rtt_us.into()), " us");
+    add("MinRTT", status.min_rtt_us.map(u64::from), " us");
+    add("TimestampsEnabled", counts.timestamps.map(u64::from), "");
+    add("BytesOut", counts.sent_bytes, "");
+    add("BytesIn", counts.received_bytes, "");
+    add("BytesRetrans", counts.retransmitted_bytes, "");
+    add("TimeoutEpisodes", counts.timeouts, "");
+    add("SndLimTimeRwin", status.rwnd_limited_us.map(|us| us / 1000), "");
+    add("SndLimTimeSnd", status.sndbuf_limited_us.map(|us| us / 1000), "");
     text
 }
 

@@ -44,7 +44,7 @@ pub(super) fn run(
         narrate(&format!("secnetperf: listening on {}\n", server.address()));
     }
     let ends = shared.max_runtime.map(|limit| Instant::now() + limit);
-    while !cancel.requested() && !ends.is_some_and(|ends| Instant::now() >= ends) {
+    while !cancel.requested() && ends.is_none_or(|ends| Instant::now() < ends) {
         match server.events().recv_timeout(LOOK) {
             Ok(ServerEvent::ConnectionEnded(ending)) => speech.say(&render_ending(&ending)),
             Ok(ServerEvent::StopAsked) => break,

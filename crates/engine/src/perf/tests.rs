@@ -1,0 +1,228 @@
+//! A server of the dialect and a bare client of either transport: what a client may do to a stream.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use linerate_wire::perf::UNLIMITED;
+
+use super::quic::test_client;
+use super::{Placement, QuicOptions, Server, ServerPlan, trust};
+use crate::transport::framed::FramedEndpoint;
+use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
+
+/// The longest that anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn server() -> Server {
+    let plan = ServerPlan {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        threads: 2,
+        placement: Placement::default(),
+        quic: QuicOptions::default(),
+        suites: 0,
+        delay: None,
+        tells_connections: false,
+        stop_address: None,
+    };
+    Server::start(&plan).expect("a server starts")
+}
+
+/// A client with one connection that stands.
+struct Client {
+    endpoint: Box<dyn Multiplexer>,
+    link: Link,
+}
+
+/// How a stream ended, as its client saw it.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// So many bytes, and the end.
+    Finished(usize),
+    GivenUp,
+}
+
+impl Client {
+    fn connect(server: &Server, tcp: bool) -> Self {
+        let config = trust::client_config().expect("keys are made");
+        let mut endpoint: Box<dyn Multiplexer> = if tcp {
+            Box::new(FramedEndpoint::client(config, Duration::ZERO).expect("a poll set"))
+        } else {
+            Box::new(test_client(config, server.address()).expect("a socket"))
+        };
+        let remote = server.address();
+        let to = Destination { remote, local: None, server_name: String::new() };
+        let link = endpoint.connect(&to).expect("a connection begins");
+        let mut client = Self { endpoint, link };
+        client.until(|event| matches!(event, LinkEvent::Established).then_some(()));
+        client
+    }
+
+    fn until<T>(&mut self, mut found: impl FnMut(&LinkEvent) -> Option<T>) -> T {
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end {
+            self.endpoint.wait(Duration::from_millis(20)).expect("the endpoint goes on");
+            while let Some((_, event)) = self.endpoint.poll_event() {
+                if let Some(what) = found(&event) {
+                    return what;
+                }
+            }
+        }
+        panic!("nothing within {LIMIT:?}");
+    }
+
+    fn send(&mut self, stream: u64, bytes: &[u8], finishes: bool) {
+        let sending = Sending { bytes, opens: true, finishes };
+        assert_eq!(self.endpoint.send(self.link, stream, sending), Some(bytes.len()));
+    }
+
+    fn ask(&mut self, bytes: &[u8]) -> u64 {
+        let stream = self.endpoint.open_stream(self.link).expect("there is room for a stream");
+        self.send(stream, bytes, true);
+        stream
+    }
+
+    fn end_of(&mut self, stream: u64) -> End {
+        let mut total = 0;
+        self.until(|event| match event {
+            LinkEvent::Received { stream: from, bytes, finished, .. } if *from == stream => {
+                total += bytes;
+                finished.then_some(End::Finished(total))
+            }
+            LinkEvent::Reset { stream: from } if *from == stream => Some(End::GivenUp),
+            _ => None,
+        })
+    }
+}
+
+#[test]
+fn a_request_is_answered_as_its_header_says() {
+    let server = server();
+    for tcp in [false, true] {
+        let mut client = Client::connect(&server, tcp);
+        for wanted in [0_u64, 1, 65_535, 65_536, 65_537, 1_000_000] {
+            let mut request = wanted.to_be_bytes().to_vec();
+            request.resize(500, 7);
+            let stream = client.ask(&request);
+            assert_eq!(client.end_of(stream), End::Finished(wanted as usize), "TCP: {tcp}");
+        }
+    }
+}
+
+#[test]
+fn a_request_shorter_than_its_header_is_given_up() {
+    let server = server();
+    for tcp in [false, true] {
+        let mut client = Client::connect(&server, tcp);
+        for length in 0..8 {
+            let stream = client.ask(&[0; 8][..length]);
+            assert_eq!(client.end_of(stream), End::GivenUp, "{length} bytes, TCP: {tcp}");
+        }
+        let stream = client.ask(&10_u64.to_be_bytes());
+        assert_eq!(client.end_of(stream), End::Finished(10), "others go on");
+    }
+}
+
+#[test]
+fn an_answer_without_end_goes_on_until_it_is_stopped() {
+    let server = server();
+    for tcp in [false, true] {
+        let mut client = Client::connect(&server, tcp);
+        let stream = client.ask(&UNLIMITED.to_be_bytes());
+        let mut total = 0;
+        client.until(|event| match event {
+            LinkEvent::Received { bytes, finished, .. } => {
+                assert!(!finished);
+                total += bytes;
+                (total > 3_000_000).then_some(())
+            }
+            _ => None,
+        });
+        let link = client.link;
+        client.endpoint.stop(link, stream);
+        let next = client.ask(&77_u64.to_be_bytes());
+        assert_eq!(client.end_of(next), End::Finished(77), "TCP: {tcp}");
+    }
+}
+
+#[test]
+fn a_request_that_is_reset_after_its_header_harms_nobody() {
+    let server = server();
+    for tcp in [false, true] {
+        let mut client = Client::connect(&server, tcp);
+        let stream = client.endpoint.open_stream(client.link).expect("there is room");
+        client.send(stream, &1000_u64.to_be_bytes(), false);
+        let link = client.link;
+        client.endpoint.abort(link, stream);
+        let next = client.ask(&5_u64.to_be_bytes());
+        assert_eq!(client.end_of(next), End::Finished(5), "TCP: {tcp}");
+    }
+}
+
+#[test]
+fn one_way_streams_are_answered_on_streams_of_the_server() {
+    let server = server();
+    let mut client = Client::connect(&server, false);
+    let open =
+        |client: &mut Client| client.endpoint.open_one_way(client.link).expect("there is room");
+    let silent = open(&mut client);
+    client.send(silent, &0_u64.to_be_bytes(), true);
+    let asking = open(&mut client);
+    client.send(asking, &100_000_u64.to_be_bytes(), true);
+    let mut total = 0;
+    let stream = client.until(|event| match event {
+        LinkEvent::Received { stream, one_way: true, bytes, finished, .. } => {
+            total += bytes;
+            finished.then_some(*stream)
+        }
+        _ => None,
+    });
+    assert_eq!(total, 100_000);
+    assert_ne!(stream, asking);
+}
+
+#[test]
+fn more_streams_are_allowed_as_they_are_used() {
+    let server = server();
+    let mut client = Client::connect(&server, false);
+    let mut done = 0;
+    let mut asked = 0;
+    let mut most = 0;
+    while done < 300 {
+        while asked < 300
+            && let Some(stream) = client.endpoint.open_stream(client.link)
+        {
+            client.send(stream, &20_u64.to_be_bytes(), true);
+            asked += 1;
+        }
+        most = most.max(asked - done);
+        done += client.until(|event| match event {
+            LinkEvent::Received { finished: true, .. } => Some(1),
+            _ => None,
+        });
+    }
+    assert!(most > 16, "only {most} at a time");
+}
+
+#[test]
+fn the_datagram_that_asks_to_stop_is_heard() {
+    use std::net::UdpSocket;
+    let probe = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let stop_address = probe.local_addr().expect("an address");
+    drop(probe);
+    let server = Server::start(&ServerPlan {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        threads: 1,
+        placement: Placement::default(),
+        quic: QuicOptions::default(),
+        suites: 0,
+        delay: None,
+        tells_connections: false,
+        stop_address: Some(stop_address),
+    })
+    .expect("a server starts");
+    let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    sender.send_to(&[0; 16], stop_address).expect("a datagram leaves");
+    sender.send_to(&super::server::STOP_REQUEST, stop_address).expect("a datagram leaves");
+    let event = server.events().recv_timeout(LIMIT).expect("it is heard");
+    assert!(matches!(event, super::ServerEvent::StopAsked), "{event:?}");
+}
