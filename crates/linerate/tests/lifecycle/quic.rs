@@ -1,5 +1,8 @@
 //! Loads over QUIC: what is asked for arrives, whole and counted alike at both ends.
 
+use std::net::UdpSocket;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::ends::Server;
@@ -117,6 +120,22 @@ fn large_packets_leave_in_trains_that_the_kernel_takes() {
         let count = |name: &str| quic[name].as_u64().unwrap();
         assert!(count("lost_packets") * 4 < count("sent_packets"), "{quic}");
     }
+}
+
+#[test]
+fn a_stranger_who_speaks_quic_gets_no_answer() {
+    let server = Server::start("");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(("127.0.0.1", server.port)).unwrap();
+    for first in 0x40..=0xff_u8 {
+        // A long header of version 1 with connection ids of 8 bytes, as far as it goes.
+        let mut datagram = vec![first, 0, 0, 0, 1, 8];
+        datagram.resize(1_200, first);
+        socket.send(&datagram).unwrap();
+    }
+    server.measure("rr --quic --count 3").document(0);
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(socket.recv(&mut [0; 2_000]).is_err());
 }
 
 #[test]
