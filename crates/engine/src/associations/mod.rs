@@ -84,6 +84,9 @@ const WINDOWS_BYTES: u64 = 512 << 20;
 /// The least that a connection gets of it.
 const LEAST_WINDOW_BYTES: u64 = 64 << 10;
 
+/// What a connection may send at first, unless two of its packets are longer.
+const LEAST_FIRST_BYTES: u64 = 14_720;
+
 fn settings(workload: &Workload) -> Settings {
     let default = Settings::default();
     let quic = &workload.quic;
@@ -97,7 +100,10 @@ fn settings(workload: &Workload) -> Settings {
     let congestion = workload.socket.congestion.as_deref().and_then(Congestion::parse);
     Settings {
         congestion: congestion.unwrap_or_default(),
-        initial_window_bytes: quic.initial_window_bytes.map(u64::from),
+        initial_window_bytes: quic.initial_window_bytes.map(u64::from).or_else(|| {
+            // RFC 9002, section 7.2; a window that holds no packet would never open.
+            quic.mtu_bytes.map(|mtu| u64::from(mtu) * 2).filter(|two| *two > LEAST_FIRST_BYTES)
+        }),
         stream_window_bytes,
         connection_window_bytes: share.max(stream_window_bytes),
         // Those that come and go are remembered for some round trips.

@@ -1,5 +1,8 @@
 //! Loads over QUIC: what is asked for arrives, whole and counted alike at both ends.
 
+use std::net::UdpSocket;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::ends::Server;
@@ -107,6 +110,35 @@ fn a_load_that_ends_by_time_says_what_its_paths_were() {
 }
 
 #[test]
+fn large_packets_leave_in_trains_that_the_kernel_takes() {
+    let server = Server::start("");
+    for mtu in ["9000", "65000"] {
+        let document =
+            server.measure(&format!("stream --quic --mtu {mtu} --bytes 5M --verify")).document(0);
+        let quic = &document.report("client")["flows"][0]["quic"];
+        assert_eq!(quic["mtu_bytes"].as_u64().map(|bytes| bytes.to_string()).as_deref(), Some(mtu));
+        let count = |name: &str| quic[name].as_u64().unwrap();
+        assert!(count("lost_packets") * 4 < count("sent_packets"), "{quic}");
+    }
+}
+
+#[test]
+fn a_stranger_who_speaks_quic_gets_no_answer() {
+    let server = Server::start("");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(("127.0.0.1", server.port)).unwrap();
+    for first in 0x40..=0xff_u8 {
+        // A long header of version 1 with connection ids of 8 bytes, as far as it goes.
+        let mut datagram = vec![first, 0, 0, 0, 1, 8];
+        datagram.resize(1_200, first);
+        socket.send(&datagram).unwrap();
+    }
+    server.measure("rr --quic --count 3").document(0);
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(socket.recv(&mut [0; 2_000]).is_err());
+}
+
+#[test]
 fn what_quic_cannot_do_is_refused_with_a_sentence() {
     let server = Server::start("");
     for (words, text) in [
@@ -119,6 +151,7 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("stream --quic --streams 9", "streams"),
         ("stream --quic --mss 1000", "MSS"),
         ("stream --quic --mtu 500", "out of range"),
+        ("stream --quic --mtu 9000 --initial-window 10000", "two packets"),
         ("rr --quic --timeout 1s", "--timeout"),
     ] {
         let ended = server.measure(&format!("{words} --time 1s"));

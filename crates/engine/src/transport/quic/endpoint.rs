@@ -115,7 +115,7 @@ impl Endpoint {
 
     /// Whether trains are sent, and received.
     pub(crate) fn offload(&self) -> (bool, bool) {
-        (self.packets.most_segments() > 1, self.packets.receives_trains)
+        (self.packets.sends_trains(), self.packets.receives_trains)
     }
 
     /// Begins a connection.

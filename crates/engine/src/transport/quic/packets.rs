@@ -14,8 +14,10 @@ use crate::socket::{
     receive_packets, send_packets,
 };
 
-/// The most segments of one train: the kernel takes 64, and 65,507 bytes (udp(7)).
+/// The most segments of one train: the kernel takes 64 (udp(7)), and more than these bring nothing.
 const MOST_SEGMENTS: usize = 44;
+/// The most bytes of one: what a UDP packet over IPv4 can carry.
+const MOST_TRAIN_BYTES: usize = 65_507;
 
 /// A train of datagrams that has arrived.
 pub(super) struct Train {
@@ -60,8 +62,14 @@ impl Packets {
         })
     }
 
-    pub(super) fn most_segments(&self) -> usize {
-        self.most_segments
+    /// How many datagrams of this length leave with one call.
+    pub(super) fn most_segments(&self, datagram_bytes: usize) -> usize {
+        self.most_segments.min(MOST_TRAIN_BYTES / datagram_bytes.max(1)).max(1)
+    }
+
+    /// Whether several leave with one call.
+    pub(super) fn sends_trains(&self) -> bool {
+        self.most_segments > 1
     }
 
     /// Takes what has arrived; `None` where that is nothing.

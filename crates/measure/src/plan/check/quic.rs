@@ -19,6 +19,14 @@ impl Workload {
         if let Some(packets) = quic.ack_packets {
             within("packets without acknowledgement", packets, &limits::ACK_PACKETS, in_digits)?;
         }
+        if let (Some(window), Some(mtu)) = (quic.initial_window_bytes, quic.mtu_bytes) {
+            refuse_if(u64::from(window) < u64::from(mtu) * 2, || {
+                format!(
+                    "an initial window of {window} bytes for packets of {mtu}: ask for at least two \
+                     packets, or for shorter ones"
+                )
+            })?;
+        }
         refuse_first(&self.contradictions_of_quic())?;
         let Some(name) = &self.socket.congestion else { return Ok(()) };
         let known = QuicOptions::CONGESTION.contains(&name.as_str());

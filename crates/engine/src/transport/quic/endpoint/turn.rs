@@ -166,7 +166,7 @@ impl Endpoint {
         let connection = &mut *connection;
         let mut bytes = std::mem::take(&mut self.outgoing);
         bytes.clear();
-        let most = self.packets.most_segments();
+        let most = self.packets.most_segments(connection.proto.current_mtu().into());
         if let Some(transmit) = connection.proto.poll_transmit(now, most, &mut bytes) {
             self.transmit(transmit, bytes)?;
             return Ok(true);
