@@ -10,9 +10,10 @@ from pathlib import Path
 
 from .case import TRIES
 from .iperf3 import Iperf3
+from .netperf import Netperf
 from .table import render_table
 
-DIALECTS = {dialect.name: dialect for dialect in (Iperf3,)}
+DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf)}
 ROOT = Path(__file__).resolve().parents[2]
 
 

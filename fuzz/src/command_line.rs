@@ -8,6 +8,7 @@ use linerate::personality::iperf3::command_line::{UsageError, parse_command_line
 use linerate::personality::iperf3::plan::{serve_plan, test_plan};
 use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::render_failure;
+use linerate::personality::netperf::check_command_line;
 use linerate_wire::iperf3::parameters::limits;
 
 /// iperf3's options, one word a line: what is accepted is within the limits of the wire, and what
@@ -45,6 +46,15 @@ pub fn iperf3_options(data: &[u8]) {
     assert!(parameters.burst_blocks <= limits::BURST_BLOCKS);
     assert!(parameters.window_bytes.is_none_or(|bytes| bytes <= limits::WINDOW_BYTES));
     assert!(parameters.mss_bytes.is_none_or(|bytes| bytes <= limits::MSS_BYTES));
+}
+
+/// netperf's options, one word a line: a command line is something to do, or is told why not.
+pub fn netperf_options(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Err(told) = check_command_line(&words) {
+        assert!(!told.is_empty());
+    }
 }
 
 /// Options of the form `-name:value`: words are separated by line breaks.

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
-    Arrivals, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, Rate, Schedule,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, Rate, Schedule,
     SocketOptions, Transport, Variant, Workload,
 };
 
 use crate::args::{
-    ArrivalsName, ClosingName, ConnectArgs, ConnectRateArgs, HandshakeName, LoadArgs, OutputArgs,
-    RrArgs, StreamArgs,
+    ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs, HandshakeName, LoadArgs,
+    OutputArgs, RrArgs, StreamArgs,
 };
 use crate::host::HostPort;
 use crate::start_time::utc_now_ns;
@@ -128,6 +128,7 @@ pub fn plan_from_args(
             binds: connect.bind.as_ref().map_or(Vec::new(), |all| all.addresses().to_vec()),
             bind_device: connect.bind_device.clone(),
             source_ports: None,
+            key_log: connect.keylog.clone(),
         },
         exclusive: connect.exclusive,
         start_at_utc_ns: start_of(connect, utc_now_ns())?,
@@ -179,6 +180,12 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
         stream_window_bytes: load.stream_window,
         mtu_bytes: load.mtu,
         no_ecn: load.no_ecn,
+        ack_packets: load.ack_packets,
+        cipher: load.cipher.map(|cipher| match cipher {
+            CipherName::Aes128 => Cipher::Aes128,
+            CipherName::Aes256 => Cipher::Aes256,
+            CipherName::Chacha20 => Cipher::Chacha20,
+        }),
         ..QuicOptions::default()
     };
 }

@@ -34,7 +34,7 @@ pub mod summary;
 pub mod units;
 
 pub use plan::{
-    Arrivals, Closing, Direction, End, Handshake, Kind, Plan, PlanError, QuicOptions, Rate,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, PlanError, QuicOptions, Rate,
     Schedule, SocketOptions, Transport, Variant, Workload,
 };
 pub use report::{EndReport, FlowReport};

@@ -76,6 +76,9 @@ pub struct Local {
     /// The network device of every connection (SO_BINDTODEVICE).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind_device: Option<String>,
+    /// The file that the secrets of the load's connections are appended to (RFC 9850).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_log: Option<std::path::PathBuf>,
 }
 
 /// The load itself; both ends derive their steps from this value alone.
@@ -312,8 +315,27 @@ pub struct QuicOptions {
     pub mtu_bytes: Option<u32>,
     /// connect: how connections agree on their keys.
     pub handshake: Handshake,
+    /// What seals packets after the handshake; absent: AES-128-GCM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cipher: Option<Cipher>,
+    /// A receiver acknowledges at least every so many packets (RFC 9000 has it every second); absent:
+    /// whatever the receiver likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_packets: Option<u32>,
     /// Send without marks of explicit congestion notification (RFC 9000, section 13.4).
     pub no_ecn: bool,
+}
+
+/// What seals packets (RFC 9001, section 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cipher {
+    /// AES-128-GCM.
+    Aes128,
+    /// AES-256-GCM.
+    Aes256,
+    /// ChaCha20-Poly1305.
+    Chacha20,
 }
 
 /// How a connection agrees on its keys (RFC 8446, section 2).
@@ -337,6 +359,8 @@ impl Default for QuicOptions {
             stream_window_bytes: None,
             mtu_bytes: None,
             handshake: Handshake::Full,
+            cipher: None,
+            ack_packets: None,
             no_ecn: false,
         }
     }

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_measure::Workload;
+use linerate_measure::{Kind, Workload};
 
 use crate::error::Error;
 use crate::transport::quic::{ClientSide, Congestion, Extras, ServerSide, Settings};
@@ -78,21 +78,37 @@ impl Quic {
     }
 }
 
+/// What a server lets a client have on its way in all connections of a load together: it must hold
+/// that where something before it is missing.
+const WINDOWS_BYTES: u64 = 512 << 20;
+/// The least that a connection gets of it.
+const LEAST_WINDOW_BYTES: u64 = 64 << 10;
+
 fn settings(workload: &Workload) -> Settings {
     let default = Settings::default();
     let quic = &workload.quic;
+    let connects = matches!(workload.kind, Kind::Connect { .. });
+    let connections = if connects { workload.flows } else { workload.quic_connections() };
+    let most = u64::from(default.connection_window_bytes);
+    let share = (WINDOWS_BYTES / u64::from(connections.max(1))).clamp(LEAST_WINDOW_BYTES, most);
+    let share = u32::try_from(share).unwrap_or(u32::MAX);
+    let stream_window_bytes =
+        quic.stream_window_bytes.unwrap_or(default.stream_window_bytes.min(share));
     let congestion = workload.socket.congestion.as_deref().and_then(Congestion::parse);
     Settings {
         congestion: congestion.unwrap_or_default(),
         initial_window_bytes: quic.initial_window_bytes.map(u64::from),
-        stream_window_bytes: quic.stream_window_bytes.unwrap_or(default.stream_window_bytes),
+        stream_window_bytes,
+        connection_window_bytes: share.max(stream_window_bytes),
+        // Those that come and go are remembered for some round trips.
+        connections: connections as usize * if connects { 16 } else { 2 } + 1_024,
         idle: IDLE,
         keep_alive: Some(KEEP_ALIVE),
         streams: quic.streams,
         mtu_bytes: quic.mtu_bytes.and_then(|bytes| u16::try_from(bytes).ok()),
+        ack_packets: quic.ack_packets,
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,
         dscp: workload.socket.dscp.unwrap_or(0),
-        ..default
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
-use linerate_measure::{Kind, Plan, Transport};
+use linerate_measure::{Kind, Plan, QuicOptions, Transport};
 use linerate_wire::native::Fault;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
@@ -21,7 +21,9 @@ use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Connections, Dial};
-use crate::control::{Link, Reading, data_config, fingerprint, proof, quic_client_config};
+use crate::control::{
+    Link, Reading, data_config, fingerprint, proof, quic_client_config, with_key_log,
+};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
@@ -241,17 +243,20 @@ impl<'a> Session<'a> {
 
     fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
         let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
+        let key_log = self.plan.local.key_log.as_deref();
         let tls = match (workload.transport, self.link.session().peer_certificates()) {
             (Transport::Tls, Some([certificate, ..])) => {
-                Some(data_config(certificate.clone().into_owned())?)
+                let tls = data_config(certificate.clone().into_owned())?;
+                Some(with_key_log(tls, key_log)?)
             }
             _ => None,
         };
         let quic = match (workload.transport, self.link.session().peer_certificates()) {
             (Transport::Quic, Some([certificate, ..])) => {
                 let certificate = certificate.clone().into_owned();
-                let handshake = workload.quic.handshake;
-                let tls = quic_client_config(certificate, handshake, workload.flows)?;
+                let QuicOptions { cipher, handshake, .. } = workload.quic;
+                let tls = quic_client_config(certificate, cipher, handshake, workload.flows)?;
+                let tls = with_key_log(tls, key_log)?;
                 let quic = Quic::client(workload, token, self.server, &tls)?;
                 Some(Connections::Quic(Box::new(quic)))
             }

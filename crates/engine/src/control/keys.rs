@@ -5,6 +5,7 @@
 //! that is, the fingerprint says.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::{digest, hmac, rand};
@@ -17,9 +18,9 @@ use rustls::{
     ClientConfig, Connection, DigitallySignedStruct, ServerConfig, SignatureScheme, version,
 };
 
-use linerate_measure::Handshake;
+use linerate_measure::{Cipher, Handshake};
 
-use super::{ALPN, Tickets};
+use super::{ALPN, KeyLog, Tickets};
 use crate::access::{Identity, SharedKey};
 use crate::error::Error;
 
@@ -115,15 +116,20 @@ pub(crate) fn data_config(
 }
 
 /// TLS inside QUIC as the client speaks it: likewise, with our ALPN, which QUIC wants (RFC 9001,
-/// section 8.1), and AES-128-GCM before others.
+/// section 8.1), and one cipher.
 pub(crate) fn quic_client_config(
     certificate: CertificateDer<'static>,
+    cipher: Option<Cipher>,
     handshake: Handshake,
     connections: u32,
 ) -> Result<Arc<ClientConfig>, Error> {
     let mut provider = provider::default_provider();
-    let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
-    provider.cipher_suites.sort_by_key(|suite| suite.suite() != first);
+    let wanted = match cipher {
+        None | Some(Cipher::Aes128) => rustls::CipherSuite::TLS13_AES_128_GCM_SHA256,
+        Some(Cipher::Aes256) => rustls::CipherSuite::TLS13_AES_256_GCM_SHA384,
+        Some(Cipher::Chacha20) => rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+    };
+    provider.cipher_suites.retain(|suite| suite.suite() == wanted);
     let config = configured_client(provider, Some(certificate), vec![ALPN.to_vec()])?;
     if handshake == Handshake::Full {
         return Ok(config);
@@ -132,6 +138,17 @@ pub(crate) fn quic_client_config(
     let tickets = Tickets::new(tickets_of(connections));
     config.resumption = Resumption::store(Arc::new(tickets));
     config.enable_early_data = handshake == Handshake::Early;
+    Ok(Arc::new(config))
+}
+
+/// The same, with the secrets of its connections written to a file.
+pub(crate) fn with_key_log(
+    config: Arc<ClientConfig>,
+    path: Option<&Path>,
+) -> Result<Arc<ClientConfig>, Error> {
+    let Some(path) = path else { return Ok(config) };
+    let mut config = Arc::unwrap_or_clone(config);
+    config.key_log = Arc::new(KeyLog::open(path)?);
     Ok(Arc::new(config))
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use linerate_measure::Workload;
 use linerate_measure::plan::{Direction, Transport};
-use linerate_wire::iperf3::{Code, Parameters, Protocol, stream_id};
+use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, stream_id};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
 
 use super::stream::{
@@ -45,6 +46,8 @@ pub(super) struct Load {
     phase: Arc<SharedPhase>,
     census: Arc<Census>,
     shards: Vec<Shard>,
+    /// When the load was stopped.
+    stopped_ns: Option<u64>,
 }
 
 impl Load {
@@ -54,6 +57,7 @@ impl Load {
         sockets: Vec<Socket>,
         bell: &Arc<Bell>,
     ) -> Result<Self, Failure> {
+        check_affinity(setup.affinity)?;
         let total = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
         let parameters = &setup.parameters;
         let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
@@ -64,6 +68,7 @@ impl Load {
             phase: Arc::new(SharedPhase::new()),
             census: Arc::new(Census::new(total)),
             shards: Vec::new(),
+            stopped_ns: None,
             setup,
         };
         load.spawn_shards(sockets.len(), bell)?;
@@ -145,14 +150,21 @@ impl Load {
         self.advance_to(Phase::Measure);
     }
 
-    /// Everybody stops; what comes now isn't counted.
-    pub(super) fn stop(&self) {
-        self.advance_to(Phase::Stop);
+    /// A client's load ends: what comes now isn't counted.
+    pub(super) fn stop(&mut self) {
+        self.stop_sending();
         self.shut_down(Shutdown::Read);
     }
 
-    /// Senders stop; receivers take what has come already.
-    pub(super) fn drain(&self) {
+    /// Senders stop. A server's receivers go on with what is on its way.
+    pub(super) fn stop_sending(&mut self) {
+        self.stopped_ns.get_or_insert_with(monotonic_ns);
+        self.advance_to(Phase::Stop);
+    }
+
+    /// Senders stop; a server's receivers take what has come already.
+    pub(super) fn drain(&mut self) {
+        self.stopped_ns.get_or_insert_with(monotonic_ns);
         self.advance_to(Phase::Drained);
         self.shut_down(Shutdown::Read);
     }
@@ -185,11 +197,31 @@ impl Load {
         self.goal.is_reached()
     }
 
-    /// When a stream ended, on the monotonic clock.
+    /// When the last stream ended, on the monotonic clock: with its last byte, where that came after
+    /// the load was stopped.
     pub(super) fn ended_ns(&self) -> u64 {
-        let last = |shared: &Shared| shared.flow.tally.last_ns.value();
-        let ended = self.streams.iter().map(|(_, shared)| last(shared)).max().unwrap_or(0);
-        if self.all_ended() { ended } else { monotonic_ns() }
+        let ended = self.streams.iter().map(|(_, shared)| self.stream_ended_ns(shared)).max();
+        ended.unwrap_or_else(monotonic_ns)
+    }
+
+    /// When a stream ended.
+    pub(super) fn stream_ended_ns(&self, shared: &Shared) -> u64 {
+        match shared.flow.tally.last_ns.value() {
+            0 => self.stopped_ns.unwrap_or_else(monotonic_ns),
+            last_ns => last_ns,
+        }
+    }
+
+    /// Whether all has come that the other end says it sent.
+    pub(super) fn has_all_of(&self, theirs: &Results) -> bool {
+        let udp = self.setup.parameters.protocol == Protocol::Udp;
+        self.streams.iter().filter(|(stream, _)| !stream.sends).all(|(stream, shared)| {
+            let (ours, omitted) = (shared.figures(), shared.omitted());
+            theirs.stream(stream.id).is_none_or(|theirs| {
+                let arrived = ours.bytes.saturating_sub(omitted.bytes);
+                if udp { ours.packets >= theirs.packets } else { arrived >= theirs.bytes }
+            })
+        })
     }
 
     /// Ends the threads, and says what they used.
@@ -222,6 +254,19 @@ impl Load {
                 let _gone = shared.flow.socket.as_ref().map(|socket| socket.shutdown(how));
             }
         }
+    }
+}
+
+/// Refuses a processor that this process may not run on.
+fn check_affinity(cpu: Option<u32>) -> Result<(), Failure> {
+    let allowed =
+        sched_getaffinity(None).map_err(|error| Failure::system(Code::AFFINITY, &error.into()))?;
+    match cpu.map(|cpu| cpu as usize) {
+        Some(cpu) if cpu >= CpuSet::MAX_CPU || !allowed.is_set(cpu) => {
+            let error = std::io::Error::from_raw_os_error(libc::EINVAL);
+            Err(Failure::system(Code::AFFINITY, &error))
+        }
+        _ => Ok(()),
     }
 }
 

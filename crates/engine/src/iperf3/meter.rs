@@ -106,8 +106,11 @@ impl Meter {
     }
 
     /// What the end cuts off an interval: a tenth of one at least, or anything in which bytes moved.
+    /// Where no intervals are asked for, the whole counted part is one.
     fn rest(&mut self, load: &Load, now_ns: u64, last: bool) -> Option<Interval> {
-        let interval_ns = self.interval_ns?;
+        let Some(interval_ns) = self.interval_ns else {
+            return last.then(|| self.take(load, now_ns, last));
+        };
         let length_ns = now_ns.saturating_sub(self.last_ns);
         let interval = self.take(load, now_ns, last);
         let moved = interval.streams.iter().any(|stream| stream.bytes > 0);
@@ -147,8 +150,7 @@ impl Meter {
         };
         let mut streams = Vec::new();
         for (kept, (stream, shared)) in self.kept.iter().zip(&load.streams) {
-            let ended_ns = shared.flow.tally.last_ns.value();
-            let ended_ns = if ended_ns == 0 { end_ns } else { ended_ns };
+            let ended_ns = load.stream_ended_ns(shared);
             let seconds = ended_ns.saturating_sub(self.start_ns) as f64 / SECOND_NS as f64;
             let result = kept.result(stream, shared, udp, seconds);
             results.streams.push(result);

@@ -15,8 +15,12 @@ use crate::phase::Phase;
 const FAILURE_NS: u64 = SECOND_NS;
 /// How long streams may take to end when the load is stopped.
 pub(super) const STOPPING_NS: u64 = SECOND_NS;
-/// How long a server takes for what has come already.
-pub(super) const DRAINING_NS: u64 = SECOND_NS / 2;
+/// How long a server awaits what the client had sent when it ended the test, and how long after the
+/// last of it that came.
+const TAIL_NS: u64 = SECOND_NS;
+const TAIL_SILENCE_NS: u64 = 250 * MILLISECOND_NS;
+/// How often it looks meanwhile.
+pub(super) const TAIL_LOOK_NS: u64 = 2 * MILLISECOND_NS;
 /// The conductor looks at least this often whether the user wants to stop.
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 
@@ -134,6 +138,19 @@ impl Running {
         let receives = |shared: &&super::stream::Shared| !shared.sends;
         let shared = self.load.streams.iter().map(|(_, shared)| shared).filter(receives);
         shared.map(|shared| shared.figures().bytes).fold(0, u64::wrapping_add)
+    }
+
+    /// Whether there is nothing more to wait for of what the other end says it sent before `since_ns`.
+    pub(super) fn tail_is_over(&mut self, theirs: &Results, since_ns: u64, now_ns: u64) -> bool {
+        let received = self.received();
+        if received != self.moved.1 {
+            self.moved = (now_ns, received);
+        }
+        let silent_ns = now_ns.saturating_sub(self.moved.0.max(since_ns));
+        self.load.all_ended()
+            || self.load.has_all_of(theirs)
+            || silent_ns >= TAIL_SILENCE_NS
+            || now_ns.saturating_sub(since_ns) >= TAIL_NS
     }
 
     /// The load has ended: tells the last interval.

@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol as Transport, Socket, Type};
 
 use super::Failure;
-use crate::socket::{plain, set_pacing_rate, set_unfragmented};
+use crate::socket::{lease_flow_label, plain, set_pacing_rate, set_unfragmented};
 
 /// What sockets are bound to.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,7 @@ pub(super) fn connect(
         set_congestion(&socket, parameters)
             .map_err(|error| Failure::system(Code::CONGESTION, &error))?;
     }
+    let remote = labelled(&socket, remote, parameters)?;
     match socket.connect(&remote.into()) {
         Ok(()) => Ok(socket),
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
@@ -58,9 +59,30 @@ pub(super) fn connect_datagrams(
         .map_err(failed)?;
     bind(&socket, remote, local).map_err(failed)?;
     set_options(&socket, remote, parameters)?;
+    let remote = labelled(&socket, remote, Some(parameters))?;
     socket.connect(&remote.into()).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
     Ok(socket)
+}
+
+/// The address with the flow label that is asked for; only IPv6 has such.
+fn labelled(
+    socket: &Socket,
+    remote: SocketAddr,
+    parameters: Option<&Parameters>,
+) -> Result<SocketAddr, Failure> {
+    let label = parameters.and_then(|parameters| parameters.flow_label).filter(|label| *label > 0);
+    match (label, remote) {
+        (None, _) => Ok(remote),
+        (Some(label), SocketAddr::V6(mut remote)) => {
+            lease_flow_label(socket.as_fd(), *remote.ip(), label)
+                .map_err(|error| Failure::system(Code::SET_FLOW_LABEL, &error))?;
+            remote.set_flowinfo(label.to_be());
+            Ok(SocketAddr::V6(remote))
+        }
+        (Some(_), SocketAddr::V4(_)) => Err(Failure::of(Code::SET_FLOW_LABEL)
+            .because("only IPv6 has flow labels: give -6, or leave out -L")),
+    }
 }
 
 fn bind(socket: &Socket, remote: SocketAddr, local: &Local) -> io::Result<()> {

@@ -21,6 +21,9 @@ use crate::socket::plain;
 
 /// How long one address is tried.
 const CONNECT: Duration = Duration::from_secs(5);
+/// A server of whose machine nothing is heard for so long is gone. A path that is down for a moment
+/// ends no test.
+const SILENCE: Duration = Duration::from_secs(15);
 /// How often it is looked whether somebody asked to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// A server that has finished closes within this time.
@@ -83,7 +86,7 @@ impl Client {
             return Err(broken(std::io::ErrorKind::NotConnected.into()));
         };
         Ok(Self {
-            control: Control::new(socket).map_err(broken)?,
+            control: Control::new(socket, SILENCE).map_err(broken)?,
             machine: Machine::new(form, plan.passphrase.as_deref()),
             local,
             peer,
@@ -203,7 +206,13 @@ impl Client {
         if let Fault::Remote { number } = fault {
             self.remote_error = Some(*number);
         }
-        Error::Peer(format!("the test against the netserver at {} failed: {fault}", self.peer))
+        let way_out = match fault {
+            Fault::Closed { .. } => "; one that wants a passphrase does so: give it with -Z",
+            Fault::Silent { .. } => "; one of before 2.6 waits for shorter messages",
+            _ => "",
+        };
+        let peer = self.peer;
+        Error::Peer(format!("the test against the netserver at {peer} failed: {fault}{way_out}"))
     }
 }
 

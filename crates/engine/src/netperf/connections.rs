@@ -121,7 +121,7 @@ impl Dialer {
     }
 
     fn try_connect(&self, turn: u32) -> io::Result<Socket> {
-        let (socket, _) = self.plan.open(Carrier::Tcp, self.server.is_ipv6())?;
+        let (socket, _, _) = self.plan.make(Carrier::Tcp, self.server.is_ipv6())?;
         socket.set_read_timeout(Some(SILENCE))?;
         socket.set_write_timeout(Some(SILENCE))?;
         let any = || SocketAddr::new(super::unspecified(self.server.is_ipv6()), 0);

@@ -30,16 +30,16 @@ pub(super) enum Came {
 }
 
 impl Control {
-    /// Prepares a connection. A peer whose machine is gone is noticed within seconds.
-    pub(super) fn new(socket: Socket) -> io::Result<Self> {
+    /// Prepares a connection. A peer whose machine is gone is noticed after `silence`, of some
+    /// seconds.
+    pub(super) fn new(socket: Socket, silence: Duration) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
-        let alive = TcpKeepalive::new()
-            .with_time(Duration::from_secs(2))
-            .with_interval(Duration::from_secs(1))
-            .with_retries(4);
+        let second = Duration::from_secs(1);
+        let alive = TcpKeepalive::new().with_time(second).with_interval(second);
         socket.set_tcp_keepalive(&alive)?;
-        socket.set_tcp_user_timeout(Some(PATIENCE))?;
+        // Ends a connection whose probes aren't answered, too, in the place of their number.
+        socket.set_tcp_user_timeout(Some(silence))?;
         Ok(Self(socket))
     }
 

@@ -59,6 +59,16 @@ impl Granted {
     }
 }
 
+/// Buffers in a ring that nobody asked for otherwise, as the original shows them: one more than fit
+/// the socket's buffer, and at least two.
+pub(super) fn ring(asked: u32, buffer_bytes: i32, unit_bytes: u32) -> i32 {
+    if asked > 0 {
+        return i32::try_from(asked).unwrap_or(i32::MAX);
+    }
+    let unit_bytes = i32::try_from(unit_bytes).unwrap_or(i32::MAX).max(1);
+    (buffer_bytes.max(0) / unit_bytes).saturating_add(1).max(2)
+}
+
 fn unit(buffer_bytes: i32, carrier: Carrier) -> u32 {
     let bytes = u32::try_from(buffer_bytes).ok().filter(|bytes| *bytes > 0);
     let most = if carrier == Carrier::Udp { DATAGRAM_MAX_BYTES } else { u32::MAX };
@@ -66,8 +76,21 @@ fn unit(buffer_bytes: i32, carrier: Carrier) -> u32 {
 }
 
 impl DataPlan {
-    /// A socket with all its options, not yet bound.
+    /// A socket with all its options, not yet bound, and what the kernel made of it.
     pub(super) fn open(&self, carrier: Carrier, v6: bool) -> io::Result<(Socket, Granted)> {
+        let (socket, priority, service) = self.make(carrier, v6)?;
+        let granted = Granted {
+            send_buffer_bytes: size(socket.send_buffer_size()),
+            receive_buffer_bytes: size(socket.recv_buffer_size()),
+            priority,
+            service,
+        };
+        Ok((socket, granted))
+    }
+
+    /// The socket alone, for those that make many: every call counts. With it what became of its
+    /// priority and its service.
+    pub(super) fn make(&self, carrier: Carrier, v6: bool) -> io::Result<(Socket, i32, i32)> {
         let domain = if v6 { Domain::IPV6 } else { Domain::IPV4 };
         let (kind, protocol) = match carrier {
             Carrier::Tcp => (Type::STREAM, Protocol::TCP),
@@ -99,13 +122,7 @@ impl DataPlan {
         let service = outcome(self.service.map(u32::from), |service| {
             if v6 { socket.set_tclass_v6(service) } else { socket.set_tos_v4(service) }
         });
-        let granted = Granted {
-            send_buffer_bytes: size(socket.send_buffer_size()),
-            receive_buffer_bytes: size(socket.recv_buffer_size()),
-            priority,
-            service,
-        };
-        Ok((socket, granted))
+        Ok((socket, priority, service))
     }
 
     fn configure_stream(&self, socket: &Socket) -> io::Result<()> {
@@ -150,7 +167,7 @@ impl DataPlan {
 }
 
 /// A size as messages have it; -1: not known.
-pub(super) fn size(bytes: io::Result<usize>) -> i32 {
+fn size(bytes: io::Result<usize>) -> i32 {
     bytes.ok().and_then(|bytes| i32::try_from(bytes).ok()).unwrap_or(super::SIZE_UNKNOWN)
 }
 

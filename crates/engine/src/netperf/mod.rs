@@ -12,6 +12,7 @@ mod data;
 mod figures;
 mod job;
 mod outcome;
+mod place;
 mod plan;
 mod processor;
 mod request;

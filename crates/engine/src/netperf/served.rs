@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use linerate_measure::Role;
 use linerate_wire::netperf::end::{PAD_NS, Watch};
-use linerate_wire::netperf::omni::{DATAGRAM_MAX_BYTES, refusal};
-use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::omni::refusal;
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
-use super::connections::{Acceptor, Exchanged};
-use super::data::{DataPlan, Granted};
+use super::connections::Acceptor;
+use super::data::{Granted, ring};
 use super::job::{Job, Task};
+use super::place::{Place, data_plan, exchanged, unit_bytes};
 use super::plain_flow;
 use super::processor::{Ticks, local_calibration};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -25,18 +26,6 @@ use crate::socket::{accept_stream, plain};
 const GRACE_NS: u64 = SECOND_NS;
 /// How often the count of a test is looked at that ends when nothing more comes.
 const LOOK_NS: u64 = SECOND_NS / 10;
-
-/// Where a test is served.
-pub(super) struct Place {
-    /// This end's address of the control connection.
-    pub(super) local: IpAddr,
-    /// The client's.
-    pub(super) client: IpAddr,
-    pub(super) cpu: Option<u32>,
-    /// Whether the client says when its datagrams are over.
-    pub(super) marks_end: bool,
-    pub(super) other_addresses: bool,
-}
 
 /// A test at the server.
 pub(super) struct Served {
@@ -72,7 +61,7 @@ impl Served {
         place: &Place,
         bell: &Arc<Bell>,
     ) -> Result<(Self, Setup), i32> {
-        let address = address_of(&request, place);
+        let address = place.address(&request);
         let client = Some(place.client).filter(|_| !place.other_addresses);
         if let (Some(asked), Some(client)) = (request.client_address, client)
             && request.carrier == Carrier::Udp
@@ -149,7 +138,8 @@ impl Served {
 
     fn setup(&self, data_port: u16) -> Setup {
         let unit = i32::try_from(self.job.unit_bytes).unwrap_or(i32::MAX);
-        let width = |asked: u32| i32::try_from(asked).unwrap_or(i32::MAX).max(1);
+        let (rings, bytes) = (&self.request.rings, self.job.unit_bytes);
+        let echoed = |asked: u32| i32::try_from(asked).unwrap_or(i32::MAX).max(1);
         let asked = |size: Option<u32>| size.map_or(-1, |size| size.cast_signed());
         let (request, response) = (self.request.request_bytes, self.request.response_bytes);
         let (send_bytes, receive_bytes) = match self.job.task {
@@ -161,10 +151,18 @@ impl Served {
             data_port,
             receive_buffer_bytes: self.granted.receive_buffer_bytes,
             receive_bytes,
-            receive_width: width(self.request.rings.receive_width),
+            receive_width: match self.job.task {
+                Task::Receive => {
+                    ring(rings.receive_width, self.granted.receive_buffer_bytes, bytes)
+                }
+                _ => echoed(rings.receive_width),
+            },
             send_buffer_bytes: self.granted.send_buffer_bytes,
             send_bytes,
-            send_width: width(self.request.rings.send_width),
+            send_width: match self.job.task {
+                Task::Send => ring(rings.send_width, self.granted.send_buffer_bytes, bytes),
+                _ => echoed(rings.send_width),
+            },
             no_delay: self.request.no_delay,
             cpu: self.ticks.is_some(),
             cpu_rate: if self.ticks.is_some() { local_calibration().rate } else { 0.0 },
@@ -340,53 +338,6 @@ fn steps_of(job: &Job) -> Vec<linerate_wire::step::Step> {
         steps.truncate(1);
     }
     steps
-}
-
-fn address_of(request: &Request, place: &Place) -> IpAddr {
-    let v6 = match request.family {
-        Family::V4 => false,
-        Family::V6 => true,
-        Family::Any => place.local.is_ipv6(),
-    };
-    request.address.unwrap_or_else(|| super::unspecified(v6))
-}
-
-fn data_plan(request: &Request) -> DataPlan {
-    DataPlan {
-        send_buffer_bytes: request.send_buffer_bytes,
-        receive_buffer_bytes: request.receive_buffer_bytes,
-        no_delay: request.no_delay,
-        keep_alive: request.keep_alive,
-        unrouted: !request.routed,
-        dont_fragment: request.dont_fragment,
-        defer_accept: request.defer_accept,
-        congestion: request.congestion.clone().filter(|_| request.carrier == Carrier::Tcp),
-        priority: request.priority,
-        service: request.service,
-        ..DataPlan::default()
-    }
-}
-
-fn exchanged(request: &Request) -> Exchanged {
-    match request.part {
-        Part::Accept => Exchanged { request_bytes: 0, response_bytes: 0 },
-        _ => Exchanged {
-            request_bytes: request.request_bytes as usize,
-            response_bytes: request.response_bytes as usize,
-        },
-    }
-}
-
-/// Bytes of a send or a receive.
-fn unit_bytes(request: &Request, granted: &Granted) -> u32 {
-    match request.part {
-        Part::Send => {
-            request.send_bytes.map_or(granted.send_unit_bytes(request.carrier), |bytes| {
-                if request.carrier == Carrier::Udp { bytes.min(DATAGRAM_MAX_BYTES) } else { bytes }
-            })
-        }
-        _ => request.receive_bytes.unwrap_or(granted.receive_unit_bytes(request.carrier)),
-    }
 }
 
 fn number_of(error: &io::Error) -> i32 {

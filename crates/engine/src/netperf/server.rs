@@ -24,6 +24,8 @@ const DESCRIPTORS_OF_CLIENT: u64 = 6;
 /// A session needs little room: its test has threads of its own.
 const STACK_BYTES: usize = 256 << 10;
 const BACKLOG: i32 = 1024;
+/// A client of whose machine nothing is heard for so long is gone.
+const SILENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the server is to stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 /// When descriptors have run out, the next try comes so much later.
@@ -200,7 +202,7 @@ fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), 
     let (Some(local), Some(client)) = ends else {
         return Err(failed(io::ErrorKind::NotConnected.into()));
     };
-    let control = Control::new(socket).map_err(failed)?;
+    let control = Control::new(socket, SILENCE).map_err(failed)?;
     let session = Session::new(control, (local.ip(), client.ip()), Arc::clone(house))?;
     Ok((session, client))
 }

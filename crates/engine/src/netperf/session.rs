@@ -66,7 +66,7 @@ impl Session {
             while let Some(event) = self.machine.poll_event() {
                 match event {
                     ServerEvent::Test { request, cpu, marks_end } => {
-                        let place = super::served::Place {
+                        let place = super::place::Place {
                             local: self.local,
                             client: self.client,
                             cpu: cpu.or_else(|| self.next_cpu()),

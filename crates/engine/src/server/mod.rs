@@ -7,6 +7,7 @@
 
 mod admission;
 mod arrival;
+mod conclusion;
 mod control;
 mod crowd;
 mod reception;

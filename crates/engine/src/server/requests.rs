@@ -105,7 +105,7 @@ impl Reception {
                     workload: Box::new(workload.clone()),
                 });
                 let max_time_ns = self.options.max_time_ns;
-                let test = Test::new(token, run_id, load, max_time_ns, monotonic_ns());
+                let test = Test::new(token, run_id, load, max_time_ns, &self.bell, monotonic_ns());
                 control.test = Some(test);
                 self.tests.insert(token, guest);
                 self.leave_or_take_listener();

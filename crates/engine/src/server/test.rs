@@ -1,13 +1,16 @@
 //! One client's test at the server.
 
+use std::sync::Arc;
+
 use linerate_measure::sample::Sample;
 use linerate_measure::{End, Kind, Transport, Workload};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::Server as Machine;
 use socket2::Socket;
 
+use super::conclusion::Conclusion;
 use crate::clock::{SECOND_NS, utc_ns};
-use crate::load::Load;
+use crate::load::{Bell, Load};
 
 /// The flows must stand and the load begin within this time after admission, or after the time
 /// that the client named.
@@ -23,8 +26,12 @@ const LONGEST_NS: u64 = 24 * 3600 * SECOND_NS;
 pub(super) struct Test {
     pub(super) token: [u8; 16],
     pub(super) run_id: String,
-    /// `None` once it is over.
+    /// `None` once every flow has ended.
     load: Option<Load>,
+    /// What the load comes to, while that is found out.
+    conclusion: Option<Conclusion>,
+    /// The reception's.
+    bell: Arc<Bell>,
     workload: Workload,
     max_time_ns: Option<u64>,
     said_ready: bool,
@@ -40,6 +47,7 @@ impl Test {
         run_id: String,
         load: Load,
         max_time_ns: Option<u64>,
+        bell: &Arc<Bell>,
         now_ns: u64,
     ) -> Self {
         Self {
@@ -47,6 +55,8 @@ impl Test {
             run_id,
             workload: load.workload().clone(),
             load: Some(load),
+            conclusion: None,
+            bell: Arc::clone(bell),
             max_time_ns,
             said_ready: false,
             opens_at_ns: None,
@@ -111,6 +121,9 @@ impl Test {
 
     /// Does what is due; tells the client through its machine.
     pub(super) fn conduct(&mut self, machine: &mut Machine, now_ns: u64) {
+        if self.conclusion.as_ref().is_some_and(|conclusion| conclusion.tell(machine)) {
+            self.conclusion = None;
+        }
         let longest_ns = self.longest_ns();
         let Some(load) = &mut self.load else { return };
         if !self.said_ready && load.all_ready() {
@@ -138,7 +151,7 @@ impl Test {
 
     /// Whether its load has ended and been reported.
     pub(super) fn is_over(&self) -> bool {
-        self.load.is_none()
+        self.load.is_none() && self.conclusion.is_none()
     }
 
     fn longest_ns(&self) -> u64 {
@@ -151,13 +164,9 @@ impl Test {
 
     fn conclude(&mut self, machine: &mut Machine, now_ns: u64) {
         let Some(load) = self.load.take() else { return };
-        let (sample, report) = load.finish(now_ns);
-        if let Some(sample) = sample {
-            say_sample(machine, &sample);
-        }
-        match serde_json::to_string(&report) {
-            Ok(document) => machine.result(document),
-            Err(error) => machine.error(&format!("the result can't be written as JSON: {error}")),
+        match Conclusion::begin(load, now_ns, &self.bell) {
+            Ok(conclusion) => self.conclusion = Some(conclusion),
+            Err(why) => machine.error(&why),
         }
     }
 

@@ -270,7 +270,11 @@ pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> So
 
 /// An IPv4 address that an IPv6 socket shows as mapped, as IPv4.
 pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        // A link-local address is one of its interface only, which stands beside it.
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// The address that listens to everything, of both families.

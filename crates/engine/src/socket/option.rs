@@ -1,6 +1,7 @@
 //! Socket options as bytes, and those of them that need nothing more.
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Reads a socket option; returns how many bytes the kernel wrote.
@@ -25,17 +26,16 @@ pub(super) fn set_option(
     name: i32,
     value: i32,
 ) -> io::Result<()> {
-    // SAFETY: the pointer and length describe `value`, which outlives the call; the descriptor is
+    write_option(socket, level, name, &value.to_ne_bytes())
+}
+
+/// Sets a socket option to bytes.
+fn write_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: the pointer and `length` describe `value`, which outlives the call; the descriptor is
     // borrowed, so it is open.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
-    };
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -58,6 +58,27 @@ pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// tcp(7)); one that stays silent for a second is handed over all the same.
 pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Result<()> {
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
+}
+
+/// Leases an IPv6 flow label towards an address, and lets the socket send what its connect(2) says
+/// (IPV6_FLOWLABEL_MGR with `struct in6_flowlabel_req`, IPV6_FLOWINFO_SEND: linux/in6.h).
+pub(crate) fn lease_flow_label(
+    socket: BorrowedFd<'_>,
+    towards: Ipv6Addr,
+    label: u32,
+) -> io::Result<()> {
+    const IPV6_FLOWLABEL_MGR: i32 = 32;
+    const IPV6_FLOWINFO_SEND: i32 = 33;
+    const CREATE: u16 = 1;
+    const SHARED_BY_ANY: u8 = 255;
+    let mut request = [0_u8; 32];
+    request[..16].copy_from_slice(&towards.octets());
+    request[16..20].copy_from_slice(&label.to_be_bytes());
+    // The action at 20 stays zero: get.
+    request[21] = SHARED_BY_ANY;
+    request[22..24].copy_from_slice(&CREATE.to_ne_bytes());
+    write_option(socket, libc::IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &request)?;
+    set_option(socket, libc::IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1)
 }
 
 /// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).

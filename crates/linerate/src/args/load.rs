@@ -203,9 +203,26 @@ pub struct LoadArgs {
     /// QUIC: the length of every full UDP payload [default: found out, up to 1452]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,
+    /// QUIC: what seals packets: aes128 (default), aes256 or chacha20
+    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    pub cipher: Option<CipherName>,
+    /// QUIC: a receiver acknowledges at least every so many packets [default: as it likes]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    pub ack_packets: Option<u32>,
     /// QUIC: send without marks of explicit congestion notification
     #[arg(long)]
     pub no_ecn: bool,
+}
+
+/// What seals packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CipherName {
+    /// AES-128-GCM (default)
+    Aes128,
+    /// AES-256-GCM
+    Aes256,
+    /// ChaCha20-Poly1305
+    Chacha20,
 }
 
 /// How to reach the server, and from where.
@@ -236,6 +253,9 @@ pub struct ConnectArgs {
     /// The key shared with a server that asks for one (`serve --require-key`)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// TLS and QUIC: append the secrets of the load's connections to a file (as SSLKEYLOGFILE)
+    #[arg(long, value_name = "FILE")]
+    pub keylog: Option<PathBuf>,
     /// Wait until no other client measures against this server
     #[arg(long)]
     pub exclusive: bool,

@@ -8,7 +8,7 @@
 pub mod colon_options;
 pub mod getopt;
 pub mod iperf3;
-mod netperf;
+pub mod netperf;
 pub mod secnetperf;
 
 use std::ffi::OsString;

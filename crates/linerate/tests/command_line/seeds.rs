@@ -24,3 +24,8 @@ fn colon_options() {
 fn iperf3_options() {
     replay("iperf3_options", targets::iperf3_options);
 }
+
+#[test]
+fn netperf_options() {
+    replay("netperf_options", targets::netperf_options);
+}

@@ -1,8 +1,12 @@
 //! Every wrong command line with its sentence and exit code, as the original has them.
 
+use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
+use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::render_failure;
+
 use super::ours;
 
-/// Words, and the error. Those of the lexer have no `parameter error`.
+/// Words, and what stands behind `parameter error - `.
 const PARAMETERS: &[(&str, &str)] = &[
     ("", "must either be a client (-c) or server (-s)"),
     ("-u", "must either be a client (-c) or server (-s)"),
@@ -60,10 +64,6 @@ const PARAMETERS: &[(&str, &str)] = &[
         "you must specify a username, password, and path to a valid RSA public key",
     ),
     (
-        "-c h --username x --rsa-public-key-path /nowhere",
-        "you must specify a username, password, and path to a valid RSA public key",
-    ),
-    (
         "-s --rsa-private-key-path x",
         "you must specify a path to a valid RSA private key and a user credential file",
     ),
@@ -94,6 +94,23 @@ fn ended(words: &str) -> (i32, String, String) {
 #[test]
 fn wrong_parameters_are_told_as_the_original_tells_them() {
     for (words, error) in PARAMETERS {
+        let line: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let Err(UsageError::Parameter(failure)) = parse_command_line(&line) else {
+            panic!("{words} was taken");
+        };
+        assert_eq!(render_failure(&failure, Release::V3_21), *error, "{words}");
+    }
+}
+
+#[test]
+fn a_wrong_parameter_ends_the_program_with_1_and_the_usage() {
+    let auth = "you must specify a username, password, and path to a valid RSA public key";
+    for (words, error) in [
+        ("", "must either be a client (-c) or server (-s)"),
+        ("-c h -n 5q", "invalid unit value or suffix: '5q'"),
+        ("-c h -A x", "unable to set CPU affinity: "),
+        ("-c h --username x --rsa-public-key-path /nowhere", auth),
+    ] {
         let expected = format!("iperf3: parameter error - {error}\n{USAGE}");
         assert_eq!(ended(words), (1, String::new(), expected), "{words}");
     }

@@ -3,6 +3,7 @@
 use linerate::personality::iperf3::printer::{Form, JsonPrinter};
 use linerate::personality::iperf3::release::Release;
 use linerate_engine::iperf3::{Event, Role};
+use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 use serde_json::Value;
 
@@ -123,4 +124,20 @@ fn a_servers_output_is_a_field_or_a_line() {
     assert_eq!(document["server_output_text"], "printed");
     let lines = printed(&scene, Form::Stream { full: false }, None);
     assert!(lines.contains("{\"event\":\"server_output_text\",\"data\":\"printed\"}\n"), "{lines}");
+}
+
+#[test]
+fn a_refused_test_has_what_was_known_of_it() {
+    let mut scene = scene("-J -b 5M", Role::Client, Release::V3_21);
+    scene.events.truncate(1);
+    scene.context.asked = Some(Parameters { bandwidth_bps: 5_000_000, ..Parameters::default() });
+    let text = printed(&scene, Form::Json, Some("refused"));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let start = document["start"].as_object().unwrap();
+    assert_eq!(start["connecting_to"]["host"], "host.example");
+    assert_eq!(
+        (&start["tcp_mss_default"], &start["target_bitrate"]),
+        (&1448.into(), &5_000_000.into())
+    );
+    assert!(!start.contains_key("test_start"));
 }

@@ -9,7 +9,9 @@
 mod cli;
 mod errors;
 mod fixture;
+mod guests;
 mod json;
+mod load;
 mod options;
 mod text;
 

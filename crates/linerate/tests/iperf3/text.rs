@@ -3,6 +3,7 @@
 use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::text::TextPrinter;
 use linerate_engine::iperf3::{Event, Role};
+use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 
 use super::fixture::{Scene, scene};
@@ -106,9 +107,27 @@ fn a_servers_output_stands_before_the_end() {
         printer.render_done(Some(&output)).concat(),
         "\nServer output:\nline\n\n\niperf Done.\n"
     );
+    let output = ServerOutput::Text("\u{1b}[2Jx\r".to_owned());
+    let text = printer.render_done(Some(&output)).concat();
+    assert!(text.contains("\n.[2Jx.\n"), "{text}");
     let output = ServerOutput::Json(serde_json::json!({"start": {}}));
     assert_eq!(
         printer.render_done(Some(&output)).concat(),
         "\nServer JSON output:\n{\n\t\"start\":\t{\n\t}\n}\n\niperf Done.\n"
+    );
+}
+
+#[test]
+fn a_refused_test_is_shown_as_far_as_it_came() {
+    let mut scene = scene("-t 2 -R -V", Role::Client, Release::V3_21);
+    scene.events.truncate(1);
+    scene.context.asked = Some(Parameters { reverse: true, ..Parameters::default() });
+    let mut printer = TextPrinter::new(scene.context);
+    assert_eq!(printer.render_event(&scene.events[0]).concat(), "Control connection MSS 1448\n");
+    assert_eq!(
+        printer.render_refused().concat(),
+        "Time: Sat, 21 Nov 2026 01:12:59 GMT\nConnecting to host host.example, port 5201\n\
+         Reverse mode, remote host host.example is sending\n      \
+         Cookie: lnbdljn6lwrd2ceujynlfbpzmdtdkrebvnkz\n      TCP MSS: 1448 (default)\n"
     );
 }

@@ -18,6 +18,8 @@ fn every_byte_of_a_stream_arrives_and_is_right() {
         (131_073, "--down --size 1000 --no-offload", 1),
         (2_000_000, "--up --mtu 1200 --no-ecn --congestion reno", 1),
         (2_000_000, "--down --stream-window 20000 --congestion bbr", 1),
+        (2_000_000, "--up --cipher aes256 --ack-packets 10", 1),
+        (2_000_000, "--down --cipher chacha20", 1),
         (2_000_000, "--up --initial-window 100k --window 200k", 1),
     ] {
         let words = format!("stream --quic --verify {flags} --bytes {bytes}");
@@ -69,6 +71,20 @@ fn handshakes_are_what_was_asked_for() {
 }
 
 #[test]
+fn a_key_log_has_the_secrets_of_every_connection() {
+    let server = Server::start("");
+    for transport in ["--quic", "--tls"] {
+        let path = server.home().join(transport);
+        let words = format!("connect {transport} --count 3 --keylog {}", path.display());
+        server.measure(&words).document(0);
+        let log = std::fs::read_to_string(&path).unwrap();
+        let lines = log.lines().filter(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 "));
+        let secrets: Vec<usize> = lines.map(|line| line.split(' ').count()).collect();
+        assert_eq!(secrets, [3, 3, 3], "{transport}: {log}");
+    }
+}
+
+#[test]
 fn a_load_that_ends_by_time_says_what_its_paths_were() {
     let server = Server::start("");
     let words = "stream --quic --flows 4 --streams 2 --time 1s --interval 200ms --omit 200ms";
@@ -98,6 +114,8 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("stream --quic --congestion vegas", "cubic, reno or bbr"),
         ("stream --tcp --streams 2", "QUIC"),
         ("connect --handshake early", "--quic"),
+        ("connect --quic --source-ports 10000-11000", "source ports"),
+        ("stream --udp --keylog keys", "keys"),
         ("stream --quic --streams 9", "streams"),
         ("stream --quic --mss 1000", "MSS"),
         ("stream --quic --mtu 500", "out of range"),

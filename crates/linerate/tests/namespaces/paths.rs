@@ -36,8 +36,12 @@ struct Expectation {
     deviations: Option<f64>,
 }
 
+/// A path is tried so often at most: one that came late is no path to judge by.
+const ATTEMPTS: usize = 4;
+
 impl Expectation {
-    fn check(&self, name: &str, run: &Value, link: &Value) {
+    /// What was found instead, where it isn't as expected.
+    fn check(&self, name: &str, run: &Value, link: &Value) -> Result<(), String> {
         let (document, place) = match (&self.run, &self.link) {
             (Some(place), None) => (run, place),
             (None, Some(place)) => (link, place),
@@ -56,8 +60,31 @@ impl Expectation {
         }
         assert!(low.is_some() || high.is_some(), "{name}: {place}: nothing is expected");
         let range = low.unwrap_or(f64::MIN)..=high.unwrap_or(f64::MAX);
-        let accuracy = &link["accuracy"];
-        assert!(range.contains(&found), "{name}: {place}: {found} is not in {range:?}; {accuracy}");
+        if range.contains(&found) {
+            return Ok(());
+        }
+        Err(format!("{name}: {place}: {found} is not in {range:?}; {}", link["accuracy"]))
+    }
+}
+
+/// Whether the emulator says of itself that this machine held up more than one packet in a hundred.
+fn was_late(link: &Value) -> bool {
+    let count = |place: &str| link.pointer(place).and_then(Value::as_f64).unwrap_or(0.0);
+    count("/accuracy/late") > count("/accuracy/delay_error_ns/count") / 100.0
+}
+
+/// Measures over the path once; `Ok(None)`: the emulator was too late for anything to be judged.
+fn try_path(name: &str, case: &Case) -> Result<Option<()>, String> {
+    let emulator = Emulator::start(&toml::to_string(&case.link).unwrap())?;
+    let words: Vec<&str> = case.measure.split_whitespace().collect();
+    let run = Server::start(&emulator.network).measure(&words);
+    let link = emulator.stop();
+    let found: Result<(), String> =
+        case.expect.iter().try_for_each(|expectation| expectation.check(name, run.json(), &link));
+    match found {
+        Ok(()) => Ok(Some(())),
+        Err(_) if was_late(&link) => Ok(None),
+        Err(difference) => panic!("{difference}"),
     }
 }
 
@@ -72,15 +99,11 @@ fn every_path_does_what_its_file_says() {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&file).unwrap();
         let case: Case = toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let emulator = match Emulator::start(&toml::to_string(&case.link).unwrap()) {
-            Ok(emulator) => emulator,
-            Err(why) => return skipped(&why),
-        };
-        let words: Vec<&str> = case.measure.split_whitespace().collect();
-        let run = Server::start(&emulator.network).measure(&words);
-        let link = emulator.stop();
-        for expectation in &case.expect {
-            expectation.check(&name, run.json(), &link);
+        let mut attempts = (0..ATTEMPTS).map(|_| try_path(&name, &case));
+        match attempts.find(|attempt| !matches!(attempt, Ok(None))) {
+            Some(Ok(_)) => {}
+            Some(Err(why)) => return skipped(&why),
+            None => panic!("{name}: the emulator was late {ATTEMPTS} times"),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! netserver in the background, and under its own name.
 
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -80,4 +83,21 @@ fn netserver_tells_wrong_options_and_its_version() {
     }
     let output = run(program, "netserver -V");
     assert_eq!(output.stdout, b"Netperf version 2.7.1\n");
+}
+
+#[test]
+fn netserver_serves_the_connection_on_its_standard_input() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client =
+        thread::spawn(move || netperf(&format!("-H 127.0.0.1 -p {port} -t TCP_RR -l -10")));
+    let (connection, _) = listener.accept().unwrap();
+    let served = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("netserver")
+        .stdin(OwnedFd::from(connection))
+        .output()
+        .unwrap();
+    let ended = client.join().unwrap();
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
+    assert_eq!((served.status.code(), served.stdout.len()), (Some(0), 0), "{served:?}");
 }

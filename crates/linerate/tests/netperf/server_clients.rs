@@ -62,6 +62,23 @@ fn a_test_that_is_interrupted_tells_what_was_done() {
 }
 
 #[test]
+fn connections_that_are_interrupted_are_counted_without_the_servers_word() {
+    let service = Service::start(None);
+    let cancel = Cancel::default();
+    let mut client = Client::connect(&service.control(false), &cancel).unwrap();
+    let asker = cancel.clone();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        asker.request();
+    });
+    let plan = tcp(TestKind::ConnectRequestResponse, TestEnd::Seconds(1000));
+    let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
+    thread.join().unwrap();
+    assert!(outcome.interrupted && outcome.local.transactions > 0);
+    assert!(outcome.notes.iter().any(|note| note.contains("missing")), "{:?}", outcome.notes);
+}
+
+#[test]
 fn only_who_knows_the_passphrase_is_served() {
     let service = Service::start(Some("sesame"));
     let plan = tcp(TestKind::RequestResponse, TestEnd::Units(5));

@@ -286,14 +286,28 @@ impl Plan {
                 format!("{} is no network device: write one such as eth0", quoted(device))
             })?;
         }
+        self.check_key_log()?;
         self.check_source_ports()?;
         self.check_binds()
+    }
+
+    fn check_key_log(&self) -> Checked {
+        let keys = matches!(self.workload.transport, Transport::Tls | Transport::Quic);
+        refuse_if(self.local.key_log.is_some() && !keys, || {
+            "a key log of a load without keys: leave it out, or ask for TLS or QUIC".to_owned()
+        })
     }
 
     fn check_source_ports(&self) -> Checked {
         let Some((first, last)) = self.local.source_ports else {
             return Ok(());
         };
+        refuse_if(self.workload.transport == Transport::Quic, || {
+            format!(
+                "source ports {first}-{last} with QUIC, whose connections share a port: leave them \
+                 out, or ask for TCP or TLS"
+            )
+        })?;
         within("source port", first, &limits::PORT, in_digits)?;
         refuse_if(last < first, || {
             format!("source ports {first}-{last}: give the lower port first")

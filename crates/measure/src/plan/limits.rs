@@ -36,6 +36,8 @@ pub const INITIAL_WINDOW_BYTES: RangeInclusive<u64> = 2_400..=0x4000_0000;
 /// Flow control of a QUIC stream: a receiver holds 1,024 separate pieces of one, which a larger
 /// window could leave it with.
 pub const STREAM_WINDOW_BYTES: RangeInclusive<u64> = 1_024..=67_108_864;
+/// Packets that a receiver may leave without an acknowledgement.
+pub const ACK_PACKETS: RangeInclusive<u64> = 1..=1_000;
 /// UDP payload of a QUIC packet: the least that every path must carry (RFC 9000, section 14), to what
 /// IPv4 can.
 pub const QUIC_MTU_BYTES: RangeInclusive<u64> = 1_200..=65_000;

@@ -4,8 +4,15 @@
 pub const GREETING: [u8; 4] = *b"9876";
 /// What a server answers.
 pub const ANSWER: [u8; 4] = *b"6789";
+/// What clients of 3.11 and before say first.
+pub const OLD_GREETING: [u8; 4] = 123_456_789_u32.to_le_bytes();
 /// What servers of 3.11 and before answer.
 pub const OLD_ANSWER: [u8; 4] = 987_654_321_u32.to_le_bytes();
+
+/// What a greeting is answered with: in the words of the client's release.
+pub fn answer_to(greeting: [u8; 4]) -> [u8; 4] {
+    if greeting == OLD_GREETING { OLD_ANSWER } else { ANSWER }
+}
 
 /// Whether a datagram is a server's answer to the greeting.
 pub fn is_answer(datagram: &[u8]) -> bool {

@@ -291,7 +291,9 @@ impl Parameters {
             ..Self::default()
         };
         parameters.parse_numbers(&fields)?;
-        parameters.parse_offload(&fields)?;
+        if protocol == Protocol::Udp {
+            parameters.parse_offload(&fields)?;
+        }
         parameters.check()?;
         Ok(parameters)
     }

@@ -12,15 +12,15 @@ use super::test::{Carrier, Cpu, Length, Part, Request, Results, Setup};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classic {
     /// TCP_STREAM.
-    TcpStream,
+    Stream,
     /// TCP_MAERTS.
-    TcpMaerts,
+    Maerts,
     /// TCP_RR.
-    TcpRr,
+    Rr,
     /// TCP_CRR.
-    TcpCrr,
+    Crr,
     /// TCP_CC.
-    TcpCc,
+    Cc,
     /// UDP_STREAM.
     UdpStream,
     /// UDP_RR.
@@ -101,11 +101,11 @@ impl Classic {
     /// The test that a code asks for.
     pub fn of(number: i32) -> Option<Self> {
         Some(match number {
-            code::TCP_STREAM => Self::TcpStream,
-            code::TCP_MAERTS => Self::TcpMaerts,
-            code::TCP_RR => Self::TcpRr,
-            code::TCP_CRR => Self::TcpCrr,
-            code::TCP_CC => Self::TcpCc,
+            code::TCP_STREAM => Self::Stream,
+            code::TCP_MAERTS => Self::Maerts,
+            code::TCP_RR => Self::Rr,
+            code::TCP_CRR => Self::Crr,
+            code::TCP_CC => Self::Cc,
             code::UDP_STREAM => Self::UdpStream,
             code::UDP_RR => Self::UdpRr,
             _ => return None,
@@ -115,11 +115,11 @@ impl Classic {
     /// The test that does what is asked for; `None` where no classic test does.
     pub fn for_request(request: &Request) -> Option<Self> {
         Some(match (request.part, request.carrier) {
-            (Part::Receive, Carrier::Tcp) => Self::TcpStream,
-            (Part::Send, Carrier::Tcp) => Self::TcpMaerts,
-            (Part::Answer, Carrier::Tcp) => Self::TcpRr,
-            (Part::AnswerOnce, Carrier::Tcp) => Self::TcpCrr,
-            (Part::Accept, Carrier::Tcp) => Self::TcpCc,
+            (Part::Receive, Carrier::Tcp) => Self::Stream,
+            (Part::Send, Carrier::Tcp) => Self::Maerts,
+            (Part::Answer, Carrier::Tcp) => Self::Rr,
+            (Part::AnswerOnce, Carrier::Tcp) => Self::Crr,
+            (Part::Accept, Carrier::Tcp) => Self::Cc,
             (Part::Receive, Carrier::Udp) => Self::UdpStream,
             (Part::Answer, Carrier::Udp) => Self::UdpRr,
             (Part::Send | Part::AnswerOnce | Part::Accept, Carrier::Udp) => return None,
@@ -129,11 +129,11 @@ impl Classic {
     /// The code of its request.
     pub fn code(self) -> i32 {
         match self {
-            Self::TcpStream => code::TCP_STREAM,
-            Self::TcpMaerts => code::TCP_MAERTS,
-            Self::TcpRr => code::TCP_RR,
-            Self::TcpCrr => code::TCP_CRR,
-            Self::TcpCc => code::TCP_CC,
+            Self::Stream => code::TCP_STREAM,
+            Self::Maerts => code::TCP_MAERTS,
+            Self::Rr => code::TCP_RR,
+            Self::Crr => code::TCP_CRR,
+            Self::Cc => code::TCP_CC,
             Self::UdpStream => code::UDP_STREAM,
             Self::UdpRr => code::UDP_RR,
         }
@@ -141,16 +141,16 @@ impl Classic {
 
     /// Whether the data connection says when the test is over. Where not, the server's timer does.
     pub fn marks_end(self) -> bool {
-        matches!(self, Self::TcpStream | Self::TcpMaerts | Self::TcpRr)
+        matches!(self, Self::Stream | Self::Maerts | Self::Rr)
     }
 
     fn part(self) -> (Part, Carrier) {
         match self {
-            Self::TcpStream => (Part::Receive, Carrier::Tcp),
-            Self::TcpMaerts => (Part::Send, Carrier::Tcp),
-            Self::TcpRr => (Part::Answer, Carrier::Tcp),
-            Self::TcpCrr => (Part::AnswerOnce, Carrier::Tcp),
-            Self::TcpCc => (Part::Accept, Carrier::Tcp),
+            Self::Stream => (Part::Receive, Carrier::Tcp),
+            Self::Maerts => (Part::Send, Carrier::Tcp),
+            Self::Rr => (Part::Answer, Carrier::Tcp),
+            Self::Crr => (Part::AnswerOnce, Carrier::Tcp),
+            Self::Cc => (Part::Accept, Carrier::Tcp),
             Self::UdpStream => (Part::Receive, Carrier::Udp),
             Self::UdpRr => (Part::Answer, Carrier::Udp),
         }
@@ -158,9 +158,9 @@ impl Classic {
 
     fn layout(self) -> &'static Layout {
         match self {
-            Self::TcpStream => &STREAM,
-            Self::TcpMaerts => &MAERTS,
-            Self::TcpRr | Self::TcpCrr | Self::TcpCc | Self::UdpRr => &EXCHANGE,
+            Self::Stream => &STREAM,
+            Self::Maerts => &MAERTS,
+            Self::Rr | Self::Crr | Self::Cc | Self::UdpRr => &EXCHANGE,
             Self::UdpStream => &DATAGRAMS,
         }
     }
@@ -171,8 +171,8 @@ impl Classic {
         let layout = self.layout();
         // Alignments; nothing depends on them.
         let aligned = match self {
-            Self::TcpRr | Self::TcpCrr | Self::TcpCc | Self::UdpRr => [2, 4],
-            Self::TcpStream | Self::TcpMaerts | Self::UdpStream => [3, NONE],
+            Self::Rr | Self::Crr | Self::Cc | Self::UdpRr => [2, 4],
+            Self::Stream | Self::Maerts | Self::UdpStream => [3, NONE],
         };
         let transactions = request.part == Part::Answer || request.part == Part::AnswerOnce;
         let fields = [
@@ -248,9 +248,9 @@ impl Classic {
         let (no_delay, cpu) = (u32::from(setup.no_delay), u32::from(setup.cpu));
         let (port, rate) = (u32::from(setup.data_port), setup.cpu_rate.to_bits());
         match self {
-            Self::TcpStream | Self::TcpMaerts => {
+            Self::Stream | Self::Maerts => {
                 let unit = match self {
-                    Self::TcpMaerts => setup.send_bytes,
+                    Self::Maerts => setup.send_bytes,
                     _ => setup.receive_bytes,
                 };
                 let unit = unit.cast_unsigned();
@@ -270,12 +270,12 @@ impl Classic {
     pub fn decode_setup(self, message: &Message) -> Result<Setup, String> {
         let number = |index: usize| message.i32_at(8 + 4 * index);
         let (unit, no_delay, cpu, send, port) = match self {
-            Self::TcpStream | Self::TcpMaerts => (number(1), number(2), number(3), number(5), 6),
+            Self::Stream | Self::Maerts => (number(1), number(2), number(3), number(5), 6),
             Self::UdpStream => (-1, 0, number(2), number(1), 4),
             _ => (-1, number(1), number(2), number(4), 5),
         };
         let data_port = u16::try_from(number(port)).ok().filter(|port| *port > 0);
-        let sends = self == Self::TcpMaerts;
+        let sends = self == Self::Maerts;
         Ok(Setup {
             data_port: data_port
                 .ok_or_else(|| format!("{} as the port of its data", number(port)))?,
@@ -298,9 +298,9 @@ impl Classic {
         let method = results.cpu.map_or(0, |cpu| cpu.method);
         let received = results.bytes_received as u32;
         match self {
-            Self::TcpStream | Self::TcpMaerts => {
+            Self::Stream | Self::Maerts => {
                 let (bytes, calls) = match self {
-                    Self::TcpMaerts => (results.bytes_sent, results.send_calls),
+                    Self::Maerts => (results.bytes_sent, results.send_calls),
                     _ => (results.bytes_received, results.receive_calls),
                 };
                 message.put(8, &(bytes as f64).to_bits().to_be_bytes());
@@ -330,10 +330,10 @@ impl Classic {
     pub fn decode_results(self, message: &Message, cpu: bool) -> Results {
         let mut results = Results { retransmits: -1, ..Results::default() };
         let elapsed_at = match self {
-            Self::TcpStream | Self::TcpMaerts => {
+            Self::Stream | Self::Maerts => {
                 let bytes = message.f64_at(8).unwrap_or(0.0) as u64;
                 let calls = message.u32_at(16);
-                if self == Self::TcpMaerts {
+                if self == Self::Maerts {
                     (results.bytes_sent, results.send_calls) = (bytes, calls);
                 } else {
                     (results.bytes_received, results.receive_calls) = (bytes, calls);

@@ -66,6 +66,8 @@ pub struct Server {
     written: VecDeque<Vec<u8>>,
     events: VecDeque<ServerEvent>,
     deadline_ns: Option<u64>,
+    /// When a message that has begun must be whole.
+    rest_due_ns: Option<u64>,
     last_heard_ns: u64,
 }
 
@@ -82,6 +84,7 @@ impl Server {
             written: VecDeque::new(),
             events: VecDeque::new(),
             deadline_ns: Some(now_ns + FIRST_WORDS_NS),
+            rest_due_ns: None,
             last_heard_ns: now_ns,
         }
     }
@@ -103,17 +106,22 @@ impl Server {
         while self.state == State::Idle {
             let Some(form) = self.form else { break };
             let Some(message) = self.inbox.poll_message(form) else { break };
+            self.rest_due_ns = None;
             self.handle_message(form, &message, now_ns);
         }
         if self.inbox.pending_bytes() > MOST_WAITING * Form::Long.message_bytes() {
             self.fail(Fault::Protocol("it asks for more before it was answered".to_owned()));
         }
-        if self.state == State::Idle && self.inbox.pending_bytes() > 0 {
-            self.deadline_ns = Some(now_ns.saturating_add(match self.form {
-                None if self.may_be_short() => SHORT_AFTER_NS,
-                _ => REST_NS,
-            }));
+        if self.state != State::Idle || self.inbox.pending_bytes() == 0 {
+            self.rest_due_ns = None;
+            return;
         }
+        // Counted from its first byte: one byte now and then is no message.
+        let rest_due_ns = *self.rest_due_ns.get_or_insert(now_ns.saturating_add(REST_NS));
+        self.deadline_ns = Some(match self.form {
+            None if self.may_be_short() => rest_due_ns.min(now_ns.saturating_add(SHORT_AFTER_NS)),
+            _ => rest_due_ns,
+        });
     }
 
     fn may_be_short(&self) -> bool {
@@ -234,7 +242,6 @@ impl Server {
         }
         if self.form.is_none() && self.may_be_short() {
             self.form = Some(Form::Short);
-            self.deadline_ns = Some(now_ns + REST_NS);
             return self.read(now_ns);
         }
         let after_ns = now_ns.saturating_sub(self.last_heard_ns);

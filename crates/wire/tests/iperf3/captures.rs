@@ -46,8 +46,9 @@ fn said_by(who: &str, capture: &str) -> Vec<Said> {
         match kind {
             "json" => said.push(Said::Json(rest.to_owned())),
             "bytes" => {
-                let byte = |at: usize| u8::from_str_radix(&rest[at..at + 2], 16).unwrap();
-                said.push(Said::Bytes((0..rest.len()).step_by(2).map(byte).collect()));
+                let digit = |byte: &u8| char::from(*byte).to_digit(16).unwrap() as u8;
+                let byte = |pair: &[u8]| digit(&pair[0]) << 4 | digit(&pair[1]);
+                said.push(Said::Bytes(rest.as_bytes().chunks(2).map(byte).collect()));
             }
             "cookie" => assert_eq!(rest.len(), 36),
             other => panic!("{other}"),

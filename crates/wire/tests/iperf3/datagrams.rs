@@ -1,6 +1,6 @@
 //! Headers of datagrams, and what a receiver makes of them.
 
-use linerate_wire::iperf3::datagram::{Arrivals, Header, OLD_ANSWER, is_answer};
+use linerate_wire::iperf3::datagram::{ANSWER, Arrivals, Header, OLD_ANSWER, answer_to, is_answer};
 use proptest::prelude::*;
 
 #[test]
@@ -8,7 +8,7 @@ fn a_header_is_as_captured() {
     // The first datagram of a 3.21 client, 32-bit counters.
     let captured = [0, 0, 4, 0x4a, 0, 9, 0x95, 0xf2, 0, 0, 0, 1, 0x46, 0xb6, 0xae, 0x90];
     let header = Header::decode(false, &captured).unwrap();
-    assert_eq!(header, Header { sent_ns: 1098_628_210_000, number: 1 });
+    assert_eq!(header, Header { sent_ns: 1_098_628_210_000, number: 1 });
     let mut again = captured;
     header.encode(false, &mut again);
     assert_eq!(again, captured, "what follows a narrow number stays");
@@ -18,6 +18,8 @@ fn a_header_is_as_captured() {
 #[test]
 fn answers_of_old_and_new_servers_are_answers() {
     assert_eq!(OLD_ANSWER, [0xb1, 0x68, 0xde, 0x3a]);
+    assert_eq!(answer_to([0x15, 0xcd, 0x5b, 0x07]), OLD_ANSWER);
+    assert_eq!((answer_to(*b"9876"), answer_to([0; 4])), (ANSWER, ANSWER));
     assert!(is_answer(&OLD_ANSWER) && is_answer(b"6789"));
     assert!(!is_answer(b"9876") && !is_answer(b"67890") && !is_answer(b""));
 }

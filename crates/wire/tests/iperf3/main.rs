@@ -9,3 +9,4 @@ mod datagrams;
 mod documents;
 mod hostile;
 mod pair;
+mod seeds;

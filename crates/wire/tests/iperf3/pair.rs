@@ -19,7 +19,7 @@ pub(crate) fn results(streams: usize, seed: u64) -> Results {
     let stream = |index: usize| StreamResult {
         id: stream_id(index),
         bytes: seed * 1000 + index as u64,
-        retransmits: (index % 2 == 0).then_some(seed),
+        retransmits: index.is_multiple_of(2).then_some(seed),
         jitter_s: 0.000_25,
         errors: 3,
         omitted_errors: Some(1),

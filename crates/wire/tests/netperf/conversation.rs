@@ -236,6 +236,19 @@ fn silence_ends_the_conversation_at_either_end() {
 }
 
 #[test]
+fn a_message_that_comes_byte_by_byte_has_no_longer_than_another() {
+    let mut server = Server::new(None, 0);
+    let mut now_ns = 0;
+    let fails = (0..656).any(|_| {
+        now_ns += SECOND_NS;
+        server.handle_bytes(&[0], now_ns);
+        server.handle_timeout(now_ns);
+        matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Silent { .. })))
+    });
+    assert!(fails && now_ns < 30 * SECOND_NS, "{now_ns}");
+}
+
+#[test]
 fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
     let request = some_request(Part::AnswerOnce, Carrier::Tcp);
     for (knows, due_s) in [(true, 21), (false, 27)] {

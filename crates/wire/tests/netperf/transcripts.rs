@@ -69,7 +69,7 @@ fn a_request_of_ours_is_the_originals_byte_for_byte() {
         let ours = omni::encode_request(Form::Long, &request(name), None);
         assert_eq!(ours.into_bytes(), request_of(name), "{name}");
     }
-    let ours = Classic::TcpCc.encode_request(Form::Long, &request("tcp_cc"), None);
+    let ours = Classic::Cc.encode_request(Form::Long, &request("tcp_cc"), None);
     assert_eq!(ours.into_bytes(), request_of("tcp_cc"));
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Session<'a> {
     cookie: Cookie,
     machine: Client,
     control: Control,
+    /// The control connection's segment size.
+    mss_bytes: Option<u32>,
     bell: Arc<Bell>,
     running: Option<Running>,
     /// What this end counted, once nothing more is counted.
@@ -54,26 +56,30 @@ impl<'a> Session<'a> {
             |error: crate::error::Error| Failure::of(Code::INIT_TEST).because(error.to_string());
         let cookie = Cookie::of_random(random::<36>().map_err(host)?);
         let (local, remote) = sockets::addresses(&socket).map_err(failed)?;
-        observer.handle(&Event::Connected(Box::new(crate::iperf3::Control {
-            role: Role::Client,
-            local,
-            remote,
-            cookie,
-            mss_bytes: socket.tcp_mss().ok(),
-            utc_ns: utc_ns(),
-        })));
-        let session = Self {
+        let mut session = Self {
             plan,
             observer,
             cancel,
             cookie,
             machine: Client::new(cookie, monotonic_ns()),
             control: Control::new(socket, plan.keepalive).map_err(failed)?,
+            mss_bytes: None,
             bell: Arc::new(Bell::new().map_err(host)?),
             running: None,
             totals: None,
             told: false,
         };
+        // The segment size is known when the other end's window is: behind the first bytes.
+        session.pump()?;
+        session.mss_bytes = session.control.socket().tcp_mss().ok().filter(|mss| *mss > 0);
+        session.observer.handle(&Event::Connected(Box::new(crate::iperf3::Control {
+            role: Role::Client,
+            local,
+            remote,
+            cookie,
+            mss_bytes: session.mss_bytes,
+            utc_ns: utc_ns(),
+        })));
         Ok((session, address))
     }
 
@@ -117,7 +123,7 @@ impl<'a> Session<'a> {
     fn parameters(&mut self) -> Result<Parameters, Failure> {
         let mut parameters = self.plan.parameters.clone();
         let udp = parameters.protocol == Protocol::Udp;
-        let mss = self.control.socket().tcp_mss().ok().filter(|mss| *mss > 0);
+        let mss = self.mss_bytes;
         if parameters.block_bytes == 0 {
             parameters.block_bytes = match mss {
                 _ if !udp => TCP_BLOCK_BYTES,
@@ -131,6 +137,12 @@ impl<'a> Session<'a> {
                 "UDP block size {block_bytes} exceeds TCP MSS {mss}, may result in fragmentation / \
                  drops"
             )));
+        }
+        let offload = &mut parameters.offload;
+        if offload.gso && offload.gso_datagram_bytes == 0 && block_bytes > 0 {
+            // As many whole datagrams as the kernel takes with one call.
+            offload.gso_datagram_bytes = block_bytes;
+            offload.gso_buffer_bytes = MOST_DATAGRAM_BYTES / block_bytes * block_bytes;
         }
         if let Some(credentials) = &self.plan.credentials {
             let sealed = token::make_token(credentials, utc_ns())?;

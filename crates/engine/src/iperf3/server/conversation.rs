@@ -11,7 +11,7 @@ use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::control::Control;
 use crate::iperf3::load::{Load, Setup};
-use crate::iperf3::running::{DRAINING_NS, LOOK_NS, Running, STOPPING_NS};
+use crate::iperf3::running::{LOOK_NS, Running, STOPPING_NS, TAIL_LOOK_NS};
 use crate::iperf3::{Event, Failure, Report, Role, sockets};
 
 /// How long a client may take for its streams.
@@ -49,14 +49,19 @@ impl Conversation {
         let observer = &mut *self.test.observer;
         self.running = Some(Running::begin(load, interval, timeout, observer));
         self.run_load()?;
+        if let Some(running) = &mut self.running {
+            running.load.stop_sending();
+        }
+        self.machine.exchange_results(monotonic_ns());
+        let theirs = match self.await_said(u64::MAX)? {
+            Some(Said::Results(theirs)) => *theirs,
+            other => return Err(unexpected(other)),
+        };
+        self.await_tail(&theirs)?;
         let Some((mut results, report)) = self.stop_load() else {
             return Err(Failure::of(Code::PACKAGE_RESULTS));
         };
-        self.machine.exchange_results(monotonic_ns());
-        match self.await_said(u64::MAX)? {
-            Some(Said::Results(theirs)) => self.tell(report, Some(&theirs)),
-            other => return Err(unexpected(other)),
-        }
+        self.tell(report, Some(&theirs));
         if self.wants_output() {
             results.server_output = self.test.observer.server_output();
         }
@@ -260,18 +265,32 @@ impl Conversation {
         Ok(())
     }
 
+    /// Waits for what the client had sent when it ended the test.
+    fn await_tail(&mut self, theirs: &Results) -> Result<(), Failure> {
+        let since_ns = monotonic_ns();
+        loop {
+            let now_ns = monotonic_ns();
+            let over = match &mut self.running {
+                Some(running) => running.tail_is_over(theirs, since_ns, now_ns),
+                None => true,
+            };
+            if over {
+                return Ok(());
+            }
+            self.check()?;
+            self.control.wait(&self.test.bell, now_ns + TAIL_LOOK_NS);
+        }
+    }
+
     /// Stops the load, takes what has come already, and says what this end counted.
     fn stop_load(&mut self) -> Option<(Results, Report)> {
         let running = self.running.as_mut()?;
         running.load.drain();
-        let now_ns = monotonic_ns();
-        let (drained_ns, aborted_ns) = (now_ns + DRAINING_NS, now_ns + DRAINING_NS + STOPPING_NS);
+        let stopping_ns = monotonic_ns() + STOPPING_NS;
         while !running.load.all_ended() {
             let now_ns = monotonic_ns();
-            if now_ns >= drained_ns {
+            if now_ns >= stopping_ns {
                 running.load.abort();
-            }
-            if now_ns >= aborted_ns {
                 break;
             }
             self.test.bell.wait(now_ns + LOOK_NS);

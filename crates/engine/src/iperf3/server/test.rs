@@ -115,7 +115,7 @@ impl Test {
         super::udp::Claim {
             test: self.number,
             client: remote.ip(),
-            local: local.ip(),
+            local,
             streams,
             to: self.to_self.clone(),
             bell: Arc::clone(&self.bell),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use linerate_wire::iperf3::datagram::{ANSWER, GREETING};
+use linerate_wire::iperf3::datagram::answer_to;
 use rustix::net::{RecvFlags, recvfrom};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -17,13 +17,17 @@ use crate::socket::{bind_datagram, plain};
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;
 
+/// A datagram that greets, and who sent it.
+type Greeting = (SocketAddr, [u8; 4]);
+
 /// A test that wants streams of datagrams.
 pub(super) struct Claim {
     pub(super) test: u64,
     /// The client, as its control connection has proved it.
     pub(super) client: IpAddr,
-    /// This end's address of the control connection, to which the client sends.
-    pub(super) local: IpAddr,
+    /// This end's address of the control connection, to which the client sends; its port is the
+    /// streams' too.
+    pub(super) local: SocketAddr,
     pub(super) streams: usize,
     pub(super) to: Sender<Arrival>,
     pub(super) bell: Arc<Bell>,
@@ -83,21 +87,23 @@ impl UdpPort {
     }
 
     /// Makes streams of the greetings that have come.
-    pub(super) fn handle_greetings(&mut self, port: u16) {
+    pub(super) fn handle_greetings(&mut self) {
         for _ in 0..MOST_AT_ONCE {
-            let Some(from) = self.socket.as_ref().and_then(next_sender) else { return };
-            self.greet(from, port);
+            match self.socket.as_ref().map(next_greeting) {
+                Some(Ok(Some(greeting))) => self.greet(greeting),
+                Some(Ok(None)) => {}
+                Some(Err(_)) | None => return,
+            }
         }
     }
 
-    /// Answers a greeting, where its address is of a test that makes streams. Any datagram greets, as
-    /// it does for the original.
-    fn greet(&mut self, from: SocketAddr, port: u16) {
+    /// Answers a greeting, where its address is of a test that makes streams.
+    fn greet(&mut self, (from, greeting): Greeting) {
         let Some(index) = self.current.iter().position(|claim| claim.client == from.ip()) else {
             return;
         };
         let Some(claim) = self.current.get_mut(index) else { return };
-        let opened = open_stream(SocketAddr::new(claim.local, port), from);
+        let opened = open_stream(claim.local, from, greeting);
         let strays = match opened {
             Ok((socket, strays)) => {
                 claim.streams = claim.streams.saturating_sub(1);
@@ -114,34 +120,42 @@ impl UdpPort {
             self.release(done);
         }
         for stray in strays {
-            self.greet(stray, port);
+            self.greet(stray);
         }
     }
 }
 
-/// Who sent the next datagram.
-fn next_sender(socket: &Socket) -> Option<SocketAddr> {
-    let mut datagram = [0_u8; GREETING.len()];
-    let (_, _, from) =
-        recvfrom(socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty()).ok()?;
-    from.and_then(|from| SocketAddr::try_from(from).ok()).map(plain)
+/// The next datagram, where it greets. Every release greets with four bytes, and any will do; what
+/// is longer is data that came late for a stream which has ended.
+fn next_greeting(socket: &Socket) -> std::io::Result<Option<Greeting>> {
+    // One byte more than a greeting has, so that data shows.
+    let mut datagram = [0_u8; 5];
+    let (_, length, from) = recvfrom(socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty())?;
+    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+    let [a, b, c, d, _] = datagram;
+    Ok(from.filter(|_| length == 4).map(|from| (plain(from), [a, b, c, d])))
 }
 
 /// A socket for the stream of one client, and who else's greetings it caught before it was connected:
 /// until then the kernel gives it what is meant for all.
-fn open_stream(local: SocketAddr, from: SocketAddr) -> std::io::Result<(Socket, Vec<SocketAddr>)> {
+fn open_stream(
+    local: SocketAddr,
+    from: SocketAddr,
+    greeting: [u8; 4],
+) -> std::io::Result<(Socket, Vec<Greeting>)> {
     let socket = Socket::new(Domain::for_address(from), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&local.into())?;
     socket.connect(&from.into())?;
     let mut strays = Vec::new();
-    while strays.len() < MOST_AT_ONCE {
-        let Some(stray) = next_sender(&socket) else { break };
-        if stray != from {
-            strays.push(stray);
+    for _ in 0..MOST_AT_ONCE {
+        match next_greeting(&socket) {
+            Ok(Some(stray)) if stray.0 != from => strays.push(stray),
+            Ok(_) => {}
+            Err(_) => break,
         }
     }
-    socket.send(&ANSWER)?;
+    socket.send(&answer_to(greeting))?;
     Ok((socket, strays))
 }

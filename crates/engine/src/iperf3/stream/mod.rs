@@ -96,6 +96,8 @@ pub(super) struct Course {
     role: Role,
     ready: bool,
     measuring: bool,
+    /// Whether what comes now was on its way when the test ended.
+    tail: bool,
 }
 
 /// What a stream does now.
@@ -113,7 +115,7 @@ enum Now {
 
 impl Course {
     pub(super) fn new(shared: Shared, goal: Arc<Goal>, role: Role) -> Self {
-        Self { shared, goal, role, ready: false, measuring: false }
+        Self { shared, goal, role, ready: false, measuring: false, tail: false }
     }
 
     #[inline]
@@ -132,8 +134,29 @@ impl Course {
                 }
                 Now::Waits
             }
-            Phase::Drained if !self.shared.sends => Now::Drains,
+            Phase::Stop if self.takes_the_tail() => {
+                self.begin_tail();
+                Now::Works { begins: false }
+            }
+            Phase::Drained if self.takes_the_tail() => {
+                self.begin_tail();
+                Now::Drains
+            }
             Phase::Stop | Phase::Drained | Phase::Abort => Now::Ends,
+        }
+    }
+
+    /// A server counts what the client had sent when it ended the test; a client's test ends when the
+    /// client says so.
+    fn takes_the_tail(&self) -> bool {
+        self.role == Role::Server && !self.shared.sends
+    }
+
+    /// The test has ended, perhaps before this stream saw it begin.
+    fn begin_tail(&mut self) {
+        self.tail = true;
+        if !self.measuring {
+            self.begin_measuring();
         }
     }
 
@@ -154,7 +177,11 @@ impl Course {
     /// that to its client.
     #[inline]
     fn record_received(&self, bytes: usize, local: &Local) {
-        self.shared.flow.tally.record_received(bytes);
+        let tally = &self.shared.flow.tally;
+        tally.record_received(bytes);
+        if self.tail {
+            tally.last_ns.set(monotonic_ns());
+        }
         if self.measuring && self.role == Role::Client && self.goal.record(bytes as u64) {
             local.ring_conductor();
         }
@@ -172,7 +199,10 @@ impl Course {
 
     fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         let flow = &self.shared.flow;
-        flow.tally.last_ns.set(monotonic_ns());
+        // Waiting for more of the tail is no part of the test.
+        if !self.tail {
+            flow.tally.last_ns.set(monotonic_ns());
+        }
         // The kernel forgets some of it when the connection ends.
         let tcp = flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd()));
         flow.set_ended(Ending { error, tcp, ..Ending::default() }, local);

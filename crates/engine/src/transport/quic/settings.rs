@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig,
-    VarInt,
+    AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
+    ServerConfig, TransportConfig, VarInt,
 };
 
 use super::session::{ClientCrypto, Extras, ServerCrypto};
@@ -21,6 +21,8 @@ const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 /// The same of all streams of a connection together.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
+/// A server holds so many connections over one socket, unless told otherwise.
+const MOST_CONNECTIONS: usize = 100_000;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
 
@@ -85,8 +87,12 @@ pub(crate) struct Settings {
     pub(crate) keep_alive: Option<Duration>,
     /// Streams of either sort that the peer may open at first.
     pub(crate) streams: u32,
+    /// Connections that a server holds over one socket, those that are about to be forgotten included.
+    pub(crate) connections: usize,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
+    /// Packets that the peer may leave without an acknowledgement; `None`: what it likes.
+    pub(crate) ack_packets: Option<u32>,
     /// Whether several packets leave with one call, where the kernel can.
     pub(crate) offload: bool,
     /// Whether packets are marked as able to carry congestion marks (ECN).
@@ -105,7 +111,9 @@ impl Default for Settings {
             idle: Duration::from_secs(30),
             keep_alive: None,
             streams: FIRST_STREAMS,
+            connections: MOST_CONNECTIONS,
             mtu_bytes: None,
+            ack_packets: None,
             offload: true,
             ecn: true,
             dscp: 0,
@@ -141,6 +149,12 @@ impl Settings {
             .send_window(FIRST_SEND_WINDOW_BYTES)
             .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
             .enable_segmentation_offload(self.offload);
+        if let Some(packets) = self.ack_packets {
+            // The threshold is the number that may come without one.
+            let mut acks = AckFrequencyConfig::default();
+            acks.ack_eliciting_threshold(packets.saturating_sub(1).into());
+            config.ack_frequency_config(Some(acks));
+        }
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {

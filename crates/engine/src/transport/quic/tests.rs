@@ -21,7 +21,7 @@ fn sides_with(settings: &Settings, extras: (Extras, Extras)) -> (ClientSide, Ser
     let identity = make_identity().unwrap();
     let data = server_config(&identity, false).unwrap();
     let certificate = identity.certificate_der.clone().into();
-    let tls = quic_client_config(certificate, Handshake::Full, 1).unwrap();
+    let tls = quic_client_config(certificate, None, Handshake::Full, 1).unwrap();
     let client = ClientSide::new(tls, settings, extras.0).unwrap();
     (
         client,
@@ -315,7 +315,7 @@ fn a_reset_a_stop_and_a_limit_arrive() {
 }
 
 #[test]
-fn loss_repetition_and_reordering_harm_nothing() {
+fn loss_repetition_reordering_and_wrong_bits_harm_nothing() {
     let extras = (Extras::default(), Extras::default());
     let mut pair = Relayed::new(&Settings::default(), extras, true);
     let bytes: Vec<u8> = (0..400_000_u32).map(|n| (n / 3) as u8).collect();

@@ -2,6 +2,7 @@
 
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Event, Failure, Observer, Report, TestPlan};
+use linerate_wire::iperf3::Code;
 
 use super::context::Context;
 use super::fault::render_failure;
@@ -24,7 +25,7 @@ pub(super) fn test(
         outlet.print(&printer.render_opening());
     }
     let result = linerate_engine::iperf3::run(plan, &mut observer, cancel);
-    conclude(&observer.printer, outlet, result.as_ref(), release, signals)
+    conclude(&mut observer.printer, outlet, result.as_ref(), release, signals)
 }
 
 /// Prints what happens as it happens.
@@ -47,7 +48,7 @@ impl Observer for Show<'_> {
 
 /// What is said last, and the exit code.
 fn conclude(
-    printer: &Printer,
+    printer: &mut Printer,
     outlet: &Outlet,
     result: Result<&Report, &Failure>,
     release: Release,
@@ -68,10 +69,16 @@ fn conclude(
     let text = render_end(failure, release, signals);
     match printer {
         Printer::Json(printer) => {
+            if failure.code == Code::ACCESS_DENIED {
+                printer.record_busy();
+            }
             let error = text.strip_prefix("error - ").unwrap_or(&text);
             outlet.print(&printer.render_rest(Some(error)));
         }
-        Printer::Text(_) => {
+        Printer::Text(printer) => {
+            if failure.code != Code::ACCESS_DENIED {
+                outlet.print(&printer.render_refused());
+            }
             if failure.from_peer && release.is_new() {
                 outlet.complain(&format!("SERVER ERROR - {}", render_failure(failure, release)));
             }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use linerate_engine::iperf3::Interval;
+use linerate_wire::iperf3::Parameters;
 
 use super::amount::RateFormat;
 use super::options::Options;
@@ -31,6 +32,8 @@ pub struct Context {
     pub title: Option<String>,
     /// `--extra-data`.
     pub extra_data: Option<String>,
+    /// What a client asks its server for, to be shown where the server refuses it.
+    pub asked: Option<Parameters>,
     /// What `uname` says of this machine.
     pub system: String,
 }
@@ -49,6 +52,7 @@ impl Context {
             file: options.file.clone(),
             title: options.title.clone(),
             extra_data: options.extra_data.clone(),
+            asked: None,
             system,
         }
     }

@@ -18,6 +18,19 @@ pub(super) fn start_of_nothing(context: &Context) -> Fields {
         .with("system_info", context.system.as_str())
 }
 
+/// What is known of a test that the server refused after a look at it.
+pub(super) fn start_of_refused(
+    context: &Context,
+    control: &Control,
+    parameters: &Parameters,
+) -> Fields {
+    start_of_nothing(context)
+        .and(peer(context, Some(control)))
+        .and(segment(Some(control), parameters))
+        .with("target_bitrate", parameters.bandwidth_bps)
+        .with_if(context.release.is_new(), "fq_rate", parameters.fq_rate_bps)
+}
+
 /// A test's beginning.
 pub(super) fn start(context: &Context, control: Option<&Control>, start: &Start) -> Fields {
     let parameters = &start.parameters;

@@ -43,7 +43,7 @@ pub(super) fn end(context: &Context, start: &Start, report: &Report) -> Fields {
 
 /// What was used where it is known: a sender's first, and in both directions both ends'.
 fn congestion(report: &Report, directions: &[bool]) -> Fields {
-    let sends = directions.first().copied().unwrap_or(true);
+    let sends = directions.contains(&true);
     // A server tells its own alone.
     let remote = report.remote_congestion.as_deref().filter(|_| report.role == Role::Client);
     let local = report.congestion.as_deref();

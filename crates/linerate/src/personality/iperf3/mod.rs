@@ -177,6 +177,7 @@ impl Performance<'_> {
         };
         let title = self.options.title.clone().filter(|_| !self.form().is_json());
         let outlet = outlet.with_title(title);
+        let context = Context { asked: Some(plan.parameters.clone()), ..context };
         client::test(&plan, context, self.form(), &outlet, (signals, cancel))
     }
 

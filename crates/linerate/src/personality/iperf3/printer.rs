@@ -1,12 +1,13 @@
 //! The output of one test in the form that was asked for.
 
-use linerate_engine::iperf3::{Control, Event, Report, Start};
+use linerate_engine::iperf3::{Control, Event, Interval, Report, Start};
 use linerate_wire::iperf3::results::ServerOutput;
 
 use super::context::Context;
 use super::json::{Fields, Json};
 use super::text::TextPrinter;
 use super::{document, ending};
+use crate::output::narrate;
 
 /// The form of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,10 @@ impl Form {
     }
 }
 
+/// Figures of streams that a document may have, one for each stream and interval: days of a test, or
+/// many streams. A client must not fill its server's memory.
+const MOST_FIGURES: usize = 250_000;
+
 /// Collects what happens in a test, and renders the document.
 #[derive(Debug)]
 pub struct JsonPrinter {
@@ -38,7 +43,8 @@ pub struct JsonPrinter {
     control: Option<Control>,
     start: Option<Start>,
     start_fields: Option<Fields>,
-    intervals: Vec<Json>,
+    intervals: Vec<Interval>,
+    figures: usize,
     end: Option<Fields>,
     extra_data: Option<String>,
     title: Option<String>,
@@ -56,6 +62,7 @@ impl JsonPrinter {
             start: None,
             start_fields: None,
             intervals: Vec::new(),
+            figures: 0,
             end: None,
             extra_data,
             title,
@@ -69,13 +76,7 @@ impl JsonPrinter {
             Event::Connected(control) => self.control = Some((**control).clone()),
             Event::Started(start) => return self.record_start(start),
             Event::Interval(interval) if self.context.shows(interval) => {
-                let Some(start) = &self.start else { return Vec::new() };
-                let fields = document::interval(&self.context, start, interval);
-                if self.form == (Form::Stream { full: false }) {
-                    return self.line("interval", fields);
-                }
-                self.intervals.push(fields.clone().into());
-                return self.line("interval", fields);
+                return self.record_interval(interval);
             }
             Event::Ended(report) => self.record_end(report),
             Event::Interval(_) | Event::Warning(_) => {}
@@ -91,6 +92,34 @@ impl JsonPrinter {
         self.start = Some(start.clone());
         self.start_fields = Some(fields.clone());
         self.line("start", fields)
+    }
+
+    fn record_interval(&mut self, interval: &Interval) -> Vec<String> {
+        let Some(start) = &self.start else { return Vec::new() };
+        if self.form != (Form::Stream { full: false }) {
+            let figures = self.figures + interval.streams.len();
+            if figures <= MOST_FIGURES {
+                self.intervals.push(interval.clone());
+            } else if self.figures <= MOST_FIGURES {
+                let end_s = interval.start_s;
+                narrate(&format!("warning: the document has no intervals after {end_s:.0} s\n"));
+            }
+            self.figures = figures;
+        }
+        match self.form {
+            Form::Stream { .. } => {
+                self.line("interval", document::interval(&self.context, start, interval))
+            }
+            Form::Text | Form::Json => Vec::new(),
+        }
+    }
+
+    fn rendered_intervals(&self) -> Vec<Json> {
+        let Some(start) = &self.start else { return Vec::new() };
+        let intervals = self.intervals.iter();
+        intervals
+            .map(|interval| document::interval(&self.context, start, interval).into())
+            .collect()
     }
 
     fn record_end(&mut self, report: &Report) {
@@ -111,12 +140,17 @@ impl JsonPrinter {
 
     /// The whole document; `error` is why the test failed.
     pub fn document(&self, error: Option<&str>) -> Json {
-        let start = self.start_fields.clone();
-        let start = start.unwrap_or_else(|| document::start_of_nothing(&self.context));
+        let start = match (&self.start_fields, &self.control, &self.context.asked) {
+            (Some(fields), _, _) => fields.clone(),
+            (None, Some(control), Some(asked)) => {
+                document::start_of_refused(&self.context, control, asked)
+            }
+            _ => document::start_of_nothing(&self.context),
+        };
         let (name, output) = self.output();
         Fields::new()
             .with("start", start)
-            .with("intervals", self.intervals.clone())
+            .with("intervals", self.rendered_intervals())
             .with("end", self.end.clone().unwrap_or_default())
             .with_some("title", self.title.as_deref())
             .with_some("extra_data", self.extra_data.as_deref())
@@ -131,6 +165,11 @@ impl JsonPrinter {
             Some(ServerOutput::Text(text)) => ("server_output_text", Some(text.as_str().into())),
             Some(ServerOutput::Json(value)) => ("server_output_json", Some(value.into())),
         }
+    }
+
+    /// The server had no time to look at the test.
+    pub fn record_busy(&mut self) {
+        self.control = None;
     }
 
     /// What is left to print when all is over.

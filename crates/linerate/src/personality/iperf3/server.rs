@@ -19,10 +19,26 @@ use super::text::TextPrinter;
 /// The printers of the tests that run, by their numbers.
 type Printers = Mutex<HashMap<u64, Arc<Mutex<Record>>>>;
 
-/// A test's printer, and what it has printed.
+/// The longest output that is sent to a client that asks for it.
+const MOST_OUTPUT_BYTES: usize = 4 << 20;
+
+/// A test's printer, and what it has printed for a client that asks for it.
 struct Record {
     printer: Printer,
     printed: String,
+    is_wanted: bool,
+}
+
+impl Record {
+    /// Keeps what was printed, unless it is too much or the test has begun without a wish for it.
+    fn keep(&mut self, printed: &str) {
+        if self.is_wanted && self.printed.len() + printed.len() <= MOST_OUTPUT_BYTES {
+            self.printed.push_str(printed);
+        } else if self.is_wanted {
+            self.is_wanted = false;
+            self.printed.push_str("(what came later is too long to be sent)\n");
+        }
+    }
 }
 
 /// Serves until it is told to end, or has served its one test.
@@ -35,8 +51,8 @@ pub(super) fn serve(
 ) -> u8 {
     let printers = Printers::default();
     let observe = |test_number: u64| -> Box<dyn Observer> {
-        let record =
-            Record { printer: Printer::new(context.clone(), form), printed: String::new() };
+        let printer = Printer::new(context.clone(), form);
+        let record = Record { printer, printed: String::new(), is_wanted: true };
         let record = Arc::new(Mutex::new(record));
         let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
         printers.insert(test_number, Arc::clone(&record));
@@ -79,19 +95,31 @@ impl Observer for Show {
             crate::output::narrate(&format!("warning: {text}\n"));
         }
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Event::Started(start) = event
+            && !start.parameters.get_server_output
+        {
+            record.is_wanted = false;
+            record.printed = String::new();
+        }
         let pieces = record.printer.record_event(event);
         if !pieces.is_empty() {
             let printed = self.outlet.print(&pieces);
-            record.printed.push_str(&printed);
+            record.keep(&printed);
         }
     }
 
     fn server_output(&mut self) -> Option<ServerOutput> {
         let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(match &record.printer {
-            Printer::Text(_) => ServerOutput::Text(record.printed.clone()),
-            Printer::Json(printer) => ServerOutput::Json(printer.document(None).to_value()),
-        })
+        match &record.printer {
+            Printer::Text(_) => Some(ServerOutput::Text(record.printed.clone())),
+            Printer::Json(printer) => {
+                let document = printer.document(None).render_line();
+                let fits = document.len() <= MOST_OUTPUT_BYTES;
+                fits.then(|| {
+                    ServerOutput::Json(serde_json::from_str(&document).unwrap_or_default())
+                })
+            }
+        }
     }
 }
 
@@ -104,17 +132,15 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
         ServerEvent::TestEnded { test_number, failure } => {
             let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
             let record = printers.remove(test_number);
-            let error = failure.as_ref().map(|failure| render_failure(failure, context.release));
+            let error = failure.as_ref().map(|failure| render_end(failure, context));
             let Some(record) = record else { return };
             let record = record.lock().unwrap_or_else(PoisonError::into_inner);
             match (&record.printer, &error) {
                 (Printer::Json(printer), error) => {
-                    outlet.print(&printer.render_rest(error.as_deref()));
+                    let error = error.as_deref().map(|text| text.trim_start_matches("error - "));
+                    outlet.print(&printer.render_rest(error));
                 }
-                (Printer::Text(_), Some(error)) if is_clients_end(failure.as_ref()) => {
-                    outlet.complain(error);
-                }
-                (Printer::Text(_), Some(error)) => outlet.complain(&format!("error - {error}")),
+                (Printer::Text(_), Some(error)) => outlet.complain(error),
                 (Printer::Text(_), None) => {}
             }
         }
@@ -125,7 +151,11 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
     }
 }
 
-/// A client that ends its test is no error.
-fn is_clients_end(failure: Option<&Failure>) -> bool {
-    failure.is_some_and(|failure| failure.code == Code::CLIENT_TERMINATED)
+/// Why a test ended. A client that goes is no error of the server's.
+fn render_end(failure: &Failure, context: &Context) -> String {
+    match failure.code {
+        Code::CONTROL_CLOSED => "the client has unexpectedly closed the connection".to_owned(),
+        Code::CLIENT_TERMINATED => render_failure(failure, context.release),
+        _ => format!("error - {}", render_failure(failure, context.release)),
+    }
 }

@@ -76,7 +76,7 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.remote.cpu = true;
         set_rate(&mut t.remote.cpu_rate, v)
     }),
-    bare('d', "Tell more about what is done", |t, _| {
+    bare('d', "Show the plan of the test on standard error", |t, _| {
         t.shown.debug += 1;
         Ok(())
     }),
@@ -91,17 +91,22 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.shown.unit = Some(Unit::parse(v)?);
         Ok(())
     }),
-    takes('F', "local,remote", "File that fills the send buffers", |t, v| {
-        let (local, remote) = pair_of_first(v);
-        if let Some(local) = local {
-            t.file = Some(local.to_owned());
-            t.local.fill_file = Some(local.to_owned());
-        }
-        if let Some(remote) = remote {
-            t.remote.fill_file = Some(at_most_31_bytes(remote)?);
-        }
-        Ok(())
-    }),
+    takes(
+        'F',
+        "local,remote",
+        "Files that fill the buffers, as reported; what is sent is a pattern",
+        |t, v| {
+            let (local, remote) = pair_of_first(v);
+            if let Some(local) = local {
+                t.file = Some(local.to_owned());
+                t.local.fill_file = Some(local.to_owned());
+            }
+            if let Some(remote) = remote {
+                t.remote.fill_file = Some(at_most_31_bytes(remote)?);
+            }
+            Ok(())
+        },
+    ),
     bare('h', "Show this text", |t, _| {
         t.stop = t.stop.take().or(Some(Stop::Help));
         Ok(())
@@ -110,6 +115,7 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         let (host, family) = pair_of_first(v);
         if let Some(host) = host {
             t.control.host = host.to_owned();
+            t.names_host = true;
         }
         set_family(&mut t.family, family)
     }),

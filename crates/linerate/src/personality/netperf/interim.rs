@@ -14,20 +14,30 @@ pub(super) struct Interim {
     unit: Unit,
     kind: TestKind,
     count: u32,
+    /// Where the intervals begin in which nothing came since the last result.
+    idle_from_ns: Option<u64>,
 }
 
 impl Interim {
     pub(super) fn new(request: &Request) -> Self {
         // Columns show the sentence, as the tables do.
         let layout = request.selection.as_ref().map(|selection| selection.layout);
-        Self { layout, unit: request.unit, kind: request.plan.kind, count: 0 }
+        Self { layout, unit: request.unit, kind: request.plan.kind, count: 0, idle_from_ns: None }
     }
 
-    /// The lines for one interval; nothing where nothing was counted.
+    /// Begins with another iteration, whose time begins anew.
+    pub(super) fn restart(&mut self) {
+        self.idle_from_ns = None;
+    }
+
+    /// The lines for one interval. As in the original an interval ends with something that was
+    /// counted: one in which nothing came is part of the next.
     pub(super) fn render_sample(&mut self, sample: &Sample) -> String {
         let units = self.units(sample);
-        let length_s = sample.to_ns.saturating_sub(sample.from_ns) as f64 / 1e9;
+        let from_ns = self.idle_from_ns.take().unwrap_or(sample.from_ns);
+        let length_s = sample.to_ns.saturating_sub(from_ns) as f64 / 1e9;
         if units == 0 || length_s <= 0.0 {
+            self.idle_from_ns = Some(from_ns);
             return String::new();
         }
         let rate = self.unit.rate(units as f64, length_s);

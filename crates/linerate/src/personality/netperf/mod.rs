@@ -38,6 +38,17 @@ const EXIT_FAILED: u8 = 255;
 /// The exit code of a command line that can't be read.
 const EXIT_USAGE: u8 = 1;
 
+/// Whether a command line of netperf is something to do; else what is said, on either output.
+///
+/// # Errors
+/// What is said of a command line that makes no sense, or asks for help.
+pub fn check_command_line(words: &[String]) -> Result<(), String> {
+    match reading::read("netperf", words) {
+        reading::Read::Work(..) => Ok(()),
+        reading::Read::Said { stdout, stderr, .. } => Err(stdout + &stderr),
+    }
+}
+
 /// How the original names a family.
 fn family_name(family: Option<Family>) -> &'static str {
     match family {

@@ -137,11 +137,18 @@ impl From<String> for Refusal {
     }
 }
 
+/// The control connection as it was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    pub(super) plan: ControlPlan,
+    /// Its local address or name as it was typed.
+    pub(super) local: Option<String>,
+    /// Whether the host was named, rather than localhost by default.
+    pub(super) names_host: bool,
+}
+
 /// Makes sense of what was typed; the control connection is apart from the work.
-pub(super) fn plan_work(
-    typed: Typed,
-    command_line: String,
-) -> Result<(ControlPlan, Work), Refusal> {
+pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, Work), Refusal> {
     let control = control_of(&typed);
     let work = match typed.test.as_str() {
         "UUID" => Work::Uuid,
@@ -153,8 +160,9 @@ pub(super) fn plan_work(
     Ok((control, work))
 }
 
-fn control_of(typed: &Typed) -> ControlPlan {
-    ControlPlan { family: typed.family, ..typed.control.clone() }
+fn control_of(typed: &Typed) -> Control {
+    let plan = ControlPlan { family: typed.family, ..typed.control.clone() };
+    Control { plan, local: typed.shown.local_host.clone(), names_host: typed.names_host }
 }
 
 fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
@@ -242,6 +250,10 @@ fn unit(told: Option<Unit>, kind: TestKind) -> Unit {
 fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<TestPlan, Refusal> {
     let plain = TestPlan::new(kind, transport);
     let mut options = typed.options;
+    if transport == TestTransport::Tcp {
+        // A connection goes to one host; the original sets the option on it all the same.
+        options.multicast_ttl = None;
+    }
     options.routed = typed.routed.unwrap_or(plain.options.routed);
     Ok(TestPlan {
         family: typed.data_family.or(typed.family),

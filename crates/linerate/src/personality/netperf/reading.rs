@@ -1,9 +1,9 @@
 //! From words to work: the two tables of flags, then what they come to.
 
-use linerate_engine::netperf::ControlPlan;
+use linerate_engine::netperf::TestKind;
 
 use super::flags::GLOBAL;
-use super::planning::{Refusal, Work, plan_work};
+use super::planning::{Control, Refusal, Work, plan_work};
 use super::selection::render_names;
 use super::test_flags::TEST;
 use super::typed::{Deed, Stop, Typed};
@@ -14,7 +14,7 @@ use crate::personality::getopt::{Flag, parse_words, render_flags};
 #[derive(Debug)]
 pub(super) enum Read {
     /// Something to do, and what the user should know before.
-    Work(Box<ControlPlan>, Work, Vec<String>),
+    Work(Box<Control>, Work, Vec<String>),
     /// Nothing to do: what is said, where, and the exit code.
     Said { stdout: String, stderr: String, exit_code: u8 },
 }
@@ -45,14 +45,25 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
         let (stdout, stderr) = (render_names(selected.layout), String::new());
         return Ok(Read::Said { stdout, stderr, exit_code: EXIT_USAGE });
     }
+    let interval = typed.local_interval_us.or(typed.remote_interval_us);
+    let paced = typed.local_burst.is_some() || typed.remote_burst.is_some();
     let mut notes: Vec<String> = strays
         .iter()
         .map(|word| format!("{name}: '{word}' belongs to no option and is not looked at\n"))
         .collect();
+    if interval.is_some() && !paced {
+        notes.push(format!("{name}: -w has no effect without -b\n"));
+    }
     let command_line = std::iter::once(name).chain(words.iter().map(String::as_str));
     let command_line = command_line.collect::<Vec<&str>>().join(" ");
     let (control, work) =
         plan_work(typed, command_line).map_err(|refusal| refuse(name, refusal))?;
+    if let Work::Test(request) = &work
+        && request.plan.kind != TestKind::SendFile
+        && request.plan.local.fill_file.is_some()
+    {
+        notes.push(format!("{name}: -F: what is sent is our own pattern, not the file\n"));
+    }
     if let Work::Test(request) = &work
         && let Some(selection) = &request.selection
     {

@@ -7,12 +7,16 @@ use std::thread;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
-use linerate_engine::netperf::{Client, ControlPlan, Outcome, TestPlan, local_calibration};
+use linerate_engine::netperf::{
+    Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, local_calibration,
+};
+
+use linerate_measure::plan::Family;
 
 use super::banner::{Ends, render_banner};
 use super::figures::Iterations;
 use super::interim::Interim;
-use super::planning::{Request, Work};
+use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::table::{render_result, render_segment_size};
 use super::typed::resolve;
@@ -35,7 +39,7 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         }
     };
     notes.iter().for_each(|note| narrate(note));
-    match perform_work(&control, work) {
+    match perform_work(*control, work) {
         Ok(()) => 0,
         Err(failure) => {
             say(&failure.stdout);
@@ -69,23 +73,29 @@ impl From<Error> for Failure {
     }
 }
 
-fn perform_work(control: &ControlPlan, work: Work) -> Result<(), Failure> {
-    let address = resolve(&control.host, control.family)
-        .map_err(|error| Failure::told(unresolved(control, &error)))?;
+fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
+    let names_host = control.names_host;
+    let mut plan = control.plan;
+    let find = |host: &str| {
+        resolve(host, plan.family).map_err(|error| Failure::told(unresolved(&plan, host, &error)))
+    };
+    let address = find(&plan.host)?;
+    plan.local = control.local.as_deref().map(find).transpose()?;
+    let control = &plan;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let mut client = Client::connect(control, &cancel).map_err(|error| match error {
-        Error::Unreachable(_) => Failure::told(unreachable(control, address)),
+        Error::Unreachable(_) => Failure::told(unreachable(control, address, names_host)),
         error => error.into(),
     })?;
     match work {
         Work::Test(mut request) => {
-            begin(&mut request, address)?;
+            begin(&mut request, address, client.local().ip())?;
             test(&mut client, &request, &cancel)?;
         }
         Work::SegmentSize(mut request) => {
-            begin(&mut request, address)?;
+            begin(&mut request, address, client.local().ip())?;
             let outcome = client.run(&request.plan, &Sink::none(), &cancel)?;
             let mss_bytes = outcome.mss_bytes.ok_or_else(|| {
                 Error::Host("this system doesn't tell the segment size of a connection".to_owned())
@@ -106,14 +116,16 @@ fn perform_work(control: &ControlPlan, work: Work) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds the data connection's addresses and prints the banner.
-fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
+/// Finds the data connection's addresses and prints the banner. `control` and `own` are the ends of
+/// the control connection.
+fn begin(request: &mut Request, control: IpAddr, own: IpAddr) -> Result<(), Failure> {
     let names = &request.names;
     let find = |name: &str| {
         resolve(name, names.family).map_err(|error| {
             Failure::told(format!(
-                "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{error}\n",
-                family_name(names.family)
+                "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{}\n",
+                family_name(names.family),
+                lookup_failure(&error)
             ))
         })
     };
@@ -122,7 +134,10 @@ fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let local = names.local.as_deref().map(find).transpose()?;
     request.plan.remote.address = names.names_data_host.then_some(remote);
-    request.plan.local.address = local;
+    // A server that sends datagrams must be told where to.
+    let told =
+        request.plan.kind == TestKind::Receive && request.plan.transport == TestTransport::Udp;
+    request.plan.local.address = local.or(told.then_some(own));
     if request.shown.headers {
         let ends = Ends { local: local.unwrap_or(any), remote };
         say(&render_banner(request, ends));
@@ -132,6 +147,9 @@ fn begin(request: &mut Request, control: IpAddr) -> Result<(), Failure> {
 
 /// Tests as often as it takes, and prints the result.
 fn test(client: &mut Client, request: &Request, cancel: &Cancel) -> Result<(), Failure> {
+    if request.shown.debug > 0 {
+        narrate(&format!("netperf: {:#?}\n", request.plan));
+    }
     let mut iterations = Iterations::new(request.subject());
     let mut interim = Interim::new(request);
     loop {
@@ -165,6 +183,7 @@ fn iterate(
         return client.run(plan, &Sink::none(), cancel);
     }
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
+    interim.restart();
     thread::scope(|scope| {
         scope.spawn(move || {
             for event in events {
@@ -189,29 +208,44 @@ fn tell_troubles(outcome: &Outcome) {
         narrate(&format!("netperf: {lost} requests had no response in time and are not counted\n"));
     }
     for (kind, count) in &outcome.errors {
-        narrate(&format!("netperf: {count} failures of the kind {kind}\n"));
+        narrate(&format!("netperf: failures of the kind {kind}: {count}\n"));
     }
 }
 
-fn unresolved(control: &ControlPlan, error: &io::Error) -> String {
-    let host = &control.host;
+/// What the original says when a name isn't found: the C library's number and text.
+fn lookup_failure(error: &io::Error) -> String {
+    const KNOWN: [(i32, &str); 3] = [
+        (-2, "Name or service not known"),
+        (-3, "Temporary failure in name resolution"),
+        (-9, "Address family for hostname not supported"),
+    ];
+    let told = error.to_string();
+    let known = KNOWN.iter().find(|(_, text)| told.ends_with(text));
+    known.map_or(told, |(number, text)| format!("getaddrinfo returned {number} {text}"))
+}
+
+fn unresolved(control: &ControlPlan, host: &str, error: &io::Error) -> String {
     format!(
-        "resolve_host: could not resolve host '{host}' port '{}' af {}\n\t{error}\n\
+        "resolve_host: could not resolve host '{host}' port '(null)' af {}\n\t{}\n\
          Netperf could not resolve {host} as a host name\n",
-        control.port,
-        family_name(control.family)
+        family_name(control.family),
+        lookup_failure(error)
     )
 }
 
-fn unreachable(control: &ControlPlan, address: IpAddr) -> String {
+fn unreachable(control: &ControlPlan, address: IpAddr, names_host: bool) -> String {
     let ControlPlan { host, port, local_port, .. } = control;
-    let family = family_name(control.family);
+    let local_family = family_name(control.family);
+    // The original looks up a host that is named before it reads on, and keeps the family found.
+    let found = if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
+    let host_family = family_name(control.family.or(names_host.then_some(found)));
     let any = if address.is_ipv4() { "0.0.0.0" } else { "::0" };
     let local = control.local.map_or_else(|| any.to_owned(), |local| local.to_string());
     format!(
         "establish control: are you sure there is a netserver listening on {host} at port {port}?\n\
          establish_control could not establish the control connection from {local} port \
-         {local_port} address family {family} to {host} port {port} address family {family}\n"
+         {local_port} address family {local_family} to {host} port {port} address family \
+         {host_family}\n"
     )
 }
 

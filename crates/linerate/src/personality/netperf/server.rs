@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -10,6 +11,7 @@ use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
+use rustix::fs::FileType;
 
 use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
@@ -124,7 +126,9 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         say(VERSION_LINE);
         return 0;
     }
-    let done = if in_background || typed.foreground {
+    let done = if !in_background && stdin_is_socket() {
+        serve_stdin(&typed)
+    } else if in_background || typed.foreground {
         serve(&typed, in_background)
     } else {
         return go_to_background(words);
@@ -173,6 +177,26 @@ fn usage() -> String {
 fn names(typed: &Typed) -> (String, u16, &'static str) {
     let host = typed.host.clone().unwrap_or_else(|| "IN(6)ADDR_ANY".to_owned());
     (host, typed.port, family_name(typed.family))
+}
+
+/// Whether somebody else accepted a client and handed it over (inetd).
+fn stdin_is_socket() -> bool {
+    rustix::fs::fstat(io::stdin())
+        .is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Socket)
+}
+
+/// Serves the client on standard input.
+fn serve_stdin(typed: &Typed) -> Result<(), Error> {
+    let socket = io::stdin().as_fd().try_clone_to_owned().map_err(|source| Error::Io {
+        operation: "take",
+        address: "the connection on standard input".to_owned(),
+        source,
+    })?;
+    let cancel = Cancel::default();
+    stop_on_signals(&cancel)
+        .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
+    let options = ServerOptions { passphrase: typed.passphrase.clone(), ..Default::default() };
+    Server::serve_connection(socket.into(), &options, &cancel)
 }
 
 /// Serves until a signal comes.

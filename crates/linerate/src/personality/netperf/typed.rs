@@ -21,6 +21,8 @@ pub(super) struct Deed {
 #[derive(Clone, Debug)]
 pub(super) struct Typed {
     pub(super) control: ControlPlan,
+    /// Whether `-H` was given.
+    pub(super) names_host: bool,
     /// The test's name in capitals.
     pub(super) test: String,
     pub(super) family: Option<Family>,
@@ -137,6 +139,7 @@ impl Default for Typed {
                 port: super::CONTROL_PORT,
                 ..ControlPlan::default()
             },
+            names_host: false,
             test: "TCP_STREAM".to_owned(),
             family: None,
             local: plain.clone(),

@@ -6,16 +6,18 @@ use crate::units::quoted;
 
 impl Workload {
     pub(super) fn check_quic(&self) -> Checked {
-        let QuicOptions { streams, initial_window_bytes, stream_window_bytes, mtu_bytes, .. } =
-            self.quic;
-        within("streams of a connection", streams, &limits::STREAMS, in_digits)?;
+        let quic = &self.quic;
+        within("streams of a connection", quic.streams, &limits::STREAMS, in_digits)?;
         let numbers = [
-            ("initial window", initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
-            ("window of a stream", stream_window_bytes, limits::STREAM_WINDOW_BYTES),
-            ("QUIC packet", mtu_bytes, limits::QUIC_MTU_BYTES),
+            ("initial window", quic.initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
+            ("window of a stream", quic.stream_window_bytes, limits::STREAM_WINDOW_BYTES),
+            ("QUIC packet", quic.mtu_bytes, limits::QUIC_MTU_BYTES),
         ];
         for (name, bytes, range) in numbers {
             bytes.map_or(Ok(()), |bytes| within(name, bytes, &range, in_bytes))?;
+        }
+        if let Some(packets) = quic.ack_packets {
+            within("packets without acknowledgement", packets, &limits::ACK_PACKETS, in_digits)?;
         }
         refuse_first(&self.contradictions_of_quic())?;
         let Some(name) = &self.socket.congestion else { return Ok(()) };

@@ -14,8 +14,6 @@ use super::{Endpoint, Event, Link};
 /// while packets come and the other way round.
 const TRAINS_PER_TURN: usize = 8;
 const SENDS_PER_TURN: usize = 16;
-/// A server holds so many connections over one socket.
-const MOST_CONNECTIONS: usize = 100_000;
 /// The first byte of whatever is QUIC's is at least this (RFC 9000, section 17: the fixed bit).
 const FIRST_OF_QUIC: u8 = 0x40;
 /// What isn't QUIC's is kept until it is asked for, so many at most.
@@ -80,7 +78,7 @@ impl Endpoint {
 
     fn accept(&mut self, now: Instant, incoming: Incoming) {
         self.outgoing.clear();
-        if !self.accepts || self.open >= MOST_CONNECTIONS {
+        if !self.accepts || self.open >= self.most_connections {
             self.refused += 1;
             let refusal = self.proto.refuse(incoming, &mut self.outgoing);
             return self.respond(&refusal);
@@ -232,7 +230,11 @@ impl Endpoint {
                 | ProtoEvent::DatagramReceived
                 | ProtoEvent::DatagramsUnblocked => continue,
             };
-            self.events.push_back((Link(index), event));
+            // Many packets of a train say the same of one stream.
+            let event = (Link(index), event);
+            if self.events.back() != Some(&event) {
+                self.events.push_back(event);
+            }
         }
     }
 

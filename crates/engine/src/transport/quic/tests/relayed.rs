@@ -40,6 +40,13 @@ impl Path {
                     self.held.push(datagram.to_vec());
                     continue;
                 }
+                15..18 if self.loses => {
+                    let mut wrong = datagram.to_vec();
+                    let at = self.throw(wrong.len() as u64) as usize;
+                    wrong[at] ^= 0x10;
+                    via.send_to(&wrong, &to.into()).unwrap();
+                    continue;
+                }
                 _ => {}
             }
             via.send_to(datagram, &to.into()).unwrap();

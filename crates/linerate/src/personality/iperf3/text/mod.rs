@@ -74,36 +74,54 @@ impl TextPrinter {
 
     fn render_connected(&self, control: &Control) -> Vec<String> {
         let mut pieces = Vec::new();
-        let time = format!("Time: {}\n", render_gmt(control.utc_ns));
         if control.role == Role::Server {
             if self.context.verbose {
-                pieces.push(time);
+                pieces.push(render_time(control));
             }
             let (host, port) = (control.remote.ip().to_canonical(), control.remote.port());
             pieces.push(format!("Accepted connection from {host}, port {port}\n"));
             return pieces;
         }
-        if self.context.verbose {
-            if let Some(mss_bytes) = control.mss_bytes {
-                pieces.push(format!("Control connection MSS {mss_bytes}\n"));
-                if self.context.fits_datagrams {
-                    pieces.push(format!("Setting UDP block size to {mss_bytes}\n"));
-                }
+        if let Some(mss_bytes) = control.mss_bytes.filter(|_| self.context.verbose) {
+            pieces.push(format!("Control connection MSS {mss_bytes}\n"));
+            if self.context.fits_datagrams {
+                pieces.push(format!("Setting UDP block size to {mss_bytes}\n"));
             }
-            pieces.push(time);
         }
-        let host = self.context.host.as_deref().unwrap_or_default();
+        pieces
+    }
+
+    /// What a client says when its server has taken the test, and also where it doesn't in the end.
+    fn render_greeting(&self, parameters: &Parameters) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let (Some(control), Some(host)) = (&self.control, &self.context.host) else {
+            return pieces;
+        };
+        if self.context.verbose {
+            pieces.push(render_time(control));
+        }
         pieces.push(format!("Connecting to host {host}, port {}\n", self.context.port));
+        if parameters.reverse {
+            pieces.push(format!("Reverse mode, remote host {host} is sending\n"));
+        }
+        pieces
+    }
+
+    /// What a client says of a test that its server refused after a look at it.
+    pub fn render_refused(&self) -> Vec<String> {
+        let Some(parameters) = self.context.asked.as_ref().filter(|_| self.start.is_none()) else {
+            return Vec::new();
+        };
+        let mut pieces = self.render_greeting(parameters);
+        if self.context.verbose && self.control.is_some() {
+            pieces.extend(self.render_particulars(parameters));
+        }
         pieces
     }
 
     fn render_started(&self, start: &Start) -> Vec<String> {
-        let mut pieces = Vec::new();
         let parameters = &start.parameters;
-        if start.role == Role::Client && parameters.reverse {
-            let host = self.context.host.as_deref().unwrap_or_default();
-            pieces.push(format!("Reverse mode, remote host {host} is sending\n"));
-        }
+        let mut pieces = self.render_greeting(parameters);
         if self.context.verbose {
             pieces.extend(self.render_particulars(parameters));
         }
@@ -220,9 +238,13 @@ impl TextPrinter {
     }
 }
 
+fn render_time(control: &Control) -> String {
+    format!("Time: {}\n", render_gmt(control.utc_ns))
+}
+
 fn render_server_output(output: &ServerOutput) -> String {
     match output {
-        ServerOutput::Text(text) => format!("\nServer output:\n{text}\n"),
+        ServerOutput::Text(text) => format!("\nServer output:\n{}\n", visible(text)),
         ServerOutput::Json(value) => {
             format!("\nServer JSON output:\n{}\n", Json::from(value).render_pretty())
         }
@@ -245,6 +267,16 @@ fn render_plan(parameters: &Parameters) -> String {
          {end}, tos {}\n",
         parameters.parallel, parameters.block_bytes, parameters.omit_s, parameters.tos
     )
+}
+
+/// A peer's text without what could move the cursor or change the terminal.
+pub(super) fn visible(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        control if control.is_control() => '.',
+        other => other,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Whether both ends send.

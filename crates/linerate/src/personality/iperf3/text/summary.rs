@@ -8,7 +8,7 @@ use super::super::amount::render_bytes;
 use super::super::context::Context;
 use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
 use super::super::sum::{Sum, rate, reports};
-use super::{directions, is_both_ways, role_tag};
+use super::{directions, is_both_ways, role_tag, visible};
 
 /// Which end's figures a line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,10 +181,10 @@ impl Summary<'_> {
         let (sender, receiver) =
             if sends { (local.as_ref(), remote) } else { (remote, local.as_ref()) };
         if let Some(name) = sender {
-            pieces.push(format!("snd_tcp_congestion {name}\n"));
+            pieces.push(format!("snd_tcp_congestion {}\n", visible(name)));
         }
         if let Some(name) = receiver {
-            pieces.push(format!("rcv_tcp_congestion {name}\n"));
+            pieces.push(format!("rcv_tcp_congestion {}\n", visible(name)));
         }
     }
 }

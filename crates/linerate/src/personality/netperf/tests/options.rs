@@ -79,6 +79,8 @@ fn the_control_connection_has_options_of_its_own() {
     let Read::Work(control, Work::Uuid, notes) = read("netperf", &words(line)) else {
         panic!("{line}");
     };
+    assert_eq!(control.local.as_deref(), Some("other"));
+    let control = control.plan;
     assert_eq!((control.host.as_str(), control.port, control.local_port), ("host", 1, 2));
     assert_eq!(control.passphrase.as_deref(), Some("secret"));
     assert_eq!(control.family, Some(Family::Ipv6));
@@ -181,6 +183,19 @@ fn words_that_belong_to_no_option_are_told() {
 }
 
 #[test]
+fn an_option_without_effect_is_told() {
+    for (line, sentence) in [
+        ("-w 5", "netperf: -w has no effect without -b\n"),
+        ("-F name", "netperf: -F: what is sent is our own pattern, not the file\n"),
+    ] {
+        let Read::Work(_, _, notes) = read("netperf", &words(line)) else { panic!("{line}") };
+        assert_eq!(notes, [sentence], "{line}");
+    }
+    assert_eq!(request("-- -l 3").plan.options.multicast_ttl, None);
+    assert_eq!(request("-t UDP_STREAM -- -l 3").plan.options.multicast_ttl, Some(3));
+}
+
+#[test]
 fn a_selection_may_stand_in_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("selection");
@@ -188,4 +203,57 @@ fn a_selection_may_stand_in_a_file() {
     let asked = request(&format!("-- -k {}", path.display()));
     let names = format!("{:?}", asked.selection.unwrap());
     assert_eq!(names, r#"["THROUGHPUT", "UUID", "ELAPSED_TIME"]"#);
+}
+
+#[test]
+fn no_command_line_ends_the_program() {
+    const PARTS: [&str; 24] = [
+        "-",
+        "--",
+        "-t",
+        "omni",
+        "TCP_RR",
+        "-l",
+        "-D",
+        "-H",
+        "-k",
+        "-O",
+        "?",
+        "all",
+        "1",
+        "-1",
+        "99999999999G",
+        ",",
+        "5,6",
+        "é,ü",
+        "0x",
+        "K",
+        "-cC",
+        "-f",
+        "-i",
+        "THROUGHPUT;;",
+    ];
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut draw = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap_or(0)
+    };
+    for _ in 0..20_000 {
+        let count = draw(8);
+        let mut line: Vec<String> = Vec::new();
+        for _ in 0..count {
+            let letters = if draw(2) == 0 { GLOBAL_LETTERS } else { TEST_LETTERS };
+            let letter = letters.chars().nth(draw(letters.len())).unwrap_or('t');
+            line.push(match draw(3) {
+                0 => format!("-{letter}"),
+                1 => format!("-{letter}{}", PARTS[draw(PARTS.len())]),
+                _ => PARTS[draw(PARTS.len())].to_owned(),
+            });
+        }
+        if let Read::Said { stdout, stderr, exit_code } = read("netperf", &line) {
+            assert!(!stdout.is_empty() || !stderr.is_empty(), "{line:?} ends with {exit_code}");
+        }
+    }
 }

@@ -155,7 +155,7 @@ fn means_of_iterations_are_shown() {
 fn interim_results_have_three_forms() {
     let rendered = |line: &str| {
         let mut interim = Interim::new(&request(line));
-        interim.render_sample(&sample(0)) + &interim.render_sample(&sample(1_000_000))
+        interim.render_sample(&sample(1_000_000))
     };
     assert_eq!(
         rendered("-D 1 -t TCP_STREAM"),
@@ -170,6 +170,15 @@ fn interim_results_have_three_forms() {
         "NETPERF_INTERIM_RESULT[0]=16.00\nNETPERF_UNITS[0]=10^6bits/s\n\
          NETPERF_INTERVAL[0]=0.500\nNETPERF_ENDING[0]=1795223409.492\n"
     );
+}
+
+#[test]
+fn an_interval_in_which_nothing_came_is_part_of_the_next() {
+    let mut interim = Interim::new(&request("-D 1 -t TCP_STREAM"));
+    assert_eq!(interim.render_sample(&sample(0)), "");
+    let next = Sample { from_ns: 1_000_000_000, to_ns: 1_500_000_000, ..sample(1_000_000) };
+    let text = interim.render_sample(&next);
+    assert!(text.starts_with("Interim result:    8.00 10^6bits/s over 1.000 seconds"), "{text}");
 }
 
 fn sample(bytes: u64) -> Sample {

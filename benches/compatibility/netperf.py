@@ -1,0 +1,207 @@
+"""netperf: its cases, how they are run, and what makes a run right."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import case as cases_
+from .case import Case, Ended, Program, Run
+
+SECONDS = 25.0
+# Counts of both ends; bytes that one sent the other received.
+COUNTS = "LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD,REMOTE_BYTES_SENT,LOCAL_BYTES_RECVD,THROUGHPUT"
+
+
+def flags_of(client):
+    """The flags of a command line; those behind `--` have it before them."""
+    own, _, test = client.partition(" -- ")
+    letters = [f"-{letter}" for letter in re.findall(r"(?:^| )-([A-Za-z46])", own)]
+    return tuple(letters + [f"--:-{letter}" for letter in re.findall(r"(?:^| )-([A-Za-z46])", test)])
+
+
+def T(client, server="", **more):
+    """A case that prints a table or selected figures."""
+    return Case(client, server, "text", flags=flags_of(client), **more)
+
+
+def options():
+    """Options one by one, with a test for which they matter; figures of both ends are compared."""
+    bulk, ask = "-t TCP_STREAM -l -1000000", "-t TCP_RR -l 1"
+    for option in ("-a 16", "-A 16,8", "-o 1", "-O 1", "-S", "-T 0,0", "-W 3,4", "-n 2", "-y 2,3",
+                   "-Y cs1,0x10", "-F {file}", "-s 1", "-4", "-L 127.0.0.1", "-f K", "-B brand",
+                   "-v 2", "-j", "-r -i 3 -I 95,90", "-Z word", "-c", "-C", "-c 100 -C 100"):
+        yield T(f"{option} -P 0 {bulk} -- -k {COUNTS}")
+    for option in ("-m 1K,2K", "-M 3K,4K", "-s 32K", "-S 64K,32K", "-D", "-C", "-V", "-K cubic,reno",
+                   "-G 1000", "-R 1", "-a", "-4", "-u name", "-P ,{port}", "-W 3",
+                   "-L 127.0.0.1 -H 127.0.0.1", "-I", "-U", "-i 1 -j 1", "-l 3", "-f"):
+        yield T(f"-P 0 {bulk} -- {option} -k {COUNTS}")
+    for option in ("-b 3", "-r 100,200", "-D -r 1000 -b 4", "-R 0"):
+        yield T(f"-P 0 {ask} -- {option} -k {COUNTS},REQUEST_SIZE,RESPONSE_SIZE,BURST_SIZE")
+    yield T(f"-P 0 -t TCP_STREAM -l 1 -- -q 10M -k ELAPSED_TIME")
+    yield T(f"-P 0 -t TCP_RR -l -10 -- -6 -H ::1 -L ::1 -k {COUNTS}")
+    for option in ("-e 1", "-n -N", "-B", "-r 100"):
+        yield T(f"-P 0 -t UDP_RR -l 1 -- {option} -k {COUNTS}")
+
+
+CASES = [
+    T("-t TCP_STREAM -l 1"), T("-t TCP_STREAM -l 1 -P 0"), T("-t TCP_STREAM -l 1 -v 0"),
+    T("-t TCP_STREAM -l 1 -v 2"), T("-t TCP_STREAM -l 1 -c -C"), T("-t TCP_STREAM -l 1 -c -v 0 -P 0"),
+    T("-t TCP_STREAM -l 1 -f G"), T("-t TCP_STREAM -l 1 -f x"), T("-t TCP_STREAM -l 1 -P 0 -B brand"),
+    T("-t TCP_STREAM -l 2 -D 0.3"), T("-t TCP_STREAM -l 2 -D -0.3 -- -k THROUGHPUT,ELAPSED_TIME"),
+    T("-t TCP_STREAM -l 2 -D 0.3 -- -o THROUGHPUT,ELAPSED_TIME"),
+    T("-t TCP_STREAM -l 1 -- -k all"), T("-t TCP_STREAM -l 1 -- -o all"), T("-t TCP_STREAM -l 1 -- -O"),
+    T("-6 -t TCP_STREAM -l 1", host="::1"), T("-t TCP_MAERTS -l 1"), T("-t TCP_MAERTS -l 1 -v 2"),
+    T("-t TCP_MAERTS -l 1 -c -C"), T("-t TCP_MAERTS -l 1 -- -m ,1000 -M ,2000"),
+    T("-t TCP_SENDFILE -l 1 -F {file}"), T("-t TCP_SENDFILE -l 1 -c -C -F {file}"),
+    T("-t TCP_RR -l 1"), T("-t TCP_RR -l 1 -v 0"), T("-t TCP_RR -l 1 -v 2"), T("-t TCP_RR -l 1 -c -C"),
+    T("-t TCP_RR -l 1 -c -C -f m"), T("-t TCP_RR -l 1 -f k -D 0.3"),
+    T("-t TCP_RR -l 1 -j -- -k MIN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY"),
+    T("-t TCP_CRR -l 1"), T("-t TCP_CRR -l 1 -c -C"), T("-t TCP_CRR -l -100 -v 2"),
+    T("-t TCP_CRR -l -100 -- -p 20000,30000"), T("-t TCP_CC -l 1"), T("-t TCP_CC -l -100 -v 2"),
+    T("-t UDP_STREAM -l 1"), T("-t UDP_STREAM -l 1 -v 0"), T("-t UDP_STREAM -l 1 -c -C -- -m 1000"),
+    T("-t UDP_STREAM -l 1 -D 0.3 -- -m 1000 -R 1"), T("-t UDP_STREAM -l 1 -- -m 1000 -k all"),
+    T("-6 -t UDP_RR -l 1", host="::1"), T("-t UDP_RR -l 1"), T("-t UDP_RR -l 1 -c -C"),
+    T("-t UDP_RR -l 1 -- -k all"), T("-t omni -l 1"), T("-t omni -l 1 -c -C"), T("-t omni -l 1 -- -d rr"),
+    T("-t omni -l 1 -- -d maerts"), T("-t omni -l 1 -- -T udp -m 1000"), T("-t omni -l 1 -- -T udp -d rr"),
+    T("-t omni -l -100 -- -c -r 1"), T("-t omni -l 1 -- -t stream"), T("-t LOC_CPU"), T("-t REM_CPU"),
+    T("-t REM_CPU -v 2"), T("-t TCP_RR -l -10", "-Z word", fails=True),
+    T("-Z word -t TCP_RR -l -10", "-Z word"), T("-t nothing"), T("-I 90,5 -t TCP_RR"),
+] + list(options()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
+    "-x", "-t", "-I 90,5", "-V", "-h", "-H nowhere.invalid", "-H 127.0.0.1 -p 1", "-4 -H 127.0.0.1 -p 1")]
+
+# Refused in a sentence, or not a test: told by the command line's own tests.
+ELSEWHERE = {
+    "-k": "refused", "-K": "refused", "-N": "refused", "--:-F": "refused", "--:-g": "refused",
+    "-d": "for the eye", "-p": "every case", "-H": "every case",
+    "-b": "an original without pacing refuses it", "-w": "likewise",
+}
+
+
+class Netperf:
+    """The dialect."""
+
+    name = "netperf"
+    cases = CASES
+    elsewhere = ELSEWHERE
+
+    def __init__(self, linerate, originals):
+        self.folder = Path(tempfile.mkdtemp(prefix="compat-"))
+        (self.folder / "file").write_bytes(bytes(range(256)) * 4096)
+        self.ours = Program("ours", (str(linerate), "netperf"), True)
+        self.originals = [self._original(path) for path in originals]
+
+    def _original(self, path):
+        path = Path(shutil.which(path) or path).resolve()
+        text = subprocess.run([path, "-V"], capture_output=True, text=True).stdout
+        return Program(text.split()[-1], (str(path),))
+
+    @staticmethod
+    def find():
+        """The original on PATH."""
+        found = shutil.which("netperf")
+        return [found] if found else []
+
+    def knows(self, program, case):
+        """Every release has all options."""
+        return True
+
+    def flags(self):
+        """Every flag of ours; those of the tests have `--:` before them."""
+        text = subprocess.run([*self.ours.argv, "-h"], capture_output=True, text=True).stderr
+        own, _, test = text.partition("Test options:")
+        letters = lambda part: re.findall(r"^    (-\w)", part, re.M)  # noqa: E731
+        return {name: name for name in letters(own) + [f"--:{flag}" for flag in letters(test)]}
+
+    def run(self, case, server, client, release, number):
+        """One case between two programs."""
+        names = {"file": self.folder / "file", "port": 20_000 + number % 10_000}
+        words = case.client.format(**names).split()
+        if case.kind == "refusal":
+            return Run(cases_.finish(cases_.start([*client.argv, *words]), SECONDS), Ended(0, "", ""))
+        port = cases_.free_port()
+        if server.ours:
+            argv = [server.argv[0], "netserver"]
+        else:
+            argv = [str(Path(server.argv[0]).with_name("netserver"))]
+        serving = cases_.start([*argv, "-D", "-p", str(port), *case.server.split()])
+        try:
+            if not cases_.wait_until_listening(serving, port):
+                return Run(Ended(None, "", ""), Ended(None, "", ""), ["the server does not listen"])
+            argv = [*client.argv, "-H", case.host, "-p", str(port), *words]
+            ended = cases_.finish(cases_.start(argv), SECONDS)
+        finally:
+            serving.terminate()
+            served = cases_.finish(serving, cases_.SERVER_ENDS_WITHIN_S)
+        problems = [] if ended.code is not None else [f"the client was still there after {SECONDS:g} s"]
+        return Run(ended, served, problems)
+
+    def judge(self, case, run, reference):
+        """Why a run isn't right, or None. `reference` is the original against itself."""
+        if run.problems:
+            return run.problems[0]
+        if case.fails:
+            return None if run.client.code else "the client's exit code is 0"
+        wrong = judge_bytes(case, run.client.out)
+        if wrong or reference is None:
+            return wrong
+        if run.client.code != reference.client.code:
+            said = (run.client.err or run.client.out).strip().splitlines()
+            return f"the exit code is {run.client.code}: {said[-1] if said else ''}"
+        return judge_lines(run.client.out, reference.client.out)
+
+
+def judge_bytes(case, text):
+    """Over TCP what one end sent the other received, and it isn't nothing."""
+    counts = dict(line.split("=", 1) for line in text.splitlines() if re.match(r"[A-Z0-9_]+=", line))
+    if "LOCAL_BYTES_SENT" not in counts or "_RR" in case.client or "UDP" in case.client:
+        return None
+    sent, arrived = int(counts["LOCAL_BYTES_SENT"]), int(counts["REMOTE_BYTES_RECVD"])
+    # A server that is told a number of bytes ends when it has them, not when all have come; the
+    # original doesn't count what went of a send that its timer interrupted.
+    left = 65_536 if " -l -" in case.client else 0
+    if not 0 < arrived <= sent + 65_536 or sent > arrived + left:
+        return f"{sent} bytes were sent and {arrived} arrived"
+    return None
+
+
+def judge_lines(ours, theirs):
+    """The same lines in the same order, figures aside."""
+    ours, theirs = shapes(ours), shapes(theirs)
+    for line in theirs:
+        if line not in ours:
+            return f"does not print: {line}"
+    for line in ours:
+        if line not in theirs:
+            return f"only ours prints: {line}"
+    return None if ours == theirs else "the lines are in another order"
+
+
+# What an original that was built without histograms or pacing doesn't print.
+EXTRA = re.compile(r" : (histogram|interval)(?= |$)")
+HISTOGRAM = re.compile(r"\n\n?Histogram of .*?HIST_TOTAL: +\d+\n", re.S)
+
+
+def shapes(text):
+    """Lines without what differs between two runs: figures and the width of columns."""
+    found = []
+    for line in HISTOGRAM.sub("\n", text).splitlines():
+        line = EXTRA.sub("", line).rstrip()
+        if line.count(",") > 20:
+            line = f"{line.count(',')} commas"
+        if re.match(r"[A-Z0-9_]+(\[\d+\])?=", line):
+            line = re.sub(r"\[\d+\]", "[]", line).partition("=")[0]
+        # The directory of the program's name, in usage and errors.
+        line = re.sub(r"\S*/netperf\b", "netperf", line)
+        line = re.sub(r"(?<![\^A-Za-z0-9])-?\d+(\.\d+)?(?![\^A-Za-z])", "#", line)
+        line = re.sub(r"-nan", "#", line)
+        line = re.sub(r'"netperf [^"]*"', '"command"', line)
+        line = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "uuid", line)
+        line = re.sub(r" +", " ", line)
+        # Whether results agree isn't for a second run to repeat.
+        if line.startswith("!!!"):
+            continue
+        if line and line not in found:
+            found.append(line)
+    return found

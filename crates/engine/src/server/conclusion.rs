@@ -1,0 +1,58 @@
+//! The last of a test, made beside the reception: the report of many flows takes longer than others
+//! can wait to be heard.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread;
+
+use linerate_wire::native::server::Server as Machine;
+
+use crate::load::{Bell, Load};
+
+/// What a load came to, on its way.
+pub(super) struct Conclusion(Receiver<Documents>);
+
+/// A load's last documents, as the client gets them.
+struct Documents {
+    sample: Option<String>,
+    report: Result<String, String>,
+}
+
+impl Conclusion {
+    /// Ends a load of which every flow has ended; rings when its report is made.
+    pub(super) fn begin(load: Load, now_ns: u64, bell: &Arc<Bell>) -> Result<Self, String> {
+        let (tell, documents) = sync_channel(1);
+        let bell = Arc::clone(bell);
+        let made = thread::Builder::new().name("report".into()).spawn(move || {
+            let (sample, report) = load.finish(now_ns);
+            // The client may have left.
+            let _left = tell.send(Documents {
+                sample: sample.and_then(|sample| serde_json::to_string(&sample).ok()),
+                report: serde_json::to_string(&report)
+                    .map_err(|error| format!("the result can't be written as JSON: {error}")),
+            });
+            bell.ring();
+        });
+        made.map(|_goes_on_alone| Self(documents)).map_err(|error| {
+            format!("the result can't be made: no thread can be started ({error})")
+        })
+    }
+
+    /// Tells the client what the load came to, once that is known; says whether it was told.
+    pub(super) fn tell(&self, machine: &mut Machine) -> bool {
+        match self.0.try_recv() {
+            Ok(Documents { sample, report }) => {
+                if let Some(sample) = sample {
+                    machine.sample(sample);
+                }
+                match report {
+                    Ok(document) => machine.result(document),
+                    Err(why) => machine.error(&why),
+                }
+            }
+            Err(TryRecvError::Empty) => return false,
+            Err(TryRecvError::Disconnected) => machine.error("the result could not be made"),
+        }
+        true
+    }
+}

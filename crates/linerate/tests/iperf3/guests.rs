@@ -1,0 +1,346 @@
+//! The engine's server and clients against peers that are gone, silent, refused, or mean harm.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use linerate_engine::event::Cancel;
+use linerate_engine::iperf3::{
+    Authority, Credentials, Padding, RateLimit, ServePlan, TestPlan, run,
+};
+use linerate_wire::iperf3::{Code, Parameters, Protocol, Results};
+
+use super::load::{Running, plan};
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn short() -> Parameters {
+    Parameters { time_s: 0, num_bytes: 1 << 20, ..Parameters::default() }
+}
+
+/// A control connection that has said its cookie, and the server's first word.
+fn guest(port: u16, letter: u8) -> (TcpStream, [u8; 37]) {
+    let mut cookie = [letter; 37];
+    cookie[36] = 0;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.write_all(&cookie).unwrap();
+    (stream, cookie)
+}
+
+fn message(text: &str) -> Vec<u8> {
+    [u32::try_from(text.len()).unwrap().to_be_bytes().as_slice(), text.as_bytes()].concat()
+}
+
+/// Reads so many bytes.
+fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+/// Everything until the end.
+fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A reset ends it, too.
+    let _reset = stream.read_to_end(&mut bytes);
+    bytes
+}
+
+fn assert_serves(port: u16) {
+    run(&plan("127.0.0.1", port, short()), &mut (), &Cancel::default()).unwrap();
+}
+
+/// The next test of the server that fails.
+fn failure(server: &Running) -> Code {
+    loop {
+        if let Some(failure) = server.ended.recv_timeout(LIMIT).unwrap() {
+            return failure.code;
+        }
+    }
+}
+
+#[test]
+fn a_client_that_dies_in_any_stage_holds_up_nobody() {
+    let server = Running::start(ServePlan::default());
+    for stage in 0..4_u8 {
+        for udp in [false, true] {
+            let (mut stream, cookie) = guest(server.port, b'a' + stage);
+            assert_eq!(read(&mut stream, 1), [9]);
+            let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
+            let parameters = Parameters { protocol, block_bytes: 1000, ..Parameters::default() };
+            let mut data = None;
+            if stage > 0 {
+                stream.write_all(&message(&parameters.render())).unwrap();
+                assert_eq!(read(&mut stream, 1), [10]);
+            }
+            if stage > 1 && !udp {
+                let mut one = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+                one.write_all(&cookie).unwrap();
+                assert_eq!(read(&mut stream, 2), [1, 2]);
+                data = Some(one);
+            }
+            if stage > 2 && !udp {
+                stream.write_all(&[4]).unwrap();
+                assert_eq!(read(&mut stream, 1), [13]);
+            }
+            drop((stream, data));
+            assert_eq!(failure(&server), Code::CONTROL_CLOSED, "{stage} {udp}");
+        }
+        assert_serves(server.port);
+    }
+}
+
+#[test]
+fn hostile_words_are_refused_with_a_reason() {
+    let server = Running::start(ServePlan::default());
+    let refused = |words: &[u8], code: Code| {
+        let (mut stream, _) = guest(server.port, b'h');
+        assert_eq!(read(&mut stream, 1), [9]);
+        stream.write_all(words).unwrap();
+        let told = [vec![0xfe], code.number().to_be_bytes().to_vec(), vec![0; 4]].concat();
+        assert_eq!(rest(&mut stream), told, "{code:?}");
+        assert_eq!(failure(&server), code);
+    };
+    refused(&u32::MAX.to_be_bytes(), Code::RECEIVE_PARAMETERS);
+    refused(&(8_u32 << 20).to_be_bytes(), Code::RECEIVE_PARAMETERS);
+    refused(&message("{\"tcp\":tru"), Code::RECEIVE_PARAMETERS);
+    refused(&message("{\"tcp\":true,\"parallel\":100000}"), Code::NUM_STREAMS);
+    refused(&message("{\"udp\":true,\"len\":1}"), Code::UDP_BLOCK_SIZE);
+    refused(&message("{\"sctp\":true}"), Code::NO_SCTP);
+    assert_serves(server.port);
+}
+
+#[test]
+fn strangers_join_no_test() {
+    let server = Running::start(ServePlan::default());
+    let (mut stream, _) = guest(server.port, b's');
+    assert_eq!(read(&mut stream, 1), [9]);
+    stream.write_all(&message("{\"tcp\":true,\"time\":5}")).unwrap();
+    assert_eq!(read(&mut stream, 1), [10]);
+    // Another cookie is another test, which is asked for its parameters.
+    let (mut other, _) = guest(server.port, b't');
+    assert_eq!(read(&mut other, 1), [9]);
+    // A greeting where nobody makes streams of datagrams is not answered.
+    let greeter = UdpSocket::bind("127.0.0.1:0").unwrap();
+    greeter.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    greeter.send_to(b"9876", ("127.0.0.1", server.port)).unwrap();
+    assert!(greeter.recv(&mut [0; 16]).is_err());
+    // The first test still has no stream.
+    stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(stream.read_exact(&mut [0]).is_err());
+    assert_serves(server.port);
+}
+
+#[test]
+fn streams_of_datagrams_begin_with_four_bytes_of_any_release() {
+    let server = Running::start(ServePlan::default());
+    let (mut stream, _) = guest(server.port, b'd');
+    assert_eq!(read(&mut stream, 1), [9]);
+    stream.write_all(&message("{\"udp\":true,\"time\":5,\"len\":100,\"parallel\":2}")).unwrap();
+    assert_eq!(read(&mut stream, 1), [10]);
+    let greet = |greeting: &[u8]| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(("127.0.0.1", server.port)).unwrap();
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        // Data that comes late for a stream which has ended.
+        socket.send(&[1; 100]).unwrap();
+        socket.send(greeting).unwrap();
+        let mut answer = [0; 16];
+        let length = socket.recv(&mut answer).unwrap();
+        (socket, answer[..length].to_vec())
+    };
+    let old = greet(&[0x15, 0xcd, 0x5b, 0x07]);
+    assert_eq!(old.1, [0xb1, 0x68, 0xde, 0x3a]);
+    let new = greet(b"9876");
+    assert_eq!(new.1, b"6789");
+    assert_eq!(read(&mut stream, 2), [1, 2]);
+    // Two datagrams of one stream, of which the first was lost, and nothing of the other.
+    let mut datagram = [0; 100];
+    datagram[11] = 2;
+    old.0.send(&datagram).unwrap();
+    datagram[11] = 3;
+    old.0.send(&datagram).unwrap();
+    stream.write_all(&[4]).unwrap();
+    assert_eq!(read(&mut stream, 1), [13]);
+    let none = "\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0";
+    let text = format!("{{{none},\"sender_has_retransmits\":0,\"streams\":[]}}");
+    stream.write_all(&message(&text)).unwrap();
+    let length = u32::from_be_bytes(read(&mut stream, 4).try_into().unwrap());
+    let counted = Results::parse(&read(&mut stream, length as usize)).unwrap();
+    let [first, second] = &counted.streams[..] else { panic!("{counted:?}") };
+    assert_eq!((first.id, first.packets, first.errors, first.bytes), (1, 3, 1, 200));
+    assert_eq!((second.id, second.packets, second.bytes), (3, 0, 0));
+}
+
+#[test]
+fn a_flow_label_is_ipv6s() {
+    let server = Running::start(ServePlan::default());
+    let labelled = Parameters { flow_label: Some(0x1234), ..short() };
+    let comes = |host: &str| {
+        run(&plan(host, server.port, labelled.clone()), &mut (), &Cancel::default())
+            .map_err(|failure| failure.code)
+    };
+    assert!(comes("::1").is_ok());
+    assert_eq!(comes("127.0.0.1").unwrap_err(), Code::SET_FLOW_LABEL);
+}
+
+#[test]
+fn a_limit_on_tests_is_told_as_busy() {
+    let server = Running::start(ServePlan { most_tests: 1, ..ServePlan::default() });
+    let (mut first, _) = guest(server.port, b'f');
+    assert_eq!(read(&mut first, 1), [9]);
+    let refused = run(&plan("127.0.0.1", server.port, short()), &mut (), &Cancel::default());
+    assert_eq!(refused.unwrap_err().code, Code::ACCESS_DENIED);
+    drop(first);
+    assert_eq!(failure(&server), Code::CONTROL_CLOSED);
+    assert_serves(server.port);
+}
+
+#[test]
+fn what_a_server_forbids_is_refused() {
+    let refused = |limits: ServePlan, parameters: Parameters| {
+        let server = Running::start(limits);
+        let failure = run(&plan("::1", server.port, parameters), &mut (), &Cancel::default());
+        let failure = failure.unwrap_err();
+        assert!(failure.from_peer, "{failure:?}");
+        failure.code
+    };
+    let longest = ServePlan { max_duration_s: Some(5), ..ServePlan::default() };
+    assert_eq!(refused(longest.clone(), Parameters::default()), Code::MAX_DURATION);
+    assert_eq!(refused(longest, short()), Code::MAX_DURATION);
+    let limit = RateLimit { bps: 10_000_000, interval: Duration::from_millis(300) };
+    let slow = ServePlan { rate_limit: Some(limit), ..ServePlan::default() };
+    let asked = Parameters { bandwidth_bps: 6_000_000, parallel: 2, ..Parameters::default() };
+    assert_eq!(refused(slow.clone(), asked), Code::TOTAL_RATE);
+    // Unlimited at first sight, and too fast when it is measured.
+    assert_eq!(refused(slow, Parameters::default()), Code::TOTAL_RATE);
+}
+
+/// A server that says these words to whoever comes, and then nothing, or goes.
+fn scripted(words: &'static [u8], stays: bool) -> TestPlan {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut cookie = [0; 37];
+        stream.read_exact(&mut cookie).unwrap();
+        stream.write_all(words).unwrap();
+        if stays {
+            // Until the client has gone.
+            let _reset = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    plan("127.0.0.1", port, short())
+}
+
+#[test]
+fn a_client_says_what_ended_its_test() {
+    let fails = |plan: &TestPlan| run(plan, &mut (), &Cancel::default()).unwrap_err().code;
+    assert_eq!(fails(&scripted(&[0xff], false)), Code::ACCESS_DENIED);
+    assert_eq!(fails(&scripted(&[9, 11], true)), Code::SERVER_TERMINATED);
+    assert_eq!(fails(&scripted(&[9, 77], true)), Code::MESSAGE);
+    assert_eq!(fails(&scripted(&[9, 0xfe, 0, 0, 0, 142], false)), Code::AUTHORIZATION);
+    assert_eq!(fails(&scripted(&[], false)), Code::CONTROL_CLOSED);
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        plan("127.0.0.1", listener.local_addr().unwrap().port(), short())
+    };
+    assert_eq!(fails(&nobody), Code::CONNECT);
+}
+
+#[test]
+fn an_interrupted_client_leaves_at_once() {
+    for words in [[].as_slice(), &[9], &[9, 10]] {
+        let plan = match words {
+            [] => scripted(&[], true),
+            [_] => scripted(&[9], true),
+            _ => {
+                let datagrams = Parameters { protocol: Protocol::Udp, ..short() };
+                TestPlan { parameters: datagrams, ..scripted(&[9, 10], true) }
+            }
+        };
+        let (cancel, start) = (Cancel::default(), Instant::now());
+        let asked = cancel.clone();
+        let stopper = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            asked.request();
+        });
+        let failure = run(&plan, &mut (), &cancel).unwrap_err();
+        // Where nothing answers the greeting, the kernel may say so first.
+        let refused = failure.code == Code::STREAM_CONNECT;
+        assert!(failure.interrupted || refused, "{failure:?}");
+        assert!(start.elapsed() < LIMIT);
+        stopper.join().unwrap();
+    }
+}
+
+#[test]
+fn a_receiver_that_gets_nothing_gives_up() {
+    let limit = Duration::from_millis(300);
+    let server = Running::start(ServePlan { receive_timeout: limit, ..ServePlan::default() });
+    let (mut stream, cookie) = guest(server.port, b'r');
+    assert_eq!(read(&mut stream, 1), [9]);
+    stream.write_all(&message("{\"tcp\":true,\"time\":60}")).unwrap();
+    assert_eq!(read(&mut stream, 1), [10]);
+    let mut data = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    data.write_all(&cookie).unwrap();
+    assert_eq!(read(&mut stream, 2), [1, 2]);
+    assert_eq!(rest(&mut stream), [0xfe, 0, 0, 0, 144, 0, 0, 0, 0]);
+    assert_eq!(failure(&server), Code::NO_MESSAGE);
+}
+
+#[test]
+fn a_server_of_one_test_ends_after_it() {
+    let server = Running::start(ServePlan { one_off: true, ..ServePlan::default() });
+    assert_serves(server.port);
+    server.join().unwrap();
+    let idle = Some(Duration::from_millis(200));
+    let plan = ServePlan { one_off: true, idle_timeout: idle, ..ServePlan::default() };
+    Running::start(plan).join().unwrap();
+}
+
+/// A key made for these tests alone, and its public half.
+const PRIVATE_KEY: &str = include_str!("keys/private.pem");
+const PUBLIC_KEY: &str = include_str!("keys/public.pem");
+
+#[test]
+fn only_users_with_their_password_may_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let users_file = folder.path().join("users");
+    // SHA-256 of "{mario}rossi".
+    let hash = "bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
+    std::fs::write(&users_file, format!("# who may\nluigi,00\nmario,{hash}\n")).unwrap();
+    for padding in [Padding::Oaep, Padding::Pkcs1] {
+        let private_key_pem = PRIVATE_KEY.to_owned();
+        let users_file = users_file.clone();
+        let authority = Authority { private_key_pem, users_file, time_skew_s: 10, padding };
+        let server =
+            Running::start(ServePlan { authority: Some(authority), ..ServePlan::default() });
+        let comes = |user: &str, password: &str, padding: Padding| {
+            let credentials = Credentials {
+                username: user.to_owned(),
+                password: password.to_owned(),
+                public_key_pem: PUBLIC_KEY.to_owned(),
+                padding,
+            };
+            let mut plan = plan("127.0.0.1", server.port, short());
+            plan.credentials = Some(credentials);
+            run(&plan, &mut (), &Cancel::default()).map_err(|failure| failure.code)
+        };
+        assert!(comes("mario", "rossi", padding).is_ok(), "{padding:?}");
+        let other = if padding == Padding::Oaep { Padding::Pkcs1 } else { Padding::Oaep };
+        for (user, password, padding) in [
+            ("mario", "verdi", padding),
+            ("luigi", "", padding),
+            ("", "", padding),
+            ("mario", "rossi", other),
+        ] {
+            let refused = comes(user, password, padding).unwrap_err();
+            assert_eq!(refused, Code::AUTHORIZATION, "{user} {password} {padding:?}");
+        }
+        let without = run(&plan("127.0.0.1", server.port, short()), &mut (), &Cancel::default());
+        assert_eq!(without.unwrap_err().code, Code::AUTHORIZATION);
+    }
+}
