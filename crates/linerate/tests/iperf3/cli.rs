@@ -92,6 +92,12 @@ impl Process {
         self.0.stdout.as_mut().unwrap().read_to_string(&mut text).unwrap();
         text
     }
+
+    fn complaint(&mut self) -> String {
+        let mut text = String::new();
+        self.0.stderr.as_mut().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
 }
 
 fn listens(port: u16) -> bool {
@@ -102,21 +108,29 @@ fn listens(port: u16) -> bool {
     })
 }
 
-/// A server for one test that listens.
-fn serve(program: Program, port: u16, words: &str) -> Process {
-    let server = Process::start(&mut program.command(&format!("-s -1 -p {port} {words}")));
-    let start = Instant::now();
-    while !listens(port) {
-        assert!(start.elapsed() < LIMIT, "the server does not listen");
-        std::thread::sleep(Duration::from_millis(10));
+/// A server for one test that listens, and its port. Somebody else may take the port before it does;
+/// then it gets another.
+fn serve(program: Program, words: &str) -> (Process, u16) {
+    let mut said = Vec::new();
+    while said.len() < 5 {
+        let port = free_port();
+        let mut server = Process::start(&mut program.command(&format!("-s -1 -p {port} {words}")));
+        let start = Instant::now();
+        while server.0.try_wait().unwrap().is_none() {
+            if listens(port) {
+                return (server, port);
+            }
+            assert!(start.elapsed() < LIMIT, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        said.push(server.complaint());
     }
-    server
+    panic!("no server listens: {said:?}");
 }
 
 /// What a client and its server printed; both must have ended well.
 fn test(server: Program, client: Program, words: &str, both: &str) -> (String, String) {
-    let port = free_port();
-    let mut served = serve(server, port, both);
+    let (mut served, port) = serve(server, both);
     let words = format!("-c 127.0.0.1 -p {port} {words} {both}");
     let mut tested = Process::start(&mut client.command(&words));
     let text = tested.text();
@@ -219,8 +233,7 @@ fn documents_have_the_originals_fields() {
         return;
     }
     let of = |program: Program, words: &str| -> BTreeSet<String> {
-        let port = free_port();
-        let mut served = serve(Program::Original, port, "");
+        let (mut served, port) = serve(Program::Original, "");
         let words = format!("-c 127.0.0.1 -p {port} {words} -J");
         let mut command = program.command(&words);
         let mut tested = Process::start(command.env("LINERATE_IPERF3_VERSION", "3.12"));
@@ -315,8 +328,7 @@ fn read_until(stdout: &mut BufReader<ChildStdout>, count: usize, wanted: &str) {
 
 #[test]
 fn a_signal_ends_a_test_with_what_there_is() {
-    let port = free_port();
-    let _served = serve(Program::Ours, port, "");
+    let (_served, port) = serve(Program::Ours, "");
     let mut client =
         Process::start(&mut ours(&format!("-c 127.0.0.1 -p {port} -t 60 -b 5M -i 0.2")));
     let mut stdout = BufReader::new(client.0.stdout.take().unwrap());
@@ -325,8 +337,7 @@ fn a_signal_ends_a_test_with_what_there_is() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     read_until(&mut stdout, 1, "  sender\n");
     assert_eq!(client.wait(), 0);
-    let mut said = String::new();
-    client.0.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+    let said = client.complaint();
     let expected = "iperf3: interrupt - the client has terminated by signal Interrupt(2)\n";
     assert_eq!(said, expected);
 }
