@@ -70,12 +70,6 @@ impl Session {
     /// server is to stop.
     pub(super) fn run(mut self, stopping: &AtomicBool, mut seat: Option<Seat>) -> Farewell {
         loop {
-            if let Some(seat) = &mut seat {
-                seat.place(self.acquaintance());
-                if seat.must_go() {
-                    return Farewell::Failed("others needed its place".to_owned());
-                }
-            }
             while let Some(event) = self.machine.poll_event() {
                 match event {
                     ServerEvent::Test { request, cpu, marks_end } => {
@@ -105,6 +99,13 @@ impl Session {
             while let Some(bytes) = self.machine.poll_write() {
                 if let Err(error) = self.control.write(&bytes) {
                     return Farewell::Failed(format!("its control connection broke: {error}"));
+                }
+            }
+            // Behind the writes, so that whoever goes after its test has its results.
+            if let Some(seat) = &mut seat {
+                seat.place(self.acquaintance());
+                if seat.must_go() {
+                    return Farewell::Failed("others needed its place".to_owned());
                 }
             }
             if stopping.load(Ordering::Relaxed) {
