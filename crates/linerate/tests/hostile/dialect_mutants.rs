@@ -15,9 +15,9 @@ use crate::extent::extent;
 use crate::lot::Lot;
 
 /// A client that got nowhere is ended after so long.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Harm is done to so many conversations at a time.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 9;
 /// What an attack may cost a server.
 const MOST_BYTES: u64 = 100 << 20;
 
@@ -116,7 +116,7 @@ fn harm_changes_nothing_for_others(dialect: Dialect) {
     for at in [0, 1, 36, 37, 38, 41] {
         harms.push((HARMS[harms.len() % HARMS.len()], at));
     }
-    for number in 0..extent(18, 2_000) {
+    for number in 0..extent(12, 2_000) {
         harms.push((HARMS[number % HARMS.len()], lot.within(0..said_bytes(dialect))));
     }
     let harms = Mutex::new(harms);
