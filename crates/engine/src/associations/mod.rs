@@ -108,6 +108,7 @@ fn settings(workload: &Workload) -> Settings {
         connection_window_bytes: share.max(stream_window_bytes),
         // Those that come and go are remembered for some round trips.
         connections: connections as usize * if connects { 16 } else { 2 } + 1_024,
+        half_open_connections: default.half_open_connections,
         idle: IDLE,
         keep_alive: Some(KEEP_ALIVE),
         streams: quic.streams,

@@ -8,6 +8,7 @@
 mod client;
 mod connections;
 mod control;
+mod crowd;
 mod data;
 mod figures;
 mod job;

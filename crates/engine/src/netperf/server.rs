@@ -10,15 +10,20 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::control::{Control, wait};
+use super::crowd::Crowd;
 use super::session::{Farewell, House, Session};
 use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::probe::raise_open_files_limit;
-use crate::socket::{accept_stream, plain};
+use crate::socket::{accept_stream, is_short_of_descriptors, plain};
 
 /// Clients at once; whoever comes beyond is turned away.
 const MOST_CLIENTS: usize = 4096;
+/// Clients without a test; when there are more, those that most resemble each other make room.
+const MOST_IDLE: usize = 1024;
+/// While so many clients are on their way out, others wait to be let in.
+const MOST_LEAVING: usize = 256;
 /// Descriptors of a client: its control connection, two bells, a listener, its data, and one more.
 const DESCRIPTORS_OF_CLIENT: u64 = 6;
 /// A session needs little room: its test has threads of its own.
@@ -30,6 +35,8 @@ const SILENCE: Duration = Duration::from_secs(5);
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 /// When descriptors have run out, the next try comes so much later.
 const BREATHER: Duration = Duration::from_millis(50);
+/// Whoever was told to go is gone in such a time.
+const MOMENT: Duration = Duration::from_millis(2);
 /// When the server stops, its sessions are waited for so long.
 const PARTING: Duration = Duration::from_secs(3);
 
@@ -94,15 +101,23 @@ impl Server {
         let room = raise_open_files_limit() / DESCRIPTORS_OF_CLIENT;
         let most = usize::try_from(room).unwrap_or(MOST_CLIENTS).clamp(1, MOST_CLIENTS);
         let clients = Arc::new(AtomicUsize::new(0));
+        let crowd = Arc::new(Crowd::default());
         let stopping = Arc::new(AtomicBool::new(false));
         while !cancel.requested() {
+            if crowd.leaving() >= MOST_LEAVING {
+                std::thread::sleep(MOMENT);
+                continue;
+            }
             wait(self.listeners.iter().map(AsFd::as_fd), LOOK_NS);
             for listener in &self.listeners {
                 match accept_stream(listener, None) {
                     Ok(socket) => {
-                        admit(socket, &self.house, (&clients, most), &stopping, sink);
+                        admit(socket, &self.house, (&clients, most, &crowd), &stopping, sink);
                     }
                     Err(error) if is_passing(&error) => {}
+                    Err(error) if is_short_of_descriptors(&error) && crowd.push_out_one() => {
+                        std::thread::sleep(MOMENT);
+                    }
                     Err(error) => {
                         sink.offer(Event::Note(format!("can't accept a client: {error}")));
                         std::thread::sleep(BREATHER);
@@ -137,7 +152,7 @@ impl Server {
             other_addresses: options.other_addresses,
         });
         let (session, _) = session(socket, &house)?;
-        session.run(&cancel.flag());
+        session.run(&cancel.flag(), None);
         Ok(())
     }
 }
@@ -158,11 +173,13 @@ fn listen(address: SocketAddr) -> io::Result<Socket> {
 fn admit(
     socket: Socket,
     house: &Arc<House>,
-    (clients, most): (&Arc<AtomicUsize>, usize),
+    (clients, most, crowd): (&Arc<AtomicUsize>, usize, &Arc<Crowd>),
     stopping: &Arc<AtomicBool>,
     sink: &Sink,
 ) {
-    if clients.load(Ordering::Relaxed) >= most {
+    let full = clients.load(Ordering::Relaxed) >= most;
+    let crowded = full || crowd.idle() >= MOST_IDLE.min(most);
+    if !(crowded && crowd.push_out_one()) && full {
         if let Some(client) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
             let why = format!("{most} clients are here already, and there is no room for more");
             sink.offer(Event::Refused { client: plain(client), why });
@@ -174,10 +191,11 @@ fn admit(
         Err(error) => return sink.offer(Event::Note(error.to_string())),
     };
     clients.fetch_add(1, Ordering::Relaxed);
+    let seat = crowd.admit(client, session.bell());
     let (counted, stopping, told) = (Arc::clone(clients), Arc::clone(stopping), sink.clone());
     let thread = std::thread::Builder::new().name("session".into()).stack_size(STACK_BYTES);
     let started = thread.spawn(move || {
-        let farewell = session.run(&stopping);
+        let farewell = session.run(&stopping, Some(seat));
         counted.fetch_sub(1, Ordering::Relaxed);
         if let Farewell::Failed(why) = farewell {
             told.offer(Event::Refused { client, why });

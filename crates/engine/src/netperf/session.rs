@@ -9,11 +9,13 @@ use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
 
 use super::control::{Came, Control, wait};
+use super::crowd::Seat;
 use super::processor::local_calibration;
 use super::served::Served;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::load::Bell;
+use crate::server::strangers::Acquaintance;
 
 /// A session looks this often whether the server is to stop.
 const LOOK_NS: u64 = 500 * MILLISECOND_NS;
@@ -60,8 +62,13 @@ impl Session {
         Ok(Self { control, client, local, house, machine, bell, served: None, tests: 0 })
     }
 
-    /// Serves the client until it has finished, something has failed, or the server is to stop.
-    pub(super) fn run(mut self, stopping: &AtomicBool) -> Farewell {
+    pub(super) fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.bell)
+    }
+
+    /// Serves the client until it has finished, something has failed, others need its seat, or the
+    /// server is to stop.
+    pub(super) fn run(mut self, stopping: &AtomicBool, mut seat: Option<Seat>) -> Farewell {
         loop {
             while let Some(event) = self.machine.poll_event() {
                 match event {
@@ -94,10 +101,26 @@ impl Session {
                     return Farewell::Failed(format!("its control connection broke: {error}"));
                 }
             }
+            // Behind the writes, so that whoever goes after its test has its results.
+            if let Some(seat) = &mut seat {
+                seat.place(self.acquaintance());
+                if seat.must_go() {
+                    return Farewell::Failed("others needed its place".to_owned());
+                }
+            }
             if stopping.load(Ordering::Relaxed) {
                 return Farewell::Failed("the server was stopped".to_owned());
             }
             self.go_on();
+        }
+    }
+
+    /// How far the client has come; `None` while its test is under way.
+    fn acquaintance(&self) -> Option<Acquaintance> {
+        match &self.served {
+            Some(served) => served.awaited().map(|_| Acquaintance::Answered),
+            None if self.tests > 0 => Some(Acquaintance::Served),
+            None => Some(Acquaintance::Silent),
         }
     }
 

@@ -18,12 +18,16 @@ use crate::transport::quic::{
 /// Streams that a peer may open at first.
 const FIRST_STREAMS: u32 = 16;
 
+/// Connections of one of a server's threads whose handshake isn't done.
+const HALF_OPEN_CONNECTIONS: usize = 4096;
+
 fn settings(options: &QuicOptions, streams: u32) -> Settings {
     Settings {
         congestion: if options.bbr { Congestion::Bbr } else { Congestion::Cubic },
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
+        half_open_connections: HALF_OPEN_CONNECTIONS,
         ..Settings::default()
     }
 }

@@ -12,7 +12,7 @@ mod control;
 mod crowd;
 mod reception;
 mod requests;
-mod strangers;
+pub(crate) mod strangers;
 mod test;
 mod udp;
 

@@ -13,10 +13,10 @@ use std::ops::Bound;
 /// Where a guest comes from: its IPv4 address, or the network (/64) of its IPv6 address, all of
 /// which one host may use (RFC 7934).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Origin(IpAddr);
+pub(crate) struct Origin(IpAddr);
 
 impl Origin {
-    pub(super) fn of(client: SocketAddr) -> Self {
+    pub(crate) fn of(client: SocketAddr) -> Self {
         Self(match client.ip().to_canonical() {
             IpAddr::V4(address) => IpAddr::V4(address),
             IpAddr::V6(address) => {
@@ -28,7 +28,7 @@ impl Origin {
 
 /// How far a stranger has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Acquaintance {
+pub(crate) enum Acquaintance {
     /// It has said nothing, or not all of a client's first words.
     Silent,
     /// It has said them.
@@ -45,18 +45,18 @@ type Group = (Origin, Acquaintance);
 
 /// The guests that hold no test.
 #[derive(Debug, Default)]
-pub(super) struct Strangers {
+pub(crate) struct Strangers {
     groups: BTreeMap<Group, BTreeSet<usize>>,
     group_of: HashMap<usize, Group>,
 }
 
 impl Strangers {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.group_of.len()
     }
 
     /// A guest is here, or has come further. Guests are numbered as they arrive.
-    pub(super) fn place(&mut self, guest: usize, origin: Origin, acquaintance: Acquaintance) {
+    pub(crate) fn place(&mut self, guest: usize, origin: Origin, acquaintance: Acquaintance) {
         let group = (origin, acquaintance);
         if self.group_of.get(&guest) != Some(&group) {
             self.remove(guest);
@@ -66,7 +66,7 @@ impl Strangers {
     }
 
     /// A guest is gone, or no stranger any more.
-    pub(super) fn remove(&mut self, guest: usize) {
+    pub(crate) fn remove(&mut self, guest: usize) {
         let Some(group) = self.group_of.remove(&guest) else { return };
         if let Some(guests) = self.groups.get_mut(&group) {
             guests.remove(&guest);
@@ -78,7 +78,7 @@ impl Strangers {
 
     /// Who goes first: the oldest of the largest group. Of groups of one size, one that has come
     /// less far; of these, the one with the oldest guest.
-    pub(super) fn first_to_go(&self) -> Option<usize> {
+    pub(crate) fn first_to_go(&self) -> Option<usize> {
         let groups = self.groups.iter().filter_map(|((_, acquaintance), guests)| {
             let oldest = *guests.first()?;
             Some((guests.len(), Reverse(*acquaintance), Reverse(oldest)))

@@ -16,6 +16,9 @@
 mod address;
 mod amplification;
 mod claims;
+mod dialect;
+mod dialect_crowds;
+mod dialect_mutants;
 mod extent;
 mod flood;
 mod lot;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
@@ -82,6 +83,8 @@ impl Conversation {
         if parameters.protocol == Protocol::Udp {
             self.test.tell(Notice::Claim(self.test.claim(self.addresses, total)));
             self.await_turn()?;
+        } else {
+            self.test.awaited.store(total, Ordering::Relaxed);
         }
         self.machine.create_streams();
         let deadline_ns = monotonic_ns() + STREAMS_NS;
@@ -175,6 +178,10 @@ impl Conversation {
         if self.test.cancel.requested() {
             let interrupted = Failure::of(Code::SERVER_TERMINATED);
             return Err(Failure { interrupted: true, ..interrupted });
+        }
+        if self.test.turned_out.requested() && self.running.is_none() {
+            return Err(Failure::of(Code::ACCESS_DENIED)
+                .because("its streams did not come, and others needed its place"));
         }
         Ok(())
     }
@@ -325,7 +332,10 @@ impl Conversation {
                 self.tell(report, None);
             }
         }
-        self.control.close();
+        // Who was turned out is not waited for.
+        if !self.test.turned_out.requested() {
+            self.control.close();
+        }
     }
 }
 

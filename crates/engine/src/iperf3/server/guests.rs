@@ -1,17 +1,20 @@
 //! Connections that haven't said yet what they are.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_wire::iperf3::{COOKIE_BYTES, Cookie};
 use socket2::Socket;
 
+use super::peer_of;
 use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::server::strangers::{Acquaintance, Origin, Strangers};
 
 /// How long a connection may take for its cookie.
 const COOKIE_NS: u64 = 5 * SECOND_NS;
-/// Connections that may be without one; the oldest makes room.
+/// Connections that may be without one; when there are more, one of those that came in the largest
+/// number from one place goes.
 const MOST_GUESTS: usize = 512;
 
 struct Guest {
@@ -21,34 +24,51 @@ struct Guest {
     until_ns: u64,
 }
 
-/// Connections that haven't said yet what they are, oldest first.
+/// Connections that haven't said yet what they are, by their numbers, oldest first.
 #[derive(Default)]
-pub(super) struct Guests(VecDeque<Guest>);
+pub(super) struct Guests {
+    guests: BTreeMap<usize, Guest>,
+    strangers: Strangers,
+    next: usize,
+}
 
 impl Guests {
     pub(super) fn add(&mut self, socket: Socket) {
-        if self.0.len() >= MOST_GUESTS {
-            self.0.pop_front();
-        }
+        let Some(client) = peer_of(&socket) else { return };
+        while self.guests.len() >= MOST_GUESTS && self.push_out_one() {}
         let until_ns = monotonic_ns() + COOKIE_NS;
-        self.0.push_back(Guest { socket, bytes: [0; COOKIE_BYTES], length: 0, until_ns });
+        let guest = Guest { socket, bytes: [0; COOKIE_BYTES], length: 0, until_ns };
+        self.strangers.place(self.next, Origin::of(client), Acquaintance::Silent);
+        self.guests.insert(self.next, guest);
+        self.next += 1;
+    }
+
+    /// Makes room; whether anybody was there.
+    pub(super) fn push_out_one(&mut self) -> bool {
+        let Some(guest) = self.strangers.first_to_go() else { return false };
+        self.strangers.remove(guest);
+        self.guests.remove(&guest).is_some()
     }
 
     /// What to poll.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.0.iter().map(|guest| guest.socket.as_fd())
+        self.guests.values().map(|guest| guest.socket.as_fd())
     }
 
     /// Those whose cookie is complete; those that have gone or are too slow are closed.
     pub(super) fn take_known(&mut self) -> Vec<(Cookie, Socket)> {
         let now_ns = monotonic_ns();
         let mut known = Vec::new();
-        for mut guest in std::mem::take(&mut self.0) {
+        for (number, mut guest) in std::mem::take(&mut self.guests) {
             match guest.read() {
+                Ok(None) if now_ns < guest.until_ns => {
+                    self.guests.insert(number, guest);
+                    continue;
+                }
                 Ok(Some(cookie)) => known.push((cookie, guest.socket)),
-                Ok(None) if now_ns < guest.until_ns => self.0.push_back(guest),
                 Ok(None) | Err(_) => {}
             }
+            self.strangers.remove(number);
         }
         known
     }

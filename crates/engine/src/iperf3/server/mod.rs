@@ -8,6 +8,7 @@
 mod conversation;
 mod guests;
 mod reception;
+mod room;
 mod test;
 mod udp;
 

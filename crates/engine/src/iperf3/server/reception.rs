@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_wire::iperf3::{Code, Cookie, State};
@@ -11,6 +12,7 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::guests::Guests;
+use super::room::first_to_go;
 use super::test::{Arrival, Test};
 use super::udp::{Claim, UdpPort};
 use super::{Server, peer_of};
@@ -19,6 +21,7 @@ use crate::event::Cancel;
 use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::{Failure, Observer, ServerEvent};
 use crate::load::Bell;
+use crate::server::strangers::Origin;
 use crate::socket::{accept_stream, is_short_of_descriptors};
 
 /// Connections accepted before others have their turn.
@@ -37,11 +40,17 @@ pub(super) enum Notice {
 }
 
 /// A test as the reception knows it.
-struct Entry {
+pub(super) struct Entry {
     cookie: Cookie,
+    pub(super) origin: Origin,
     to: Sender<Arrival>,
     bell: Arc<Bell>,
-    complete: bool,
+    /// Whether it has its streams.
+    pub(super) complete: bool,
+    /// How many streams it waits for; others that come are closed.
+    awaited: Arc<AtomicUsize>,
+    /// Tells it that others need its place.
+    pub(super) turned_out: Cancel,
 }
 
 /// The server's first thread.
@@ -125,6 +134,7 @@ impl Reception {
                     Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {
                         return Err(Failure::system(Code::ACCEPT, &error));
                     }
+                    _ if is_short_of_descriptors(&error) && self.guests.push_out_one() => {}
                     _ if is_short_of_descriptors(&error) => {
                         // Whoever waits in the backlog is served when a test has ended.
                         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -148,16 +158,19 @@ impl Reception {
         cancel: &Cancel,
     ) {
         if let Some(entry) = self.tests.values().find(|entry| entry.cookie == cookie) {
-            if !entry.complete {
+            let count = |left: usize| left.checked_sub(1);
+            if entry.awaited.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_ok() {
                 // A test that is over hears nothing, and the connection closes.
                 let _over = entry.to.send(Arrival::Stream(socket));
                 entry.bell.ring();
             }
             return;
         }
-        let plan = &self.server.plan;
-        let room = self.tests.len() < plan.most_tests && !(plan.one_off && self.count > 0);
-        let begun = if room { self.begin_test(cookie, &socket, observe, cancel) } else { None };
+        let begun = if self.has_room(&socket) {
+            self.begin_test(cookie, &socket, observe, cancel)
+        } else {
+            None
+        };
         match begun {
             Some(test) => test.start(socket),
             None => {
@@ -170,6 +183,28 @@ impl Reception {
         }
     }
 
+    /// Whether another test may begin. When there are too many, one goes that has no streams yet, of
+    /// the place that holds the most such.
+    fn has_room(&self, socket: &Socket) -> bool {
+        let plan = &self.server.plan;
+        if plan.one_off && self.count > 0 {
+            return false;
+        }
+        let going = self.tests.values().filter(|entry| entry.turned_out.requested()).count();
+        if self.tests.len() - going < plan.most_tests {
+            return true;
+        }
+        let Some(client) = peer_of(socket).filter(|_| going < plan.most_tests) else {
+            return false;
+        };
+        let Some(entry) = first_to_go(self.tests.values(), Origin::of(client)) else {
+            return false;
+        };
+        entry.turned_out.request();
+        entry.bell.ring();
+        true
+    }
+
     fn begin_test(
         &mut self,
         cookie: Cookie,
@@ -177,11 +212,20 @@ impl Reception {
         observe: &dyn Fn(u64) -> Box<dyn Observer>,
         cancel: &Cancel,
     ) -> Option<Test> {
-        peer_of(socket)?;
+        let origin = Origin::of(peer_of(socket)?);
         let bell = Arc::new(Bell::new().ok()?);
         self.count += 1;
         let (to, arrivals) = channel();
-        let entry = Entry { cookie, to: to.clone(), bell: Arc::clone(&bell), complete: false };
+        let (awaited, turned_out) = (Arc::<AtomicUsize>::default(), Cancel::default());
+        let entry = Entry {
+            cookie,
+            origin,
+            to: to.clone(),
+            bell: Arc::clone(&bell),
+            complete: false,
+            awaited: Arc::clone(&awaited),
+            turned_out: turned_out.clone(),
+        };
         self.tests.insert(self.count, entry);
         Some(Test {
             number: self.count,
@@ -190,6 +234,8 @@ impl Reception {
             gate: self.server.gate.clone(),
             observer: observe(self.count),
             cancel: cancel.clone(),
+            awaited,
+            turned_out,
             bell,
             to_self: to,
             arrivals,

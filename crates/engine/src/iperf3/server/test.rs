@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender};
 
 use base64::Engine as _;
@@ -37,6 +38,10 @@ pub(super) struct Test {
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) observer: Box<dyn Observer>,
     pub(super) cancel: Cancel,
+    /// How many streams the reception shall let in.
+    pub(super) awaited: Arc<AtomicUsize>,
+    /// Whether others need its place.
+    pub(super) turned_out: Cancel,
     pub(super) bell: Arc<Bell>,
     pub(super) to_self: Sender<Arrival>,
     pub(super) arrivals: Receiver<Arrival>,

@@ -17,6 +17,7 @@ use super::quic;
 use super::trust;
 use super::{Ending, Placement, QuicOptions};
 use crate::error::Error;
+use crate::probe::raise_open_files_limit;
 use crate::socket::listen;
 use crate::transport::framed::FramedEndpoint;
 pub use delays::Delay;
@@ -76,6 +77,7 @@ impl Server {
             address: plan.address.to_string(),
             source,
         };
+        raise_open_files_limit();
         let listener = Arc::new(listen_everywhere(plan.address).map_err(failed)?);
         let address = listener.local_addr().map_err(failed)?.as_socket().unwrap_or(plan.address);
         let stop = Arc::new(AtomicBool::new(false));

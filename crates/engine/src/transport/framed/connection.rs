@@ -39,6 +39,8 @@ pub(super) struct Connection {
     /// A send was refused: the room that comes is told.
     starved: bool,
     dirty: bool,
+    /// Its number, while it is one that its endpoint has accepted and that doesn't stand yet.
+    pub(super) stranger: Option<usize>,
     /// Nothing more is wanted of it.
     closing: bool,
     failure: Option<Fault>,
@@ -68,6 +70,7 @@ impl Connection {
             connecting: !server,
             starved: false,
             dirty: false,
+            stranger: None,
             closing: false,
             failure: None,
             clogged: false,
@@ -82,6 +85,11 @@ impl Connection {
 
     pub(super) fn session(&mut self) -> &mut Session {
         &mut self.session
+    }
+
+    /// Whether it stands.
+    pub(super) fn is_established(&self) -> bool {
+        self.established
     }
 
     /// What its socket should be watched for.
@@ -121,6 +129,11 @@ impl Connection {
             let aborted = self.session.abort(stream);
             self.noted(aborted);
         }
+    }
+
+    /// It is over, for this reason.
+    pub(super) fn give_up(&mut self, why: Fault) {
+        self.failure.get_or_insert(why);
     }
 
     pub(super) fn close(&mut self) {

@@ -1,6 +1,6 @@
 //! The connections of one thread, in a poll set.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use socket2::Socket;
 use super::connection::{Connection, Turn};
 use super::session::Session;
 use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::server::strangers::{Acquaintance, Origin, Strangers};
 use crate::socket::{Binding, accept_stream, connect_stream, is_short_of_descriptors};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
@@ -27,6 +28,9 @@ const READY_AT_ONCE: usize = 256;
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections of one thread; further ones are closed at once.
 const CONNECTION_LIMIT: usize = 4096;
+/// Connections of one thread that don't stand yet; when there are more, those that most resemble each
+/// other make room.
+const STRANGER_LIMIT: usize = 2048;
 
 /// Both ends' keys, and the listener of a server.
 pub(crate) struct FramedEndpoint {
@@ -35,6 +39,10 @@ pub(crate) struct FramedEndpoint {
     server: Option<(Arc<ServerConfig>, Arc<Socket>)>,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
+    /// Accepted connections that don't stand yet, and the places of their numbers.
+    strangers: Strangers,
+    places: HashMap<usize, u32>,
+    next_number: usize,
     /// Connections that have something to send.
     dirty: Vec<Link>,
     /// Readiness as it was taken, kept for its memory.
@@ -95,6 +103,9 @@ impl FramedEndpoint {
             server,
             slots: Vec::new(),
             vacant: Vec::new(),
+            strangers: Strangers::default(),
+            places: HashMap::new(),
+            next_number: 0,
             dirty: Vec::new(),
             ready: Vec::with_capacity(READY_AT_ONCE),
             events: VecDeque::new(),
@@ -129,32 +140,64 @@ impl FramedEndpoint {
     }
 
     fn accept(&mut self) {
+        let Some((config, listener)) = self.server.clone() else { return };
         for _ in 0..ACCEPTED_AT_ONCE {
-            let Some((config, listener)) = &self.server else { return };
-            let socket = match accept_stream(listener, None) {
+            let socket = match accept_stream(&listener, None) {
                 Ok(socket) => socket,
+                Err(error) if is_short_of_descriptors(&error) && self.push_out_one() => continue,
                 Err(error) if is_short_of_descriptors(&error) => return self.listen(false),
                 // Another thread has taken it, or its peer has gone.
                 Err(_) => return,
             };
-            if self.slots.len() - self.vacant.len() >= CONNECTION_LIMIT {
+            let full = self.slots.len() - self.vacant.len() >= CONNECTION_LIMIT;
+            let crowded = full || self.strangers.len() >= STRANGER_LIMIT;
+            if !(crowded && self.push_out_one()) && full {
                 continue;
             }
             let _without = socket.set_tcp_nodelay(true);
-            let Ok(session) = Session::server(config) else { continue };
+            let Ok(session) = Session::server(&config) else { continue };
             // Refused by the poll set for want of memory: the socket closes, the peer sees it.
-            let _refused = self.add(Connection::accepted(socket, session));
+            let _refused = self.add_stranger(socket, session);
         }
+    }
+
+    fn add_stranger(&mut self, socket: Socket, session: Session) -> io::Result<()> {
+        let client = socket.peer_addr()?.as_socket().ok_or(io::ErrorKind::NotConnected)?;
+        let mut connection = Connection::accepted(socket, session);
+        let number = self.next_number;
+        self.next_number += 1;
+        connection.stranger = Some(number);
+        let link = self.add(connection)?;
+        self.strangers.place(number, Origin::of(client), Acquaintance::Silent);
+        self.places.insert(number, link.index);
+        Ok(())
+    }
+
+    /// A stranger makes room; whether there was one.
+    fn push_out_one(&mut self) -> bool {
+        let Some(number) = self.strangers.first_to_go() else { return false };
+        let Some(index) = self.places.get(&number).copied() else { return false };
+        let slot = self.slots.get_mut(index as usize);
+        if let Some(connection) = slot.and_then(|slot| slot.connection.as_mut()) {
+            connection.give_up("crowded out");
+        }
+        self.turn(index, false, false);
+        true
     }
 
     /// Lets a connection move its bytes, and takes it away when it is over.
     fn turn(&mut self, index: u32, readable: bool, writable: bool) {
-        let Self { slots, events, poll, .. } = self;
+        let Self { slots, events, poll, strangers, places, .. } = self;
         let Some(slot) = slots.get_mut(index as usize) else { return };
         let link = Link { index, generation: slot.generation };
         let Some(connection) = &mut slot.connection else { return };
         let turn =
             connection.turn(readable, writable, &mut |event| events.push_back((link, event)));
+        let is_known = turn == Turn::Over || connection.is_established();
+        if let Some(number) = connection.stranger.take_if(|_| is_known) {
+            strangers.remove(number);
+            places.remove(&number);
+        }
         if turn == Turn::Over {
             let ending = Box::new(connection.ending());
             let _gone = epoll::delete(&*poll, connection.socket());

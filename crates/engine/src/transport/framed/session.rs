@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use linerate_wire::perf::answer::Start;
 use linerate_wire::perf::frame::{
-    DATA_LIMIT_BYTES, FrameReader, Kind, Level, PAYLOAD_LIMIT_BYTES, STREAM_LIMIT, StreamWord,
+    DATA_LIMIT_BYTES, FrameReader, HEADER_BYTES, Kind, Level, PAYLOAD_LIMIT_BYTES, SEAL_BYTES,
+    STREAM_LIMIT, StreamWord,
 };
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection, Version};
@@ -127,7 +128,8 @@ impl Session {
         };
         match frame.header.kind {
             Kind::Handshake => {
-                self.handshake_bytes += payload.len();
+                // Frames of nothing count too: they cost time, and there is no end to them.
+                self.handshake_bytes += HEADER_BYTES + SEAL_BYTES + payload.len();
                 if self.handshake_bytes > HANDSHAKE_LIMIT_BYTES {
                     return Err("handshake");
                 }

@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     is_touched: bool,
     touched: Touched,
     pub(super) lost: Option<Cause>,
+    /// Its number, while it is one that was accepted and whose handshake isn't done.
+    pub(super) stranger: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
 }
@@ -47,7 +49,7 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        Self { proto, handle, is_touched: false, touched, lost: None, due: None }
+        Self { proto, handle, is_touched: false, touched, lost: None, stranger: None, due: None }
     }
 
     /// The endpoint looks at it in its next turn.

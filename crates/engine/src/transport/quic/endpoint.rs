@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use socket2::Socket;
 
+mod half_open;
 mod turn;
 
 use super::cause::Cause;
@@ -24,6 +25,7 @@ use super::packets::Packets;
 use super::settings::{ClientSide, ServerSide, Settings};
 use crate::control::random;
 use crate::error::Error;
+use half_open::HalfOpen;
 
 /// A connection's place in its endpoint. It is taken again when the connection has closed and was
 /// forgotten, some time after its [`Event::Closed`].
@@ -61,6 +63,7 @@ pub(crate) struct Endpoint {
     most_connections: usize,
     connections: Vec<Option<SharedConnection>>,
     open: usize,
+    half_open: HalfOpen,
     touched: Touched,
     queue: VecDeque<usize>,
     times: BinaryHeap<Reverse<(Instant, usize)>>,
@@ -97,6 +100,7 @@ impl Endpoint {
             most_connections: settings.connections,
             connections: Vec::new(),
             open: 0,
+            half_open: HalfOpen::new(settings.half_open_connections),
             touched: Rc::new(RefCell::new(Vec::new())),
             queue: VecDeque::new(),
             times: BinaryHeap::new(),

@@ -89,6 +89,9 @@ pub(crate) struct Settings {
     pub(crate) streams: u32,
     /// Connections that a server holds over one socket, those that are about to be forgotten included.
     pub(crate) connections: usize,
+    /// Those whose handshake isn't done. From a quarter on a client has to show its address first; when
+    /// there are more, the place that most come from makes room.
+    pub(crate) half_open_connections: usize,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
     /// Packets that the peer may leave without an acknowledgement; `None`: what it likes.
@@ -112,6 +115,7 @@ impl Default for Settings {
             keep_alive: None,
             streams: FIRST_STREAMS,
             connections: MOST_CONNECTIONS,
+            half_open_connections: MOST_CONNECTIONS,
             mtu_bytes: None,
             ack_packets: None,
             offload: true,

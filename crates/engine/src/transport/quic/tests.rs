@@ -107,6 +107,16 @@ fn streams_arrive_whether_packets_go_in_clear_or_not() {
 }
 
 #[test]
+fn a_client_shows_its_address_where_many_handshakes_are_not_done() {
+    // One at most, and from a quarter of one on: this very first one.
+    let settings = Settings { half_open_connections: 1, ..Settings::default() };
+    for extras in [Extras::default(), Extras { clear_packets: true, ..Extras::default() }] {
+        let (pair, near, far) = Pair::with(&settings, (extras.clone(), extras)).establish();
+        send_three_megabytes(pair, &near, &far);
+    }
+}
+
+#[test]
 fn a_packet_in_clear_can_be_read_on_its_way() {
     let clear = || Extras { clear_packets: true, ..Extras::default() };
     for (extras, agreed) in [((clear(), clear()), true), ((clear(), Extras::default()), false)] {

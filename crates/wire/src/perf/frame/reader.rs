@@ -18,22 +18,20 @@ pub struct Frame<'a> {
 
 /// A reader of frames with a buffer of fixed size. Bytes are put into [`FrameReader::vacant`], and
 /// frames are opened where they lie.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FrameReader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Default for FrameReader {
-    fn default() -> Self {
-        Self { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
-    }
-}
-
 impl FrameReader {
     /// Where the next bytes go. It is never empty after [`FrameReader::poll_frame`] said `None`.
     pub fn vacant(&mut self) -> &mut [u8] {
+        // Made when something has come: a peer that says nothing costs nothing.
+        if self.buffer.is_empty() {
+            self.buffer.resize(BUFFER_BYTES, 0);
+        }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;

@@ -8,6 +8,7 @@ use quinn_proto::{DatagramEvent, Event as ProtoEvent, Incoming, StreamEvent, Tra
 
 use super::super::cause::Cause;
 use super::super::connection::{Connection, SharedConnection};
+use super::half_open::Reply;
 use super::{Endpoint, Event, Link};
 
 /// Trains that a turn takes in, and sends that it makes: bounded, so that acknowledgements leave
@@ -83,9 +84,26 @@ impl Endpoint {
             let refusal = self.proto.refuse(incoming, &mut self.outgoing);
             return self.respond(&refusal);
         }
+        let from = incoming.remote_address();
+        match self.half_open.reply(from, incoming.remote_address_validated()) {
+            Reply::Accept => {}
+            Reply::Retry => {
+                // It can't be asked twice; but who answered once has shown its address.
+                if let Ok(retry) = self.proto.retry(incoming, &mut self.outgoing) {
+                    self.respond(&retry);
+                }
+                return;
+            }
+            Reply::Ignore => return self.proto.ignore(incoming),
+            Reply::Replace(place) => self.give_up(place),
+        }
         match self.proto.accept(incoming, now, &mut self.outgoing, None) {
             Ok((handle, proto)) => {
                 self.insert(handle, proto);
+                if let Some(Some(connection)) = self.connections.get(handle.0) {
+                    let number = self.half_open.add(from, handle.0, now);
+                    connection.borrow_mut().stranger = Some(number);
+                }
                 self.events.push_back((Link(handle.0), Event::Accepted));
             }
             Err(error) => {
@@ -96,12 +114,24 @@ impl Endpoint {
         }
     }
 
+    /// Ends a connection whose handshake isn't done.
+    fn give_up(&mut self, place: usize) {
+        if let Some(Some(connection)) = self.connections.get(place) {
+            let mut connection = connection.borrow_mut();
+            connection.stranger = None;
+            connection.close(0, b"");
+        }
+    }
+
     /// Answers a datagram that belongs to no connection. Whoever doesn't get the answer asks again.
     fn respond(&mut self, transmit: &Transmit) {
         let _asked_again = self.packets.send(transmit, &self.outgoing);
     }
 
     pub(super) fn handle_times(&mut self, now: Instant) {
+        while let Some(place) = self.half_open.poll_overdue(now) {
+            self.give_up(place);
+        }
         while let Some(Reverse((due, index))) = self.times.peek().copied() {
             if due > now {
                 return;
@@ -207,6 +237,12 @@ impl Endpoint {
             if let Some(event) = self.proto.handle_event(connection.handle, event) {
                 connection.proto.handle_event(event);
             }
+        }
+        if connection.stranger.is_some()
+            && (!connection.proto.is_handshaking() || connection.proto.is_closed())
+            && let Some(number) = connection.stranger.take()
+        {
+            self.half_open.remove(number);
         }
         while let Some(event) = connection.proto.poll() {
             let event = match event {

@@ -1,0 +1,117 @@
+//! Accepted connections whose handshake isn't done, and which of them makes room for others.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::server::strangers::{Acquaintance, Origin, Strangers};
+
+/// How long a handshake may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Accepted connections whose handshake isn't done.
+pub(super) struct HalfOpen {
+    strangers: Strangers,
+    /// Where each came from, its place in the endpoint, and since when; oldest first.
+    places: BTreeMap<usize, (Origin, usize, Instant)>,
+    next: usize,
+    most: usize,
+}
+
+/// What becomes of a connection that somebody begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    Accept,
+    /// It shall show first that it hears at its address (RFC 9000, section 8.1.2).
+    Retry,
+    /// It comes from where most come from.
+    Ignore,
+    /// It is accepted, and the one at this place goes.
+    Replace(usize),
+}
+
+impl HalfOpen {
+    pub(super) fn new(most: usize) -> Self {
+        let (strangers, places) = (Strangers::default(), BTreeMap::new());
+        Self { strangers, places, next: 0, most }
+    }
+
+    /// What to say to somebody; `shown`: whether the address is known to be its own. Who is replaced is
+    /// forgotten.
+    pub(super) fn reply(&mut self, from: SocketAddr, shown: bool) -> Reply {
+        let count = self.places.len();
+        if !shown && count >= self.most / 4 {
+            return Reply::Retry;
+        }
+        if count < self.most {
+            return Reply::Accept;
+        }
+        let Some(number) = self.strangers.first_to_go() else { return Reply::Ignore };
+        match self.places.get(&number).copied() {
+            Some((origin, place, _)) if origin != Origin::of(from) => {
+                self.remove(number);
+                Reply::Replace(place)
+            }
+            _ => Reply::Ignore,
+        }
+    }
+
+    /// One is accepted; its number.
+    pub(super) fn add(&mut self, from: SocketAddr, place: usize, now: Instant) -> usize {
+        let (number, origin) = (self.next, Origin::of(from));
+        self.next += 1;
+        self.strangers.place(number, origin, Acquaintance::Silent);
+        self.places.insert(number, (origin, place, now));
+        number
+    }
+
+    /// One is done, or gone.
+    pub(super) fn remove(&mut self, number: usize) {
+        self.strangers.remove(number);
+        self.places.remove(&number);
+    }
+
+    /// The place of one that has taken too long, and is forgotten.
+    pub(super) fn poll_overdue(&mut self, now: Instant) -> Option<usize> {
+        let (&number, &(_, place, since)) = self.places.first_key_value()?;
+        if now.saturating_duration_since(since) < LIMIT {
+            return None;
+        }
+        self.remove(number);
+        Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(address: &str) -> SocketAddr {
+        SocketAddr::new(address.parse().unwrap(), 4433)
+    }
+
+    #[test]
+    fn a_flood_makes_room_and_is_asked_to_show_its_address() {
+        let (mut half_open, now) = (HalfOpen::new(8), Instant::now());
+        let (flood, client) = (from("192.0.2.1"), from("192.0.2.2"));
+        for place in 0..2 {
+            assert_eq!(half_open.reply(flood, false), Reply::Accept);
+            half_open.add(flood, place, now);
+        }
+        assert_eq!(half_open.reply(flood, false), Reply::Retry);
+        for place in 2..8 {
+            assert_eq!(half_open.reply(flood, true), Reply::Accept);
+            half_open.add(flood, place, now);
+        }
+        assert_eq!(half_open.reply(flood, true), Reply::Ignore);
+        assert_eq!(half_open.reply(client, false), Reply::Retry);
+        assert_eq!(half_open.reply(client, true), Reply::Replace(0));
+        half_open.add(client, 0, now);
+        assert_eq!(half_open.reply(flood, true), Reply::Ignore);
+
+        assert_eq!(half_open.poll_overdue(now + LIMIT / 2), None);
+        let overdue = std::iter::from_fn(|| half_open.poll_overdue(now + LIMIT));
+        assert_eq!(overdue.collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 0]);
+        assert_eq!(half_open.reply(flood, false), Reply::Accept);
+    }
+}

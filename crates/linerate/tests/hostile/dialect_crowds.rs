@@ -1,0 +1,204 @@
+//! Connections that want nothing of the dialects' servers, by the thousand: others are served.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use linerate_wire::iperf3::COOKIE_BYTES;
+use linerate_wire::netperf::message::Form;
+use linerate_wire::netperf::omni::encode_request;
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+
+use crate::conversation::connect;
+use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process, Work};
+use crate::ends::{LONGEST, holds_within};
+use crate::flood::{EndOnDrop, FULL_SPEED};
+use crate::lot::Lot;
+
+/// Half-open connections from one address.
+const CROWD: usize = 10_000;
+/// What a crowd may cost a server: up to half of netserver's 1,024 clients without a test are such
+/// whose test waits for its connection, each with a thread and 700 KiB of buffers.
+const MOST_BYTES: u64 = 600 << 20;
+
+/// What one in ten clients says before it falls silent; the others say less than all of it, or
+/// nothing.
+fn first_words(dialect: Dialect) -> Vec<Vec<u8>> {
+    match dialect {
+        Dialect::Netperf => {
+            let request = |part, length| {
+                let request = Request { length, ..Request::new(part, Carrier::Tcp) };
+                encode_request(Form::Long, &request, None).into_bytes()
+            };
+            vec![
+                request(Part::Receive, Length::Seconds(100_000)),
+                request(Part::Answer, Length::Open),
+            ]
+        }
+        Dialect::Iperf3 => vec![
+            // Cookies of their own, once their numbers are put in; one that many share.
+            cookie("00000000"),
+            cookie("the same for all of them"),
+            asking(cookie("00000000"), b"{\"tcp\":true,\"time\":1}"),
+        ],
+        Dialect::Framed => vec![greeting()],
+        Dialect::Quic => Vec::new(),
+    }
+}
+
+/// A cookie of iperf3's, which begins with this.
+fn cookie(start: &str) -> Vec<u8> {
+    let mut bytes = start.as_bytes().to_vec();
+    bytes.resize(COOKIE_BYTES - 1, b'x');
+    bytes.push(0);
+    bytes
+}
+
+/// A cookie and parameters.
+fn asking(cookie: Vec<u8>, parameters: &[u8]) -> Vec<u8> {
+    let length = (parameters.len() as u32).to_be_bytes();
+    [&cookie[..], &length, parameters].concat()
+}
+
+/// The first that a client of secnetperf says over TCP.
+fn greeting() -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let _client = Process::start(&Dialect::Framed.client_words(HONEST, port, Work::Little));
+    let (mut socket, _) = listener.accept().unwrap();
+    let mut bytes = vec![0; 4096];
+    let length = socket.read(&mut bytes).unwrap();
+    bytes.truncate(length);
+    bytes
+}
+
+fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    let host = Host::start(dialect);
+    let words = first_words(dialect);
+    let mut running = host.client(HONEST, Work::Sends(2));
+    let opened = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let crowd = scope.spawn(|| {
+            let mut kept = Vec::with_capacity(CROWD);
+            for number in 0..CROWD {
+                let mut said = words[number / 10 % words.len()].clone();
+                match number % 10 {
+                    0 => {}
+                    1..4 => said.truncate(said.len() / 2),
+                    _ => said.clear(),
+                }
+                if said.starts_with(b"0000") {
+                    said[..8].copy_from_slice(format!("{number:08}").as_bytes());
+                }
+                let mut socket = connect(host.port);
+                // It may have been pushed out already.
+                let _pushed_out = socket.write_all(&said);
+                kept.push(socket);
+                opened.fetch_add(1, Ordering::Relaxed);
+            }
+            kept
+        });
+        let (mut served, mut longest) = (0, Duration::ZERO);
+        while served < 4 || !crowd.is_finished() {
+            longest = longest.max(host.assert_serves());
+            host.assert_holds_at_most(descriptors, MOST_BYTES);
+            served += 1;
+        }
+        let kept = crowd.join().unwrap();
+        assert_eq!(kept.len(), CROWD);
+        // All are there now.
+        longest = longest.max(host.assert_serves());
+        eprintln!("{dialect:?}: {served} were served amid the crowd, each within {longest:?}");
+        let code = running.exit_code_within(LONGEST);
+        assert_eq!(code, Some(0), "{dialect:?}: {}", running.said());
+    });
+    host.assert_idle();
+    host.assert_serves();
+}
+
+#[test]
+fn ten_thousand_silent_clients_of_netserver_keep_nobody_out() {
+    // A test that waits for its connection has a listener and a shard.
+    crowd_keeps_nobody_out(Dialect::Netperf, 8_000);
+}
+
+#[test]
+fn ten_thousand_silent_clients_of_iperf3_keep_nobody_out() {
+    crowd_keeps_nobody_out(Dialect::Iperf3, 512 + 2 * 64 * 4);
+}
+
+#[test]
+fn ten_thousand_silent_clients_of_secnetperf_keep_nobody_out() {
+    let threads = std::thread::available_parallelism().unwrap().get();
+    crowd_keeps_nobody_out(Dialect::Framed, 2_100 * threads);
+}
+
+/// Sends a server what comes here, whole and with wrong bits, and gives nothing back.
+fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool) -> usize {
+    let to = UdpSocket::bind((FLOOD, 0)).unwrap();
+    to.connect((FLOOD, port)).unwrap();
+    from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (mut lot, mut count, mut bytes) = (Lot::draw("packets"), 0, [0; 2048]);
+    while goes_on.load(Ordering::Relaxed) {
+        let Ok(length) = from.recv(&mut bytes) else { continue };
+        // What the kernel has no room for is lost, as in any network.
+        let _lost = to.send(&bytes[..length]);
+        let mut wrong = bytes[..length].to_vec();
+        lot.mutate(&mut wrong);
+        let _lost = to.send(&wrong[..wrong.len().min(60_000)]);
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn handshakes_over_quic_that_are_never_done_keep_nobody_out() {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    let host = Host::start(Dialect::Quic);
+    let swallower = UdpSocket::bind((FLOOD, 0)).unwrap();
+    let port = swallower.local_addr().unwrap().port();
+    let goes_on = AtomicBool::new(true);
+    let mut running = host.client(HONEST, Work::Sends(2));
+    std::thread::scope(|scope| {
+        let end = EndOnDrop(&goes_on);
+        let swallower = scope.spawn(|| swallow(&swallower, host.port, &goes_on));
+        let words = Dialect::Quic.client_words(FLOOD, port, Work::Little);
+        let _flood = Process::start(&format!("{words} -conns:1500"));
+        let until = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < until {
+            host.assert_serves();
+            host.assert_holds_at_most(8, MOST_BYTES);
+        }
+        drop(end);
+        let count = swallower.join().unwrap();
+        assert!(count > 1_000, "the flood had {count} packets");
+        eprintln!("{count} packets were swallowed");
+    });
+    let code = running.exit_code_within(LONGEST);
+    assert_eq!(code, Some(0), "{}", running.said());
+    host.assert_serves();
+    host.assert_idle();
+}
+
+#[test]
+fn clients_that_read_nothing_hold_nobody_up() {
+    for dialect in [Dialect::Netperf, Dialect::Iperf3, Dialect::Framed, Dialect::Quic] {
+        let host = Host::start(dialect);
+        let frozen: Vec<Process> = (0..4).map(|_| host.client(FLOOD, Work::Receives(60))).collect();
+        // QUIC has one descriptor for all.
+        let wanted = if dialect == Dialect::Quic { 0 } else { frozen.len() };
+        assert!(holds_within(LONGEST, || host.busy_descriptors() >= wanted), "{dialect:?}");
+        std::thread::sleep(Duration::from_millis(200));
+        frozen.iter().for_each(Process::freeze);
+        for _ in 0..3 {
+            host.assert_serves();
+            host.assert_holds_at_most(100, 200 << 20);
+        }
+        drop(frozen);
+        host.assert_idle();
+        host.assert_serves();
+    }
+}
