@@ -4,6 +4,7 @@ import re
 import statistics
 
 from ..process import RunFailed, free_port
+from ..table import render_figure
 from .tool import Measured, Tool
 
 CHOOSING_RUNS = 3
@@ -33,7 +34,7 @@ class Secnetperf(Tool):
         if len(self.profiles) > 1:
             for self.profile in self.profiles:
                 best[self.profile] = self._median(placement, work)
-            told = ", ".join(f"{name} {figure:.4g}" for name, figure in best.items())
+            told = ", ".join(f"{name} {render_figure(figure)}" for name, figure in best.items())
             self.notes.append(f"{self.name} -exec, medians of {CHOOSING_RUNS} runs: {told}")
         self.profile = max(self.profiles, key=lambda name: best.get(name, 0.0))
 
