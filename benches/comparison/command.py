@@ -35,7 +35,7 @@ class Context:
 
     def tool(self, kind):
         """A fresh tool of a kind."""
-        return kind(self.paths[kind])
+        return kind(*(self.paths[part] for part in kind.parts()))
 
     def prepared(self, work):
         """A row's work with this run's options."""

@@ -8,11 +8,11 @@ from .growth import run_growth
 from .outcome import Outcome
 from .own import run_first_byte, run_memory
 from .process import RunFailed
-from .tools import BareLoop, Linerate
+from .tools import BareLoop, Linerate, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
 CALIBRATION_RUNS = 3
-OURS = (Linerate, BareLoop)  # whose failures are this project's
+OURS = (Linerate, BareLoop, Personality)  # whose failures are this project's
 
 
 class PeerFailed(RunFailed):
@@ -127,7 +127,9 @@ def _ratio(ours, theirs):
 
 def _run_pairs(row, place, context, outcome):
     with _Sides(row, place, context) as sides:
-        return _each_pair(sides, context, outcome, _ratio, {})
+        outcome.notes += [note for tool in sides.tools for note in tool.notes]
+        used_s = sum(tool.prepared_cpu_s for tool in sides.tools)
+        return used_s + _each_pair(sides, context, outcome, _ratio, {})
 
 
 def _run_loss_pairs(row, place, context, outcome):

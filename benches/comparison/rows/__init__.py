@@ -3,6 +3,8 @@
 import fnmatch
 
 from ..tools import Work
+from .personalities import personality_rows
+from .quic import quic_rows
 from .row import Row, alone, self_check_rows
 from .tcp import BULK, tcp_rows
 from .transactions import connect_rows, rr_rows
@@ -19,7 +21,8 @@ def all_rows():
         alone("cost growth", Work("tcp_rr", 1), None, "transactions/s", "growth",
               placements=("split",)),
     ]
-    return [*tcp_rows(), *udp_rows(), *rr_rows(), *connect_rows(), *own]
+    peers = [*tcp_rows(), *udp_rows(), *rr_rows(), *connect_rows(), *quic_rows()]
+    return [*peers, *personality_rows(), *own]
 
 
 def selected(rows, patterns):

@@ -24,12 +24,19 @@ class Row:
     @property
     def tools(self):
         """The classes of the tools that it needs."""
-        return [tool for tool, _ in (self.ours, self.theirs) if tool is not None]
+        return [part for tool, _ in (self.ours, self.theirs) if tool is not None
+                for part in tool.parts()]
 
 
 def against(peer, name, work, bar, figure, **more):
     """linerate beside a peer, both with the same work."""
     return Row(f"{name} / {peer.name}", (Linerate, work), (peer, work), bar, figure, **more)
+
+
+def replacing(personality, peer, name, work, bar, figure, **more):
+    """linerate in the place of a tool, at both ends or at one, beside the original pair."""
+    return Row(f"{personality.name} {name} / {peer.name}", (personality, work), (peer, work), bar,
+               figure, **more)
 
 
 def alone(name, work, bar, figure, measure, **more):

@@ -7,10 +7,14 @@ from .linerate import Linerate
 from .neper import Neper
 from .netperf import Netperf
 from .others import Ethr, Nuttcp
+from .personality import (OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf, OurSecnetperf,
+                          Personality)
+from .secnetperf import Secnetperf
 from .sockperf import Sockperf
 from .tool import GRACE_S, Measured, Tool, Work
 
 __all__ = [
     "GRACE_S", "BareLoop", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "Measured",
-    "Neper", "Netperf", "Nuttcp", "Sockperf", "Tool", "Work",
+    "Neper", "Netperf", "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf",
+    "OurSecnetperf", "Personality", "Secnetperf", "Sockperf", "Tool", "Work",
 ]

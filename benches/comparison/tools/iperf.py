@@ -16,11 +16,11 @@ class Iperf3(Tool):
 
     def launch(self, work):
         self.port = free_port()
-        argv = [self.path, "-s", "-B", self.placement.address, "-p", self.port]
+        argv = [*self.words("server"), "-s", "-B", self.placement.address, "-p", self.port]
         self.serve(argv, self.port)
 
     def client_argv(self, work):
-        argv = [self.path, "-c", self.placement.address, "-p", self.port, "-J"]
+        argv = [*self.words("client"), "-c", self.placement.address, "-p", self.port, "-J"]
         argv += ["-t", work.whole_seconds, "-l", work.size]
         argv += ["-P", work.flows] if work.flows > 1 else []
         if work.kind == "udp_stream":

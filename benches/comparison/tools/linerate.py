@@ -13,9 +13,10 @@ class Linerate(Tool):
     """Its files go to a directory of this run, not to the user's home."""
 
     name = "linerate"
-    kinds = ("tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr")
+    kinds = ("tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "quic_stream", "quic_rr",
+             "quic_crr")
     home = None
-    commands = {}  # of a program's path and command: whether it has it
+    answers = {}  # of a program's path and command: its help, or nothing
 
     def environment(self):
         if Linerate.home is None:
@@ -25,12 +26,19 @@ class Linerate(Tool):
 
     def refusal(self, work, network):
         command = command_of(work)
-        key = (self.path, command)
-        if key not in Linerate.commands:
-            answer = subprocess.run([self.path, command, "--help"], capture_output=True,
+        text = self.help_of(command)
+        if work.transport == "quic" and text and "--quic" not in text:
+            return f"this linerate has no `{command} --quic`"
+        return None if text else f"this linerate has no command `{command}`"
+
+    def help_of(self, *words):
+        """What the program says to `words --help`; nothing where it doesn't know them."""
+        key = (self.path, *words)
+        if key not in Linerate.answers:
+            answer = subprocess.run([self.path, *words, "--help"], capture_output=True, text=True,
                                     stdin=subprocess.DEVNULL, timeout=10, check=False)
-            Linerate.commands[key] = answer.returncode == 0
-        return None if Linerate.commands[key] else f"this linerate has no command `{command}`"
+            Linerate.answers[key] = answer.stdout if answer.returncode == 0 else ""
+        return Linerate.answers[key]
 
     def one_shot(self, work):
         # The ports that closed connections still hold belong to one address and port of a server:
@@ -55,12 +63,14 @@ class Linerate(Tool):
             argv.remove("--tcp")
             argv += ["--close", work.close]
         elif work.is_stream:
-            argv += ["--up", "--size", work.size]
-        else:
-            argv += ["--request", work.size, "--response", work.size]
+            argv += ["--down" if work.down else "--up"]
+            argv += ["--size", work.size] if work.size is not None else []
+        elif work.kind != "quic_crr":
+            argv += ["--request", work.size, "--response", work.response or work.size]
         if work.transport == "tcp" and work.congestion:
             argv += ["--congestion", work.congestion]
         argv += ["--flows", work.flows] if work.flows > 1 else []
+        argv += ["--streams", work.streams] if work.streams > 1 else []
         argv += ["--bind", work.source] if work.source else []
         argv += ["--verify"] if work.verify else []
         argv += ["--busy-poll"] if work.spin else []
@@ -70,7 +80,7 @@ class Linerate(Tool):
 
     def read_result(self, work, client):
         summary = json.loads(client.output())["summary"]
-        if work.kind == "tcp_crr":
+        if work.kind.endswith("_crr"):
             return Measured(summary["connections_per_s"], summary["transactions"])
         if not work.is_stream:
             return Measured(summary["transactions_per_s"], summary["transactions"])
@@ -86,7 +96,7 @@ class Linerate(Tool):
 
 def command_of(work):
     """The command of linerate that does the work."""
-    return "stream" if work.is_stream else "connect" if work.kind == "tcp_crr" else "rr"
+    return "stream" if work.is_stream else "connect" if work.kind.endswith("_crr") else "rr"
 
 
 def _listening_record(line):

@@ -17,17 +17,21 @@ class Netperf(Tool):
 
     def launch(self, work):
         self.port = free_port()
-        server = os.path.join(os.path.dirname(self.path), "netserver")
-        # -f: no child a test; its CPU time would be nobody's, since netserver ignores SIGCHLD.
-        argv = [server, "-D", "-f", "-L", self.placement.address, "-p", self.port]
+        argv = [*self.words("server"), "-D", "-L", self.placement.address, "-p", self.port]
         self.serve(argv, self.port)
 
+    def words(self, end):
+        if end == "client":
+            return [self.path]
+        # -f: no child a test; its CPU time would be nobody's, since netserver ignores SIGCHLD.
+        return [os.path.join(os.path.dirname(self.path), "netserver"), "-f"]
+
     def client_argv(self, work):
-        argv = [self.path, "-H", self.placement.address, "-p", self.port, "-P", "0"]
+        argv = [*self.words("client"), "-H", self.placement.address, "-p", self.port, "-P", "0"]
         argv += ["-l", work.whole_seconds, "-t", TESTS[work.kind], "--", "-k", KEYS]
-        if work.is_stream:
+        if work.is_stream and work.size is not None:
             argv += ["-m", work.size, "-M", max(work.size, 131072)]
-        else:
+        elif not work.is_stream:
             argv += ["-r", f"{work.size},{work.size}"]
         if work.transport == "tcp" and work.congestion:
             argv += ["-K", f"{work.congestion},{work.congestion}"]

@@ -9,6 +9,7 @@ from .iperf import Iperf2, Iperf3, Iperf3New
 from .neper import Neper
 from .netperf import Netperf
 from .others import Ethr, Nuttcp
+from .secnetperf import Secnetperf
 from .sockperf import Sockperf
 
 # The program that is looked for, and the one that must stand beside it. neper's `tcp_crr` is the
@@ -22,15 +23,16 @@ PROGRAMS = {
     Sockperf: ("sockperf", None),
     Nuttcp: ("nuttcp", None),
     Ethr: ("ethr", None),
+    Secnetperf: ("secnetperf", None),
 }
 
 
 def find_peers(directories):
-    """The path of every peer that is here: in the directories (and theirs: */, */bin, */src)
-    first, then on PATH."""
+    """The path of every peer that is here: in the directories (and theirs: */, */bin, */src,
+    */build/bin/Release) first, then on PATH."""
     places = []
     for directory in directories:
-        for pattern in ("", "bin", "src", "*", "*/bin", "*/src"):
+        for pattern in ("", "bin", "src", "*", "*/bin", "*/src", "*/build/bin/Release"):
             places += sorted(glob.glob(os.path.join(glob.escape(directory), pattern)))
     places += os.get_exec_path()
     paths = {}
@@ -45,7 +47,9 @@ def find_peers(directories):
 
 def version(kind, path):
     """What a peer says it is, or nothing."""
-    flag = {"netperf": "-V", "nuttcp": "-V", "ethr": None, "neper": None}.get(kind.name, "--version")
+    # secnetperf passes over what it doesn't know, and would be a server.
+    flag = {"netperf": "-V", "nuttcp": "-V", "ethr": None, "neper": None,
+            "secnetperf": None}.get(kind.name, "--version")
     text = _answer(path, flag) if flag else ""
     match = re.search(r"\d+\.\d+(\.\d+)*\S*", text)
     return match[0].rstrip(",") if match else ""

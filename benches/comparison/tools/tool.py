@@ -11,10 +11,16 @@ GRACE_S = 20.0
 class Work:
     """One piece of work, in words that every tool translates into its own."""
 
-    kind: str  # "tcp_stream", "udp_stream", "tcp_rr", "udp_rr" or "tcp_crr"
-    size: int  # bytes of a call, a datagram or a message
+    # "stream", "rr" or "crr" over "tcp", "udp", "quic" or "framed" (secnetperf's sealed frames in
+    # TCP): "tcp_stream"
+    kind: str
+    size: int | None  # bytes of a call, a datagram or a message; None: what the tool does unasked
     seconds: float = 2.0
     flows: int = 1
+    response: int | None = None  # rr: bytes of a response, where not `size`
+    down: bool = False  # a stream from the server
+    streams: int = 1  # QUIC: flows that share a connection
+    clear: bool = False  # QUIC: packets with data aren't encrypted
     spin: bool = False
     verify: bool = False
     rate_bps: float | None = None
@@ -30,8 +36,13 @@ class Work:
 
     @property
     def transport(self):
-        """`tcp` or `udp`."""
-        return self.kind[:3]
+        """`tcp`, `udp`, `quic` or `framed`."""
+        return self.kind.partition("_")[0]
+
+    @property
+    def connections(self):
+        """How many connections carry the flows."""
+        return self.flows // self.streams
 
     @property
     def whole_seconds(self):
@@ -61,6 +72,17 @@ class Tool:
         self.path = path
         self.server = None
         self.placement = None
+        self.notes = []  # what a reader of the row should know
+        self.prepared_cpu_s = 0.0  # what `start_server` used for runs of its own
+
+    @classmethod
+    def parts(cls):
+        """The kinds of tools whose paths it is made of."""
+        return (cls,)
+
+    def words(self, _end):
+        """What starts the `client` or the `server`, before its options."""
+        return [self.path]
 
     def one_shot(self, work):
         """Whether a server serves one run only."""

@@ -1,0 +1,65 @@
+"""linerate in the place of other tools, beside the originals with the same options."""
+
+from dataclasses import replace
+
+from ..tools import (Iperf3New, Netperf, OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf,
+                     OurSecnetperf, Secnetperf, Work)
+from .quic import REQUESTS, STREAM
+from .row import PINNED, replacing
+
+BULK = Work("tcp_stream", 128 * 1024)
+FREE = ("free",)
+
+
+def personality_rows():
+    """Every tool whose place linerate takes."""
+    return [*_netperf_rows(), *_iperf3_rows(), *_secnetperf_rows()]
+
+
+def _netperf_rows():
+    return [
+        replacing(OurNetperf, Netperf, name, work, bar, figure)
+        for name, work, bar, figure in (
+            ("TCP_STREAM", replace(BULK, size=None), 1.0, "bit/s"),
+            ("TCP_STREAM -m 131072", BULK, 1.0, "bit/s"),
+            ("TCP_RR", Work("tcp_rr", 1), 0.97, "transactions/s"),
+            ("UDP_RR", Work("udp_rr", 1), 0.97, "transactions/s"),
+            ("TCP_CRR", Work("tcp_crr", 1), 1.0, "connections/s"),
+        )
+    ]
+
+
+def _iperf3_rows():
+    rows = []
+    for ours in (OurIperf3, OurIperf3Client, OurIperf3Server):
+        for flows, placements in ((1, PINNED), (8, FREE), (128, FREE)):
+            rows.append(replacing(ours, Iperf3New, f"-P {flows}", replace(BULK, flows=flows), 1.0,
+                                  "bit/s", placements=placements))
+        for size in (64, 1400):
+            rows.append(replacing(ours, Iperf3New, f"-u -l {size}",
+                                  Work("udp_stream", size), 1.0, "packets/s"))
+    return rows
+
+
+def _secnetperf_rows():
+    """The perf dialect over QUIC with the same work at both sides is for information: its bars are
+    those of `quic ...`, where linerate's own words are used."""
+    framed = Work("framed_stream", None)
+    framed_requests = replace(REQUESTS, kind="framed_rr")
+    down = replace(STREAM, down=True)
+    return [
+        replacing(OurSecnetperf, Secnetperf, name, work, bar, figure)
+        for name, work, bar, figure in (
+            ("-tcp:1 down", replace(framed, down=True), 1.5, "bit/s"),
+            ("-tcp:1 up", framed, 1.5, "bit/s"),
+            ("-tcp:1 rps", framed_requests, 1.5, "transactions/s"),
+            ("-encrypt:0 down", replace(down, clear=True), 1.05, "bit/s"),
+            ("-encrypt:0 up", replace(STREAM, clear=True), 1.05, "bit/s"),
+            ("down", down, None, "bit/s"),
+            ("up", STREAM, None, "bit/s"),
+            ("rps", REQUESTS, None, "transactions/s"),
+            ("rps 100 streams", replace(REQUESTS, flows=100, streams=100), None,
+             "transactions/s"),
+            ("hps", Work("quic_crr", None), None, "connections/s"),
+        )
+    ]

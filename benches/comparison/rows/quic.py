@@ -1,0 +1,31 @@
+"""QUIC against MsQuic's own tool."""
+
+from dataclasses import replace
+
+from ..tools import Secnetperf, Work
+from .row import PINNED, against
+
+STREAM = Work("quic_stream", None)
+REQUESTS = Work("quic_rr", 512, response=4000)  # of its scenario `rps`
+CONNECT = Work("quic_crr", None)
+MANY = {"flows": 10}
+FREE = ("free",)
+
+
+def quic_rows():
+    """Streams down and up, requests, handshakes; one connection pinned, ten unpinned."""
+    down = replace(STREAM, down=True)
+    rows = []
+    for name, work, bar, figure, placements in (
+        ("quic stream down", down, 1.15, "bit/s", PINNED),
+        ("quic stream up", STREAM, 1.0, "bit/s", PINNED),
+        ("quic stream down 10 connections", replace(down, **MANY), 1.05, "bit/s", FREE),
+        ("quic stream up 10 connections", replace(STREAM, **MANY), None, "bit/s", FREE),
+        ("quic rr", REQUESTS, 1.0, "transactions/s", PINNED),
+        ("quic rr 10 connections", replace(REQUESTS, **MANY), 2.0, "transactions/s", FREE),
+        ("quic rr 100 streams", replace(REQUESTS, flows=100, streams=100), 2.0, "transactions/s",
+         PINNED),
+        ("quic connect", CONNECT, 1.3, "connections/s", PINNED),
+    ):
+        rows.append(against(Secnetperf, name, work, bar, figure, placements=placements))
+    return rows

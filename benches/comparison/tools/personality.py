@@ -1,0 +1,78 @@
+"""linerate in the place of another tool: the same options and output, at both ends or at one."""
+
+import re
+
+from .iperf import Iperf3New
+from .linerate import Linerate
+from .netperf import Netperf
+from .secnetperf import Secnetperf
+from .tool import Tool
+
+
+class Personality(Tool):
+    """Stands before the original's class in a class's parents: what isn't said here is the original's."""
+
+    original = None  # the class whose program the other end is
+    ours = {}  # of "client" and "server": the personality that is this end, if it is linerate's
+
+    def __init__(self, path, linerate):
+        super().__init__(path)
+        self.linerate = linerate
+
+    @classmethod
+    def parts(cls):
+        return (cls.original, Linerate)
+
+    def words(self, end):
+        if end in self.ours:
+            return [self.linerate, self.ours[end]]
+        return super().words(end)
+
+    def environment(self):
+        return Linerate(self.linerate).environment()
+
+    def refusal(self, work, network):
+        commands = Linerate(self.linerate).help_of()
+        for name in self.ours.values():
+            if not re.search(rf"^ +{name} ", commands, re.M):
+                return f"this linerate has no `{name}`"
+        return super().refusal(work, network)
+
+
+class OurIperf3(Personality, Iperf3New):
+    """linerate at both ends."""
+
+    name = "our iperf3"
+    original = Iperf3New
+    ours = {"client": "iperf3", "server": "iperf3"}
+
+
+class OurIperf3Client(OurIperf3):
+    """linerate against the original's server."""
+
+    name = "our iperf3 client"
+    ours = {"client": "iperf3"}
+
+
+class OurIperf3Server(OurIperf3):
+    """The original's client against linerate."""
+
+    name = "our iperf3 server"
+    ours = {"server": "iperf3"}
+
+
+class OurNetperf(Personality, Netperf):
+    """linerate at both ends."""
+
+    name = "our netperf"
+    original = Netperf
+    ours = {"client": "netperf", "server": "netserver"}
+
+
+class OurSecnetperf(Personality, Secnetperf):
+    """linerate at both ends, whose threads are the same in every profile."""
+
+    name = "our secnetperf"
+    original = Secnetperf
+    ours = {"client": "secnetperf", "server": "secnetperf"}
+    profiles = ("lowlat",)
