@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_wire::iperf3::COOKIE_BYTES;
 use linerate_wire::netperf::message::Form;
@@ -14,11 +14,15 @@ use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 use crate::conversation::connect;
 use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process, Work};
 use crate::ends::{LONGEST, holds_within};
+use crate::extent::extent;
 use crate::flood::{EndOnDrop, FULL_SPEED};
 use crate::lot::Lot;
 
-/// Half-open connections from one address.
-const CROWD: usize = 10_000;
+/// Half-open connections from one address. netserver starts a thread for each, so that the short form
+/// has half of them: still five times what it holds.
+fn crowd_of(dialect: Dialect) -> usize {
+    if dialect == Dialect::Netperf { extent(5_000, 10_000) } else { 10_000 }
+}
 /// What a crowd may cost a server: up to half of netserver's 1,024 clients without a test are such
 /// whose test waits for its connection, each with a thread and 700 KiB of buffers.
 const MOST_BYTES: u64 = 600 << 20;
@@ -77,13 +81,13 @@ fn greeting() -> Vec<u8> {
 fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(dialect);
-    let words = first_words(dialect);
+    let (words, size) = (first_words(dialect), crowd_of(dialect));
     let mut running = host.client(HONEST, Work::Sends(2));
     let opened = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let crowd = scope.spawn(|| {
-            let mut kept = Vec::with_capacity(CROWD);
-            for number in 0..CROWD {
+            let mut kept = Vec::with_capacity(size);
+            for number in 0..size {
                 let mut said = words[number / 10 % words.len()].clone();
                 match number % 10 {
                     0 => {}
@@ -106,9 +110,11 @@ fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
             longest = longest.max(host.assert_serves());
             host.assert_holds_at_most(descriptors, MOST_BYTES);
             served += 1;
+            // The processors are the crowd's and the server's.
+            std::thread::sleep(Duration::from_millis(200));
         }
         let kept = crowd.join().unwrap();
-        assert_eq!(kept.len(), CROWD);
+        assert_eq!(kept.len(), size);
         // All are there now.
         longest = longest.max(host.assert_serves());
         eprintln!("{dialect:?}: {served} were served amid the crowd, each within {longest:?}");
@@ -120,28 +126,28 @@ fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
 }
 
 #[test]
-fn ten_thousand_silent_clients_of_netserver_keep_nobody_out() {
+fn thousands_of_silent_clients_of_netserver_keep_nobody_out() {
     // A test that waits for its connection has a listener and a shard.
     crowd_keeps_nobody_out(Dialect::Netperf, 8_000);
 }
 
 #[test]
-fn ten_thousand_silent_clients_of_iperf3_keep_nobody_out() {
+fn thousands_of_silent_clients_of_iperf3_keep_nobody_out() {
     crowd_keeps_nobody_out(Dialect::Iperf3, 512 + 2 * 64 * 4);
 }
 
 #[test]
-fn ten_thousand_silent_clients_of_secnetperf_keep_nobody_out() {
+fn thousands_of_silent_clients_of_secnetperf_keep_nobody_out() {
     let threads = std::thread::available_parallelism().unwrap().get();
     crowd_keeps_nobody_out(Dialect::Framed, 2_100 * threads);
 }
 
 /// Sends a server what comes here, whole and with wrong bits, and gives nothing back.
-fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool) -> usize {
+fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool, count: &AtomicUsize) {
     let to = UdpSocket::bind((FLOOD, 0)).unwrap();
     to.connect((FLOOD, port)).unwrap();
     from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let (mut lot, mut count, mut bytes) = (Lot::draw("packets"), 0, [0; 2048]);
+    let (mut lot, mut bytes) = (Lot::draw("packets"), [0; 2048]);
     while goes_on.load(Ordering::Relaxed) {
         let Ok(length) = from.recv(&mut bytes) else { continue };
         // What the kernel has no room for is lost, as in any network.
@@ -149,9 +155,8 @@ fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool) -> usize {
         let mut wrong = bytes[..length].to_vec();
         lot.mutate(&mut wrong);
         let _lost = to.send(&wrong[..wrong.len().min(60_000)]);
-        count += 1;
+        count.fetch_add(1, Ordering::Relaxed);
     }
-    count
 }
 
 #[test]
@@ -160,22 +165,21 @@ fn handshakes_over_quic_that_are_never_done_keep_nobody_out() {
     let host = Host::start(Dialect::Quic);
     let swallower = UdpSocket::bind((FLOOD, 0)).unwrap();
     let port = swallower.local_addr().unwrap().port();
-    let goes_on = AtomicBool::new(true);
+    let (goes_on, count) = (AtomicBool::new(true), AtomicUsize::new(0));
     let mut running = host.client(HONEST, Work::Sends(2));
     std::thread::scope(|scope| {
         let end = EndOnDrop(&goes_on);
-        let swallower = scope.spawn(|| swallow(&swallower, host.port, &goes_on));
+        scope.spawn(|| swallow(&swallower, host.port, &goes_on, &count));
         let words = Dialect::Quic.client_words(FLOOD, port, Work::Little);
         let _flood = Process::start(&format!("{words} -conns:1500"));
-        let until = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < until {
+        // More than half of the flood has begun, however long this machine takes for it.
+        let has_begun = || {
             host.assert_serves();
             host.assert_holds_at_most(8, MOST_BYTES);
-        }
+            count.load(Ordering::Relaxed) > 1_000
+        };
+        assert!(holds_within(LONGEST, has_begun), "the flood had {count:?} packets");
         drop(end);
-        let count = swallower.join().unwrap();
-        assert!(count > 1_000, "the flood had {count} packets");
-        eprintln!("{count} packets were swallowed");
     });
     let code = running.exit_code_within(LONGEST);
     assert_eq!(code, Some(0), "{}", running.said());
