@@ -78,8 +78,8 @@ class Secnetperf(Tool):
 
 
 def parse_secnetperf(text, work):
-    """A Measured from the client's lines. Of streams: the bytes of all over the longest time, as the
-    sum that it can print itself adds rates of unequal times; an upload's are what was acknowledged."""
+    """A Measured from the client's lines. Of streams: the bytes of all over the longest time, since
+    the sum that it can print adds rates of unequal times. An upload's are what was acknowledged."""
     if not work.is_stream:
         rates = {unit: float(rate) for rate, unit in RATE.findall(text)}
         rate = rates.get("HPS" if work.kind == "quic_crr" else "RPS")
