@@ -2,6 +2,7 @@
 
 import unittest
 from dataclasses import replace
+from unittest.mock import Mock
 
 from ..placement import Placement
 from ..process import RunFailed
@@ -120,3 +121,9 @@ class Commands(unittest.TestCase):
         argv = [str(word) for word in tool.client_argv(REQUESTS)]
         self.assertIn("--quic --request 512 --response 4000 --flows 100 --streams 100",
                       " ".join(argv))
+
+    def test_sealed_frames_are_skipped_where_their_congestion_control_cant_be_had(self):
+        tool = Secnetperf("/p/secnetperf")
+        network = Mock(chooses_congestion=lambda: False)
+        self.assertIn("congestion", tool.refusal(Work("framed_stream", None), network))
+        self.assertIsNone(tool.refusal(DOWN, network))

@@ -18,6 +18,7 @@ class Secnetperf(Tool):
 
     name = "secnetperf"
     kinds = ("quic_stream", "quic_rr", "quic_crr", "framed_stream", "framed_rr")
+    chooses_congestion = False  # of TCP; over QUIC it has cubic, as linerate
     profiles = ("lowlat", "maxtput")
 
     def __init__(self, *paths):
