@@ -83,7 +83,9 @@ class Profiles(unittest.TestCase):
         self.assertEqual(self.chosen(lowlat=4.0).profile, "lowlat")
 
     def test_one_that_fails_is_not_taken(self):
-        self.assertEqual(self.chosen(maxtput=None).profile, "lowlat")
+        tool = self.chosen(maxtput=None)
+        self.assertEqual(tool.profile, "lowlat")
+        self.assertIn("lowlat 2, maxtput failed", tool.notes[0])
 
     def test_a_server_started_anew_keeps_its_profile(self):
         tool = self.chosen()

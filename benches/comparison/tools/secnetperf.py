@@ -35,12 +35,12 @@ class Secnetperf(Tool):
         if len(self.profiles) > 1:
             for self.profile in self.profiles:
                 best[self.profile] = self._median(placement, work)
-            told = ", ".join(f"{name} {render_figure(figure)}" for name, figure in best.items())
-            self.notes.append(f"{self.name} -exec, medians of {CHOOSING_RUNS} runs: {told}")
+            told = ", ".join(f"{name} {render_figure(figure) if figure else 'failed'}" for name, figure in best.items())
+            self.notes.append(f"{self.name} -exec, medians of up to {CHOOSING_RUNS} runs: {told}")
         self.profile = max(self.profiles, key=lambda name: best.get(name, 0.0))
 
     def _median(self, placement, work):
-        """The median of some runs with this profile; 0 where one fails."""
+        """The median of some runs with this profile, up to the first that fails; 0 without one."""
         figures = []
         try:
             super().start_server(placement, work)
@@ -49,10 +49,10 @@ class Secnetperf(Tool):
                 self.prepared_cpu_s += measured.cpu_s
                 figures.append(measured.figure)
         except RunFailed:
-            return 0.0
+            pass  # That it fails is shown where it does so in a pair.
         finally:
             self.stop()
-        return statistics.median(figures)
+        return statistics.median(figures) if figures else 0.0
 
     def launch(self, work):
         self.port = free_port()
