@@ -35,7 +35,8 @@ class Secnetperf(Tool):
         if len(self.profiles) > 1:
             for self.profile in self.profiles:
                 best[self.profile] = self._median(placement, work)
-            told = ", ".join(f"{name} {render_figure(figure) if figure else 'failed'}" for name, figure in best.items())
+            told = ", ".join(f"{name} {render_figure(figure) if figure else 'failed'}"
+                             for name, figure in best.items())
             self.notes.append(f"{self.name} -exec, medians of up to {CHOOSING_RUNS} runs: {told}")
         self.profile = max(self.profiles, key=lambda name: best.get(name, 0.0))
 
