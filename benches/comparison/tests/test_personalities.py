@@ -2,6 +2,7 @@
 
 import unittest
 from dataclasses import replace
+from unittest.mock import Mock
 
 from ..placement import Placement
 from ..process import RunFailed
@@ -82,7 +83,9 @@ class Profiles(unittest.TestCase):
         self.assertEqual(self.chosen(lowlat=4.0).profile, "lowlat")
 
     def test_one_that_fails_is_not_taken(self):
-        self.assertEqual(self.chosen(maxtput=None).profile, "lowlat")
+        tool = self.chosen(maxtput=None)
+        self.assertEqual(tool.profile, "lowlat")
+        self.assertIn("lowlat 2, maxtput failed", tool.notes[0])
 
     def test_a_server_started_anew_keeps_its_profile(self):
         tool = self.chosen()
@@ -120,3 +123,9 @@ class Commands(unittest.TestCase):
         argv = [str(word) for word in tool.client_argv(REQUESTS)]
         self.assertIn("--quic --request 512 --response 4000 --flows 100 --streams 100",
                       " ".join(argv))
+
+    def test_sealed_frames_are_skipped_where_their_congestion_control_cant_be_had(self):
+        tool = Secnetperf("/p/secnetperf")
+        network = Mock(chooses_congestion=lambda: False)
+        self.assertIn("congestion", tool.refusal(Work("framed_stream", None), network))
+        self.assertIsNone(tool.refusal(DOWN, network))

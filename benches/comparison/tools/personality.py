@@ -10,7 +10,7 @@ from .tool import Tool
 
 
 class Personality(Tool):
-    """Stands before the original's class in a class's parents: what isn't said here is the original's."""
+    """Stands first among a class's parents, before the original: what isn't here is as there."""
 
     original = None  # the class whose program the other end is
     ours = {}  # of "client" and "server": the personality that is this end, if it is linerate's

@@ -18,6 +18,7 @@ class Secnetperf(Tool):
 
     name = "secnetperf"
     kinds = ("quic_stream", "quic_rr", "quic_crr", "framed_stream", "framed_rr")
+    chooses_congestion = False  # of TCP; over QUIC it has cubic, as linerate
     profiles = ("lowlat", "maxtput")
 
     def __init__(self, *paths):
@@ -34,12 +35,13 @@ class Secnetperf(Tool):
         if len(self.profiles) > 1:
             for self.profile in self.profiles:
                 best[self.profile] = self._median(placement, work)
-            told = ", ".join(f"{name} {render_figure(figure)}" for name, figure in best.items())
-            self.notes.append(f"{self.name} -exec, medians of {CHOOSING_RUNS} runs: {told}")
+            told = ", ".join(f"{name} {render_figure(figure) if figure else 'failed'}"
+                             for name, figure in best.items())
+            self.notes.append(f"{self.name} -exec, medians of up to {CHOOSING_RUNS} runs: {told}")
         self.profile = max(self.profiles, key=lambda name: best.get(name, 0.0))
 
     def _median(self, placement, work):
-        """The median of some runs with this profile; 0 where one fails."""
+        """The median of some runs with this profile, up to the first that fails; 0 without one."""
         figures = []
         try:
             super().start_server(placement, work)
@@ -48,10 +50,10 @@ class Secnetperf(Tool):
                 self.prepared_cpu_s += measured.cpu_s
                 figures.append(measured.figure)
         except RunFailed:
-            return 0.0
+            pass  # That it fails is shown where it does so in a pair.
         finally:
             self.stop()
-        return statistics.median(figures)
+        return statistics.median(figures) if figures else 0.0
 
     def launch(self, work):
         self.port = free_port()
@@ -78,8 +80,8 @@ class Secnetperf(Tool):
 
 
 def parse_secnetperf(text, work):
-    """A Measured from the client's lines. Of streams: the bytes of all over the longest time, as the
-    sum that it can print itself adds rates of unequal times; an upload's are what was acknowledged."""
+    """A Measured from the client's lines. Of streams: the bytes of all over the longest time, since
+    the sum that it can print adds rates of unequal times. An upload's are what was acknowledged."""
     if not work.is_stream:
         rates = {unit: float(rate) for rate, unit in RATE.findall(text)}
         rate = rates.get("HPS" if work.kind == "quic_crr" else "RPS")

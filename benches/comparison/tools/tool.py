@@ -109,7 +109,7 @@ class Tool:
 
     def refusal(self, work, network):
         """Why this tool can't do the work here, or None."""
-        if work.kind == "tcp_stream" and not self.chooses_congestion:
+        if work.kind in ("tcp_stream", "framed_stream") and not self.chooses_congestion:
             if not network.chooses_congestion():
                 return f"{self.name} can't choose its congestion control, and only root can for it"
         return None
