@@ -85,7 +85,7 @@ impl DatagramSender {
             }
             self.write_headers(wanted, now_ns);
             match self.send(wanted * self.unit_bytes) {
-                Ok(sent) => self.record_sent(sent),
+                Ok(sent) => self.record_sent(sent, local),
                 Err(error) => {
                     if let Some(turn) = self.handle_failure(error, now_ns)? {
                         return Ok(turn);
@@ -139,14 +139,13 @@ impl DatagramSender {
     }
 
     #[inline]
-    fn record_sent(&mut self, datagrams: usize) {
+    fn record_sent(&mut self, datagrams: usize, local: &Local) {
         let bytes = datagrams * self.unit_bytes;
         self.number += datagrams as u64;
         self.claimed = self.claimed.saturating_sub(datagrams);
         self.blocks = self.blocks.saturating_sub(datagrams as u64);
-        let tally = &self.course.shared.flow.tally;
-        tally.record_sent(bytes);
-        tally.datagrams_sent.add(datagrams as u64);
+        self.course.record_sent(bytes, local);
+        self.course.shared.flow.tally.datagrams_sent.add(datagrams as u64);
         if let Some(throttle) = &mut self.throttle {
             throttle.record_sent(bytes);
         }

@@ -6,14 +6,25 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 #[derive(Debug)]
 pub(in super::super) struct Goal {
     left_bytes: Option<AtomicI64>,
-    reached: AtomicBool,
+    /// What was claimed and has not been sent yet: one stream may find that nothing is left while
+    /// another's socket still refuses the end of its block.
+    unsent_bytes: AtomicI64,
+    /// Whether nothing is left to claim, or has to come.
+    exhausted: AtomicBool,
 }
 
 impl Goal {
     /// So many bytes; `None`: as many as come.
     pub(in super::super) fn new(bytes: Option<u64>) -> Self {
         let left = bytes.map(|bytes| AtomicI64::new(i64::try_from(bytes).unwrap_or(i64::MAX)));
-        Self { left_bytes: left, reached: AtomicBool::new(false) }
+        let (unsent_bytes, exhausted) = (AtomicI64::new(0), AtomicBool::new(false));
+        Self { left_bytes: left, unsent_bytes, exhausted }
+    }
+
+    /// Whether there is an end to be reached.
+    #[inline]
+    pub(super) fn is_set(&self) -> bool {
+        self.left_bytes.is_some()
     }
 
     /// Takes a block of what is left to send; says whether anything was.
@@ -21,13 +32,24 @@ impl Goal {
     pub(super) fn claim(&self, bytes: u64) -> bool {
         let Some(left) = &self.left_bytes else { return true };
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let before = left.fetch_sub(bytes, Ordering::Relaxed);
+        // First, so that nobody finds nothing left and nothing unsent in between.
+        self.unsent_bytes.fetch_add(bytes, Ordering::SeqCst);
+        let before = left.fetch_sub(bytes, Ordering::SeqCst);
         if before <= 0 {
             // Nothing was sent: so that asking again and again never wraps around.
-            left.fetch_add(bytes, Ordering::Relaxed);
-            self.reach();
+            left.fetch_add(bytes, Ordering::SeqCst);
+            self.unsent_bytes.fetch_sub(bytes, Ordering::SeqCst);
+            self.exhaust();
         }
         before > 0
+    }
+
+    /// So much of what was claimed has been sent, or never will be; says whether it was the last.
+    #[inline]
+    pub(super) fn settle(&self, bytes: u64) -> bool {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.unsent_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        self.is_reached()
     }
 
     /// Counts received bytes; says whether they were the last.
@@ -38,19 +60,19 @@ impl Goal {
         let before = left.fetch_sub(bytes, Ordering::Relaxed);
         let last = before > 0 && before <= bytes;
         if last {
-            self.reach();
+            self.exhaust();
         }
         last
     }
 
-    /// Nothing is left, or there is no more to send.
-    pub(super) fn reach(&self) {
-        self.reached.store(true, Ordering::Relaxed);
+    /// Nothing is left to claim, or there is no more to send.
+    pub(super) fn exhaust(&self) {
+        self.exhausted.store(true, Ordering::SeqCst);
     }
 
-    /// Whether nothing is left.
+    /// Whether nothing is left, and what was claimed has been sent.
     pub(in super::super) fn is_reached(&self) -> bool {
-        self.reached.load(Ordering::Relaxed)
+        self.exhausted.load(Ordering::SeqCst) && self.unsent_bytes.load(Ordering::SeqCst) <= 0
     }
 }
 
@@ -62,7 +84,8 @@ mod tests {
     fn blocks_are_claimed_until_nothing_is_left() {
         let goal = Goal::new(Some(25));
         assert_eq!((0..5).filter(|_| goal.claim(10)).count(), 3);
-        assert!(goal.is_reached());
+        assert!(!goal.is_reached());
+        assert_eq!([10, 15, 5].map(|bytes| goal.settle(bytes)), [false, false, true]);
         assert!((0..100).all(|_| Goal::new(None).claim(u64::MAX)));
     }
 

@@ -96,6 +96,8 @@ pub(super) struct Course {
     role: Role,
     ready: bool,
     measuring: bool,
+    /// What this stream has claimed of the goal and not sent yet.
+    claimed_bytes: u64,
     /// Whether what comes now was on its way when the test ended.
     tail: bool,
 }
@@ -115,7 +117,7 @@ enum Now {
 
 impl Course {
     pub(super) fn new(shared: Shared, goal: Arc<Goal>, role: Role) -> Self {
-        Self { shared, goal, role, ready: false, measuring: false, tail: false }
+        Self { shared, goal, role, ready: false, measuring: false, claimed_bytes: 0, tail: false }
     }
 
     #[inline]
@@ -189,12 +191,41 @@ impl Course {
 
     /// Whether another block may be sent.
     #[inline]
-    fn may_send(&self, bytes: usize, local: &Local) -> bool {
-        if !self.measuring || self.role == Role::Server || self.goal.claim(bytes as u64) {
+    fn may_send(&mut self, bytes: usize, local: &Local) -> bool {
+        if !self.measuring || self.role == Role::Server || !self.goal.is_set() {
             return true;
         }
-        local.ring_conductor();
-        false
+        let granted = self.goal.claim(bytes as u64);
+        if granted {
+            self.claimed_bytes += bytes as u64;
+        } else {
+            local.ring_conductor();
+        }
+        granted
+    }
+
+    /// Sent so much, of what was claimed where anything was.
+    #[inline]
+    fn record_sent(&mut self, bytes: usize, local: &Local) {
+        self.shared.flow.tally.record_sent(bytes);
+        let settled_bytes = self.claimed_bytes.min(bytes as u64);
+        if settled_bytes > 0 {
+            self.settle(settled_bytes, local);
+        }
+    }
+
+    /// There is nothing more to send, whatever was claimed.
+    fn exhaust(&mut self, local: &Local) {
+        self.goal.exhaust();
+        self.settle(self.claimed_bytes, local);
+    }
+
+    #[inline]
+    fn settle(&mut self, bytes: u64, local: &Local) {
+        self.claimed_bytes -= bytes;
+        if self.goal.settle(bytes) {
+            local.ring_conductor();
+        }
     }
 
     fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {

@@ -63,12 +63,11 @@ impl<S: ByteStream> Sender<S> {
             let bytes = self.payload.next(self.left_bytes)?;
             if bytes.is_empty() {
                 // The file's end is the test's.
-                self.course.goal.reach();
-                local.ring_conductor();
+                self.course.exhaust(local);
                 return Ok(Turn::Held);
             }
             let sent = self.stream.send(bytes)?;
-            self.record_sent(sent);
+            self.record_sent(sent, local);
         }
         Ok(Turn::Again)
     }
@@ -98,8 +97,8 @@ impl<S: ByteStream> Sender<S> {
     }
 
     #[inline]
-    fn record_sent(&mut self, sent: usize) {
-        self.course.shared.flow.tally.record_sent(sent);
+    fn record_sent(&mut self, sent: usize, local: &Local) {
+        self.course.record_sent(sent, local);
         self.payload.record_sent(sent);
         self.left_bytes = self.left_bytes.saturating_sub(sent);
         if let Some(throttle) = &mut self.throttle {
