@@ -190,8 +190,8 @@ fn scale_whole(whole: &str, factor: u64) -> Option<u64> {
 
 /// `0.fraction * factor`, where that is a whole number.
 fn scale_fraction(fraction: &str, factor: u64, quantity: &Quantity) -> Result<u64, String> {
-    /// With the greatest factor, 3.6 * 10^12, the product stays below 2^128.
-    const MAX_DIGITS: usize = 24;
+    /// With the greatest factor, 2^60, the product stays below 2^128.
+    const MAX_DIGITS: usize = 20;
 
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > MAX_DIGITS {

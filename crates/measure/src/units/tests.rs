@@ -106,6 +106,15 @@ fn anything_else_is_refused() {
 }
 
 #[test]
+fn twenty_digits_after_the_point_at_most() {
+    assert_eq!(parse_bytes(&format!("0.5{}Ei", "0".repeat(100))), Ok(1 << 59));
+    let all_nines = |digits| parse_bytes(&format!("0.{}Ei", "9".repeat(digits))).unwrap_err();
+    assert!(all_nines(20).to_string().contains("is not a whole number of bytes"));
+    assert!(all_nines(21).to_string().contains("has more than 20 digits after its point"));
+    assert!(parse_bytes("0666666666666.666666666666666666666666PiB").is_err());
+}
+
+#[test]
 fn an_error_shows_value_fault_and_grammar_in_one_sentence() {
     let text = |text| parse_bytes(text).unwrap_err().to_string();
     assert_eq!(
