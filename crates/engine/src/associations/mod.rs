@@ -20,9 +20,7 @@ use std::time::Duration;
 use linerate_measure::{Kind, Workload};
 
 use crate::error::Error;
-use crate::transport::quic::{
-    Acknowledging, ClientSide, Congestion, Extras, ServerSide, Settings,
-};
+use crate::transport::quic::{Acknowledging, ClientSide, Congestion, Extras, ServerSide, Settings};
 
 pub(crate) use call::Calling;
 pub(crate) use carry::Carrying;
@@ -129,5 +127,6 @@ fn settings(workload: &Workload) -> Settings {
         mtu_most_bytes: short(quic.mtu_most_bytes),
         pacing: quic.pacing,
         version: quic.version,
+        ids: default.ids,
     }
 }

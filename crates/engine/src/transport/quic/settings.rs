@@ -11,6 +11,7 @@ use quinn_proto::{
 };
 
 use super::governor::GovernedFactory;
+use super::ids::ConnectionIds;
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -112,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) pacing: Pacing,
     /// What a client speaks; a server takes every version that there is here.
     pub(crate) version: QuicVersion,
+    /// What stands in connection ids; the mark must be the peer's too.
+    pub(crate) ids: ConnectionIds,
 }
 
 /// What a peer is asked for in acknowledging (draft-ietf-quic-ack-frequency); `None`: as it likes.
@@ -163,6 +166,7 @@ impl Default for Settings {
             mtu_most_bytes: None,
             pacing: Pacing::On,
             version: QuicVersion::V1,
+            ids: ConnectionIds::default(),
         }
     }
 }
@@ -174,6 +178,7 @@ impl Settings {
         // The fixed bit tells QUIC's datagrams from ours (RFC 9443), so peers must not play with
         // it (RFC 9287).
         config.grease_quic_bit(false);
+        self.ids.apply(&mut config);
         if let Some(bytes) = self.mtu_bytes.or(self.mtu_most_bytes) {
             config.max_udp_payload_size(bytes).map_err(|_| {
                 Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
@@ -227,6 +232,7 @@ impl ClientSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
+        let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(settings.transport());
@@ -234,6 +240,9 @@ impl ClientSide {
             QuicVersion::V1 => VERSION_1,
             QuicVersion::Draft29 => DRAFT_29,
         });
+        if let Some(first) = settings.ids.first() {
+            config.initial_dst_cid_provider(first);
+        }
         Ok(Self { config })
     }
 
@@ -257,6 +266,7 @@ impl ServerSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
+        let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());
