@@ -129,6 +129,7 @@ pub fn plan_from_args(
             bind_device: connect.bind_device.clone(),
             source_ports: None,
             key_log: connect.keylog.clone(),
+            qlog: connect.qlog.clone(),
         },
         exclusive: connect.exclusive,
         start_at_utc_ns: start_of(connect, utc_now_ns())?,

@@ -81,6 +81,9 @@ pub struct Local {
     /// The file that the secrets of the load's connections are appended to (RFC 9850).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_log: Option<std::path::PathBuf>,
+    /// The directory that the log of each QUIC connection goes to (qlog).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qlog: Option<std::path::PathBuf>,
 }
 
 /// The load itself; both ends derive their steps from this value alone.

@@ -14,6 +14,7 @@ mod host;
 mod sockets;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,9 +62,13 @@ impl Quic {
         token: [u8; 16],
         server: SocketAddr,
         tls: &Arc<rustls::ClientConfig>,
+        logs: Option<&Path>,
     ) -> Result<Self, Error> {
         let settings = settings(workload);
-        let client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        let mut client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        if let Some(directory) = logs {
+            client = client.with_logs(directory)?;
+        }
         Ok(Self { token, settings, side: Side::Client { server, client } })
     }
 

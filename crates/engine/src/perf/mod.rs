@@ -45,6 +45,8 @@ pub struct QuicOptions {
     pub unpaced: bool,
     /// What stands in connection ids.
     pub ids: ConnectionIds,
+    /// Whether a client speaks draft 29 of QUIC and not version 1. A server takes both.
+    pub draft_29: bool,
 }
 
 /// Where a client's connections go, and from where.

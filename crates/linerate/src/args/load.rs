@@ -286,6 +286,9 @@ pub struct ConnectArgs {
     /// TLS and QUIC: append the secrets of the load's connections to a file (as SSLKEYLOGFILE)
     #[arg(long, value_name = "FILE")]
     pub keylog: Option<PathBuf>,
+    /// QUIC: write what happens on each connection to a file in this directory (qlog)
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Wait until no other client measures against this server
     #[arg(long)]
     pub exclusive: bool,

@@ -18,6 +18,7 @@ mod departure;
 use super::cause::Cause;
 use super::delivery::Delivery;
 use super::governor::{Gate, Governor};
+use super::qlog::Log;
 use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
@@ -45,6 +46,8 @@ pub(crate) struct Connection {
     gate_opens: Option<Instant>,
     /// Streams whose delivery is watched.
     deliveries: HashMap<StreamId, Delivery>,
+    /// Where what happens to it is written down.
+    pub(super) log: Option<Arc<Log>>,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
 }
@@ -78,6 +81,7 @@ impl Connection {
             gate,
             gate_opens: None,
             deliveries: HashMap::new(),
+            log: None,
             is_marked: false,
         }
     }
@@ -257,6 +261,9 @@ impl Connection {
     /// Says goodbye to the peer, with an application's code; what was not delivered is lost.
     pub(crate) fn close(&mut self, code: u32, reason: &'static [u8]) {
         if !self.proto.is_closed() {
+            if let Some(log) = &self.log {
+                log.record_close("local", Some(code.into()), &String::from_utf8_lossy(reason));
+            }
             self.proto.close(Instant::now(), VarInt::from_u32(code), Bytes::from_static(reason));
             self.touch();
         }

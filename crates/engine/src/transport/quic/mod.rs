@@ -16,6 +16,7 @@ mod ids;
 mod keys;
 mod multiplexed;
 mod packets;
+mod qlog;
 mod session;
 mod settings;
 mod stream;

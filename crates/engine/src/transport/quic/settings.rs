@@ -1,5 +1,7 @@
 //! What an endpoint and its connections are told.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use quinn_proto::{
 
 use super::governor::GovernedFactory;
 use super::ids::ConnectionIds;
+use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -221,6 +224,12 @@ impl Settings {
 #[derive(Clone)]
 pub(crate) struct ClientSide {
     config: ClientConfig,
+    crypto: Arc<ClientCrypto>,
+    transport: Arc<TransportConfig>,
+    version: u32,
+    ids: ConnectionIds,
+    /// Where the log of each connection goes.
+    logs: Option<PathBuf>,
 }
 
 impl ClientSide {
@@ -232,22 +241,43 @@ impl ClientSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
-        let extras = Extras { mark: settings.ids.mark, ..extras };
-        let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
-        let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(settings.transport());
-        config.version(match settings.version {
+        let ids = settings.ids;
+        let extras = Extras { mark: ids.mark, ..extras };
+        let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
+        let transport = settings.transport();
+        let version = match settings.version {
             QuicVersion::V1 => VERSION_1,
             QuicVersion::Draft29 => DRAFT_29,
-        });
-        if let Some(first) = settings.ids.first() {
-            config.initial_dst_cid_provider(first);
+        };
+        let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
+        config.transport_config(Arc::clone(&transport)).version(version);
+        if ids.mark.is_some() {
+            config.initial_dst_cid_provider(Arc::new(move || ids.first()));
         }
-        Ok(Self { config })
+        Ok(Self { config, crypto, transport, version, ids, logs: None })
     }
 
-    pub(super) fn config(&self) -> ClientConfig {
-        self.config.clone()
+    /// The same, with a log (qlog) of every connection in this directory.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be written there.
+    pub(crate) fn with_logs(self, directory: &Path) -> Result<Self, Error> {
+        qlog::prepare(directory)?;
+        Ok(Self { logs: Some(directory.to_owned()), ..self })
+    }
+
+    /// What a connection needs, and its log.
+    pub(super) fn config(&self) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+        let Some(directory) = &self.logs else { return Ok((self.config.clone(), None)) };
+        let first = self.ids.first();
+        let log = Log::create(directory, &first)?;
+        let mut config = ClientConfig::new(Arc::new(self.crypto.logged(Arc::clone(&log))));
+        config
+            .transport_config(Arc::clone(&self.transport))
+            .version(self.version)
+            .initial_dst_cid_provider(Arc::new(move || first));
+        Ok((config, Some(log)))
     }
 }
 

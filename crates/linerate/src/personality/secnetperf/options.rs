@@ -158,7 +158,7 @@ impl SharedOptions {
             pinned,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
-            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids },
+            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids, draft_29: false },
             warnings,
         })
     }

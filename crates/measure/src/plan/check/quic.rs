@@ -1,8 +1,19 @@
 //! Whether what is asked of QUIC makes sense.
 
 use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
-use crate::plan::{Closing, Handshake, Kind, Pacing, QuicOptions, Transport, Workload, limits};
+use crate::plan::{
+    Closing, Handshake, Kind, Pacing, Plan, QuicOptions, Transport, Workload, limits,
+};
 use crate::units::{quoted, render_duration_ns, render_rate};
+
+impl Plan {
+    pub(super) fn check_qlog(&self) -> Checked {
+        let quic = self.workload.transport == Transport::Quic;
+        refuse_if(self.local.qlog.is_some() && !quic, || {
+            "qlog files of a load without QUIC: leave them out, or ask for QUIC".to_owned()
+        })
+    }
+}
 
 impl Workload {
     pub(super) fn check_quic(&self) -> Checked {

@@ -246,6 +246,9 @@ impl Endpoint {
                 ProtoEvent::Connected => Event::Established,
                 ProtoEvent::ConnectionLost { reason } => {
                     let cause = Cause::of(&reason);
+                    if let Some(log) = &connection.log {
+                        log.record_close("remote", cause.code, &cause.text);
+                    }
                     connection.lost = Some(cause.clone());
                     Event::Closed(cause)
                 }
