@@ -255,9 +255,10 @@ impl<'a> Session<'a> {
             (Transport::Quic, Some([certificate, ..])) => {
                 let certificate = certificate.clone().into_owned();
                 let QuicOptions { cipher, handshake, .. } = workload.quic;
+                let logs = self.plan.local.qlog.as_deref();
                 let tls = quic_client_config(certificate, cipher, handshake, workload.flows)?;
                 let tls = with_key_log(tls, key_log)?;
-                let quic = Quic::client(workload, token, self.server, &tls)?;
+                let quic = Quic::client(workload, token, self.server, &tls, logs)?;
                 Some(Connections::Quic(Box::new(quic)))
             }
             _ => None,

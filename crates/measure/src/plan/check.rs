@@ -287,6 +287,7 @@ impl Plan {
             })?;
         }
         self.check_key_log()?;
+        self.check_qlog()?;
         self.check_source_ports()?;
         self.check_binds()
     }

@@ -122,6 +122,11 @@ impl Endpoint {
         (self.packets.sends_trains(), self.packets.receives_trains)
     }
 
+    /// Whether packets are marked as able to carry congestion marks.
+    pub(crate) fn marks_packets(&self) -> bool {
+        self.packets.ecn
+    }
+
     /// Begins a connection.
     ///
     /// # Errors
@@ -133,11 +138,18 @@ impl Endpoint {
         server_name: &str,
         client: &ClientSide,
     ) -> io::Result<Link> {
-        let made = self.proto.connect(Instant::now(), client.config(), to, server_name);
+        let (config, log) = client.config()?;
+        let made = self.proto.connect(Instant::now(), config, to, server_name);
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         self.insert(handle, proto);
-        Ok(Link(handle.0))
+        let link = Link(handle.0);
+        if let (Some(log), Some(connection)) = (log, self.connection(link)) {
+            let local = self.packets.socket.local_addr().ok().and_then(|local| local.as_socket());
+            log.record_start(local, to);
+            connection.borrow_mut().log = Some(log);
+        }
+        Ok(link)
     }
 
     /// A connection, until it is forgotten.
