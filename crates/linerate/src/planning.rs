@@ -65,9 +65,10 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
         *outstanding = args.outstanding;
         *schedule = schedule_of(args.rate, args.arrivals);
     }
-    if args.timeout.is_some() && workload.transport != Transport::Udp {
+    if args.timeout.is_some() && !workload.has_datagrams() {
         return Err(contradiction(
-            "--timeout goes with --udp: TCP, TLS and QUIC lose no responses",
+            "--timeout goes with --udp and --datagram: TCP, TLS and the streams of QUIC lose no \
+             responses",
         ));
     }
     let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
@@ -188,6 +189,9 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
         }),
         ..QuicOptions::default()
     };
+    if load.datagram {
+        workload.use_quic_datagrams();
+    }
 }
 
 fn for_each_size(

@@ -304,6 +304,8 @@ pub struct SocketOptions {
 pub struct QuicOptions {
     /// Flows that share a connection, each a stream of it.
     pub streams: u32,
+    /// Flows go in datagrams (RFC 9221), not in streams.
+    pub datagrams: bool,
     /// The congestion window that a connection begins with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window_bytes: Option<u32>,
@@ -355,6 +357,7 @@ impl Default for QuicOptions {
     fn default() -> Self {
         Self {
             streams: 1,
+            datagrams: false,
             initial_window_bytes: None,
             stream_window_bytes: None,
             mtu_bytes: None,

@@ -9,6 +9,7 @@
 
 mod attempt;
 mod call;
+mod carried;
 mod carry;
 mod host;
 mod sockets;
@@ -117,5 +118,6 @@ fn settings(workload: &Workload) -> Settings {
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,
         dscp: workload.socket.dscp.unwrap_or(0),
+        datagrams: quic.datagrams,
     }
 }

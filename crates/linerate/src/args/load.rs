@@ -37,7 +37,7 @@ pub struct StreamArgs {
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load")]
     pub verify: bool,
-    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp]; a list: one run each
+    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp, 1100 with --datagram]; a list: one run each
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Vec<u32>,
     /// The rate to keep to, all flows of a direction together
@@ -86,10 +86,10 @@ pub struct RrArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse)]
     pub host: HostPort,
-    /// Bytes of a request [default: 1; 16 with --udp]
+    /// Bytes of a request [default: 1; 16 with --udp and --datagram]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub request: Option<u32>,
-    /// Bytes of a response [default: 1; 16 with --udp]
+    /// Bytes of a response [default: 1; 16 with --udp and --datagram]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: Option<u32>,
     /// Bytes of request and response alike; a list: one run each
@@ -113,7 +113,7 @@ pub struct RrArgs {
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
-    /// How long a UDP response is waited for before the transaction counts as lost [default: 200ms]
+    /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: Option<u64>,
     /// The other flags of the load.
@@ -191,6 +191,9 @@ pub struct LoadArgs {
     /// UDP and QUIC: one system call a datagram, without segmentation offload
     #[arg(long)]
     pub no_offload: bool,
+    /// QUIC: flows go in datagrams (RFC 9221), each of which may be lost
+    #[arg(long, requires = "quic")]
+    pub datagram: bool,
     /// QUIC: flows that share a connection, each a stream of it [default: 1]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub streams: Option<u32>,

@@ -48,10 +48,10 @@ impl Workload {
     }
 
     fn check_sizes(&self) -> Checked {
-        let udp = self.transport == Transport::Udp;
+        let datagrams = self.has_datagrams();
         let (sizes, header_bytes) = match self.kind {
             Kind::Stream { send_bytes, .. } => {
-                let name = if udp { "datagram size" } else { "size of a send" };
+                let name = if datagrams { "datagram size" } else { "size of a send" };
                 (vec![(name, send_bytes)], DATAGRAM_HEADER_BYTES)
             }
             Kind::Rr { request_bytes, response_bytes, .. }
@@ -61,7 +61,7 @@ impl Workload {
                 (sizes, RR_HEADER_BYTES)
             }
         };
-        let range = if udp {
+        let range = if datagrams {
             u64::from(header_bytes)..=limits::DATAGRAM_MAX_BYTES
         } else {
             limits::MESSAGE_BYTES
@@ -202,7 +202,7 @@ impl Workload {
                 "busy polling with connections that come and go: leave it out, or measure rr",
             ),
             (
-                udp && self.verify && self.carries_only_headers(),
+                self.has_datagrams() && self.verify && self.carries_only_headers(),
                 "verification of datagrams that hold only their header: make them larger, or \
                  leave it out",
             ),

@@ -12,6 +12,7 @@ use quinn_proto::{
 };
 
 use super::cause::Cause;
+use super::datagrams::DatagramsTaken;
 use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
@@ -32,6 +33,7 @@ pub(crate) struct Connection {
     pub(super) stranger: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
+    pub(super) datagrams: DatagramsTaken,
 }
 
 /// What came of a read.
@@ -49,7 +51,9 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        Self { proto, handle, is_touched: false, touched, lost: None, stranger: None, due: None }
+        let datagrams = DatagramsTaken::default();
+        let (is_touched, lost, stranger, due) = (false, None, None, None);
+        Self { proto, handle, is_touched, touched, lost, stranger, due, datagrams }
     }
 
     /// The endpoint looks at it in its next turn.

@@ -8,6 +8,7 @@
 
 mod cause;
 mod connection;
+mod datagrams;
 mod endpoint;
 mod hello;
 mod keys;
@@ -19,6 +20,7 @@ mod stream;
 
 pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
+pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};

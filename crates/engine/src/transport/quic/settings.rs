@@ -25,6 +25,11 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 const MOST_CONNECTIONS: usize = 100_000;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// What may wait to be sent in datagrams: a few trains, so that none waits for long.
+const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
+/// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
+/// here.
+const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,6 +107,8 @@ pub(crate) struct Settings {
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// Whether the peer may send datagrams (RFC 9221).
+    pub(crate) datagrams: bool,
 }
 
 impl Default for Settings {
@@ -121,6 +128,7 @@ impl Default for Settings {
             offload: true,
             ecn: true,
             dscp: 0,
+            datagrams: false,
         }
     }
 }
@@ -152,7 +160,9 @@ impl Settings {
             .receive_window(self.connection_window_bytes.into())
             .send_window(FIRST_SEND_WINDOW_BYTES)
             .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
-            .enable_segmentation_offload(self.offload);
+            .enable_segmentation_offload(self.offload)
+            .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
+            .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(packets) = self.ack_packets {
             // The threshold is the number that may come without one.
             let mut acks = AckFrequencyConfig::default();

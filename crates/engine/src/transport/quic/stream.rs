@@ -32,6 +32,14 @@ pub(crate) struct Facts {
     pub(crate) offload: (bool, bool),
 }
 
+impl Facts {
+    pub(super) fn complete(self, facts: SocketFacts) -> SocketFacts {
+        let (gso, gro) = self.offload;
+        let congestion = Some(self.congestion.name().to_owned());
+        SocketFacts { congestion, gso: Some(gso), gro: Some(gro), ..facts }
+    }
+}
+
 impl QuicStream {
     /// `pattern` is what senders send from: see [`shared_pattern`].
     pub(crate) fn new(
@@ -123,8 +131,6 @@ impl ByteStream for QuicStream {
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {
-        let (gso, gro) = self.facts.offload;
-        let congestion = Some(self.facts.congestion.name().to_owned());
-        SocketFacts { congestion, gso: Some(gso), gro: Some(gro), ..facts }
+        self.facts.complete(facts)
     }
 }
