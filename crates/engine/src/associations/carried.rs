@@ -41,6 +41,8 @@ pub(super) struct Carried {
     pub(super) holders: Vec<Holder>,
     /// Flows that look at datagrams, by the tags of these.
     looking: HashMap<u32, Looking>,
+    /// Which of the flows is first when all may send again.
+    first: usize,
     /// Flows that wait for it to stand, at the client.
     pub(super) waiting: Vec<Arc<FlowShared>>,
 }
@@ -61,7 +63,7 @@ impl Carried {
         waiting: Vec<Arc<FlowShared>>,
     ) -> Self {
         let (holders, looking) = (Vec::new(), HashMap::new());
-        Self { connection, socket, facts, holders, looking, waiting }
+        Self { connection, socket, facts, holders, looking, first: 0, waiting }
     }
 
     /// Begins a flow that has opened a stream: in it, or in datagrams beside it.
@@ -108,9 +110,11 @@ impl Carried {
         }
     }
 
-    /// Has every flow look again; says how many they are.
-    pub(super) fn wake_flows(&self, slots: &mut Slots) -> usize {
-        let flows = self.holders.iter().filter_map(|holder| match holder {
+    /// Has every flow look again, another one first each time; says how many they are.
+    pub(super) fn wake_flows(&mut self, slots: &mut Slots) -> usize {
+        self.first = (self.first + 1) % self.holders.len().max(1);
+        let (later, sooner) = self.holders.split_at(self.first);
+        let flows = sooner.iter().chain(later).filter_map(|holder| match holder {
             Holder::Flow(slot, _) => Some(*slot),
             Holder::Arriving(..) => None,
         });

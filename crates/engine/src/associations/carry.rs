@@ -170,7 +170,7 @@ impl Carrier {
                 }
             }
             Event::DatagramsWritable => {
-                if let Some(carried) = self.carried.get(&place) {
+                if let Some(carried) = self.carried.get_mut(&place) {
                     carried.wake_flows(&mut self.slots);
                 }
             }
@@ -260,7 +260,7 @@ impl Carrier {
 
     /// A connection has ended: its flows see that in their next turn.
     fn handle_close(&mut self, place: Place, cause: &Cause, local: &Local) {
-        let Some(carried) = self.carried.remove(&place) else { return };
+        let Some(mut carried) = self.carried.remove(&place) else { return };
         self.end_unbegun(&carried.waiting, &cause.error().into(), local);
         self.undelivered = self.undelivered.saturating_sub(carried.wake_flows(&mut self.slots));
     }

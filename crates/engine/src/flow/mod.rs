@@ -127,9 +127,7 @@ impl Fresh {
             }
             Over::IntoNowhere => Box::new(StreamFlow::new(IntoNowhere(Tcp(socket)), shared, steps)),
             Over::Discarding => Box::new(StreamFlow::new(Discarding(Tcp(socket)), shared, steps)),
-            Over::Datagrams(settings) => {
-                udp_flow(socket, shared, settings, steps)
-            }
+            Over::Datagrams(settings) => udp_flow(socket, shared, settings, steps),
             Over::Made(make) => make(socket, shared, steps),
         }
     }

@@ -351,7 +351,7 @@ impl Load {
         (!counts.is_empty()).then_some(counts)
     }
 
-    fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {
+    pub(super) fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {
         let sends = |number: usize| {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             matches!(self.steps_of(number).first(), Some(Step::Send(_)))

@@ -1,8 +1,6 @@
 //! From a workload to what its flows do.
 
-use linerate_measure::{
-    Arrivals, Closing, Direction, End, Kind, Schedule, Variant, Workload,
-};
+use linerate_measure::{Arrivals, Closing, Direction, End, Kind, Schedule, Variant, Workload};
 use linerate_wire::native::load::{FlowSteps, Load, LoadEnd, LoadKind, LoadSchedule, steps};
 use linerate_wire::step::{self, Movement};
 

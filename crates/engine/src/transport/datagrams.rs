@@ -148,8 +148,7 @@ impl DatagramPath for Udp {
     }
 
     fn begin_receiving(&mut self) {
-        self.receives_trains =
-            self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
+        self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
     }
 
     #[inline]

@@ -51,7 +51,9 @@ impl LiveLines {
         self.lost_before.clear();
         let mut head = vec!["time".to_owned(), String::new()];
         let names: &[&str] = match (&plan.workload.kind, plan.workload.transport) {
-            (Kind::Rr { .. }, _) if plan.workload.has_datagrams() => &["transactions", "mean latency", "lost"],
+            (Kind::Rr { .. }, _) if plan.workload.has_datagrams() => {
+                &["transactions", "mean latency", "lost"]
+            }
             (Kind::Rr { .. }, _) => &["transactions", "mean latency"],
             (Kind::Connect { .. }, _) => &["connections", "mean time"],
             _ if plan.workload.has_datagrams() => &["goodput", "datagrams", "lost"],

@@ -27,6 +27,7 @@ mod open_loop;
 mod output_file;
 mod pace;
 mod quic;
+mod quic_datagrams;
 mod resources;
 mod strangers;
 mod timing;

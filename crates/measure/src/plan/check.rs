@@ -48,7 +48,8 @@ impl Workload {
     }
 
     fn check_sizes(&self) -> Checked {
-        let datagrams = self.has_datagrams();
+        let connects = matches!(self.kind, Kind::Connect { .. });
+        let datagrams = self.has_datagrams() && !connects;
         let (sizes, header_bytes) = match self.kind {
             Kind::Stream { send_bytes, .. } => {
                 let name = if datagrams { "datagram size" } else { "size of a send" };

@@ -110,7 +110,8 @@ impl Workload {
         match &mut self.kind {
             Kind::Stream { send_bytes, .. } => *send_bytes = DEFAULT_QUIC_DATAGRAM_BYTES,
             Kind::Rr { request_bytes, response_bytes, .. } => {
-                (*request_bytes, *response_bytes) = (super::RR_HEADER_BYTES, super::RR_HEADER_BYTES);
+                (*request_bytes, *response_bytes) =
+                    (super::RR_HEADER_BYTES, super::RR_HEADER_BYTES);
             }
             Kind::Connect { .. } => {}
         }

@@ -84,8 +84,7 @@ impl Manner<Udp> for Plain {
             PlainStep::Finishing => {
                 for _ in 0..FAREWELLS {
                     // The peer may be gone already, and one that misses them ends by its own time.
-                    let _lost =
-                        rustix::net::send(path.socket().as_fd(), &[], SendFlags::empty());
+                    let _lost = rustix::net::send(path.socket().as_fd(), &[], SendFlags::empty());
                 }
                 Ok(Stage::Over)
             }
