@@ -8,6 +8,7 @@
 mod carrier;
 mod dial;
 mod guest;
+mod places;
 mod serve;
 mod source;
 mod worker;
@@ -30,6 +31,7 @@ use crate::load::Bell;
 use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
+pub(crate) use places::{Due, Milestones, Places};
 pub(crate) use serve::Serving;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.

@@ -9,6 +9,7 @@ use rustls::{ClientConnection, Connection};
 
 use super::Interest;
 use super::carrier::Carrier;
+use super::places::Milestones;
 use super::source::Dialed;
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Local};
@@ -51,13 +52,6 @@ enum Stage {
     Awaiting(usize),
     /// The response is here; the server closes.
     Closing,
-}
-
-/// How long it took, from its first packet.
-pub(super) struct Times {
-    pub(super) establishment_ns: u64,
-    pub(super) first_byte_ns: u64,
-    pub(super) closed_at_ns: u64,
 }
 
 impl Attempt {
@@ -172,16 +166,20 @@ impl Attempt {
         Ok(length)
     }
 
-    /// Closes it, and says what it took.
-    pub(super) fn close(self, close: Closing) -> Times {
-        let since = |at_ns: u64| at_ns.saturating_sub(self.began_ns);
-        let (establishment_ns, first_byte_ns) =
-            (since(self.established_ns), since(self.first_byte_ns));
+    /// Closes it, and says when each part was done.
+    pub(super) fn close(self, close: Closing) -> Milestones {
         match close {
             Closing::Fin | Closing::Server => self.carrier.close(),
             Closing::Rst => self.carrier.reset(),
         }
-        Times { establishment_ns, first_byte_ns, closed_at_ns: monotonic_ns() }
+        Milestones {
+            due_ns: self.due_ns,
+            began_ns: self.began_ns,
+            established_ns: self.established_ns,
+            first_byte_ns: self.first_byte_ns,
+            closed_ns: monotonic_ns(),
+            warm_up: self.warm_up,
+        }
     }
 
     /// Gives it up.
