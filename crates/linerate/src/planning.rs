@@ -7,7 +7,7 @@ use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, Rate, Schedule,
-    SocketOptions, Transport, Variant, Workload,
+    SocketOptions, TlsOptions, Transport, Variant, Workload,
 };
 
 use crate::args::{
@@ -97,7 +97,7 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
         },
         schedule: schedule_of(args.rate, args.arrivals),
     };
-    workload.quic.handshake = match args.handshake {
+    workload.tls.handshake = match args.handshake {
         Some(HandshakeName::Resumed) => Handshake::Resumed,
         Some(HandshakeName::Early) => Handshake::Early,
         Some(HandshakeName::Full) | None => Handshake::Full,
@@ -182,12 +182,16 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
         mtu_bytes: load.mtu,
         no_ecn: load.no_ecn,
         ack_packets: load.ack_packets,
+        ..QuicOptions::default()
+    };
+    workload.tls = TlsOptions {
         cipher: load.cipher.map(|cipher| match cipher {
             CipherName::Aes128 => Cipher::Aes128,
             CipherName::Aes256 => Cipher::Aes256,
             CipherName::Chacha20 => Cipher::Chacha20,
         }),
-        ..QuicOptions::default()
+        alpn: load.alpn.clone(),
+        ..TlsOptions::default()
     };
     if load.datagram {
         workload.use_quic_datagrams();

@@ -26,8 +26,8 @@ const MOST_REQUESTS_WAITING: usize = 4_096;
 
 /// Whose a stream is.
 pub(super) enum Holder {
-    /// A flow's: its number among the slots.
-    Flow(usize, Arc<FlowShared>),
+    /// A flow's: its number among the slots, and its stream.
+    Flow(usize, StreamId, Arc<FlowShared>),
     /// Nobody's yet: as much of its opening as has come.
     Arriving([u8; OPENING_BYTES], usize),
 }
@@ -77,7 +77,8 @@ impl Carried {
     ) {
         let (connection, socket) = (self.connection.clone(), Arc::clone(&self.socket));
         if !workload.quic.datagrams {
-            let stream = QuicStream::new(connection, id, socket, pattern.clone(), self.facts);
+            let (pattern, is_bulk) = (pattern.clone(), workload.direction().is_some());
+            let stream = QuicStream::new(connection, id, socket, pattern, self.facts, is_bulk);
             return slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
         }
         // The stream has said whose it is, and that is all.
@@ -115,7 +116,7 @@ impl Carried {
         self.first = (self.first + 1) % self.holders.len().max(1);
         let (later, sooner) = self.holders.split_at(self.first);
         let flows = sooner.iter().chain(later).filter_map(|holder| match holder {
-            Holder::Flow(slot, _) => Some(*slot),
+            Holder::Flow(slot, ..) => Some(*slot),
             Holder::Arriving(..) => None,
         });
         flows.map(|slot| slots.handle_ready(slot)).count()

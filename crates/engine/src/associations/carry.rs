@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use linerate_measure::Workload;
+use linerate_measure::sample::QuicStatus;
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
@@ -150,7 +151,7 @@ impl Carrier {
             Event::Established => self.open_flows(place, local),
             Event::StreamsOpened(Dir::Bi) => self.accept_streams(place),
             Event::Readable(id) => match self.holder(place, id) {
-                Some(Holder::Flow(slot, _)) => {
+                Some(Holder::Flow(slot, ..)) => {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
@@ -158,7 +159,7 @@ impl Carrier {
                 None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
-                if let Some(Holder::Flow(slot, _)) = self.holder(place, id) {
+                if let Some(Holder::Flow(slot, ..)) = self.holder(place, id) {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
@@ -205,7 +206,7 @@ impl Carrier {
                 continue;
             };
             let steps = flow_steps(&self.workload, shared.number).client;
-            carried.holders.push(Holder::Flow(self.slots.len(), Arc::clone(&shared)));
+            carried.holders.push(Holder::Flow(self.slots.len(), id, Arc::clone(&shared)));
             let over = (&self.quic, &self.workload, &self.pattern);
             carried.begin(id, shared, steps, over, &mut self.slots);
             self.undelivered += 1;
@@ -252,7 +253,7 @@ impl Carrier {
         drop(connection);
         let steps = flow_steps(&self.workload, shared.number).server;
         if let Some(holder) = carried.holders.get_mut(index) {
-            *holder = Holder::Flow(self.slots.len(), Arc::clone(&shared));
+            *holder = Holder::Flow(self.slots.len(), id, Arc::clone(&shared));
         }
         let over = (&self.quic, &self.workload, &self.pattern);
         carried.begin(id, shared, steps, over, &mut self.slots);
@@ -279,10 +280,11 @@ impl Carrier {
             connection.fit_send_window();
             let status = connection.status();
             for holder in &carried.holders {
-                if let Holder::Flow(_, shared) = holder
+                if let Holder::Flow(_, stream, shared) = holder
                     && (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS
                 {
-                    shared.set_path(&status);
+                    let acked_bytes = connection.delivered_bytes(*stream);
+                    shared.set_path(&QuicStatus { acked_bytes, ..status });
                 }
             }
         }

@@ -206,9 +206,12 @@ pub struct LoadArgs {
     /// QUIC: the length of every full UDP payload [default: found out, up to 1452]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,
-    /// QUIC: what seals packets: aes128 (default), aes256 or chacha20
+    /// TLS and QUIC: what seals records and packets: aes128 (QUIC's default), aes256 or chacha20
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     pub cipher: Option<CipherName>,
+    /// TLS and QUIC: the protocol that both ends say they speak inside [default: none; QUIC: linerate]
+    #[arg(long, value_name = "NAME")]
+    pub alpn: Option<String>,
     /// QUIC: a receiver acknowledges at least every so many packets [default: as it likes]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub ack_packets: Option<u32>,
@@ -220,7 +223,7 @@ pub struct LoadArgs {
 /// What seals packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CipherName {
-    /// AES-128-GCM (default)
+    /// AES-128-GCM
     Aes128,
     /// AES-256-GCM
     Aes256,
@@ -253,6 +256,13 @@ pub struct ConnectArgs {
     /// The fingerprint that the server's key must have [default: known or trusted on first use]
     #[arg(long, value_name = "FINGERPRINT", value_parser = values::fingerprint)]
     pub server_key: Option<String>,
+    /// The authority whose certificates (PEM) must vouch for the server, by the name of HOST [default: the
+    /// key is known or trusted on first use]
+    #[arg(long, value_name = "FILE", conflicts_with = "server_key")]
+    pub ca: Option<PathBuf>,
+    /// Look neither at the server's key nor for whom it is: anybody may be in between
+    #[arg(long, conflicts_with_all = ["server_key", "ca"])]
+    pub insecure: bool,
     /// The key shared with a server that asks for one (`serve --require-key`)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,

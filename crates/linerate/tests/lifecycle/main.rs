@@ -31,6 +31,7 @@ mod quic_datagrams;
 mod resources;
 mod strangers;
 mod timing;
+mod tls;
 mod vanishing;
 mod variants;
 mod verification;

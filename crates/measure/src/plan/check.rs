@@ -14,6 +14,7 @@ pub const DATAGRAM_HEADER_BYTES: u32 = 24;
 pub const RR_HEADER_BYTES: u32 = 16;
 
 mod quic;
+mod tls;
 
 type Checked = Result<(), PlanError>;
 
@@ -32,6 +33,7 @@ impl Workload {
         self.check_requests()?;
         self.check_socket()?;
         self.check_quic()?;
+        self.check_tls()?;
         self.check_contradictions()
     }
 
@@ -293,8 +295,7 @@ impl Plan {
     }
 
     fn check_key_log(&self) -> Checked {
-        let keys = matches!(self.workload.transport, Transport::Tls | Transport::Quic);
-        refuse_if(self.local.key_log.is_some() && !keys, || {
+        refuse_if(self.local.key_log.is_some() && !self.workload.has_keys(), || {
             "a key log of a load without keys: leave it out, or ask for TLS or QUIC".to_owned()
         })
     }

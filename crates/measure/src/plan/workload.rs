@@ -1,8 +1,8 @@
 //! Workloads with their defaults, and what each flow's part of a workload is.
 
 use super::{
-    Closing, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions, Transport, Variant,
-    Workload, limits,
+    Closing, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions, TlsOptions,
+    Transport, Variant, Workload, limits,
 };
 
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
@@ -80,6 +80,7 @@ impl Workload {
             busy_poll: false,
             socket: SocketOptions::default(),
             quic: QuicOptions::default(),
+            tls: TlsOptions::default(),
         }
     }
 

@@ -1,18 +1,23 @@
 //! One connection, and what can be done with its streams.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use linerate_measure::sample::QuicStatus;
 use quinn_proto::{
-    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, StreamId, VarInt, WriteError,
+    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, StreamId, Transmit, VarInt,
+    WriteError,
 };
 
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
+use super::delivery::Delivery;
+use super::governor::{Gate, Governor};
 use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
@@ -34,6 +39,15 @@ pub(crate) struct Connection {
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
     pub(super) datagrams: DatagramsTaken,
+    governor: Arc<Governor>,
+    /// Of one that has a rate of its own.
+    gate: Option<Gate>,
+    /// When that lets packets leave again.
+    gate_opens: Option<Instant>,
+    /// Streams whose delivery is watched.
+    deliveries: HashMap<StreamId, Delivery>,
+    /// Whether the last packet was marked as able to carry congestion marks.
+    is_marked: bool,
 }
 
 /// What came of a read.
@@ -51,9 +65,23 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        let datagrams = DatagramsTaken::default();
-        let (is_touched, lost, stranger, due) = (false, None, None, None);
-        Self { proto, handle, is_touched, touched, lost, stranger, due, datagrams }
+        let governor = Governor::of(&proto);
+        let gate = governor.gate(Instant::now());
+        Self {
+            proto,
+            handle,
+            is_touched: false,
+            touched,
+            lost: None,
+            stranger: None,
+            due: None,
+            governor,
+            gate,
+            gate_opens: None,
+            deliveries: HashMap::new(),
+            is_marked: false,
+            datagrams: DatagramsTaken::default(),
+        }
     }
 
     /// The endpoint looks at it in its next turn.
@@ -105,6 +133,30 @@ impl Connection {
         self.sent(sent)
     }
 
+    /// Sends as [`Connection::send_shared`], and watches how much of the stream is delivered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::send`].
+    pub(crate) fn send_watched(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
+        let piece = self.deliveries.entry(id).or_default().piece(bytes);
+        let sent = self.send_shared(id, piece);
+        if let Some(delivery) = self.deliveries.get_mut(&id) {
+            delivery.record_taken(*sent.as_ref().unwrap_or(&0));
+        }
+        sent
+    }
+
+    /// Bytes of a stream that the peer has acknowledged, where that is watched: no more than they are.
+    pub(crate) fn delivered_bytes(&mut self, id: StreamId) -> Option<u64> {
+        self.deliveries.get_mut(&id).map(Delivery::bytes)
+    }
+
+    /// Nobody asks any more how much of a stream was delivered.
+    pub(crate) fn forget_delivery(&mut self, id: StreamId) {
+        self.deliveries.remove(&id);
+    }
+
     fn sent(&mut self, sent: Result<usize, WriteError>) -> io::Result<usize> {
         match sent {
             Ok(bytes) => {
@@ -132,6 +184,9 @@ impl Connection {
 
     /// Gives up sending.
     pub(crate) fn reset(&mut self, id: StreamId, code: u32) {
+        if let Some(delivery) = self.deliveries.get_mut(&id) {
+            delivery.end();
+        }
         // Fails only where nothing was left to give up.
         let _over_anyway = self.proto.send_stream(id).reset(code.into());
         self.touch();
@@ -212,7 +267,7 @@ impl Connection {
     /// Lets senders have as much unacknowledged as keeps the path busy, and not much more: what is
     /// taken from a sender early arrives late.
     pub(crate) fn fit_send_window(&mut self) {
-        let window = self.proto.congestion_state().window();
+        let window = self.governor.window_bytes();
         self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
     }
 
@@ -245,12 +300,71 @@ impl Connection {
         QuicStatus {
             rtt_us: us(stats.path.rtt),
             min_rtt_us: us(stats.path.min_rtt),
-            cwnd_bytes: stats.path.cwnd,
+            cwnd_bytes: self.governor.window_bytes(),
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
             congestion_events: stats.path.congestion_events,
+            ecn_events: Some(self.governor.ecn_events()),
+            lost_bytes: Some(stats.path.lost_bytes),
+            in_flight_bytes: self.governor.in_flight_bytes(),
+            received_datagrams: Some(stats.udp_rx.datagrams),
+            sent_acks: Some(stats.frame_tx.acks),
+            received_acks: Some(stats.frame_rx.acks),
+            acked_bytes: None,
         }
+    }
+
+    /// Whether the path carries congestion marks, as far as the peer's acknowledgements show; `None` before
+    /// there are any.
+    pub(crate) fn carries_marks(&self) -> Option<bool> {
+        (self.proto.stats().frame_rx.acks > 0).then_some(self.is_marked)
+    }
+
+    /// Makes up to so many packets that leave with one call, into `bytes`.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        most: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let packet_bytes = u64::from(self.proto.current_mtu());
+        let mut most = self.governor.packets_at_once(most, packet_bytes);
+        let mut shut = false;
+        if let Some(gate) = &mut self.gate {
+            let packets = gate.packets(now, packet_bytes);
+            shut = packets == 0;
+            self.governor.set_shut(shut);
+            most = most.min(packets as usize).max(1);
+        }
+        let transmit = self.proto.poll_transmit(now, most, bytes);
+        match (&mut self.gate, &transmit) {
+            (Some(gate), Some(transmit)) if !shut => gate.record_sent(transmit.size),
+            (Some(gate), None) => {
+                self.gate_opens = shut.then(|| gate.opens_at(packet_bytes));
+            }
+            _ => {}
+        }
+        if let Some(transmit) = &transmit {
+            self.is_marked = transmit.ecn.is_some();
+        }
+        transmit
+    }
+
+    /// When something is to be done, if no packet comes before.
+    pub(super) fn next_time(&mut self) -> Option<Instant> {
+        let timer = self.proto.poll_timeout();
+        match (timer, self.gate_opens) {
+            (Some(timer), Some(opens)) => Some(timer.min(opens)),
+            (timer, opens) => timer.or(opens),
+        }
+    }
+
+    /// What was to be done by now is done.
+    pub(super) fn handle_time(&mut self, now: Instant) {
+        self.gate_opens = self.gate_opens.filter(|opens| *opens > now);
+        self.proto.handle_timeout(now);
+        self.touch();
     }
 }
 

@@ -233,6 +233,6 @@ impl DatagramPath for QuicDatagrams {
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {
-        self.facts.complete(facts)
+        self.facts.complete(&self.connection.borrow().agreed(), facts)
     }
 }

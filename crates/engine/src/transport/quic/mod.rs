@@ -9,7 +9,9 @@
 mod cause;
 mod connection;
 mod datagrams;
+mod delivery;
 mod endpoint;
+mod governor;
 mod hello;
 mod keys;
 mod multiplexed;
@@ -25,7 +27,7 @@ pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};
 pub(crate) use session::Extras;
-pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
+pub(crate) use settings::{Acknowledging, ClientSide, Congestion, ServerSide, Settings};
 pub(crate) use stream::{Facts, QuicStream, shared_pattern};
 
 #[cfg(test)]
