@@ -35,8 +35,6 @@ pub(crate) struct Calling {
 #[derive(Default)]
 struct Seat {
     attempt: Option<(Place, Attempt)>,
-    /// Whether it has had a connection that others can resume.
-    has_begun: bool,
 }
 
 struct Caller {
@@ -113,15 +111,12 @@ impl Caller {
         let mut first_bytes = opening.encode().to_vec();
         first_bytes.extend_from_slice(local.pattern.slice(0, step.request_bytes as usize));
         let mut places = Places::new(&steps, flows)?;
-        for index in 0..places.len() {
-            // Counted even where none comes to its end.
-            places.handshakes(index);
-        }
+        places.count_handshakes(workload.tls.handshake);
         Some(Self {
             client,
             server,
             script: Script { first_bytes, response_bytes: step.response_bytes as usize },
-            handshake: workload.quic.handshake,
+            handshake: workload.tls.handshake,
             seats: (0..places.len()).map(|_| Seat::default()).collect(),
             places,
             parting: Vec::new(),
@@ -214,18 +209,6 @@ impl Caller {
         let done_ns = attempt.answered_ns;
         attempt.close(DONE);
         let closed_ns = if self.handshake == Handshake::Full { monotonic_ns() } else { done_ns };
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        let is_first = !std::mem::replace(&mut seat.has_begun, true);
-        if handshake != self.handshake {
-            if is_first {
-                // It had nothing to resume, and is there to be resumed: it doesn't count.
-                return self.places.take_back(index);
-            }
-            return self.places.fail(index, "not_resumed", attempt.warm_up, closed_ns);
-        }
-        if !attempt.warm_up {
-            self.places.handshakes(index).record(handshake);
-        }
         let times = Milestones {
             due_ns: attempt.due_ns,
             began_ns: attempt.began_ns,
@@ -233,6 +216,7 @@ impl Caller {
             first_byte_ns: attempt.first_byte_ns,
             closed_ns,
             warm_up: attempt.warm_up,
+            handshake: Some(handshake),
         };
         self.places.finish(index, &times, local);
     }

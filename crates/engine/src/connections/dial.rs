@@ -80,7 +80,10 @@ impl Dialer {
         if dialing.dial.tls.is_none() {
             first_bytes.extend_from_slice(local.pattern.slice(0, step.request_bytes as usize));
         }
-        let places = Places::new(&dialing.steps, dialing.flows)?;
+        let mut places = Places::new(&dialing.steps, dialing.flows)?;
+        if dialing.dial.tls.is_some() {
+            places.count_handshakes(dialing.dial.handshake);
+        }
         let (shard, shards) = dialing.shard;
         Some(Self {
             script: Script {
@@ -89,6 +92,7 @@ impl Dialer {
                 response_bytes: step.response_bytes as usize,
                 close: step.close,
                 tls: dialing.dial.tls.clone(),
+                handshake: dialing.dial.handshake,
             },
             source: Source::new(&dialing.dial, shard, shards),
             attempts: (0..places.len()).map(|_| None).collect(),

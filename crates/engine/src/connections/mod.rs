@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use linerate_measure::SocketOptions;
+use linerate_measure::{Handshake, SocketOptions};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
@@ -60,6 +60,8 @@ pub(crate) struct Dial {
     pub(crate) source_ports: Option<(u16, u16)>,
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// How connections are to agree on their keys.
+    pub(crate) handshake: Handshake,
 }
 
 /// Where the server's connections come from.

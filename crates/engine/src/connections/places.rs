@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use linerate_measure::Handshake;
 use linerate_measure::report::Handshakes;
 use linerate_wire::step::{Connection, Schedule, StepEnd};
 
@@ -21,7 +22,9 @@ const PAUSE_NS: u64 = MILLISECOND_NS;
 struct Place {
     shared: Arc<FlowShared>,
     errors: BTreeMap<&'static str, u64>,
-    handshakes: Option<Handshakes>,
+    handshakes: Handshakes,
+    /// Whether it has had a connection that others can resume.
+    has_begun: bool,
     /// Nothing is begun here before this time.
     free_at_ns: u64,
 }
@@ -34,6 +37,8 @@ pub(crate) struct Places {
     /// Idle places that pause after a failure.
     pausing: Vec<usize>,
     timetable: Option<Timetable>,
+    /// How connections are to agree on their keys, where they have any.
+    wanted: Option<Handshake>,
     timeout_ns: u64,
     /// Connections that may still be begun.
     left: u64,
@@ -59,6 +64,8 @@ pub(crate) struct Milestones {
     pub(crate) first_byte_ns: u64,
     pub(crate) closed_ns: u64,
     pub(crate) warm_up: bool,
+    /// How it agreed on its keys, where it has any.
+    pub(crate) handshake: Option<Handshake>,
 }
 
 impl Places {
@@ -73,13 +80,19 @@ impl Places {
         let schedule = step
             .schedule
             .map(|first| Schedule { per_s: first.per_s * steps.len() as f64, ..first });
-        let place =
-            |shared| Place { shared, errors: BTreeMap::new(), handshakes: None, free_at_ns: 0 };
+        let place = |shared| Place {
+            shared,
+            errors: BTreeMap::new(),
+            handshakes: Handshakes::default(),
+            has_begun: false,
+            free_at_ns: 0,
+        };
         Some(Self {
             idle: (0..flows.len()).rev().collect(),
             places: flows.into_iter().map(place).collect(),
             pausing: Vec::new(),
             timetable: schedule.as_ref().map(Timetable::new),
+            wanted: None,
             timeout_ns: step.timeout_ns,
             left,
             measured_from_ns: None,
@@ -159,19 +172,28 @@ impl Places {
         }
     }
 
-    /// The connection of a place doesn't count, and is to be made again.
-    pub(crate) fn take_back(&mut self, index: usize) {
-        self.left = self.left.saturating_add(1);
-        self.idle.push(index);
-    }
-
-    /// Counts how the connections of a place agreed on their keys, from now on.
-    pub(crate) fn handshakes(&mut self, index: usize) -> &mut Handshakes {
-        self.places[index].handshakes.get_or_insert_default()
+    /// Has it counted how connections agree on their keys.
+    pub(crate) fn count_handshakes(&mut self, wanted: Handshake) {
+        self.wanted = Some(wanted);
     }
 
     /// The connection of a place came to its end.
     pub(crate) fn finish(&mut self, index: usize, times: &Milestones, local: &mut Local) {
+        let place = &mut self.places[index];
+        if let Some(handshake) = times.handshake {
+            let is_first = !std::mem::replace(&mut place.has_begun, true);
+            if self.wanted != Some(handshake) {
+                if is_first {
+                    // It had nothing to resume, and is there to be resumed: it doesn't count.
+                    self.left = self.left.saturating_add(1);
+                    return self.idle.push(index);
+                }
+                return self.fail(index, "not_resumed", times.warm_up, times.closed_ns);
+            }
+            if !times.warm_up {
+                place.handshakes.record(handshake);
+            }
+        }
         let tally = &self.places[index].shared.tally;
         let latency_ns = times.closed_ns.saturating_sub(times.due_ns);
         tally.record_transaction(latency_ns, times.warm_up);
@@ -252,7 +274,7 @@ impl Places {
             let ending = Ending {
                 errors: place.errors,
                 transactions_unsent,
-                handshakes: place.handshakes,
+                handshakes: self.wanted.map(|_| place.handshakes),
                 ..Ending::default()
             };
             place.shared.set_ended(ending, local);

@@ -16,6 +16,7 @@ use quinn_proto::{
 mod departure;
 
 use super::cause::Cause;
+use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
 use super::governor::{Gate, Governor};
 use super::qlog::Log;
@@ -39,6 +40,7 @@ pub(crate) struct Connection {
     pub(super) stranger: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
+    pub(super) datagrams: DatagramsTaken,
     governor: Arc<Governor>,
     /// Of one that has a rate of its own.
     gate: Option<Gate>,
@@ -83,6 +85,7 @@ impl Connection {
             deliveries: HashMap::new(),
             log: None,
             is_marked: false,
+            datagrams: DatagramsTaken::default(),
         }
     }
 

@@ -51,6 +51,10 @@ pub(crate) enum Event {
     Delivered(StreamId),
     /// The peer reads no more.
     Stopped(StreamId, u64),
+    /// Datagrams have come.
+    Datagrams,
+    /// There is room for datagrams, where there was none.
+    DatagramsWritable,
     /// The connection has ended, whoever ended it; the last event that it has.
     Closed(Cause),
 }

@@ -8,6 +8,7 @@
 
 mod cause;
 mod connection;
+mod datagrams;
 mod delivery;
 mod endpoint;
 mod governor;
@@ -23,6 +24,7 @@ mod stream;
 
 pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
+pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;

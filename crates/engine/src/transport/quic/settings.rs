@@ -34,6 +34,11 @@ const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// What may wait to be sent in datagrams: a few trains, so that none waits for long.
+const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
+/// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
+/// here.
+const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +116,8 @@ pub(crate) struct Settings {
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// Whether the peer may send datagrams (RFC 9221).
+    pub(crate) datagrams: bool,
     /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
     pub(crate) mtu_most_bytes: Option<u16>,
     pub(crate) pacing: Pacing,
@@ -166,6 +173,7 @@ impl Default for Settings {
             offload: true,
             ecn: true,
             dscp: 0,
+            datagrams: false,
             mtu_most_bytes: None,
             pacing: Pacing::On,
             version: QuicVersion::V1,
@@ -206,7 +214,9 @@ impl Settings {
                 pacing: self.pacing,
             }))
             .ack_frequency_config(self.acks.config())
-            .enable_segmentation_offload(self.offload);
+            .enable_segmentation_offload(self.offload)
+            .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
+            .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
