@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
+use rustix::event::PollFlags;
 
 use super::Cause;
 use super::connection::Connection;
@@ -26,7 +28,10 @@ const READ_AT_ONCE_BYTES: usize = 1 << 20;
 /// each costs memory, and twice as many whenever half of them are in use.
 const STREAM_LIMIT: u32 = 10_000;
 /// How long the last words may take to leave.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Then a socket stays until nothing has come for so long: where a port is closed while a server still
+/// sends, some servers end.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// Connections over one UDP socket, of a client or of a server.
 pub(crate) struct MultiplexedEndpoint {
@@ -39,6 +44,8 @@ pub(crate) struct MultiplexedEndpoint {
     events: VecDeque<(Link, LinkEvent)>,
     /// What senders send from, so that it needn't be copied.
     block: Bytes,
+    /// How long to try again and again before sleeping.
+    busy: Duration,
 }
 
 /// What is known of the connection at a place of the endpoint.
@@ -64,7 +71,55 @@ impl MultiplexedEndpoint {
             opening: VecDeque::new(),
             events: VecDeque::new(),
             block: Bytes::new(),
+            busy: Duration::ZERO,
         }
+    }
+
+    /// One that tries again and again for so long before it sleeps.
+    pub(crate) fn spinning(mut self, busy: Duration) -> Self {
+        self.busy = busy;
+        self
+    }
+
+    /// Packets out, and connections given up that should stand by now.
+    pub(super) fn send_out(&mut self) -> io::Result<()> {
+        self.endpoint.send_out()?;
+        self.look_at_opening();
+        Ok(())
+    }
+
+    /// Packets in, and timers.
+    pub(super) fn take_in(&mut self) -> io::Result<()> {
+        self.endpoint.take_in().map(|_more| ())
+    }
+
+    /// Whether there is something to do without waiting.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.events.is_empty() || self.endpoint.is_busy()
+    }
+
+    /// Whether its socket had no room for what was to be sent.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.endpoint.poll_flags().contains(PollFlags::OUT)
+    }
+
+    /// When a timer is due.
+    pub(super) fn next_time(&self) -> Option<Instant> {
+        self.endpoint.next_time()
+    }
+
+    /// Whether all of its connections are gone and forgotten.
+    pub(super) fn is_idle(&self) -> bool {
+        self.endpoint.open_connections() == 0
+    }
+
+    /// Tries again and again, until something is there to do or the time for that is over.
+    fn spin(&mut self, at_most: Duration) -> io::Result<()> {
+        let end = Instant::now() + self.busy.min(at_most);
+        while !self.is_busy() && !self.is_blocked() && Instant::now() < end {
+            self.take_in()?;
+        }
+        Ok(())
     }
 
     /// A new connection stands or goes up at this place.
@@ -248,13 +303,14 @@ impl Multiplexer for MultiplexedEndpoint {
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
-        self.endpoint.send_out()?;
-        self.look_at_opening();
+        self.send_out()?;
+        if !self.busy.is_zero() {
+            self.spin(at_most)?;
+        }
         if self.events.is_empty() {
             self.endpoint.wait(at_most, &[]);
         }
-        self.endpoint.take_in()?;
-        Ok(())
+        self.take_in()
     }
 
     fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
@@ -332,6 +388,13 @@ impl Multiplexer for MultiplexedEndpoint {
 
     fn flush(&mut self) {
         self.endpoint.flush(LAST_WORDS);
+        self.endpoint.linger(QUIET, LAST_WORDS);
+    }
+}
+
+impl AsFd for MultiplexedEndpoint {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.endpoint.as_fd()
     }
 }
 

@@ -9,6 +9,7 @@ use quinn_proto::{
     ServerConfig, TransportConfig, VarInt,
 };
 
+use super::hystart::HystartConfig;
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -31,6 +32,8 @@ const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
 pub(crate) enum Congestion {
     #[default]
     Cubic,
+    /// Cubic with HyStart++ (RFC 9406).
+    CubicHystart,
     Reno,
     Bbr,
 }
@@ -49,6 +52,7 @@ impl Congestion {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
+            Self::CubicHystart => "cubic-hystart",
             Self::Reno => "reno",
             Self::Bbr => "bbr",
         }
@@ -66,6 +70,13 @@ impl Congestion {
         }
         match self {
             Self::Cubic => configured!(CubicConfig),
+            Self::CubicHystart => {
+                let mut cubic = CubicConfig::default();
+                if let Some(bytes) = initial_bytes {
+                    cubic.initial_window(bytes);
+                }
+                Arc::new(HystartConfig { cubic })
+            }
             Self::Reno => configured!(NewRenoConfig),
             Self::Bbr => configured!(BbrConfig),
         }
