@@ -17,6 +17,8 @@ pub use client::{ClientEvent, ClientPlan, Totals, run_client};
 pub use placement::{Placement, Urgency};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
+pub use crate::transport::quic::{ConnectionIds, Mark};
+
 pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, TcpCounts};
 
 /// What carries the streams.
@@ -40,6 +42,10 @@ pub struct QuicOptions {
     pub ecn: bool,
     /// The differentiated-services code point of packets.
     pub dscp: u8,
+    /// Whether packets leave as soon as the congestion window has room, without being spaced out.
+    pub unpaced: bool,
+    /// What stands in connection ids.
+    pub ids: ConnectionIds,
     /// Whether CUBIC's slow start ends when the round-trip time grows (HyStart++, RFC 9406).
     pub hystart: bool,
 }

@@ -1,15 +1,15 @@
 //! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
 
+mod turn;
+
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
-use rustix::event::PollFlags;
 
 use super::Cause;
 use super::connection::Connection;
@@ -81,47 +81,6 @@ impl MultiplexedEndpoint {
         self
     }
 
-    /// Packets out, and connections given up that should stand by now.
-    pub(super) fn send_out(&mut self) -> io::Result<()> {
-        self.endpoint.send_out()?;
-        self.look_at_opening();
-        Ok(())
-    }
-
-    /// Packets in, and timers.
-    pub(super) fn take_in(&mut self) -> io::Result<()> {
-        self.endpoint.take_in().map(|_more| ())
-    }
-
-    /// Whether there is something to do without waiting.
-    pub(super) fn is_busy(&self) -> bool {
-        !self.events.is_empty() || self.endpoint.is_busy()
-    }
-
-    /// Whether its socket had no room for what was to be sent.
-    pub(super) fn is_blocked(&self) -> bool {
-        self.endpoint.poll_flags().contains(PollFlags::OUT)
-    }
-
-    /// When a timer is due.
-    pub(super) fn next_time(&self) -> Option<Instant> {
-        self.endpoint.next_time()
-    }
-
-    /// Whether all of its connections are gone and forgotten.
-    pub(super) fn is_idle(&self) -> bool {
-        self.endpoint.open_connections() == 0
-    }
-
-    /// Tries again and again, until something is there to do or the time for that is over.
-    fn spin(&mut self, at_most: Duration) -> io::Result<()> {
-        let end = Instant::now() + self.busy.min(at_most);
-        while !self.is_busy() && !self.is_blocked() && Instant::now() < end {
-            self.take_in()?;
-        }
-        Ok(())
-    }
-
     /// A new connection stands or goes up at this place.
     fn begin(&mut self, place: Place) -> Link {
         if self.slots.len() <= place.0 {
@@ -156,10 +115,13 @@ impl MultiplexedEndpoint {
     fn end(&mut self, link: Link, failure: Option<&'static str>) {
         // What a connection that never stood says of its path are assumptions.
         let stood = self.slot(link).is_some_and(|slot| slot.established);
+        let marked = self.endpoint.marks_packets();
         let statistics = self
-            .with(link, |connection| (connection.status(), connection.agreed()))
+            .with(link, |connection| {
+                (connection.status(), connection.agreed(), connection.carries_marks())
+            })
             .filter(|_| stood)
-            .map_or(Statistics::Unknown, |(status, agreed)| {
+            .map_or(Statistics::Unknown, |(status, agreed, marks)| {
                 Statistics::Quic(QuicStatistics {
                     cipher_suite: agreed.suite,
                     group: agreed.group,
@@ -168,6 +130,8 @@ impl MultiplexedEndpoint {
                     sent_packets: status.sent_packets,
                     lost_packets: status.lost_packets,
                     congestion_events: status.congestion_events,
+                    ecn_congestion_events: status.ecn_events,
+                    ecn_capable: marks.map(|marks| marks && marked),
                     ..QuicStatistics::default()
                 })
             });
@@ -202,6 +166,7 @@ impl MultiplexedEndpoint {
                 self.events.push_back((link, LinkEvent::Writable { stream }));
             }
             Event::Delivered(id) => {
+                self.with(link, |connection| connection.forget_delivery(id));
                 let stream = u64::from(id);
                 self.events.push_back((link, LinkEvent::Delivered { stream, bytes: u64::MAX }));
             }
@@ -334,11 +299,17 @@ impl Multiplexer for MultiplexedEndpoint {
     fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize> {
         let id = stream_id(stream)?;
         let lent = part_of(&self.block, sending.bytes);
+        // What is sent whole is delivered whole, or not. Of its answers no server asks.
+        let is_watched = self.client.is_some() && !(sending.opens && sending.finishes);
         self.with(link, |connection| {
             let mut taken = 0;
             // Only a send that takes nothing makes the connection tell when there is room.
             while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+                if taken > 0 && connection.send(id, &[]).is_err() {
+                    break;
+                }
                 let sent = match &lent {
+                    Some(lent) if is_watched => connection.send_watched(id, lent.slice(taken..)),
                     Some(lent) => connection.send_shared(id, lent.slice(taken..)),
                     None => connection.send(id, rest),
                 };
@@ -367,6 +338,7 @@ impl Multiplexer for MultiplexedEndpoint {
             self.with(link, |connection| {
                 connection.reset(id, 0);
                 connection.stop_sending(id, 0);
+                connection.forget_delivery(id);
             });
         }
     }
@@ -374,6 +346,11 @@ impl Multiplexer for MultiplexedEndpoint {
     fn close(&mut self, link: Link) {
         self.with(link, |connection| connection.close(0, b""));
         self.end(link, None);
+    }
+
+    fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
+        let id = stream_id(stream)?;
+        self.with(link, |connection| connection.delivered_bytes(id))?
     }
 
     fn lend(&mut self, block: &Arc<Vec<u8>>) {
@@ -389,12 +366,6 @@ impl Multiplexer for MultiplexedEndpoint {
     fn flush(&mut self) {
         self.endpoint.flush(LAST_WORDS);
         self.endpoint.linger(QUIET, LAST_WORDS);
-    }
-}
-
-impl AsFd for MultiplexedEndpoint {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.endpoint.as_fd()
     }
 }
 

@@ -185,6 +185,11 @@ impl Multiplexer for SeparateEndpoints<'_> {
         }
     }
 
+    fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
+        let (endpoint, own) = self.place(link)?;
+        endpoint.delivered_bytes(own, stream)
+    }
+
     fn lend(&mut self, block: &Arc<Vec<u8>>) {
         self.block = Some(Arc::clone(block));
     }
