@@ -34,6 +34,7 @@ class Case:
     host: str = "127.0.0.1"
     fails: bool = False  # both ends are expected to say why not
     since: str = ""  # the first release that knows it
+    without: str = ""  # why the original's client isn't run
 
     @property
     def name(self):

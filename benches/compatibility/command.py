@@ -11,9 +11,10 @@ from pathlib import Path
 from .case import TRIES
 from .iperf3 import Iperf3
 from .netperf import Netperf
+from .secnetperf import Secnetperf
 from .table import render_table
 
-DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf)}
+DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf, Secnetperf)}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -39,6 +40,8 @@ def pairings(dialect, case, original):
     ours = dialect.ours
     if case.kind == "refusal":
         return [("reference", original, original), ("ours", ours, ours)]
+    if case.without:
+        return [("client", original, ours), ("both", ours, ours)]
     return [("reference", original, original), ("client", original, ours),
             ("server", ours, original), ("both", ours, ours)]
 

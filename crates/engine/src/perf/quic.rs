@@ -24,7 +24,11 @@ const HALF_OPEN_CONNECTIONS: usize = 4096;
 
 fn settings(options: &QuicOptions, streams: u32) -> Settings {
     Settings {
-        congestion: if options.bbr { Congestion::Bbr } else { Congestion::Cubic },
+        congestion: match (options.bbr, options.hystart) {
+            (true, _) => Congestion::Bbr,
+            (false, true) => Congestion::CubicHystart,
+            (false, false) => Congestion::Cubic,
+        },
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
@@ -38,7 +42,7 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
 
 /// The endpoint of one of a client's threads: a socket of its own.
 pub(super) fn client(
-    tls: Arc<ClientConfig>,
+    tls: &Arc<ClientConfig>,
     addresses: &Addresses,
     number: u32,
     options: &QuicOptions,
@@ -69,7 +73,7 @@ pub(super) fn client(
     };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
-    let client = ClientSide::new(tls, &settings, extras).map_err(io::Error::other)?;
+    let client = ClientSide::new(Arc::clone(tls), &settings, extras).map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
 }
 
@@ -87,6 +91,7 @@ pub(super) fn server(
     tls: Arc<ServerConfig>,
     socket: Socket,
     options: &QuicOptions,
+    busy: Duration,
 ) -> io::Result<MultiplexedEndpoint> {
     let settings = settings(options, FIRST_STREAMS);
     // As the original: whether packets go in clear is the client's choice.
@@ -94,7 +99,7 @@ pub(super) fn server(
     let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
     let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS))
+    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS).spinning(busy))
 }
 
 /// A client whose server may open streams too.

@@ -273,6 +273,21 @@ impl Endpoint {
         }
     }
 
+    /// Hears what still comes, until nothing has come for `quiet`, no longer than `at_most`.
+    pub(crate) fn linger(&mut self, quiet: Duration, at_most: Duration) {
+        let end = Instant::now() + at_most;
+        let quiet = Timespec { tv_sec: 0, tv_nsec: i64::from(quiet.subsec_nanos()) };
+        while self.open > 0 && Instant::now() < end {
+            let heard = {
+                let mut polled = [PollFd::new(&*self.packets.socket, PollFlags::IN)];
+                poll(&mut polled, Some(&quiet)).is_ok_and(|ready| ready > 0)
+            };
+            if !heard || self.turn().is_err() {
+                return;
+            }
+        }
+    }
+
     fn insert(&mut self, handle: ConnectionHandle, proto: quinn_proto::Connection) {
         let mut connection = Connection::new(proto, handle, Rc::clone(&self.touched));
         connection.touch();

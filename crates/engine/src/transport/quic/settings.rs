@@ -13,6 +13,7 @@ use quinn_proto::{
 };
 
 use super::governor::GovernedFactory;
+use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
 use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
@@ -45,6 +46,8 @@ const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 pub(crate) enum Congestion {
     #[default]
     Cubic,
+    /// Cubic with HyStart++ (RFC 9406).
+    CubicHystart,
     Reno,
     Bbr,
 }
@@ -63,6 +66,7 @@ impl Congestion {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
+            Self::CubicHystart => "cubic-hystart",
             Self::Reno => "reno",
             Self::Bbr => "bbr",
         }
@@ -80,6 +84,13 @@ impl Congestion {
         }
         match self {
             Self::Cubic => configured!(CubicConfig),
+            Self::CubicHystart => {
+                let mut cubic = CubicConfig::default();
+                if let Some(bytes) = initial_bytes {
+                    cubic.initial_window(bytes);
+                }
+                Arc::new(HystartConfig { cubic })
+            }
             Self::Reno => configured!(NewRenoConfig),
             Self::Bbr => configured!(BbrConfig),
         }
