@@ -26,19 +26,22 @@ impl HeaderKey for ClearHeader {
     }
 }
 
-/// A packet that isn't sealed.
+/// A packet that isn't sealed. It says its number in four bytes, as msquic has it always: what is said in
+/// one is told by the seal when it is taken for another number, as a packet's is that comes very late, and
+/// here nothing else would tell.
 pub(super) struct ClearPacket {
     /// Whether a close becomes the transport's.
     pub(super) closes: bool,
 }
 
 impl PacketKey for ClearPacket {
-    fn encrypt(&self, _packet: u64, bytes: &mut [u8], header_bytes: usize) {
+    fn encrypt(&self, packet: u64, bytes: &mut [u8], header_bytes: usize) {
         if self.closes
             && let Some(payload) = bytes.get_mut(header_bytes..)
         {
             close_as_transport(payload);
         }
+        widen_number(packet, bytes, header_bytes);
     }
 
     fn decrypt(
@@ -51,7 +54,7 @@ impl PacketKey for ClearPacket {
     }
 
     fn tag_len(&self) -> usize {
-        0
+        WIDENING_BYTES
     }
 
     fn confidentiality_limit(&self) -> u64 {
@@ -60,6 +63,34 @@ impl PacketKey for ClearPacket {
 
     fn integrity_limit(&self) -> u64 {
         u64::MAX
+    }
+}
+
+/// Bytes of the longest packet number, and the most that another one lacks of it.
+const NUMBER_BYTES: usize = 4;
+const WIDENING_BYTES: usize = NUMBER_BYTES - 1;
+/// The bits of a short header that say how many bytes its number has, less one (RFC 9000, section 17.3.1).
+const NUMBER_LENGTH: u8 = 0x03;
+
+/// Writes the whole of a packet's number, where the room of a seal lies behind the payload. The payload
+/// moves as far as that goes; what the number leaves is padding (frames of type 0).
+fn widen_number(packet: u64, bytes: &mut [u8], header_bytes: usize) {
+    let Some(first) = bytes.first_mut() else { return };
+    let number_bytes = usize::from(*first & NUMBER_LENGTH) + 1;
+    let payload_end = bytes.len().saturating_sub(WIDENING_BYTES);
+    let Some(number_at) = header_bytes.checked_sub(number_bytes) else { return };
+    if header_bytes > payload_end {
+        return;
+    }
+    if let Some(first) = bytes.first_mut() {
+        *first |= NUMBER_LENGTH;
+    }
+    bytes.copy_within(header_bytes..payload_end, header_bytes + WIDENING_BYTES);
+    if let Some(room) = bytes.get_mut(number_at..header_bytes + WIDENING_BYTES)
+        && let Some((number, padding)) = room.split_first_chunk_mut::<NUMBER_BYTES>()
+    {
+        *number = (packet as u32).to_be_bytes();
+        padding.fill(0);
     }
 }
 
@@ -170,6 +201,22 @@ mod tests {
             close_as_transport(&mut changed);
             let at = close_at(&bytes).unwrap_or(bytes.len());
             assert_eq!((changed.len(), &changed[..at]), (bytes.len(), &bytes[..at]));
+        }
+    }
+
+    #[test]
+    fn a_number_becomes_four_bytes_whatever_it_was() {
+        for number_bytes in 1..=NUMBER_BYTES {
+            let first = 0x40 | (number_bytes as u8 - 1);
+            let mut bytes = vec![first, 7, 7];
+            bytes.extend(&0x0102_0304_u32.to_be_bytes()[NUMBER_BYTES - number_bytes..]);
+            let header_bytes = bytes.len();
+            bytes.extend(b"payload\xee\xee\xee");
+            widen_number(0x9_0102_0304, &mut bytes, header_bytes);
+            let mut expected = vec![0x43, 7, 7, 1, 2, 3, 4];
+            expected.resize(expected.len() + number_bytes - 1, 0);
+            expected.extend(b"payload");
+            assert_eq!(bytes, expected, "{number_bytes}");
         }
     }
 

@@ -11,6 +11,8 @@ use super::*;
 use crate::control::{make_identity, quic_client_config, quic_server_config, server_config};
 
 mod relayed;
+mod simulated;
+mod world;
 use relayed::Relayed;
 
 fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
