@@ -18,8 +18,9 @@ use rustls::quic::{
     ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
 };
 
+use super::clear::{ClearHeader, ClearPacket};
 use super::hello::{Hello, parameter_ids};
-use super::keys::{ClearHeader, ClearPacket, ClosingPacket};
+use super::keys::ClosingPacket;
 
 /// The transport parameter by which ends agree that packets after the handshake go in clear: no
 /// standard's, but msquic's (`DISABLE_1RTT_ENCRYPTION`).
