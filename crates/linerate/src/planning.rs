@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
-    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, Rate, Schedule,
-    SocketOptions, Transport, Variant, Workload,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, QuicVersion,
+    Rate, Schedule, SocketOptions, Transport, Variant, Workload,
 };
 
 use crate::args::{
     ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs, HandshakeName, LoadArgs,
-    OutputArgs, RrArgs, StreamArgs,
+    OutputArgs, QuicVersionName, RrArgs, StreamArgs,
 };
 use crate::host::HostPort;
 use crate::start_time::utc_now_ns;
@@ -186,6 +186,15 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
             CipherName::Aes256 => Cipher::Aes256,
             CipherName::Chacha20 => Cipher::Chacha20,
         }),
+        version: match load.quic_version {
+            Some(QuicVersionName::Draft29) => QuicVersion::Draft29,
+            Some(QuicVersionName::V1) | None => QuicVersion::V1,
+        },
+        pacing: load.pacing.unwrap_or_default(),
+        idle_ns: load.idle_timeout,
+        ack_delay_ns: load.ack_delay,
+        ack_reordering: load.ack_reordering,
+        mtu_most_bytes: load.mtu_limit,
         ..QuicOptions::default()
     };
 }

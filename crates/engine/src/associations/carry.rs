@@ -6,7 +6,8 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use linerate_measure::Workload;
+use linerate_measure::sample::QuicStatus;
+use linerate_measure::{Kind, Workload};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
@@ -35,8 +36,8 @@ pub(crate) struct Carrying {
 
 /// Whose a stream is.
 enum Holder {
-    /// A flow's: its number among the slots.
-    Flow(usize, Arc<FlowShared>),
+    /// A flow's: its number among the slots, and its stream.
+    Flow(usize, StreamId, Arc<FlowShared>),
     /// Nobody's yet: as much of its opening as has come.
     Arriving([u8; OPENING_BYTES], usize),
 }
@@ -172,7 +173,7 @@ impl Carrier {
             Event::Established => self.open_flows(place, local),
             Event::StreamsOpened(Dir::Bi) => self.accept_streams(place),
             Event::Readable(id) => match self.holder(place, id) {
-                Some(Holder::Flow(slot, _)) => {
+                Some(Holder::Flow(slot, ..)) => {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
@@ -180,7 +181,7 @@ impl Carrier {
                 None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
-                if let Some(Holder::Flow(slot, _)) = self.holder(place, id) {
+                if let Some(Holder::Flow(slot, ..)) = self.holder(place, id) {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
@@ -219,9 +220,10 @@ impl Carrier {
             let carried = &mut *carried;
             let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
             let pattern = self.pattern.clone();
-            let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
+            let is_bulk = matches!(self.workload.kind, Kind::Stream { .. });
+            let stream = QuicStream::new(connection, id, socket, pattern, carried.facts, is_bulk);
             let steps = flow_steps(&self.workload, shared.number).client;
-            carried.holders.push(Holder::Flow(self.slots.len(), Arc::clone(&shared)));
+            carried.holders.push(Holder::Flow(self.slots.len(), id, Arc::clone(&shared)));
             self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
             self.undelivered += 1;
         }
@@ -267,10 +269,11 @@ impl Carrier {
         drop(connection);
         let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
         let pattern = self.pattern.clone();
-        let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
+        let is_bulk = matches!(self.workload.kind, Kind::Stream { .. });
+        let stream = QuicStream::new(connection, id, socket, pattern, carried.facts, is_bulk);
         let steps = flow_steps(&self.workload, shared.number).server;
         if let Some(holder) = carried.holders.get_mut(index) {
-            *holder = Holder::Flow(self.slots.len(), Arc::clone(&shared));
+            *holder = Holder::Flow(self.slots.len(), id, Arc::clone(&shared));
         }
         self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
     }
@@ -280,7 +283,7 @@ impl Carrier {
         let Some(carried) = self.carried.remove(&place) else { return };
         self.end_unbegun(&carried.waiting, &cause.error().into(), local);
         for holder in carried.holders {
-            if let Holder::Flow(slot, _) = holder {
+            if let Holder::Flow(slot, ..) = holder {
                 self.slots.handle_ready(slot);
                 self.undelivered = self.undelivered.saturating_sub(1);
             }
@@ -301,10 +304,11 @@ impl Carrier {
             connection.fit_send_window();
             let status = connection.status();
             for holder in &carried.holders {
-                if let Holder::Flow(_, shared) = holder
+                if let Holder::Flow(_, stream, shared) = holder
                     && (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS
                 {
-                    shared.set_path(&status);
+                    let acked_bytes = connection.delivered_bytes(*stream);
+                    shared.set_path(&QuicStatus { acked_bytes, ..status });
                 }
             }
         }

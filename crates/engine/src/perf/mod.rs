@@ -16,6 +16,8 @@ use std::time::Duration;
 pub use client::{ClientEvent, ClientPlan, Totals, run_client};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
+pub use crate::transport::quic::{ConnectionIds, Mark};
+
 pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, TcpCounts};
 
 /// What carries the streams.
@@ -39,6 +41,10 @@ pub struct QuicOptions {
     pub ecn: bool,
     /// The differentiated-services code point of packets.
     pub dscp: u8,
+    /// Whether packets leave as soon as the congestion window has room, without being spaced out.
+    pub unpaced: bool,
+    /// What stands in connection ids.
+    pub ids: ConnectionIds,
 }
 
 /// Where a client's connections go, and from where.

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::Pacing;
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -28,6 +29,8 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
         dscp: options.dscp,
         streams,
         half_open_connections: HALF_OPEN_CONNECTIONS,
+        pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
+        ids: options.ids,
         ..Settings::default()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use linerate_measure::Pacing;
 
 use super::{OutputArgs, values};
 use crate::cpus::Cpus;
@@ -209,9 +210,38 @@ pub struct LoadArgs {
     /// QUIC: a receiver acknowledges at least every so many packets [default: as it likes]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub ack_packets: Option<u32>,
+    /// QUIC: a receiver keeps an acknowledgement back no longer than this [default: 25ms]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
+    pub ack_delay: Option<u64>,
+    /// QUIC: a receiver acknowledges at once after so many packets out of order; 0: not [default: as it
+    /// likes]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    pub ack_reordering: Option<u32>,
     /// QUIC: send without marks of explicit congestion notification
     #[arg(long)]
     pub no_ecn: bool,
+    /// QUIC: how packets are spaced out: on (default), off, or each connection at a RATE of its own
+    #[arg(long, value_name = "on|off|RATE", value_parser = values::pacing, allow_hyphen_values = true)]
+    pub pacing: Option<Pacing>,
+    /// QUIC: a connection that hears nothing for so long has ended [default: 4s]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
+    pub idle_timeout: Option<u64>,
+    /// QUIC: the longest UDP payload that is looked for [default: 1452]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub mtu_limit: Option<u32>,
+    /// QUIC: the version: v1 (default) or draft-29
+    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    pub quic_version: Option<QuicVersionName>,
+}
+
+/// A version of QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum QuicVersionName {
+    /// Version 1 (default)
+    V1,
+    /// Draft 29
+    #[value(name = "draft-29")]
+    Draft29,
 }
 
 /// What seals packets.

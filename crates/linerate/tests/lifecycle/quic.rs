@@ -24,6 +24,9 @@ fn every_byte_of_a_stream_arrives_and_is_right() {
         (2_000_000, "--up --cipher aes256 --ack-packets 10", 1),
         (2_000_000, "--down --cipher chacha20", 1),
         (2_000_000, "--up --initial-window 100k --window 200k", 1),
+        (2_000_000, "--up --pacing off --quic-version draft-29", 1),
+        (1_000_000, "--both --pacing 200M --idle-timeout 2s", 2),
+        (2_000_000, "--down --ack-delay 5ms --ack-reordering 0 --mtu-limit 9000", 1),
     ] {
         let words = format!("stream --quic --verify {flags} --bytes {bytes}");
         let document = server.measure(&words).document(0);
@@ -100,7 +103,15 @@ fn a_load_that_ends_by_time_says_what_its_paths_were() {
         assert!(quic["mtu_bytes"].as_u64() >= Some(1_200), "{flow}");
         assert!(quic["cwnd_bytes"].as_u64() > Some(0), "{flow}");
         assert!(quic["sent_packets"].as_u64() > Some(0), "{flow}");
+        assert!(quic["received_acks"].as_u64() > Some(0), "{flow}");
+        assert!(quic["in_flight_bytes"].is_u64(), "{flow}");
+        let acked = quic["acked_bytes"].as_u64();
+        assert!(acked > Some(0), "{flow}");
     }
+    let received = document.count("received_bytes");
+    let acked = document.sum_of_flows("client", "quic/acked_bytes");
+    // What came in the warm-up is acknowledged after it.
+    assert!(acked > received / 2 && acked < received * 2, "{acked} of {received}");
     let flows = document.report("client")["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 4);
     // Flows of one connection have the same path.
@@ -151,6 +162,13 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("stream --quic --streams 9", "streams"),
         ("stream --quic --mss 1000", "MSS"),
         ("stream --quic --mtu 500", "out of range"),
+        ("stream --quic --mtu 1300 --mtu-limit 1400", "leave one of them out"),
+        ("stream --quic --pacing 10", "out of range"),
+        ("stream --quic --pacing slow", "--pacing"),
+        ("stream --tcp --pacing off", "QUIC"),
+        ("stream --quic --idle-timeout 1ms", "out of range"),
+        ("stream --quic --ack-delay 2s", "out of range"),
+        ("stream --quic --quic-version v3", "draft-29"),
         ("stream --quic --mtu 9000 --initial-window 10000", "two packets"),
         ("rr --quic --timeout 1s", "--timeout"),
     ] {

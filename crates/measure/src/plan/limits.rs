@@ -38,6 +38,12 @@ pub const INITIAL_WINDOW_BYTES: RangeInclusive<u64> = 2_400..=0x4000_0000;
 pub const STREAM_WINDOW_BYTES: RangeInclusive<u64> = 1_024..=67_108_864;
 /// Packets that a receiver may leave without an acknowledgement.
 pub const ACK_PACKETS: RangeInclusive<u64> = 1..=1_000;
+/// Packets out of order that it may let pass; 0: any number.
+pub const ACK_REORDERING: RangeInclusive<u64> = 0..=1_000;
+/// How long it may keep one back: 1 ms, the least that it agrees to, to 1 s.
+pub const ACK_DELAY_NS: RangeInclusive<u64> = 1_000_000..=1_000_000_000;
+/// How long a QUIC connection may hear nothing: 100 ms to 10 min.
+pub const IDLE_NS: RangeInclusive<u64> = 100_000_000..=600 * 1_000_000_000;
 /// UDP payload of a QUIC packet: the least that every path must carry (RFC 9000, section 14), to what
 /// IPv4 can.
 pub const QUIC_MTU_BYTES: RangeInclusive<u64> = 1_200..=65_000;

@@ -165,6 +165,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.settle_if_over(link, stream);
             }
             LinkEvent::Reset { stream } => {
+                self.count_delivered(link, stream);
                 self.endpoint.abort(link, stream);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| {
@@ -174,6 +175,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.settle_if_over(link, stream);
             }
             LinkEvent::Stopped { stream } => {
+                self.count_delivered(link, stream);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| exchange.handle_send_aborted(now_us));
                 self.settle_if_over(link, stream);
@@ -184,6 +186,14 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.open_streams(link);
             }
             LinkEvent::Ended { ending } => self.handle_ended(link, ending),
+        }
+    }
+
+    /// Notes how much of a stream has reached the other end, where the transport tells only when asked.
+    fn count_delivered(&mut self, link: Link, stream: u64) {
+        if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
+            let now_us = now_us();
+            self.exchange(link, stream, |exchange| exchange.record_delivered(bytes, now_us));
         }
     }
 
@@ -287,7 +297,10 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let Some(connection) = self.links.get_mut(&link) else { return };
         let now_us = now_us();
         let streams: Vec<_> = connection.streams.drain().collect();
-        for (_, mut exchange) in streams {
+        for (stream, mut exchange) in streams {
+            if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
+                exchange.record_delivered(bytes, now_us);
+            }
             exchange.handle_send_aborted(now_us);
             exchange.handle_receive_aborted(now_us);
             self.settle(&exchange);

@@ -122,6 +122,11 @@ impl Endpoint {
         (self.packets.sends_trains(), self.packets.receives_trains)
     }
 
+    /// Whether packets are marked as able to carry congestion marks.
+    pub(crate) fn marks_packets(&self) -> bool {
+        self.packets.ecn
+    }
+
     /// Begins a connection.
     ///
     /// # Errors

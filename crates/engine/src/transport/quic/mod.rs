@@ -9,8 +9,11 @@
 mod cause;
 mod clear;
 mod connection;
+mod delivery;
 mod endpoint;
+mod governor;
 mod hello;
+mod ids;
 mod keys;
 mod multiplexed;
 mod packets;
@@ -21,10 +24,11 @@ mod stream;
 pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
 pub(crate) use endpoint::{Endpoint, Event, Link};
+pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};
 pub(crate) use session::Extras;
-pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
+pub(crate) use settings::{Acknowledging, ClientSide, Congestion, ServerSide, Settings};
 pub(crate) use stream::{Facts, QuicStream, shared_pattern};
 
 #[cfg(test)]

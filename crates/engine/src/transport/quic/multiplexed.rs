@@ -101,10 +101,13 @@ impl MultiplexedEndpoint {
     fn end(&mut self, link: Link, failure: Option<&'static str>) {
         // What a connection that never stood says of its path are assumptions.
         let stood = self.slot(link).is_some_and(|slot| slot.established);
+        let marked = self.endpoint.marks_packets();
         let statistics = self
-            .with(link, |connection| (connection.status(), connection.agreed()))
+            .with(link, |connection| {
+                (connection.status(), connection.agreed(), connection.carries_marks())
+            })
             .filter(|_| stood)
-            .map_or(Statistics::Unknown, |(status, agreed)| {
+            .map_or(Statistics::Unknown, |(status, agreed, marks)| {
                 Statistics::Quic(QuicStatistics {
                     cipher_suite: agreed.suite,
                     group: agreed.group,
@@ -113,6 +116,8 @@ impl MultiplexedEndpoint {
                     sent_packets: status.sent_packets,
                     lost_packets: status.lost_packets,
                     congestion_events: status.congestion_events,
+                    ecn_congestion_events: status.ecn_events,
+                    ecn_capable: marks.map(|marks| marks && marked),
                     ..QuicStatistics::default()
                 })
             });
@@ -147,6 +152,7 @@ impl MultiplexedEndpoint {
                 self.events.push_back((link, LinkEvent::Writable { stream }));
             }
             Event::Delivered(id) => {
+                self.with(link, |connection| connection.forget_delivery(id));
                 let stream = u64::from(id);
                 self.events.push_back((link, LinkEvent::Delivered { stream, bytes: u64::MAX }));
             }
@@ -278,11 +284,17 @@ impl Multiplexer for MultiplexedEndpoint {
     fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize> {
         let id = stream_id(stream)?;
         let lent = part_of(&self.block, sending.bytes);
+        // What is sent whole is delivered whole, or not. Of its answers no server asks.
+        let is_watched = self.client.is_some() && !(sending.opens && sending.finishes);
         self.with(link, |connection| {
             let mut taken = 0;
             // Only a send that takes nothing makes the connection tell when there is room.
             while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+                if taken > 0 && connection.send(id, &[]).is_err() {
+                    break;
+                }
                 let sent = match &lent {
+                    Some(lent) if is_watched => connection.send_watched(id, lent.slice(taken..)),
                     Some(lent) => connection.send_shared(id, lent.slice(taken..)),
                     None => connection.send(id, rest),
                 };
@@ -311,6 +323,7 @@ impl Multiplexer for MultiplexedEndpoint {
             self.with(link, |connection| {
                 connection.reset(id, 0);
                 connection.stop_sending(id, 0);
+                connection.forget_delivery(id);
             });
         }
     }
@@ -318,6 +331,11 @@ impl Multiplexer for MultiplexedEndpoint {
     fn close(&mut self, link: Link) {
         self.with(link, |connection| connection.close(0, b""));
         self.end(link, None);
+    }
+
+    fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
+        let id = stream_id(stream)?;
+        self.with(link, |connection| connection.delivered_bytes(id))?
     }
 
     fn lend(&mut self, block: &Arc<Vec<u8>>) {

@@ -18,26 +18,13 @@ use rustls::quic::{
     ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
 };
 
+mod extras;
+
 use super::clear::{ClearHeader, ClearPacket};
 use super::hello::{Hello, parameter_ids};
 use super::keys::ClosingPacket;
-
-/// The transport parameter by which ends agree that packets after the handshake go in clear: no
-/// standard's, but msquic's (`DISABLE_1RTT_ENCRYPTION`).
-const CLEAR_PACKETS: u64 = 0xbaad;
-
-/// What a session does beyond the standard.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extras {
-    /// Further transport parameters, number and value.
-    pub(crate) parameters: Vec<(u64, Vec<u8>)>,
-    /// Whether packets after the handshake go in clear if the peer wants it too. A server says so
-    /// only to a client that does.
-    pub(crate) clear_packets: bool,
-    /// Whether a close goes out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
-    /// the application's. Its reason loses its last byte.
-    pub(crate) transport_close: bool,
-}
+use extras::CLEAR_PACKETS;
+pub(crate) use extras::Extras;
 
 /// What both ends have agreed on, in TLS's own numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +77,7 @@ impl crypto::ClientConfig for ClientCrypto {
         let version = version_of(version)?;
         let wrong = || ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name).map_err(|_| wrong())?.to_owned();
-        let bytes = render_parameters(parameters, &self.extras, self.extras.clear_packets);
+        let bytes = self.extras.render_parameters(parameters, self.extras.clear_packets);
         let tls = ClientConnection::new(Arc::clone(&self.tls), version, name, bytes)
             .map_err(|_| wrong())?;
         let stage = Stage::Speaking(Box::new(Connection::Client(tls)));
@@ -119,7 +106,7 @@ impl crypto::ServerConfig for ServerCrypto {
         // The version was looked at when the keys of the first packet were asked for.
         let version = version_of(version).unwrap_or_default();
         let tls = Arc::clone(&self.tls);
-        let bytes = |clear| render_parameters(parameters, &self.extras, clear);
+        let bytes = |clear| self.extras.render_parameters(parameters, clear);
         let stage = if self.extras.clear_packets {
             let with_clear = bytes(true);
             let without = bytes(false);
@@ -288,6 +275,7 @@ impl crypto::Session for Session {
         match self.tls().and_then(Connection::quic_transport_parameters) {
             None => Ok(None),
             Some(bytes) => {
+                self.extras.check_mark(bytes)?;
                 let read = TransportParameters::read(self.side, &mut io::Cursor::new(bytes))?;
                 Ok(Some(read))
             }
@@ -358,19 +346,6 @@ const RETRY_NONCE_V1: [u8; 12] =
 const RETRY_KEY_DRAFT: [u8; 16] = 0xccce187ed09a09d05728155a6cb96be1_u128.to_be_bytes();
 const RETRY_NONCE_DRAFT: [u8; 12] =
     [0xe5, 0x49, 0x30, 0xf9, 0x7f, 0x21, 0x36, 0xf0, 0x53, 0x0a, 0x8c, 0x1c];
-
-/// The parameters as they stand on the wire (RFC 9000, section 18), with what is beside the standard.
-fn render_parameters(parameters: &TransportParameters, extras: &Extras, clear: bool) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    parameters.write(&mut bytes);
-    let clear = clear.then_some((CLEAR_PACKETS, Vec::new()));
-    for (id, value) in extras.parameters.iter().chain(&clear) {
-        super::hello::render_varint(*id, &mut bytes);
-        super::hello::render_varint(value.len() as u64, &mut bytes);
-        bytes.extend_from_slice(value);
-    }
-    bytes
-}
 
 fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
     match version {

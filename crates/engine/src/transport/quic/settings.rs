@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::{Pacing, QuicVersion};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
     ServerConfig, TransportConfig, VarInt,
 };
 
+use super::governor::GovernedFactory;
+use super::ids::ConnectionIds;
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -23,6 +26,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// Versions by their numbers on the wire (RFC 9000, section 15).
+const VERSION_1: u32 = 1;
+const DRAFT_29: u32 = 0xff00_001d;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
 
@@ -94,14 +100,50 @@ pub(crate) struct Settings {
     pub(crate) half_open_connections: usize,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
-    /// Packets that the peer may leave without an acknowledgement; `None`: what it likes.
-    pub(crate) ack_packets: Option<u32>,
+    /// What the peer is asked for in acknowledging.
+    pub(crate) acks: Acknowledging,
     /// Whether several packets leave with one call, where the kernel can.
     pub(crate) offload: bool,
     /// Whether packets are marked as able to carry congestion marks (ECN).
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
+    pub(crate) mtu_most_bytes: Option<u16>,
+    pub(crate) pacing: Pacing,
+    /// What a client speaks; a server takes every version that there is here.
+    pub(crate) version: QuicVersion,
+    /// What stands in connection ids; the mark must be the peer's too.
+    pub(crate) ids: ConnectionIds,
+}
+
+/// What a peer is asked for in acknowledging (draft-ietf-quic-ack-frequency); `None`: as it likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Acknowledging {
+    /// At least every so many packets.
+    pub(crate) packets: Option<u32>,
+    /// After so long at the latest.
+    pub(crate) delay: Option<Duration>,
+    /// At once after so many packets out of order; 0: not.
+    pub(crate) reordering: Option<u32>,
+}
+
+impl Acknowledging {
+    fn config(self) -> Option<AckFrequencyConfig> {
+        if self == Self::default() {
+            return None;
+        }
+        let mut config = AckFrequencyConfig::default();
+        if let Some(packets) = self.packets {
+            // The threshold is the number that may come without one.
+            config.ack_eliciting_threshold(packets.saturating_sub(1).into());
+        }
+        if let Some(packets) = self.reordering {
+            config.reordering_threshold(packets.into());
+        }
+        config.max_ack_delay(self.delay);
+        Some(config)
+    }
 }
 
 impl Default for Settings {
@@ -117,10 +159,14 @@ impl Default for Settings {
             connections: MOST_CONNECTIONS,
             half_open_connections: MOST_CONNECTIONS,
             mtu_bytes: None,
-            ack_packets: None,
+            acks: Acknowledging::default(),
             offload: true,
             ecn: true,
             dscp: 0,
+            mtu_most_bytes: None,
+            pacing: Pacing::On,
+            version: QuicVersion::V1,
+            ids: ConnectionIds::default(),
         }
     }
 }
@@ -132,7 +178,8 @@ impl Settings {
         // The fixed bit tells QUIC's datagrams from ours (RFC 9443), so peers must not play with
         // it (RFC 9287).
         config.grease_quic_bit(false);
-        if let Some(bytes) = self.mtu_bytes {
+        self.ids.apply(&mut config);
+        if let Some(bytes) = self.mtu_bytes.or(self.mtu_most_bytes) {
             config.max_udp_payload_size(bytes).map_err(|_| {
                 Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
             })?;
@@ -151,18 +198,20 @@ impl Settings {
             .stream_receive_window(self.stream_window_bytes.into())
             .receive_window(self.connection_window_bytes.into())
             .send_window(FIRST_SEND_WINDOW_BYTES)
-            .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
+            .congestion_controller_factory(Arc::new(GovernedFactory {
+                inner: self.congestion.factory(self.initial_window_bytes),
+                pacing: self.pacing,
+            }))
+            .ack_frequency_config(self.acks.config())
             .enable_segmentation_offload(self.offload);
-        if let Some(packets) = self.ack_packets {
-            // The threshold is the number that may come without one.
-            let mut acks = AckFrequencyConfig::default();
-            acks.ack_eliciting_threshold(packets.saturating_sub(1).into());
-            config.ack_frequency_config(Some(acks));
-        }
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
-            config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+            let mut discovery = MtuDiscoveryConfig::default();
+            if let Some(bytes) = self.mtu_most_bytes {
+                discovery.upper_bound(bytes);
+            }
+            config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
     }
@@ -183,9 +232,17 @@ impl ClientSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
+        let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(settings.transport());
+        config.version(match settings.version {
+            QuicVersion::V1 => VERSION_1,
+            QuicVersion::Draft29 => DRAFT_29,
+        });
+        if let Some(first) = settings.ids.first() {
+            config.initial_dst_cid_provider(first);
+        }
         Ok(Self { config })
     }
 
@@ -209,6 +266,7 @@ impl ServerSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
+        let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());

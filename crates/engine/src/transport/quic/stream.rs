@@ -22,6 +22,8 @@ pub(crate) struct QuicStream {
     pattern: Bytes,
     facts: Facts,
     has_received_all: bool,
+    /// Whether it sends in bulk, so that how much of that was acknowledged is of interest.
+    is_bulk: bool,
 }
 
 /// What the kernel doesn't know of a stream's socket.
@@ -40,8 +42,9 @@ impl QuicStream {
         socket: Arc<Socket>,
         pattern: Bytes,
         facts: Facts,
+        is_bulk: bool,
     ) -> Self {
-        Self { connection, id, socket, pattern, facts, has_received_all: false }
+        Self { connection, id, socket, pattern, facts, has_received_all: false, is_bulk }
     }
 
     /// The part of the pattern that `bytes` are, where they are.
@@ -86,6 +89,7 @@ impl ByteStream for QuicStream {
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut connection = self.connection.borrow_mut();
         match self.shared(bytes) {
+            Some(bytes) if self.is_bulk => connection.send_watched(self.id, bytes),
             Some(bytes) => connection.send_shared(self.id, bytes),
             None => connection.send(self.id, bytes),
         }
@@ -119,7 +123,9 @@ impl ByteStream for QuicStream {
     }
 
     fn quic(&self) -> Option<QuicStatus> {
-        Some(self.connection.borrow().status())
+        let mut connection = self.connection.borrow_mut();
+        let acked_bytes = connection.delivered_bytes(self.id);
+        Some(QuicStatus { acked_bytes, ..connection.status() })
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {

@@ -10,6 +10,7 @@ use socket2::{Domain, Socket, Type};
 use super::*;
 use crate::control::{make_identity, quic_client_config, quic_server_config, server_config};
 
+mod asked;
 mod relayed;
 mod simulated;
 mod world;
@@ -101,7 +102,7 @@ fn a_stream_arrives_whole_and_in_order() {
 #[test]
 fn streams_arrive_whether_packets_go_in_clear_or_not() {
     let clear = || Extras { clear_packets: true, ..Extras::default() };
-    let plain = || Extras { parameters: vec![(0x1000, vec![1, 2, 3])], ..Extras::default() };
+    let plain = || Extras { parameters: vec![(0x1001, vec![1, 2, 3])], ..Extras::default() };
     for extras in [(clear(), clear()), (plain(), clear()), (clear(), plain())] {
         let (pair, near, far) = Pair::with(&Settings::default(), extras).establish();
         send_three_megabytes(pair, &near, &far);

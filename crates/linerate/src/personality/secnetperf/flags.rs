@@ -68,13 +68,7 @@ pub const FLAGS: &[Flag] = &[
         Server,
         "port to listen on, UDP and TCP, unless bind is given (4433)",
     ),
-    idle(
-        &["serverid"],
-        "number",
-        Server,
-        "server id in connection ids (off)",
-        "our connection ids carry no server id",
-    ),
+    flag(&["serverid"], "number", Server, "server id in connection ids (off)"),
     flag(&["stats"], "0/1", Server, "print statistics at the end of each connection (0)"),
     flag(&["delay"], "number[unit]", Server, "wait before each answer, us (0)"),
     flag(&["delayType"], "fixed/variable", Server, "how that wait is drawn (fixed)"),
@@ -113,14 +107,13 @@ pub const FLAGS: &[Flag] = &[
         Client,
         "encryption of QUIC packets with data, if the server agrees (1)",
     ),
-    idle(
+    flag(
         &["cibir"],
         "hex",
         Both,
-        "well-known start of connection ids (off)",
-        "our connection ids are chosen by chance",
+        "well-known start of connection ids, the same at both ends (off)",
     ),
-    idle(&["pacing"], "0/1", Client, "pacing of what is sent (1)", "packets are always paced"),
+    flag(&["pacing"], "0/1", Client, "pacing of what is sent (1)"),
     idle(
         &["sendbuf"],
         "0/1",

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use linerate_engine::perf::{Delay, QuicOptions};
+use linerate_engine::perf::{ConnectionIds, Delay, Mark, QuicOptions};
 use linerate_wire::perf::DEFAULT_PORT;
 use linerate_wire::perf::exchange::Shape;
 
@@ -142,6 +142,14 @@ impl SharedOptions {
         let clear = options.value("encrypt").is_some_and(|value| parse_u8(value) == 0);
         let mut ecn = false;
         set(options.value("ecn"), &mut ecn);
+        // Only a client is told how to send, only a server has a number.
+        let is_client = target(options).is_some();
+        let unpaced =
+            is_client && options.value("pacing").is_some_and(|value| parse_u8(value) == 0);
+        let server = options.value("serverid").filter(|_| !is_client).map(parse_u32);
+        // What is wrong with it is said by whoever reads the options of its side.
+        let mark = check_cibir(options).ok().flatten().and_then(|bytes| Mark::new(&bytes));
+        let ids = ConnectionIds { server, mark };
         let mut pinned = false;
         set(options.value("affinitize"), &mut pinned);
         Ok(Self {
@@ -150,7 +158,7 @@ impl SharedOptions {
             pinned,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
-            quic: QuicOptions { clear, bbr, ecn, dscp },
+            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids },
             warnings,
         })
     }

@@ -106,6 +106,7 @@ fn render_quic(statistics: &QuicStatistics) -> String {
     add("SendTotalPackets", Some(statistics.sent_packets), "");
     add("SendSuspectedLostPackets", Some(statistics.lost_packets), "");
     add("SendCongestionCount", Some(statistics.congestion_events), "");
+    add("SendEcnCongestionCount", statistics.ecn_congestion_events, "");
     add("RecvTotalPackets", statistics.received_packets, "");
     if let Some(suite) = statistics.cipher_suite {
         text.push_str(&render_security(suite, statistics.group));

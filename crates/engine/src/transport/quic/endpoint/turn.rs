@@ -143,16 +143,13 @@ impl Endpoint {
                 continue;
             }
             connection.due = None;
-            match connection.proto.poll_timeout() {
+            match connection.next_time() {
                 Some(real) if real > now => {
                     connection.due = Some(real);
                     drop(connection);
                     self.times.push(Reverse((real, index)));
                 }
-                Some(_) => {
-                    connection.proto.handle_timeout(now);
-                    connection.touch();
-                }
+                Some(_) => connection.handle_time(now),
                 None => {}
             }
         }
@@ -197,13 +194,13 @@ impl Endpoint {
         let mut bytes = std::mem::take(&mut self.outgoing);
         bytes.clear();
         let most = self.packets.most_segments(connection.proto.current_mtu().into());
-        if let Some(transmit) = connection.proto.poll_transmit(now, most, &mut bytes) {
+        if let Some(transmit) = connection.poll_transmit(now, most, &mut bytes) {
             self.transmit(transmit, bytes)?;
             return Ok(true);
         }
         self.outgoing = bytes;
         connection.untouch();
-        let due = connection.proto.poll_timeout();
+        let due = connection.next_time();
         if let Some(due) = due
             && connection.due.is_none_or(|entry| due < entry)
         {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quinn_proto::{Dir, StreamId};
 
+use super::super::ids::{ConnectionIds, Mark};
 use super::super::{Congestion, Extras, Settings};
 use super::world::{CLIENT, Path, SERVER, World};
 
@@ -101,8 +102,9 @@ fn transfer(world: &mut World, what: &str) {
 /// Whether either end wants packets in clear.
 const CLEAR: [(bool, bool); 4] = [(false, false), (true, true), (true, false), (false, true)];
 
-fn extras(clear: (bool, bool), numbered: bool) -> (Extras, Extras) {
-    let parameters = if numbered { vec![(0x1000, vec![1, 0])] } else { Vec::new() };
+fn extras(clear: (bool, bool), unknown: bool) -> (Extras, Extras) {
+    // A parameter that nobody knows is passed over (RFC 9000, section 7.4.2).
+    let parameters = if unknown { vec![(31 * 999 + 27, vec![1, 0])] } else { Vec::new() };
     let of = |clear_packets| Extras {
         clear_packets,
         parameters: parameters.clone(),
@@ -121,6 +123,10 @@ fn every_transfer_ends_and_is_right_whatever_the_path_does() {
             congestion: congestions[seed as usize % congestions.len()],
             stream_window_bytes: pick(&[8 << 20, 20_000], 2) as u32,
             mtu_bytes: [None, Some(1_200), Some(9_000)][(seed / 5 % 3) as usize],
+            ids: ConnectionIds {
+                server: (pick(&[0, 1], 6) == 1).then_some(77),
+                mark: Mark::new(b"mark").filter(|_| pick(&[0, 0, 1], 8) == 1),
+            },
             ..Settings::default()
         };
         let asks_back = pick(&[0, 1], 7) == 1;

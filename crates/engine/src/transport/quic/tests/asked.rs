@@ -1,0 +1,115 @@
+//! What an endpoint is asked to do otherwise, it does.
+
+use linerate_measure::{Pacing, QuicVersion};
+
+use super::super::{Acknowledging, ConnectionIds, Mark};
+use super::*;
+
+#[test]
+fn bytes_arrive_whatever_is_asked_for() {
+    let slow = Duration::from_millis(5);
+    let acks = Acknowledging { packets: Some(20), delay: Some(slow), reordering: Some(0) };
+    let mark = Mark::new(b"mark");
+    for settings in [
+        Settings { pacing: Pacing::Off, ..Settings::default() },
+        Settings { pacing: Pacing::Off, congestion: Congestion::Bbr, ..Settings::default() },
+        Settings { pacing: Pacing::Rate { bps: 400_000_000 }, ..Settings::default() },
+        Settings { version: QuicVersion::Draft29, acks, ..Settings::default() },
+        Settings { ids: ConnectionIds { server: Some(7), mark }, ..Settings::default() },
+    ] {
+        let (pair, near, far) = Pair::established(&settings);
+        send_three_megabytes(pair, &near, &far);
+        let status = near.borrow().status();
+        assert!(status.in_flight_bytes.is_some() && status.cwnd_bytes < 1 << 40, "{status:?}");
+        assert!(status.received_datagrams > Some(0), "{status:?}");
+        assert!(status.received_acks > Some(0), "{status:?}");
+    }
+}
+
+#[test]
+fn a_rate_is_never_exceeded() {
+    let begin = Instant::now();
+    let pacing = Pacing::Rate { bps: 40_000_000 };
+    let (pair, near, far) = Pair::established(&Settings { pacing, ..Settings::default() });
+    send_three_megabytes(pair, &near, &far);
+    let elapsed = begin.elapsed();
+    // 3 MB at 5 MB/s, less what may be made up for.
+    assert!(elapsed > Duration::from_millis(580), "{elapsed:?}");
+    assert!(near.borrow().status().lost_packets < 100);
+}
+
+#[test]
+fn what_is_acknowledged_of_a_stream_is_known_before_its_end() {
+    let window = 100_000;
+    let settings = Settings { stream_window_bytes: window, ..Settings::default() };
+    let (mut pair, near, far) = Pair::established(&settings);
+    let block = bytes::Bytes::from(vec![1_u8; 30_000]);
+    let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    assert_eq!(near.borrow_mut().delivered_bytes(id), None);
+    let (mut taken, mut stream, mut read) = (0_u64, None, 0_u64);
+    // The far end reads the first 50,000 bytes and no more.
+    pair.run(|near_end, far_end| {
+        while near_end.poll_event().is_some() {}
+        while far_end.poll_event().is_some() {}
+        let mut near = near.borrow_mut();
+        if let Ok(bytes) = near.send_watched(id, block.clone()) {
+            taken += bytes as u64;
+        }
+        let delivered = near.delivered_bytes(id).unwrap();
+        assert!(delivered <= taken);
+        let mut far = far.borrow_mut();
+        stream = stream.or_else(|| far.accept_stream(Dir::Bi));
+        if let Some(id) = stream
+            && read < 50_000
+            && let Ok(reading) = far.read_each(id, 50_000 - read as usize, &mut |_| {})
+        {
+            read += reading.bytes as u64;
+        }
+        // All that there was room for has arrived.
+        read == 50_000 && taken > u64::from(window) && delivered == taken
+    });
+    let mut near = near.borrow_mut();
+    near.reset(id, 0);
+    assert_eq!(near.delivered_bytes(id), Some(taken));
+    near.forget_delivery(id);
+    assert_eq!(near.delivered_bytes(id), None);
+}
+
+#[test]
+fn the_version_and_the_mark_stand_in_the_packets() {
+    let mark = Mark::new(&[0xc1, 0xb1, 0x12, 0x34]);
+    let ids = ConnectionIds { server: None, mark };
+    let settings = Settings { version: QuicVersion::Draft29, ids, ..Settings::default() };
+    let mut pair = Relayed::new(&settings, (Extras::default(), Extras::default()), false);
+    pair.run(|(_, established), _| established);
+    let seen = &pair.up.seen;
+    assert_eq!(seen[1..6], [0xff, 0, 0, 29, 20]);
+    assert_eq!(seen[8..12], [0xc1, 0xb1, 0x12, 0x34]);
+}
+
+#[test]
+fn ends_with_different_marks_do_not_agree() {
+    let marked = |bytes: &[u8]| Settings {
+        ids: ConnectionIds { server: None, mark: Mark::new(bytes) },
+        ..Settings::default()
+    };
+    for (ours, theirs) in [(marked(b"ab"), marked(b"abc")), (marked(b"ab"), Settings::default())] {
+        for (client_says, server_says) in [(&ours, &theirs), (&theirs, &ours)] {
+            let (client, _) = sides(client_says);
+            let (_, server) = sides(server_says);
+            let ((near, _), (far, address)) = (socket(), socket());
+            let mut near = Endpoint::new(near, client_says, None).unwrap();
+            let far = Endpoint::new(far, server_says, Some(&server)).unwrap();
+            let link = near.connect(address, "linerate", &client).unwrap();
+            let mut pair = Pair { near, far, link };
+            let mut closed = false;
+            pair.run(|near, far| {
+                while let Some((_, event)) = near.poll_event() {
+                    closed |= matches!(event, Event::Closed(_));
+                }
+                while far.poll_event().is_some() {}
+                closed
+            });
+        }
+    }
+}
