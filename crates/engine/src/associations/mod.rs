@@ -135,5 +135,7 @@ fn settings(workload: &Workload) -> Settings {
         pacing: quic.pacing,
         version: quic.version,
         ids: default.ids,
+        // Its sockets hear one address each.
+        migrates: false,
     }
 }

@@ -7,6 +7,7 @@
 //! flow can be carried by.
 
 mod cause;
+mod clear;
 mod connection;
 mod datagrams;
 mod delivery;

@@ -136,6 +136,9 @@ pub(crate) struct Settings {
     pub(crate) version: QuicVersion,
     /// What stands in connection ids; the mark must be the peer's too.
     pub(crate) ids: ConnectionIds,
+    /// Whether a server's connections go on when their client's address changes. Its socket must be one that
+    /// hears the new address.
+    pub(crate) migrates: bool,
 }
 
 /// What a peer is asked for in acknowledging (draft-ietf-quic-ack-frequency); `None`: as it likes.
@@ -189,6 +192,7 @@ impl Default for Settings {
             pacing: Pacing::On,
             version: QuicVersion::V1,
             ids: ConnectionIds::default(),
+            migrates: false,
         }
     }
 }
@@ -321,7 +325,7 @@ impl ServerSide {
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());
-        config.migration(false);
+        config.migration(settings.migrates);
         Ok(Self { config: Arc::new(config) })
     }
 

@@ -12,6 +12,8 @@ use crate::control::{data_client, data_server, make_identity, server_tls};
 
 mod asked;
 mod relayed;
+mod simulated;
+mod world;
 use relayed::Relayed;
 
 fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
