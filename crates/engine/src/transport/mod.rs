@@ -4,6 +4,7 @@ mod discard;
 pub(crate) mod framed;
 pub(crate) mod multiplexer;
 pub(crate) mod quic;
+mod ring;
 mod splice;
 mod tcp;
 mod tls;
@@ -16,6 +17,7 @@ use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
 pub(crate) use discard::Discarding;
+pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
 pub(crate) use tls::Tls;

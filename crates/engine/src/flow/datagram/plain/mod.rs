@@ -15,6 +15,7 @@ use socket2::Socket;
 
 use super::heading::NoHeading;
 use super::send::DatagramSender;
+use crate::buffers::Buffers;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
 use crate::phase::Phase;
@@ -30,7 +31,7 @@ const FAREWELLS: u32 = 3;
 pub(crate) struct PlainFlow {
     socket: Arc<Socket>,
     shared: Arc<FlowShared>,
-    offload: bool,
+    buffers: Buffers,
     steps: VecDeque<Step>,
     doing: Doing,
     ending: Ending,
@@ -51,14 +52,14 @@ impl PlainFlow {
     pub(crate) fn new(
         socket: Arc<Socket>,
         shared: Arc<FlowShared>,
-        offload: bool,
+        buffers: Buffers,
         steps: Vec<Step>,
     ) -> Self {
         let addresses = shared.is_listed().then(|| Box::new(Addresses::of(&socket)));
         Self {
             socket,
             shared,
-            offload,
+            buffers,
             steps: steps.into(),
             doing: Doing::Opening,
             ending: Ending::default(),
@@ -67,14 +68,21 @@ impl PlainFlow {
     }
 
     fn begin_next_step(&mut self) {
-        let (socket, offload) = (&*self.socket, self.offload);
+        let (socket, buffers) = (&*self.socket, &self.buffers);
         self.doing = match self.steps.pop_front() {
             Some(Step::Send(transfer)) => {
-                Doing::Sending(DatagramSender::new(socket, NoHeading, offload, &transfer))
+                let sender = DatagramSender::new(socket, NoHeading, true, &transfer);
+                Doing::Sending(sender.with_buffers(buffers))
             }
-            Some(Step::Receive(transfer)) => Doing::Receiving(PlainReceiver::new(&transfer)),
-            Some(Step::Exchange(exchange)) => Doing::Asking(PlainAsker::new(socket, &exchange)),
-            Some(Step::Answer(exchange)) => Doing::Answering(PlainAnswerer::new(&exchange)),
+            Some(Step::Receive(transfer)) => {
+                Doing::Receiving(PlainReceiver::new(&transfer, buffers.dirt))
+            }
+            Some(Step::Exchange(exchange)) => {
+                Doing::Asking(PlainAsker::new(socket, &exchange, buffers))
+            }
+            Some(Step::Answer(exchange)) => {
+                Doing::Answering(PlainAnswerer::new(&exchange, buffers))
+            }
             Some(Step::Close(Close::Graceful)) => Doing::Finishing,
             Some(Step::Close(Close::AfterPeer) | Step::Connect(_) | Step::Accept(_)) | None => {
                 Doing::Nothing
