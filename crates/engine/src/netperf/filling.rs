@@ -85,11 +85,11 @@ pub(super) fn plain_flow(job: &Job) -> MakeFlow {
 /// Makes a flow whose buffers are other than they always are; `None` where they aren't.
 pub(super) fn ring_flow(job: &Job) -> Option<MakeFlow> {
     let (buffers, width) = (job.buffers.clone(), job.send_width.max(1) as usize);
-    if buffers.are_plain() {
+    // Connections that come and go have sockets of their own.
+    if buffers.are_plain() || job.task == Task::Connections {
         return None;
     }
     let unit_bytes = job.send_bytes() as usize;
-    debug_assert!(job.task != Task::Connections, "they have sockets of their own");
     Some(Box::new(move |socket, shared, steps| {
         Box::new(StreamFlow::new(Ring::new(socket, &buffers, unit_bytes, width), shared, steps))
     }))

@@ -84,6 +84,11 @@ fn letter(end: &EndFigures) -> char {
     method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method))
 }
 
+/// How the server measured; a blank where nobody told.
+fn remote_letter(figures: &Figures) -> char {
+    if figures.last.server_told { letter(&figures.last.remote) } else { ' ' }
+}
+
 /// netperf aligns buffers to eight bytes unless told otherwise.
 fn alignment(end: &EndPlan) -> u32 {
     end.alignment.unwrap_or(8)

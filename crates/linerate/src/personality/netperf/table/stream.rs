@@ -5,7 +5,8 @@ use linerate_engine::netperf::TestKind;
 use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::Request;
 use super::{
-    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, told, util,
+    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, remote_letter,
+    told, util,
 };
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
@@ -57,7 +58,7 @@ fn heads(request: &Request, figures: &Figures) -> String {
              bytes  bytes   bytes    secs.    {unit}/sec  \n\n"
         );
     }
-    let (local, remote) = (letter(&figures.last.local), letter(&figures.last.remote));
+    let (local, remote) = (letter(&figures.last.local), remote_letter(figures));
     let ends = match request.plan.kind {
         TestKind::Receive => "Recv     Send     Recv    Send",
         _ => "Send     Recv     Send    Recv",

@@ -2,7 +2,7 @@
 
 use super::super::figures::Figures;
 use super::super::planning::Request;
-use super::{chief_cost, demand, letter, measures_cpu, told, util};
+use super::{chief_cost, demand, letter, measures_cpu, remote_letter, told, util};
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let (sent, received) = (figures.rates.local_sent, figures.rates.remote_received);
@@ -50,7 +50,7 @@ fn heads(request: &Request, figures: &Figures) -> String {
              bytes   bytes    secs            #      #   {unit}/sec\n\n"
         );
     }
-    let (local, remote) = (letter(&figures.last.local), letter(&figures.last.remote));
+    let (local, remote) = (letter(&figures.last.local), remote_letter(figures));
     format!(
         "Socket  Message  Elapsed      Messages                   CPU      Service\n\
          Size    Size     Time         Okay Errors   Throughput   Util     Demand\n\
