@@ -28,8 +28,8 @@ pub(crate) use open::{
     is_short_of_descriptors, listen, plain,
 };
 pub(crate) use option::{
-    enable_receive_offload, lease_flow_label, set_defer_accept, set_pacing_rate, set_send_segment,
-    set_unfragmented, set_unrouted,
+    accept_fast_open, enable_receive_offload, lease_flow_label, set_debug, set_defer_accept,
+    set_fast_open, set_pacing_rate, set_send_segment, set_unfragmented, set_unrouted,
 };
 pub(crate) use packet::{
     Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
