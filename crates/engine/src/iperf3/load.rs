@@ -1,6 +1,7 @@
 //! One end's streams, the shards that carry them, and the phases they go through.
 
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::cpus_online;
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
-use crate::socket::plain;
+use crate::socket::{is_multipath, plain};
 use crate::tally::Progress;
 use crate::transport::{Discarding, FromPageCache, PageCache, Tcp};
 
@@ -137,6 +138,15 @@ impl Load {
         }
         self.streams.push((stream, shared));
         Ok(())
+    }
+
+    /// How many streams are plain TCP although MPTCP was asked for.
+    pub(super) fn single_path_streams(&self) -> usize {
+        if !self.setup.parameters.mptcp || self.setup.parameters.protocol != Protocol::Tcp {
+            return 0;
+        }
+        let sockets = self.streams.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
+        sockets.filter(|socket| !is_multipath(socket.as_fd())).count()
     }
 
     /// The load begins.

@@ -27,8 +27,11 @@ pub(super) fn connect(
     refusal: Code,
 ) -> Result<Socket, Failure> {
     let failed = |error: io::Error| Failure::system(refusal, &error);
-    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Transport::TCP))
-        .map_err(failed)?;
+    let socket = match parameters.filter(|parameters| parameters.mptcp) {
+        Some(_) => open_multipath(remote, refusal)?,
+        None => Socket::new(Domain::for_address(remote), Type::STREAM, Some(Transport::TCP))
+            .map_err(failed)?,
+    };
     socket.set_nonblocking(true).map_err(failed)?;
     bind(&socket, remote, local).map_err(failed)?;
     if let Some(parameters) = parameters {
@@ -46,6 +49,16 @@ pub(super) fn connect(
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
         Err(error) => Err(failed(error)),
     }
+}
+
+fn open_multipath(remote: SocketAddr, refusal: Code) -> Result<Socket, Failure> {
+    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Transport::MPTCP));
+    socket.map_err(|error| {
+        Failure::of(refusal).because(format!(
+            "this host has no MPTCP ({error}): set net.mptcp.enabled to 1 where its kernel can, or \
+             leave out -m"
+        ))
+    })
 }
 
 /// A socket of datagrams connected to `remote`.
