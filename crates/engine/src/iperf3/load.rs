@@ -24,7 +24,7 @@ use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::cpus_online;
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
-use crate::socket::{is_multipath, plain};
+use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
 use crate::transport::{Discarding, FromPageCache, PageCache, Tcp};
 
@@ -147,6 +147,13 @@ impl Load {
         }
         let sockets = self.streams.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
         sockets.filter(|socket| !is_multipath(socket.as_fd())).count()
+    }
+
+    /// Lets the kernel keep each stream to its rate, where one is asked for.
+    pub(super) fn pace(&self) -> std::io::Result<()> {
+        let bps = self.setup.parameters.fq_rate_bps;
+        let sockets = self.streams.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
+        sockets.filter(|_| bps > 0).try_for_each(|socket| set_pacing_rate(socket.as_fd(), bps))
     }
 
     /// The load begins.

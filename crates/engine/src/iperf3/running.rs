@@ -55,13 +55,7 @@ impl Running {
         observer: &mut dyn Observer,
     ) -> Self {
         observer.handle(&Event::Started(Box::new(start(&load))));
-        let (plain, all) = (load.single_path_streams(), load.streams.len());
-        if plain > 0 {
-            observer.handle(&Event::Warning(format!(
-                "{plain} of {all} streams are plain TCP: one of the ends, or something between them, \
-                 does not speak MPTCP"
-            )));
-        }
+        warn(&load, observer);
         let now_ns = monotonic_ns();
         load.go();
         let parameters = &load.setup.parameters;
@@ -180,11 +174,7 @@ impl Running {
 
     /// Waits for the streams, which have been told to end. Tells the last interval, and says what came
     /// out at this end.
-    pub(super) fn finish(
-        &mut self,
-        bell: &Bell,
-        observer: &mut dyn Observer,
-    ) -> (Results, Report) {
+    pub(super) fn finish(&mut self, bell: &Bell, observer: &mut dyn Observer) -> (Results, Report) {
         let deadline_ns = monotonic_ns() + STOPPING_NS;
         while !self.load.all_ended() {
             let now_ns = monotonic_ns();
@@ -209,6 +199,21 @@ fn block_ns(parameters: &Parameters) -> u64 {
     let scaled = u128::from(burst_bits) * u128::from(SECOND_NS);
     let ns = scaled.checked_div(parameters.bandwidth_bps.into()).unwrap_or(0);
     u64::try_from(ns).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+}
+
+/// Tells what was asked for that the test goes on without.
+fn warn(load: &Load, observer: &mut dyn Observer) {
+    let (plain, all) = (load.single_path_streams(), load.streams.len());
+    if plain > 0 {
+        observer.handle(&Event::Warning(format!(
+            "{plain} of {all} streams are plain TCP: one of the ends, or something between them, does \
+             not speak MPTCP"
+        )));
+    }
+    if let Err(error) = load.pace() {
+        let text = format!("Unable to set socket pacing ({error}): --fq-rate has no effect");
+        observer.handle(&Event::Warning(text));
+    }
 }
 
 fn start(load: &Load) -> Start {

@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol as Transport, Socket, Type};
 
 use super::Failure;
-use crate::socket::{lease_flow_label, plain, set_pacing_rate, set_unfragmented};
+use crate::socket::{lease_flow_label, plain, set_unfragmented};
 
 /// What sockets are bound to.
 #[derive(Clone, Debug, Default)]
@@ -130,9 +130,6 @@ pub(super) fn set_options(
     set_buffers(socket, parameters, udp)?;
     if parameters.tos > 0 {
         set_tos(socket, remote, parameters.tos)?;
-    }
-    if parameters.fq_rate_bps > 0 {
-        set_pacing_rate(socket.as_fd(), parameters.fq_rate_bps).map_err(failed(Code::PACING))?;
     }
     if parameters.dont_fragment && udp && plain(remote).is_ipv4() {
         set_unfragmented(socket.as_fd(), false).map_err(failed(Code::DONT_FRAGMENT))?;

@@ -115,7 +115,11 @@ fn test_through(server: u16, cut: Option<(usize, usize)>, parameters: Parameters
         result
     });
     let passed = [0, 1].map(|way| relay.passed[way].load(Ordering::SeqCst));
-    Outcome { result: result.map_err(|failure| failure.code), events: told.iter().collect(), passed }
+    Outcome {
+        result: result.map_err(|failure| failure.code),
+        events: told.iter().collect(),
+        passed,
+    }
 }
 
 fn short(reverse: bool) -> Parameters {
@@ -139,7 +143,8 @@ fn a_connection_that_is_cut_anywhere_ends_the_test_at_both_ends() {
             for at in places(whole.passed[way]) {
                 let start = Instant::now();
                 let cut = test_through(server.port, Some((way, at)), short(reverse));
-                let place = format!("reverse {reverse}, way {way}, byte {at} of {:?}", whole.passed);
+                let place =
+                    format!("reverse {reverse}, way {way}, byte {at} of {:?}", whole.passed);
                 assert!(start.elapsed() < LIMIT, "{place}: {:?}", start.elapsed());
                 // Where the whole result has come, the last words may be missing.
                 let last_words = 2;
