@@ -73,7 +73,7 @@ CASES = [
     T("-u -t 1 -b 10M"), T("-u -t 1 -b 10M -P 2 -V", "-V"), T("-u -t 1 -b 10M -R"),
     T("-u -t 1 -b 10M --bidir -V", "-V"), T(f"{PACE}", "--logfile {log}"),
     T(f"{PACE}", "-I {pid}"), T("-F {file} -b 40M"), Case(f"{PACE} -d", "", "exit", flags=("--debug",)),
-    Case(f"{PACE} -m", "", "exit", flags=("--mptcp",), since="3.19"),
+    J(f"{PACE} -m", since="3.19"), J(f"{PACE} --mptcp -R -P 2", since="3.19"),
 ] + [Case(words, kind="refusal") for words in (
     "", "-s -c h", "-c h -p 0", "-c h -f x", "-c h -i 61", "-s -u", "-c h -D", "-c h -t 86401",
     "-c h -P 129", "-c h -l 2M", "-c h -u -l 15", "-c h -w 513M", "-c h -M 40000", "-c h -O 601",

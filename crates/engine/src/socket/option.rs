@@ -98,6 +98,14 @@ pub(crate) fn lease_flow_label(
     set_option(socket, libc::IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1)
 }
 
+/// Whether a connection is one of MPTCP: an end that doesn't speak it, or a box on the way, makes it
+/// plain TCP, whose sockets don't know the option (MPTCP_INFO, linux/mptcp.h).
+pub(crate) fn is_multipath(socket: BorrowedFd<'_>) -> bool {
+    const SOL_MPTCP: i32 = 284;
+    const MPTCP_INFO: i32 = 1;
+    read_option(socket, SOL_MPTCP, MPTCP_INFO, &mut [0; 64]).is_ok()
+}
+
 /// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).
 pub(crate) fn set_unrouted(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)
@@ -112,11 +120,16 @@ pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<(
     set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
 }
 
-/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)); one beyond 34 Gbit/s
-/// is none.
+/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)). Kernels before 4.20 take
+/// 32 bits: there a rate beyond 34 Gbit/s is none.
 pub(crate) fn set_pacing_rate(socket: BorrowedFd<'_>, bps: u64) -> io::Result<()> {
-    let bytes_per_s = u32::try_from(bps / 8).unwrap_or(u32::MAX);
-    // The kernel takes these 32 bits as unsigned.
-    let value = bytes_per_s.cast_signed();
-    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value)
+    let bytes_per_s = bps / 8;
+    let old = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
+    write_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())?;
+    // An old kernel has read the first half of the number.
+    let mut kept = [0; 8];
+    match read_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &mut kept)? {
+        8 => Ok(()),
+        _ => write_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &old.to_ne_bytes()),
+    }
 }
