@@ -11,7 +11,7 @@
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -45,10 +45,11 @@ fn serve(port: u16, size: usize) -> Result<(), Failed> {
     let identity = linerate_engine::make_identity()?;
     let key = PrivateKeyDer::try_from(identity.private_key_der)?;
     let chain = vec![CertificateDer::from(identity.certificate_der)];
-    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
+    config.send_tls13_tickets = 0;
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
     println!("{{\"port\": {}}}", listener.local_addr()?.port());
     let (socket, _) = listener.accept()?;
@@ -91,6 +92,9 @@ fn send(host: &str, port: u16, size: usize, seconds: f64) -> Result<(), Failed> 
     let elapsed_s = start.elapsed().as_secs_f64();
     stream.conn.send_close_notify();
     stream.flush()?;
+    // Whoever goes before the other end has read everything takes some of it away.
+    stream.sock.shutdown(Shutdown::Write)?;
+    while stream.sock.read(&mut [0; 4096])? > 0 {}
     report("client", bytes, calls, elapsed_s)
 }
 
