@@ -209,3 +209,36 @@ fn the_distribution_is_written() {
     assert!(text.starts_with("       Value   Percentile   TotalCount 1/(1-Percentile)\n\n"));
     assert!(text.contains("Total count    =            9]"), "{text}");
 }
+
+#[test]
+fn streams_tell_their_raw_figures() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        for (words, line) in [
+            ("-up:5000 -down:70000", "Raw: #,#;#,#;#"),
+            ("-up:5000", "Raw: #,#;;#"),
+            ("-up:4", "Raw: ;;"),
+        ] {
+            let ended = server.client(&format!("{carriage} {words} -praw:1"));
+            let shown = without_numbers(results(&ended).first().unwrap());
+            assert_eq!(shown, line, "{carriage} {words}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_sockets_are_as_they_are_told_and_carry_the_same() {
+    let server = Server::start("-cpu:0 -pollidle:200 -exec:realtime -hystart:1");
+    for carriage in CARRIAGES {
+        for words in [
+            "-cpu:0 -affinitize:1 -highpri:1",
+            "-exec:scavenger",
+            "-exec:maxtput -pollidle:500",
+            "-share:0 -sendbuf:1 -hystart:1",
+        ] {
+            let words = format!("{carriage} {words} -conns:3 -streams:2 -up:100kb -down:100kb");
+            let ended = server.client(&words);
+            assert_eq!(results(&ended), ["Completed 3 connections and 6 streams!"], "{words}");
+        }
+    }
+}
