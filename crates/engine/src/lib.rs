@@ -41,7 +41,7 @@ mod timetable;
 mod transport;
 
 pub use client::run;
-pub use control::make_identity;
+pub use control::{check_identity, make_identity};
 pub use load::flow_steps as steps;
 pub use probe::cpus_near;
 pub use server::{ServeOptions, Server};

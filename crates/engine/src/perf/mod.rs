@@ -46,6 +46,8 @@ pub struct QuicOptions {
     pub unpaced: bool,
     /// What stands in connection ids.
     pub ids: ConnectionIds,
+    /// Whether a client speaks draft 29 of QUIC and not version 1. A server takes both.
+    pub draft_29: bool,
     /// Whether CUBIC's slow start ends when the round-trip time grows (HyStart++, RFC 9406).
     pub hystart: bool,
 }

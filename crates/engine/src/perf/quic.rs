@@ -2,18 +2,20 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_measure::Pacing;
+use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Addresses, QuicOptions};
 use crate::error::Error;
-use crate::socket::bind_datagram;
+use crate::socket::{bind_datagram, share_packets};
 use crate::transport::quic::{
-    ClientSide, Congestion, Endpoint, Extras, MultiplexedEndpoint, ServerSide, Settings,
+    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MultiplexedEndpoint, ServerSide,
+    Settings,
 };
 
 /// Streams that a peer may open at first.
@@ -35,6 +37,7 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
         half_open_connections: HALF_OPEN_CONNECTIONS,
         pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
         ids: options.ids,
+        version: if options.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 },
         ..Settings::default()
     }
 }
@@ -85,14 +88,34 @@ pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
     })
 }
 
+/// The ids that the thread of this number gives its connections, so that their packets come to its socket
+/// whatever becomes of their clients' addresses.
+fn numbered(ids: ConnectionIds, number: u32) -> ConnectionIds {
+    ConnectionIds { partition: u16::try_from(number).ok(), ..ids }
+}
+
+/// Has the sockets of a server's threads, of which this is the first, get the packets of the connections that
+/// are theirs.
+pub(super) fn share(first: &Socket, options: &QuicOptions) {
+    // The first byte is the header's.
+    let number_at = 1 + numbered(options.ids, 0).partition_at() as u32;
+    // Where the kernel has no such programs, clients must keep their addresses.
+    let _by_address = share_packets(first.as_fd(), number_at);
+}
+
 /// The endpoint of one of a server's threads.
 pub(super) fn server(
     tls: Arc<ServerConfig>,
     socket: Socket,
     options: &QuicOptions,
     busy: Duration,
+    number: u32,
 ) -> io::Result<MultiplexedEndpoint> {
-    let settings = settings(options, FIRST_STREAMS);
+    let settings = Settings {
+        ids: numbered(options.ids, number),
+        migrates: true,
+        ..settings(options, FIRST_STREAMS)
+    };
     // As the original: whether packets go in clear is the client's choice.
     let extras = Extras { clear_packets: true, ..Extras::default() };
     let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;

@@ -12,6 +12,7 @@ mod lending;
 mod open;
 mod option;
 mod packet;
+mod steering;
 mod table;
 mod tcp_info;
 mod tun;
@@ -33,6 +34,7 @@ pub(crate) use option::{
 pub(crate) use packet::{
     Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
 };
+pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;

@@ -1,5 +1,6 @@
 //! What carries a flow's bytes.
 
+mod datagrams;
 mod discard;
 pub(crate) mod framed;
 pub(crate) mod multiplexer;
@@ -15,6 +16,7 @@ use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
+pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS, Udp};
 pub(crate) use discard::Discarding;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;

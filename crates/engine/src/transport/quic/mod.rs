@@ -7,7 +7,9 @@
 //! flow can be carried by.
 
 mod cause;
+mod clear;
 mod connection;
+mod datagrams;
 mod delivery;
 mod endpoint;
 mod governor;
@@ -17,6 +19,7 @@ mod ids;
 mod keys;
 mod multiplexed;
 mod packets;
+mod qlog;
 mod separate;
 mod session;
 mod settings;
@@ -24,6 +27,7 @@ mod stream;
 
 pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
+pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;

@@ -148,7 +148,8 @@ impl MultiplexedEndpoint {
         }
         let Some(link) = self.link(place) else { return };
         match event {
-            Event::Accepted => {}
+            // Those of the dialects that go over streams carry nothing else.
+            Event::Accepted | Event::Datagrams | Event::DatagramsWritable => {}
             Event::Established => {
                 if let Some(slot) = self.slot(link) {
                     slot.established = true;

@@ -137,12 +137,12 @@ impl SharedOptions {
         let server = options.value("serverid").filter(|_| !is_client).map(parse_u32);
         // What is wrong with it is said by whoever reads the options of its side.
         let mark = check_cibir(options).ok().flatten().and_then(|bytes| Mark::new(&bytes));
-        let ids = ConnectionIds { server, mark };
+        let ids = ConnectionIds { server, mark, ..ConnectionIds::default() };
         Ok(Self {
             threads,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
-            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids, hystart },
+            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids, draft_29: false, hystart },
             warnings,
         })
     }

@@ -21,7 +21,7 @@ use crate::tally::Tally;
 /// 1. Nothing in a response says to which request it belongs: it answers the oldest.
 /// 2. When the oldest request has waited for too long, all that are on their way are lost, and the
 ///    flow begins anew: after a loss nobody could tell whose a response is.
-pub(super) struct PlainAsker {
+pub(crate) struct PlainAsker {
     request: Vec<u8>,
     outstanding: usize,
     departures: Departures,
@@ -142,7 +142,7 @@ impl PlainAsker {
 }
 
 /// Answers every datagram that isn't empty.
-pub(super) struct PlainAnswerer {
+pub(crate) struct PlainAnswerer {
     response: Vec<u8>,
     /// Whether a response awaits that the socket takes it.
     unsent: bool,

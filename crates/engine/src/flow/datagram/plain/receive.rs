@@ -20,7 +20,7 @@ const BATCH: usize = 64;
 
 /// Receives datagrams of any length until an empty one comes, or the conductor says that no more
 /// will.
-pub(super) struct PlainReceiver {
+pub(crate) struct PlainReceiver {
     /// What a datagram may have; of a longer one only so much is received.
     slot_bytes: usize,
     buffer: Vec<u8>,
