@@ -250,6 +250,7 @@ fn three_connections(remote: SocketAddr, own_ports: bool) -> ClientPlan {
         runs_for: None,
         latency_limit: 0,
         tells_streams: false,
+        tells_waits: false,
         tells_connections: false,
     }
 }

@@ -15,6 +15,8 @@ use quinn_proto::{
 
 mod departure;
 
+pub(super) use departure::Held;
+
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
@@ -52,6 +54,7 @@ pub(crate) struct Connection {
     pub(super) log: Option<Arc<Log>>,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
+    held: Held,
 }
 
 /// What came of a read.
@@ -84,6 +87,7 @@ impl Connection {
             gate_opens: None,
             deliveries: HashMap::new(),
             log: None,
+            held: Held::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),
         }

@@ -40,6 +40,8 @@ pub(super) struct Governor {
     packet_bytes: AtomicU64,
     ecn_events: AtomicU64,
     shut: AtomicBool,
+    /// How often the window was asked for.
+    asked: AtomicU64,
 }
 
 impl Governor {
@@ -52,6 +54,7 @@ impl Governor {
             packet_bytes: AtomicU64::new(packet_bytes.into()),
             ecn_events: AtomicU64::new(0),
             shut: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +81,12 @@ impl Governor {
     /// How often the window was cut because of marks of explicit congestion notification.
     pub(super) fn ecn_events(&self) -> u64 {
         read(&self.ecn_events)
+    }
+
+    /// How often the window was asked for. The crate asks once whether a packet fits into it and, if so,
+    /// once more whether the packet may leave already.
+    pub(super) fn asked(&self) -> u64 {
+        read(&self.asked)
     }
 
     /// The gate of a connection that has a rate of its own.
@@ -241,6 +250,7 @@ impl Controller for Governed {
     }
 
     fn window(&self) -> u64 {
+        write(&self.governor.asked, read(&self.governor.asked) + 1);
         self.governor.shown_bytes(self.inner.window())
     }
 
