@@ -16,6 +16,7 @@
 
 pub mod access;
 mod associations;
+mod buffers;
 mod client;
 mod clock;
 mod connections;

@@ -57,8 +57,7 @@ pub(super) fn report(
     }
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
-    let (latencies, cpu) =
-        merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
+    let (latencies, cpu) = merge(Latencies::default(), ends, &mut host.ran_on_cpus, &mut notes);
     EndReport {
         role: load.role,
         host,

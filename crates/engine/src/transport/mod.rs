@@ -5,6 +5,7 @@ mod discard;
 pub(crate) mod framed;
 pub(crate) mod multiplexer;
 pub(crate) mod quic;
+mod ring;
 mod splice;
 mod tcp;
 mod tls;
@@ -18,6 +19,7 @@ use socket2::Socket;
 
 pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS, Udp};
 pub(crate) use discard::Discarding;
+pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
 pub(crate) use tls::Tls;

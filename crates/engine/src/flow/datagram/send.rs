@@ -5,6 +5,7 @@ use std::io;
 use linerate_wire::step::{Content, StepEnd, Transfer};
 
 use super::{Heading, Mark};
+use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
 use crate::pacing::Pacer;
@@ -31,6 +32,7 @@ pub(crate) struct DatagramSender<H> {
     pacer: Option<Pacer>,
     /// Position in the pattern of the first datagram's first byte, where bytes are verified.
     position: Option<u64>,
+    dirt: Dirt,
     ending: DatagramEnding,
 }
 
@@ -57,8 +59,18 @@ impl<H: Heading> DatagramSender<H> {
                 Content::Pattern { offset } => Some(offset),
                 Content::Filler => None,
             },
+            dirt: Dirt::default(),
             ending: DatagramEnding { sent: Some(0), ..DatagramEnding::default() },
         }
+    }
+
+    /// Likewise, from buffers that a dialect has said more of.
+    pub(crate) fn with_buffers(mut self, buffers: &Buffers) -> Self {
+        if !buffers.are_plain() {
+            self.batch = buffers.filled(self.unit_bytes, self.most);
+            self.dirt = buffers.dirt;
+        }
+        self
     }
 
     pub(crate) fn turn(
@@ -94,6 +106,10 @@ impl<H: Heading> DatagramSender<H> {
     }
 
     fn write_headers(&mut self, count: usize, now_ns: u64, local: &Local) {
+        if self.dirt.send_bytes > 0 {
+            let datagrams = self.batch.chunks_exact_mut(self.unit_bytes).take(count);
+            datagrams.for_each(|datagram| self.dirt.before_send(datagram));
+        }
         if H::BYTES == 0 && self.position.is_none() {
             return;
         }

@@ -15,6 +15,7 @@ use socket2::Socket;
 use super::heading::NoHeading;
 use super::send::DatagramSender;
 use super::{DatagramFlow, Manner};
+use crate::buffers::Buffers;
 use crate::flow::{Ending, FlowShared, Local, Stage};
 use crate::tally::Tally;
 use crate::transport::{DatagramPath, Udp};
@@ -26,7 +27,9 @@ const FAREWELLS: u32 = 3;
 
 /// The manner of plain datagrams over a connected socket. Closing is saying with empty datagrams that
 /// no more will come.
-pub(crate) struct Plain;
+pub(crate) struct Plain {
+    buffers: Buffers,
+}
 
 /// A flow of plain datagrams.
 pub(crate) type PlainFlow = DatagramFlow<Udp, Plain>;
@@ -35,10 +38,10 @@ impl PlainFlow {
     pub(crate) fn new(
         socket: Arc<Socket>,
         shared: Arc<FlowShared>,
-        offload: bool,
+        buffers: Buffers,
         steps: Vec<Step>,
     ) -> Self {
-        Self::over(Udp::new(socket, offload), shared, Plain, steps)
+        Self::over(Udp::new(socket, true), shared, Plain { buffers }, steps)
     }
 }
 
@@ -57,13 +60,18 @@ impl Manner<Udp> for Plain {
     fn begin(&self, path: &mut Udp, step: Step) -> Option<PlainStep> {
         Some(match step {
             Step::Send(transfer) => {
-                PlainStep::Sending(DatagramSender::new(path, NoHeading, &transfer))
+                let sender = DatagramSender::new(path, NoHeading, &transfer);
+                PlainStep::Sending(sender.with_buffers(&self.buffers))
             }
-            Step::Receive(transfer) => PlainStep::Receiving(PlainReceiver::new(&transfer)),
+            Step::Receive(transfer) => {
+                PlainStep::Receiving(PlainReceiver::new(&transfer, self.buffers.dirt))
+            }
             Step::Exchange(exchange) => {
-                PlainStep::Asking(PlainAsker::new(path.socket(), &exchange))
+                PlainStep::Asking(PlainAsker::new(path.socket(), &exchange, &self.buffers))
             }
-            Step::Answer(exchange) => PlainStep::Answering(PlainAnswerer::new(&exchange)),
+            Step::Answer(exchange) => {
+                PlainStep::Answering(PlainAnswerer::new(&exchange, &self.buffers))
+            }
             Step::Close(Close::Graceful) => PlainStep::Finishing,
             Step::Close(Close::AfterPeer) | Step::Connect(_) | Step::Accept(_) => return None,
         })
