@@ -244,3 +244,26 @@ fn threads_and_sockets_are_as_they_are_told_and_carry_the_same() {
         }
     }
 }
+
+#[test]
+fn streams_tell_what_they_waited_for() {
+    let server = Server::start("");
+    let ended = server.client("-up:20mb -pstream:1");
+    let block = "Stream Timings (flow blocked):\n  SCHEDULING:               # us\n  \
+                 PACING:                   # us\n  AMPLIFICATION_PROT:       # us\n  \
+                 CONGESTION_CONTROL:       # us\n  CONN_FLOW_CONTROL:        # us\n  \
+                 STREAM_ID_FLOW_CONTROL:   # us\n  STREAM_FLOW_CONTROL:      # us\n  \
+                 APP:                      # us";
+    let shown = without_numbers(&results(&ended).join("\n"));
+    assert_eq!(shown, format!("{block}\nCompleted # connections and # streams!"));
+    // More than the server allows at first, and nothing that could be spaced out.
+    let ended = server.client("-up:2000 -streams:100 -pacing:0 -pstream:1 --ndjson");
+    let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let waits: Vec<Value> = lines.filter(|line| line["event"] == "waits").collect();
+    assert_eq!(waits.len(), 100);
+    assert!(waits.iter().all(|line| line["pacing_us"] == 0), "{waits:?}");
+    assert!(waits.iter().any(|line| line["stream_number_us"].as_u64() > Some(0)), "{waits:?}");
+    // Nothing of it is known over TCP, as in the original.
+    let ended = server.client("-tcp:1 -up:1000 -pstream:1");
+    assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"]);
+}
