@@ -316,7 +316,7 @@ impl Connection {
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
-            congestion_events: stats.path.congestion_events,
+            congestion_events: self.governor.cuts(),
             ecn_events: Some(self.governor.ecn_events()),
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),

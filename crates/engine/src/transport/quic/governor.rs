@@ -38,6 +38,7 @@ pub(super) struct Governor {
     /// The truth, when the last acknowledgement had come.
     in_flight_bytes: AtomicU64,
     packet_bytes: AtomicU64,
+    cuts: AtomicU64,
     ecn_events: AtomicU64,
     shut: AtomicBool,
     /// How often the window was asked for.
@@ -52,6 +53,7 @@ impl Governor {
             on_their_way_bytes: AtomicU64::new(0),
             in_flight_bytes: AtomicU64::new(UNKNOWN),
             packet_bytes: AtomicU64::new(packet_bytes.into()),
+            cuts: AtomicU64::new(0),
             ecn_events: AtomicU64::new(0),
             shut: AtomicBool::new(false),
             asked: AtomicU64::new(0),
@@ -76,6 +78,11 @@ impl Governor {
     /// What was on its way when the peer last acknowledged something; `None`: it has not yet.
     pub(super) fn in_flight_bytes(&self) -> Option<u64> {
         Some(read(&self.in_flight_bytes)).filter(|bytes| *bytes != UNKNOWN)
+    }
+
+    /// How often the window was cut.
+    pub(super) fn cuts(&self) -> u64 {
+        read(&self.cuts)
     }
 
     /// How often the window was cut because of marks of explicit congestion notification.
@@ -234,12 +241,17 @@ impl Controller for Governed {
         lost_bytes: u64,
     ) {
         let governor = &self.governor;
-        if lost_bytes == 0 {
-            write(&governor.ecn_events, read(&governor.ecn_events) + 1);
-        }
         let left = read(&governor.on_their_way_bytes).saturating_sub(lost_bytes);
         write(&governor.on_their_way_bytes, left);
+        let before_bytes = self.inner.window();
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        // Most losses belong to an event that was answered already.
+        if self.inner.window() < before_bytes {
+            write(&governor.cuts, read(&governor.cuts) + 1);
+            if lost_bytes == 0 {
+                write(&governor.ecn_events, read(&governor.ecn_events) + 1);
+            }
+        }
         self.record_window();
     }
 
@@ -305,8 +317,12 @@ mod tests {
         unpaced.on_congestion_event(later, later, false, 1_000);
         assert_eq!(governor.window_bytes(), 5_000);
         assert_eq!((governor.packets_at_once(44, 1_000), governor.ecn_events()), (3, 0));
-        unpaced.on_congestion_event(later, later, false, 0);
-        assert_eq!(governor.ecn_events(), 1);
+        // A loss from before the cut doesn't cut again.
+        unpaced.on_congestion_event(later, later, false, 1_000);
+        assert_eq!((governor.cuts(), governor.ecn_events()), (1, 0));
+        let latest = later + Duration::from_secs(1);
+        unpaced.on_congestion_event(latest, latest, false, 0);
+        assert_eq!((governor.cuts(), governor.ecn_events()), (2, 1));
     }
 
     #[test]
