@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Addresses, QuicOptions};
 use crate::error::Error;
-use crate::socket::bind_datagram;
+use crate::socket::{bind_datagram, enlarge_datagram_buffers};
 use crate::transport::quic::{
     ClientSide, Congestion, Endpoint, Extras, MultiplexedEndpoint, ServerSide, Settings,
 };
@@ -53,6 +53,7 @@ pub(super) fn client(
     };
     let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
+    enlarge_datagram_buffers(&socket)?;
     socket.bind(&local.into())?;
     socket.connect(&remote.into())?;
     // A client lets nobody open streams but those that answer one-way requests, which it has none of.
@@ -71,7 +72,11 @@ pub(super) fn client(
 
 /// A socket that a server's threads share the port of.
 pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
-    bind_datagram(address, None).map_err(|source| Error::Io {
+    let bound = bind_datagram(address, None).and_then(|socket| {
+        enlarge_datagram_buffers(&socket)?;
+        Ok(socket)
+    });
+    bound.map_err(|source| Error::Io {
         operation: "listen for QUIC on",
         address: address.to_string(),
         source,
