@@ -310,7 +310,8 @@ pub struct QuicOptions {
     /// What a receiver lets each stream have on its way (flow control).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_window_bytes: Option<u32>,
-    /// The length of every full UDP payload; absent: found out (RFC 8899), up to 1452 bytes.
+    /// The length of every full UDP payload; absent: found out (RFC 8899), up to what fits
+    /// into an Ethernet frame: 1472 bytes over IPv4, 1452 over IPv6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// connect: how connections agree on their keys.

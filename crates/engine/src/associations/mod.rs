@@ -113,6 +113,7 @@ fn settings(workload: &Workload) -> Settings {
         keep_alive: Some(KEEP_ALIVE),
         streams: quic.streams,
         mtu_bytes: quic.mtu_bytes.and_then(|bytes| u16::try_from(bytes).ok()),
+        turns: matches!(workload.kind, Kind::Stream { .. }),
         ack_packets: quic.ack_packets,
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,

@@ -27,6 +27,8 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
+        // As the original's default, first come, first served.
+        turns: false,
         half_open_connections: HALF_OPEN_CONNECTIONS,
         ..Settings::default()
     }

@@ -24,8 +24,7 @@ pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
     configure_asked, configure_stream, connect_stream, dial_stream, enlarge_datagram_buffers,
-    flow_datagram, granted,
-    is_short_of_descriptors, listen, plain,
+    flow_datagram, granted, is_short_of_descriptors, listen, plain,
 };
 pub(crate) use option::{
     enable_receive_offload, lease_flow_label, set_defer_accept, set_pacing_rate, set_send_segment,

@@ -200,7 +200,7 @@ pub struct LoadArgs {
     /// QUIC: what a receiver lets each stream have on its way [default: 8Mi]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub stream_window: Option<u32>,
-    /// QUIC: the length of every full UDP payload [default: found out, up to 1452]
+    /// QUIC: the length of every full UDP payload [default: found out, up to 1472]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,
     /// QUIC: what seals packets: aes128 (default), aes256 or chacha20

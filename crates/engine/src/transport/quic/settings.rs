@@ -1,5 +1,6 @@
 //! What an endpoint and its connections are told.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,10 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// The longest UDP payload that a path is tried with: what fits into an Ethernet frame over IPv4 and
+/// over IPv6.
+const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
+
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
 
@@ -94,6 +99,9 @@ pub(crate) struct Settings {
     pub(crate) half_open_connections: usize,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
+    /// Whether streams of a connection send in turns, a packet each. If not, what came first to be sent
+    /// goes first: answers are whole early, and the next requests come while others are answered.
+    pub(crate) turns: bool,
     /// Packets that the peer may leave without an acknowledgement; `None`: what it likes.
     pub(crate) ack_packets: Option<u32>,
     /// Whether several packets leave with one call, where the kernel can.
@@ -117,6 +125,7 @@ impl Default for Settings {
             connections: MOST_CONNECTIONS,
             half_open_connections: MOST_CONNECTIONS,
             mtu_bytes: None,
+            turns: true,
             ack_packets: None,
             offload: true,
             ecn: true,
@@ -140,7 +149,7 @@ impl Settings {
         Ok(config)
     }
 
-    pub(super) fn transport(&self) -> Arc<TransportConfig> {
+    fn transport(&self, most_payload_bytes: u16) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
         let idle = VarInt::try_from(self.idle.as_millis() as u64).unwrap_or(VarInt::MAX);
         config
@@ -152,7 +161,8 @@ impl Settings {
             .receive_window(self.connection_window_bytes.into())
             .send_window(FIRST_SEND_WINDOW_BYTES)
             .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
-            .enable_segmentation_offload(self.offload);
+            .enable_segmentation_offload(self.offload)
+            .send_fairness(self.turns);
         if let Some(packets) = self.ack_packets {
             // The threshold is the number that may come without one.
             let mut acks = AckFrequencyConfig::default();
@@ -162,7 +172,9 @@ impl Settings {
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
-            config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+            let mut discovery = MtuDiscoveryConfig::default();
+            discovery.upper_bound(most_payload_bytes);
+            config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
     }
@@ -171,7 +183,8 @@ impl Settings {
 /// What a client needs to make connections.
 #[derive(Clone)]
 pub(crate) struct ClientSide {
-    config: ClientConfig,
+    /// For peers at addresses of IPv4, and of IPv6.
+    configs: [ClientConfig; 2],
 }
 
 impl ClientSide {
@@ -184,20 +197,26 @@ impl ClientSide {
         extras: Extras,
     ) -> Result<Self, Error> {
         let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
-        let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(settings.transport());
-        Ok(Self { config })
+        let crypto = Arc::new(crypto);
+        let configs = MOST_PAYLOAD_BYTES.map(|bytes| {
+            let mut config = ClientConfig::new(Arc::clone(&crypto) as _);
+            config.transport_config(settings.transport(bytes));
+            config
+        });
+        Ok(Self { configs })
     }
 
-    pub(super) fn config(&self) -> ClientConfig {
-        self.config.clone()
+    pub(super) fn config(&self, peer: SocketAddr) -> ClientConfig {
+        let [ipv4, ipv6] = &self.configs;
+        if is_ipv6(peer) { ipv6 } else { ipv4 }.clone()
     }
 }
 
 /// What a server needs to take connections.
 #[derive(Clone)]
 pub(crate) struct ServerSide {
-    config: Arc<ServerConfig>,
+    /// For peers at addresses of IPv4, and of IPv6.
+    configs: [Arc<ServerConfig>; 2],
 }
 
 impl ServerSide {
@@ -211,14 +230,23 @@ impl ServerSide {
     ) -> Result<Self, Error> {
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(settings.transport());
         config.migration(false);
-        Ok(Self { config: Arc::new(config) })
+        let configs = MOST_PAYLOAD_BYTES.map(|bytes| {
+            let mut config = config.clone();
+            config.transport_config(settings.transport(bytes));
+            Arc::new(config)
+        });
+        Ok(Self { configs })
     }
 
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config)
+    pub(super) fn config(&self, peer: SocketAddr) -> Arc<ServerConfig> {
+        let [ipv4, ipv6] = &self.configs;
+        Arc::clone(if is_ipv6(peer) { ipv6 } else { ipv4 })
     }
+}
+
+fn is_ipv6(peer: SocketAddr) -> bool {
+    peer.ip().to_canonical().is_ipv6()
 }
 
 fn no_cipher() -> Error {
