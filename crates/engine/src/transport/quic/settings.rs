@@ -1,15 +1,22 @@
 //! What an endpoint and its connections are told.
 
+use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::{Pacing, QuicVersion};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
     ServerConfig, TransportConfig, VarInt,
 };
 
+use super::governor::GovernedFactory;
+use super::hystart::HystartConfig;
+use super::ids::ConnectionIds;
+use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -27,15 +34,24 @@ const MOST_CONNECTIONS: usize = 100_000;
 /// The longest UDP payload that a path is tried with: what fits into an Ethernet frame over IPv4 and
 /// over IPv6.
 const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
-
+/// Versions by their numbers on the wire (RFC 9000, section 15).
+const VERSION_1: u32 = 1;
+const DRAFT_29: u32 = 0xff00_001d;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// What may wait to be sent in datagrams: a few trains, so that none waits for long.
+const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
+/// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
+/// here.
+const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Congestion {
     #[default]
     Cubic,
+    /// Cubic with HyStart++ (RFC 9406).
+    CubicHystart,
     Reno,
     Bbr,
 }
@@ -54,6 +70,7 @@ impl Congestion {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
+            Self::CubicHystart => "cubic-hystart",
             Self::Reno => "reno",
             Self::Bbr => "bbr",
         }
@@ -71,6 +88,13 @@ impl Congestion {
         }
         match self {
             Self::Cubic => configured!(CubicConfig),
+            Self::CubicHystart => {
+                let mut cubic = CubicConfig::default();
+                if let Some(bytes) = initial_bytes {
+                    cubic.initial_window(bytes);
+                }
+                Arc::new(HystartConfig { cubic })
+            }
             Self::Reno => configured!(NewRenoConfig),
             Self::Bbr => configured!(BbrConfig),
         }
@@ -102,14 +126,55 @@ pub(crate) struct Settings {
     /// Whether streams of a connection send in turns, a packet each. If not, what came first to be sent
     /// goes first: answers are whole early, and the next requests come while others are answered.
     pub(crate) turns: bool,
-    /// Packets that the peer may leave without an acknowledgement; `None`: what it likes.
-    pub(crate) ack_packets: Option<u32>,
+    /// What the peer is asked for in acknowledging.
+    pub(crate) acks: Acknowledging,
     /// Whether several packets leave with one call, where the kernel can.
     pub(crate) offload: bool,
     /// Whether packets are marked as able to carry congestion marks (ECN).
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// Whether the peer may send datagrams (RFC 9221).
+    pub(crate) datagrams: bool,
+    /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
+    pub(crate) mtu_most_bytes: Option<u16>,
+    pub(crate) pacing: Pacing,
+    /// What a client speaks; a server takes every version that there is here.
+    pub(crate) version: QuicVersion,
+    /// What stands in connection ids; the mark must be the peer's too.
+    pub(crate) ids: ConnectionIds,
+    /// Whether a server's connections go on when their client's address changes. Its socket must be one that
+    /// hears the new address.
+    pub(crate) migrates: bool,
+}
+
+/// What a peer is asked for in acknowledging (draft-ietf-quic-ack-frequency); `None`: as it likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Acknowledging {
+    /// At least every so many packets.
+    pub(crate) packets: Option<u32>,
+    /// After so long at the latest.
+    pub(crate) delay: Option<Duration>,
+    /// At once after so many packets out of order; 0: not.
+    pub(crate) reordering: Option<u32>,
+}
+
+impl Acknowledging {
+    fn config(self) -> Option<AckFrequencyConfig> {
+        if self == Self::default() {
+            return None;
+        }
+        let mut config = AckFrequencyConfig::default();
+        if let Some(packets) = self.packets {
+            // The threshold is the number that may come without one.
+            config.ack_eliciting_threshold(packets.saturating_sub(1).into());
+        }
+        if let Some(packets) = self.reordering {
+            config.reordering_threshold(packets.into());
+        }
+        config.max_ack_delay(self.delay);
+        Some(config)
+    }
 }
 
 impl Default for Settings {
@@ -126,10 +191,16 @@ impl Default for Settings {
             half_open_connections: MOST_CONNECTIONS,
             mtu_bytes: None,
             turns: true,
-            ack_packets: None,
+            acks: Acknowledging::default(),
             offload: true,
             ecn: true,
             dscp: 0,
+            datagrams: false,
+            mtu_most_bytes: None,
+            pacing: Pacing::On,
+            version: QuicVersion::V1,
+            ids: ConnectionIds::default(),
+            migrates: false,
         }
     }
 }
@@ -141,12 +212,17 @@ impl Settings {
         // The fixed bit tells QUIC's datagrams from ours (RFC 9443), so peers must not play with
         // it (RFC 9287).
         config.grease_quic_bit(false);
-        if let Some(bytes) = self.mtu_bytes {
+        self.ids.apply(&mut config);
+        if let Some(bytes) = self.mtu_bytes.or(self.mtu_most_bytes) {
             config.max_udp_payload_size(bytes).map_err(|_| {
                 Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
             })?;
         }
         Ok(config)
+    }
+
+    fn transports(&self) -> Transports {
+        Transports(MOST_PAYLOAD_BYTES.map(|most_bytes| self.transport(most_bytes)))
     }
 
     fn transport(&self, most_payload_bytes: u16) -> Arc<TransportConfig> {
@@ -160,31 +236,48 @@ impl Settings {
             .stream_receive_window(self.stream_window_bytes.into())
             .receive_window(self.connection_window_bytes.into())
             .send_window(FIRST_SEND_WINDOW_BYTES)
-            .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
+            .congestion_controller_factory(Arc::new(GovernedFactory {
+                inner: self.congestion.factory(self.initial_window_bytes),
+                pacing: self.pacing,
+            }))
+            .ack_frequency_config(self.acks.config())
             .enable_segmentation_offload(self.offload)
-            .send_fairness(self.turns);
-        if let Some(packets) = self.ack_packets {
-            // The threshold is the number that may come without one.
-            let mut acks = AckFrequencyConfig::default();
-            acks.ack_eliciting_threshold(packets.saturating_sub(1).into());
-            config.ack_frequency_config(Some(acks));
-        }
+            .send_fairness(self.turns)
+            .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
+            .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
             let mut discovery = MtuDiscoveryConfig::default();
-            discovery.upper_bound(most_payload_bytes);
+            discovery.upper_bound(self.mtu_most_bytes.unwrap_or(most_payload_bytes));
             config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
     }
 }
 
+/// What connections to peers at addresses of IPv4 are told, and of IPv6.
+#[derive(Clone)]
+struct Transports([Arc<TransportConfig>; 2]);
+
+impl Transports {
+    fn of(&self, peer: SocketAddr) -> Arc<TransportConfig> {
+        let [ipv4, ipv6] = &self.0;
+        Arc::clone(if peer.ip().to_canonical().is_ipv4() { ipv4 } else { ipv6 })
+    }
+}
+
 /// What a client needs to make connections.
 #[derive(Clone)]
 pub(crate) struct ClientSide {
-    /// For peers at addresses of IPv4, and of IPv6.
-    configs: [ClientConfig; 2],
+    /// Without what is told of the path.
+    config: ClientConfig,
+    crypto: Arc<ClientCrypto>,
+    transports: Transports,
+    version: u32,
+    ids: ConnectionIds,
+    /// Where the log of each connection goes.
+    logs: Option<PathBuf>,
 }
 
 impl ClientSide {
@@ -196,27 +289,55 @@ impl ClientSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
-        let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
-        let crypto = Arc::new(crypto);
-        let configs = MOST_PAYLOAD_BYTES.map(|bytes| {
-            let mut config = ClientConfig::new(Arc::clone(&crypto) as _);
-            config.transport_config(settings.transport(bytes));
-            config
-        });
-        Ok(Self { configs })
+        let ids = settings.ids;
+        let extras = Extras { mark: ids.mark, ..extras };
+        let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
+        let transports = settings.transports();
+        let version = match settings.version {
+            QuicVersion::V1 => VERSION_1,
+            QuicVersion::Draft29 => DRAFT_29,
+        };
+        let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
+        config.version(version);
+        if ids.mark.is_some() {
+            config.initial_dst_cid_provider(Arc::new(move || ids.first()));
+        }
+        Ok(Self { config, crypto, transports, version, ids, logs: None })
     }
 
-    pub(super) fn config(&self, peer: SocketAddr) -> ClientConfig {
-        let [ipv4, ipv6] = &self.configs;
-        if is_ipv6(peer) { ipv6 } else { ipv4 }.clone()
+    /// The same, with a log (qlog) of every connection in this directory.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be written there.
+    pub(crate) fn with_logs(self, directory: &Path) -> Result<Self, Error> {
+        qlog::prepare(directory)?;
+        Ok(Self { logs: Some(directory.to_owned()), ..self })
+    }
+
+    /// What a connection to this peer needs, and its log.
+    pub(super) fn config(&self, peer: SocketAddr) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+        let (mut config, log) = self.logged()?;
+        config.transport_config(self.transports.of(peer));
+        Ok((config, log))
+    }
+
+    fn logged(&self) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+        let Some(directory) = &self.logs else { return Ok((self.config.clone(), None)) };
+        let first = self.ids.first();
+        let log = Log::create(directory, &first)?;
+        let mut config = ClientConfig::new(Arc::new(self.crypto.logged(Arc::clone(&log))));
+        config.version(self.version).initial_dst_cid_provider(Arc::new(move || first));
+        Ok((config, Some(log)))
     }
 }
 
 /// What a server needs to take connections.
 #[derive(Clone)]
 pub(crate) struct ServerSide {
-    /// For peers at addresses of IPv4, and of IPv6.
-    configs: [Arc<ServerConfig>; 2],
+    /// Without what is told of the path.
+    config: ServerConfig,
+    transports: Transports,
 }
 
 impl ServerSide {
@@ -228,25 +349,19 @@ impl ServerSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
+        let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.migration(false);
-        let configs = MOST_PAYLOAD_BYTES.map(|bytes| {
-            let mut config = config.clone();
-            config.transport_config(settings.transport(bytes));
-            Arc::new(config)
-        });
-        Ok(Self { configs })
+        config.migration(settings.migrates);
+        Ok(Self { config, transports: settings.transports() })
     }
 
+    /// What a connection from this peer needs.
     pub(super) fn config(&self, peer: SocketAddr) -> Arc<ServerConfig> {
-        let [ipv4, ipv6] = &self.configs;
-        Arc::clone(if is_ipv6(peer) { ipv6 } else { ipv4 })
+        let mut config = self.config.clone();
+        config.transport_config(self.transports.of(peer));
+        Arc::new(config)
     }
-}
-
-fn is_ipv6(peer: SocketAddr) -> bool {
-    peer.ip().to_canonical().is_ipv6()
 }
 
 fn no_cipher() -> Error {
