@@ -8,7 +8,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .case import TRIES
 from .iperf3 import Iperf3
 from .netperf import Netperf
 from .place import Link, Loopback
@@ -57,7 +56,7 @@ def run_case(dialect, number, case):
             continue
         cells, reference = {}, None
         for name, server, client in pairings(dialect, case, original):
-            for _ in range(TRIES):
+            for _ in range(dialect.place.tries):
                 try:
                     run = dialect.run(case, server, client, original.label, next(numbers))
                     wrong = dialect.judge(case, run, None if name == "reference" else reference)
@@ -65,7 +64,10 @@ def run_case(dialect, number, case):
                         reference, wrong = run, None if case.kind == "refusal" else wrong
                 except (OSError, ValueError, KeyError, TypeError) as error:
                     wrong = f"not judged: {type(error).__name__}: {error}"
-                if wrong is None:
+                    continue
+                # An original that failed by chance is no measure.
+                failed = name == "reference" and not case.fails and run.client.code
+                if wrong is None and not failed:
                     break
             cells[name] = wrong
         row[original.label] = cells
