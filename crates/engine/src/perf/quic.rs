@@ -24,6 +24,9 @@ const FIRST_STREAMS: u32 = 16;
 /// Connections of one of a server's threads whose handshake isn't done.
 const HALF_OPEN_CONNECTIONS: usize = 4096;
 
+/// The first packets of a thousand connections, and what follows them.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+
 fn settings(options: &QuicOptions, streams: u32) -> Settings {
     Settings {
         congestion: if options.bbr { Congestion::Bbr } else { Congestion::Cubic },
@@ -58,6 +61,7 @@ pub(super) fn client(
     };
     let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
+    enlarge(&socket);
     socket.bind(&local.into())?;
     socket.connect(&remote.into())?;
     // A client lets nobody open streams but those that answer one-way requests, which it has none of.
@@ -76,11 +80,20 @@ pub(super) fn client(
 
 /// A socket that a server's threads share the port of.
 pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
-    bind_datagram(address, None).map_err(|source| Error::Io {
+    let socket = bind_datagram(address, None).map_err(|source| Error::Io {
         operation: "listen for QUIC on",
         address: address.to_string(),
         source,
-    })
+    })?;
+    enlarge(&socket);
+    Ok(socket)
+}
+
+/// Lets a socket hold what comes while its thread is busy with other packets: as much as the kernel grants
+/// (net.core.rmem_max), as the original asks for all that there is.
+fn enlarge(socket: &Socket) {
+    // What it has anyway will do.
+    let _granted = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
 }
 
 /// The ids that the thread of this number gives its connections, so that their packets come to its socket
