@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import case as cases_
 from .case import Case, Ended, Program, Run
+from .place import Loopback
 
 SECONDS = 25.0
 PACE = "-t 1 -b 20M"
@@ -72,7 +73,7 @@ CASES = [
     T("-u -t 1 -b 10M"), T("-u -t 1 -b 10M -P 2 -V", "-V"), T("-u -t 1 -b 10M -R"),
     T("-u -t 1 -b 10M --bidir -V", "-V"), T(f"{PACE}", "--logfile {log}"),
     T(f"{PACE}", "-I {pid}"), T("-F {file} -b 40M"), Case(f"{PACE} -d", "", "exit", flags=("--debug",)),
-    Case(f"{PACE} -m", "", "exit", flags=("--mptcp",), since="3.19"),
+    J(f"{PACE} -m", since="3.19"), J(f"{PACE} --mptcp -R -P 2", since="3.19"),
 ] + [Case(words, kind="refusal") for words in (
     "", "-s -c h", "-c h -p 0", "-c h -f x", "-c h -i 61", "-s -u", "-c h -D", "-c h -t 86401",
     "-c h -P 129", "-c h -l 2M", "-c h -u -l 15", "-c h -w 513M", "-c h -M 40000", "-c h -O 601",
@@ -101,6 +102,7 @@ class Iperf3:
 
     def __init__(self, linerate, originals):
         self.folder = Path(tempfile.mkdtemp(prefix="compat-"))
+        self.place = Loopback()
         self.ours = Program("ours", (str(linerate), "iperf3"), True)
         self.originals = [self._original(path) for path in originals]
         self._make_files()
@@ -154,10 +156,13 @@ class Iperf3:
             return Run(cases_.finish(cases_.start(argv, claim), SECONDS), Ended(0, "", ""))
         form = ["-J"] if case.kind == "json" else []
         port = cases_.free_port()
-        client_words = self._words(case.client, number)
-        server_argv = [*server.argv, "-s", "-1", "-p", str(port), *form,
-                       *self._words(case.server, number + 1)]
-        client_argv = [*client.argv, "-c", case.host, "-p", str(port), *form, *client_words]
+        place = self.place
+        client_words = self._words(place.words("client", case.client), number)
+        server_argv = place.argv("server", [
+            *server.argv, "-s", "-1", "-p", str(port), *form,
+            *self._words(place.words("server", case.server), number + 1)])
+        client_argv = place.argv("client", [
+            *client.argv, "-c", place.host(case.host), "-p", str(port), *form, *client_words])
         secret = (("IPERF3_PASSWORD", "secret"),)
         run = cases_.run_pair(server_argv, client_argv, port, (claim, claim + secret), SECONDS)
         for end, words in ((run.client, case.client), (run.server, case.server)):

@@ -9,11 +9,13 @@
 
 mod attempt;
 mod call;
+mod carried;
 mod carry;
 mod host;
 mod sockets;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,9 +63,13 @@ impl Quic {
         token: [u8; 16],
         server: SocketAddr,
         tls: &Arc<rustls::ClientConfig>,
+        logs: Option<&Path>,
     ) -> Result<Self, Error> {
         let settings = settings(workload);
-        let client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        let mut client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        if let Some(directory) = logs {
+            client = client.with_logs(directory)?;
+        }
         Ok(Self { token, settings, side: Side::Client { server, client } })
     }
 
@@ -124,6 +130,7 @@ fn settings(workload: &Workload) -> Settings {
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,
         dscp: workload.socket.dscp.unwrap_or(0),
+        datagrams: quic.datagrams,
         mtu_most_bytes: short(quic.mtu_most_bytes),
         pacing: quic.pacing,
         version: quic.version,

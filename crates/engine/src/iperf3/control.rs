@@ -7,7 +7,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use socket2::{Socket, TcpKeepalive};
 
-use super::Keepalive;
+use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::client::Client;
+use linerate_wire::iperf3::server::Server;
+
+use super::running::LOOK_NS;
+use super::{Failure, Keepalive};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::load::Bell;
 
@@ -15,6 +20,49 @@ use crate::load::Bell;
 const READ_BYTES: usize = 64 << 10;
 /// What an end may leave unread before it is taken for dead.
 const MOST_UNWRITTEN_BYTES: usize = 16 << 20;
+
+/// One end's machine, as its connection sees it.
+pub(super) trait Speaker {
+    fn handle_bytes(&mut self, now_ns: u64, bytes: &[u8]);
+    fn handle_end(&mut self);
+    fn handle_timeout(&mut self, now_ns: u64);
+    fn poll_timeout(&self) -> Option<u64>;
+    fn poll_write(&mut self) -> Option<Vec<u8>>;
+    fn is_over(&self) -> bool;
+}
+
+macro_rules! speaks {
+    ($machine:ty) => {
+        impl Speaker for $machine {
+            fn handle_bytes(&mut self, now_ns: u64, bytes: &[u8]) {
+                self.handle_bytes(now_ns, bytes);
+            }
+
+            fn handle_end(&mut self) {
+                self.handle_end();
+            }
+
+            fn handle_timeout(&mut self, now_ns: u64) {
+                self.handle_timeout(now_ns);
+            }
+
+            fn poll_timeout(&self) -> Option<u64> {
+                self.poll_timeout()
+            }
+
+            fn poll_write(&mut self) -> Option<Vec<u8>> {
+                self.poll_write()
+            }
+
+            fn is_over(&self) -> bool {
+                self.is_over()
+            }
+        }
+    };
+}
+
+speaks!(Client);
+speaks!(Server);
 
 /// A control connection.
 pub(super) struct Control {
@@ -82,6 +130,33 @@ impl Control {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Moves bytes between the connection and its machine.
+    pub(super) fn pump(&mut self, machine: &mut dyn Speaker) -> Result<(), Failure> {
+        match self.read() {
+            Ok(Some(bytes)) => machine.handle_bytes(monotonic_ns(), &bytes),
+            Ok(None) => machine.handle_end(),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => machine.handle_end(),
+            Err(_) if machine.is_over() => {}
+            Err(error) => return Err(Failure::system(Code::CONTROL_READ, &error)),
+        }
+        while let Some(bytes) = machine.poll_write() {
+            match self.write(&bytes) {
+                // A peer that has said all may be gone.
+                Err(_) if machine.is_over() => return Ok(()),
+                Err(error) => return Err(Failure::system(Code::CONTROL_WRITE, &error)),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for more to give to the machine, or until it has waited long enough.
+    pub(super) fn await_more(&self, machine: &mut dyn Speaker, bell: &Bell) {
+        let now_ns = monotonic_ns();
+        machine.handle_timeout(now_ns);
+        self.wait(bell, machine.poll_timeout().unwrap_or(u64::MAX).min(now_ns + LOOK_NS));
     }
 
     /// Waits until something has come, somebody rings, or the time has come.

@@ -1,15 +1,15 @@
 //! One end's streams, the shards that carry them, and the phases they go through.
 
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_measure::Workload;
-use linerate_measure::plan::{Direction, Transport};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, stream_id};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
 
+use super::spread::Spread;
 use super::stream::{
     Course, DatagramReceiver, DatagramSender, Goal, Payload, Receiver, Sender, Shared, Sink,
     StreamTally, Throttle,
@@ -21,9 +21,8 @@ use crate::latencies::Latencies;
 use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
-use crate::probe::cpus_online;
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
-use crate::socket::plain;
+use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
 use crate::transport::{Discarding, FromPageCache, PageCache, Tcp};
 
@@ -38,6 +37,18 @@ pub(super) struct Setup {
     pub(super) affinity: Option<u32>,
 }
 
+impl Setup {
+    /// Whether this end sends on the stream that was made as this one.
+    fn sends(&self, index: usize) -> bool {
+        let client_sends = self.parameters.client_sends(index);
+        match self.role {
+            Role::Client => client_sends,
+            // A server makes those that it receives on first, whatever the client calls them.
+            Role::Server => !client_sends,
+        }
+    }
+}
+
 /// One end's streams.
 pub(super) struct Load {
     pub(super) setup: Setup,
@@ -46,6 +57,8 @@ pub(super) struct Load {
     phase: Arc<SharedPhase>,
     census: Arc<Census>,
     shards: Vec<Shard>,
+    /// Which shard carries which stream.
+    spread: Spread,
     /// When the load was stopped.
     stopped_ns: Option<u64>,
 }
@@ -62,16 +75,18 @@ impl Load {
         let parameters = &setup.parameters;
         let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
         let goal = [parameters.num_bytes, blocks_bytes].into_iter().find(|bytes| *bytes > 0);
+        let sends: Vec<bool> = (0..sockets.len()).map(|index| setup.sends(index)).collect();
         let mut load = Self {
             streams: Vec::new(),
             goal: Arc::new(Goal::new(goal.filter(|_| setup.role == Role::Client))),
             phase: Arc::new(SharedPhase::new()),
             census: Arc::new(Census::new(total)),
             shards: Vec::new(),
+            spread: Spread::new(&sends, parameters.protocol == Protocol::Udp),
             stopped_ns: None,
             setup,
         };
-        load.spawn_shards(sockets.len(), bell)?;
+        load.spawn_shards(bell)?;
         let carrier = Carrier::of(&load)?;
         for (index, socket) in sockets.into_iter().enumerate() {
             load.add(index, socket, &carrier)?;
@@ -79,14 +94,12 @@ impl Load {
         Ok(load)
     }
 
-    fn spawn_shards(&mut self, streams: usize, bell: &Arc<Bell>) -> Result<(), Failure> {
-        let shards = streams.min(cpus_online() as usize).max(1);
+    fn spawn_shards(&mut self, bell: &Arc<Bell>) -> Result<(), Failure> {
         let block_bytes = self.setup.parameters.block_bytes as usize;
         // Histograms and patterns are the native load's: this one has neither.
-        let latencies = Latencies::new(&Workload::stream(Direction::Up, Transport::Tcp));
-        let pattern = Arc::new(Pattern::beginning(1));
-        for index in 0..shards {
-            let flows = (streams - index).div_ceil(shards);
+        let latencies = Latencies::default();
+        let pattern = Pattern::beginning(1);
+        for flows in self.spread.threads.iter().copied() {
             let plan = ShardPlan {
                 shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
                 flows,
@@ -112,12 +125,7 @@ impl Load {
         let address = |address: std::io::Result<socket2::SockAddr>| {
             address.ok().and_then(|address| address.as_socket()).map_or_else(unset, plain)
         };
-        let client_sends = self.setup.parameters.client_sends(index);
-        let sends = match self.setup.role {
-            Role::Client => client_sends,
-            // A server makes those that it receives on first, whatever the client calls them.
-            Role::Server => !client_sends,
-        };
+        let sends = self.setup.sends(index);
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let stream = Stream {
             id: stream_id(index),
@@ -132,11 +140,27 @@ impl Load {
             Shared { flow: Arc::clone(&flow), tally: Arc::new(StreamTally::default()), sends };
         let course = Course::new(shared.clone(), Arc::clone(&self.goal), self.setup.role);
         let over = Over::Made(carrier.make(&self.setup, sends, course)?);
-        if let Some(shard) = self.shards.get(index % self.shards.len().max(1)) {
+        if let Some(shard) = self.shards.get(self.spread.place(index)) {
             shard.add(Fresh { shared: flow, steps: Vec::new(), over }, socket);
         }
         self.streams.push((stream, shared));
         Ok(())
+    }
+
+    /// How many streams are plain TCP although MPTCP was asked for.
+    pub(super) fn single_path_streams(&self) -> usize {
+        if !self.setup.parameters.mptcp || self.setup.parameters.protocol != Protocol::Tcp {
+            return 0;
+        }
+        let sockets = self.streams.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
+        sockets.filter(|socket| !is_multipath(socket.as_fd())).count()
+    }
+
+    /// Lets the kernel keep each stream to its rate, where one is asked for.
+    pub(super) fn pace(&self) -> std::io::Result<()> {
+        let bps = self.setup.parameters.fq_rate_bps;
+        let sockets = self.streams.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
+        sockets.filter(|_| bps > 0).try_for_each(|socket| set_pacing_rate(socket.as_fd(), bps))
     }
 
     /// The load begins.

@@ -12,6 +12,7 @@ mod plan;
 mod running;
 mod server;
 mod sockets;
+mod spread;
 mod stream;
 mod token;
 

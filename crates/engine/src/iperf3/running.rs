@@ -9,6 +9,7 @@ use super::load::Load;
 use super::meter::Meter;
 use super::{Event, Failure, Observer, Report, sockets};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
+use crate::load::Bell;
 use crate::phase::Phase;
 
 /// A stream that failed is told as the reason when the conversation has told none for so long.
@@ -16,7 +17,7 @@ const FAILURE_NS: u64 = SECOND_NS;
 /// How long the other end may take nothing, at least.
 const STALL_NS: u64 = 120 * SECOND_NS;
 /// How long streams may take to end when the load is stopped.
-pub(super) const STOPPING_NS: u64 = SECOND_NS;
+const STOPPING_NS: u64 = SECOND_NS;
 /// How long a server awaits what the client had sent when it ended the test, and how long after the
 /// last of it that came.
 const TAIL_NS: u64 = SECOND_NS;
@@ -54,6 +55,7 @@ impl Running {
         observer: &mut dyn Observer,
     ) -> Self {
         observer.handle(&Event::Started(Box::new(start(&load))));
+        warn(&load, observer);
         let now_ns = monotonic_ns();
         load.go();
         let parameters = &load.setup.parameters;
@@ -170,16 +172,22 @@ impl Running {
             || now_ns.saturating_sub(since_ns) >= TAIL_NS
     }
 
-    /// The load has ended: tells the last interval.
-    pub(super) fn end(&mut self, observer: &mut dyn Observer) {
+    /// Waits for the streams, which have been told to end. Tells the last interval, and says what came
+    /// out at this end.
+    pub(super) fn finish(&mut self, bell: &Bell, observer: &mut dyn Observer) -> (Results, Report) {
+        let deadline_ns = monotonic_ns() + STOPPING_NS;
+        while !self.load.all_ended() {
+            let now_ns = monotonic_ns();
+            if now_ns >= deadline_ns {
+                self.load.abort();
+                break;
+            }
+            bell.wait(deadline_ns.min(now_ns + LOOK_NS));
+        }
         let end_ns = self.load.ended_ns().max(self.meter.start_ns());
         if let Some(interval) = self.meter.end(&self.load, end_ns) {
             observer.handle(&Event::Interval(Box::new(interval)));
         }
-    }
-
-    /// What came out at this end.
-    pub(super) fn totals(&mut self) -> (Results, Report) {
         self.meter.totals(&mut self.load)
     }
 }
@@ -191,6 +199,21 @@ fn block_ns(parameters: &Parameters) -> u64 {
     let scaled = u128::from(burst_bits) * u128::from(SECOND_NS);
     let ns = scaled.checked_div(parameters.bandwidth_bps.into()).unwrap_or(0);
     u64::try_from(ns).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+}
+
+/// Tells what was asked for that the test goes on without.
+fn warn(load: &Load, observer: &mut dyn Observer) {
+    let (plain, all) = (load.single_path_streams(), load.streams.len());
+    if plain > 0 {
+        observer.handle(&Event::Warning(format!(
+            "{plain} of {all} streams are plain TCP: one of the ends, or something between them, does \
+             not speak MPTCP"
+        )));
+    }
+    if let Err(error) = load.pace() {
+        let text = format!("Unable to set socket pacing ({error}): --fq-rate has no effect");
+        observer.handle(&Event::Warning(text));
+    }
 }
 
 fn start(load: &Load) -> Start {

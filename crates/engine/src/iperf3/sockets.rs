@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol as Transport, Socket, Type};
 
 use super::Failure;
-use crate::socket::{lease_flow_label, plain, set_pacing_rate, set_unfragmented};
+use crate::socket::{lease_flow_label, plain, set_unfragmented};
 
 /// What sockets are bound to.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,11 @@ pub(super) fn connect(
     refusal: Code,
 ) -> Result<Socket, Failure> {
     let failed = |error: io::Error| Failure::system(refusal, &error);
-    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Transport::TCP))
-        .map_err(failed)?;
+    let socket = match parameters.filter(|parameters| parameters.mptcp) {
+        Some(_) => open_multipath(remote, refusal)?,
+        None => Socket::new(Domain::for_address(remote), Type::STREAM, Some(Transport::TCP))
+            .map_err(failed)?,
+    };
     socket.set_nonblocking(true).map_err(failed)?;
     bind(&socket, remote, local).map_err(failed)?;
     if let Some(parameters) = parameters {
@@ -46,6 +49,16 @@ pub(super) fn connect(
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
         Err(error) => Err(failed(error)),
     }
+}
+
+fn open_multipath(remote: SocketAddr, refusal: Code) -> Result<Socket, Failure> {
+    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Transport::MPTCP));
+    socket.map_err(|error| {
+        Failure::of(refusal).because(format!(
+            "this host has no MPTCP ({error}): set net.mptcp.enabled to 1 where its kernel can, or \
+             leave out -m"
+        ))
+    })
 }
 
 /// A socket of datagrams connected to `remote`.
@@ -117,9 +130,6 @@ pub(super) fn set_options(
     set_buffers(socket, parameters, udp)?;
     if parameters.tos > 0 {
         set_tos(socket, remote, parameters.tos)?;
-    }
-    if parameters.fq_rate_bps > 0 {
-        set_pacing_rate(socket.as_fd(), parameters.fq_rate_bps).map_err(failed(Code::PACING))?;
     }
     if parameters.dont_fragment && udp && plain(remote).is_ipv4() {
         set_unfragmented(socket.as_fd(), false).map_err(failed(Code::DONT_FRAGMENT))?;

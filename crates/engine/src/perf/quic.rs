@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_measure::Pacing;
+use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -29,20 +29,25 @@ const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 fn settings(options: &QuicOptions, streams: u32) -> Settings {
     Settings {
-        congestion: if options.bbr { Congestion::Bbr } else { Congestion::Cubic },
+        congestion: match (options.bbr, options.hystart) {
+            (true, _) => Congestion::Bbr,
+            (false, true) => Congestion::CubicHystart,
+            (false, false) => Congestion::Cubic,
+        },
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
         half_open_connections: HALF_OPEN_CONNECTIONS,
         pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
         ids: options.ids,
+        version: if options.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 },
         ..Settings::default()
     }
 }
 
 /// The endpoint of one of a client's threads: a socket of its own.
 pub(super) fn client(
-    tls: Arc<ClientConfig>,
+    tls: &Arc<ClientConfig>,
     addresses: &Addresses,
     number: u32,
     options: &QuicOptions,
@@ -74,7 +79,7 @@ pub(super) fn client(
     };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
-    let client = ClientSide::new(tls, &settings, extras).map_err(io::Error::other)?;
+    let client = ClientSide::new(Arc::clone(tls), &settings, extras).map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
 }
 
@@ -116,6 +121,7 @@ pub(super) fn server(
     tls: Arc<ServerConfig>,
     socket: Socket,
     options: &QuicOptions,
+    busy: Duration,
     number: u32,
 ) -> io::Result<MultiplexedEndpoint> {
     let settings = Settings {
@@ -128,7 +134,7 @@ pub(super) fn server(
     let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
     let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS))
+    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS).spinning(busy))
 }
 
 /// A client whose server may open streams too.

@@ -26,14 +26,21 @@ pub(super) fn run(inlet: &Inlet, local: &mut Local) -> Option<Box<dyn Drive>> {
     loop {
         match flow.turn(local) {
             Turn::Again | Turn::Wait { .. } => {}
-            Turn::Pause { until_ns } => sleep_until(until_ns.min(monotonic_ns() + LONGEST_NAP_NS)),
+            Turn::Pause { until_ns } => nap_until(until_ns),
             Turn::Held => std::thread::park_timeout(LONGEST_PARK),
             Turn::Ended => return Some(flow),
         }
     }
 }
 
-fn sleep_until(until_ns: u64) {
+fn nap_until(until_ns: u64) {
+    let now_ns = monotonic_ns();
+    let nap_ns = until_ns.saturating_sub(now_ns).min(LONGEST_NAP_NS);
+    if nap_ns >= MILLISECOND_NS {
+        // Whoever changes the phase ends it.
+        return std::thread::park_timeout(Duration::from_nanos(nap_ns));
+    }
+    let until_ns = now_ns + nap_ns;
     let until =
         Timespec { tv_sec: (until_ns / SECOND_NS) as i64, tv_nsec: (until_ns % SECOND_NS) as _ };
     // Interrupted by a signal: the flow looks at the clock and sleeps again.

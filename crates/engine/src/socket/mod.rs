@@ -25,11 +25,12 @@ pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
     configure_asked, configure_stream, connect_stream, dial_stream, flow_datagram, granted,
-    is_short_of_descriptors, listen, plain,
+    is_short_of_descriptors, listen, listen_over, plain,
 };
 pub(crate) use option::{
-    enable_receive_offload, lease_flow_label, set_defer_accept, set_pacing_rate, set_send_segment,
-    set_unfragmented, set_unrouted,
+    accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, set_debug,
+    set_defer_accept, set_fast_open, set_pacing_rate, set_send_segment, set_unfragmented,
+    set_unrouted,
 };
 pub(crate) use packet::{
     Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,

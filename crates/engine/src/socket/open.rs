@@ -38,8 +38,21 @@ impl Binding {
 
 /// A listening TCP socket. Unspecified addresses take both families where the host has IPv6.
 pub(crate) fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    listen_over(Protocol::TCP, address, device, false)
+}
+
+/// A listening socket over TCP or MPTCP; of IPv6 alone where that is asked for.
+pub(crate) fn listen_over(
+    protocol: Protocol,
+    address: SocketAddr,
+    device: Option<&str>,
+    only_v6: bool,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
     prepare_listener(&socket, address, device)?;
+    if only_v6 {
+        socket.set_only_v6(true)?;
+    }
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(4096)?;
@@ -265,6 +278,7 @@ pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> So
         mss_bytes: if stream { socket.tcp_mss().ok() } else { None },
         gso: None,
         gro: None,
+        cipher: None,
     }
 }
 

@@ -60,6 +60,23 @@ pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Res
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
 
+/// Makes connect(2) wait for the first bytes, and send them with it where the peer has let us (Fast
+/// Open: TCP_FASTOPEN_CONNECT, tcp(7); RFC 7413).
+pub(crate) fn set_fast_open(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_TCP, libc::TCP_FASTOPEN_CONNECT, 1)
+}
+
+/// Takes bytes that come with a connection, of so many that wait for their handshake (TCP_FASTOPEN,
+/// tcp(7)).
+pub(crate) fn accept_fast_open(listener: BorrowedFd<'_>, waiting: i32) -> io::Result<()> {
+    set_option(listener, libc::SOL_TCP, libc::TCP_FASTOPEN, waiting)
+}
+
+/// SO_DEBUG, socket(7).
+pub(crate) fn set_debug(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DEBUG, 1)
+}
+
 /// Leases an IPv6 flow label towards an address, and lets the socket send what its connect(2) says
 /// (IPV6_FLOWLABEL_MGR with `struct in6_flowlabel_req`, IPV6_FLOWINFO_SEND: linux/in6.h).
 pub(crate) fn lease_flow_label(
@@ -81,6 +98,14 @@ pub(crate) fn lease_flow_label(
     set_option(socket, libc::IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1)
 }
 
+/// Whether a connection is one of MPTCP: an end that doesn't speak it, or a box on the way, makes it
+/// plain TCP, whose sockets don't know the option (MPTCP_INFO, linux/mptcp.h).
+pub(crate) fn is_multipath(socket: BorrowedFd<'_>) -> bool {
+    const SOL_MPTCP: i32 = 284;
+    const MPTCP_INFO: i32 = 1;
+    read_option(socket, SOL_MPTCP, MPTCP_INFO, &mut [0; 64]).is_ok()
+}
+
 /// Sends to hosts of directly connected networks only (SO_DONTROUTE, socket(7)).
 pub(crate) fn set_unrouted(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)
@@ -95,11 +120,16 @@ pub(crate) fn set_unfragmented(socket: BorrowedFd<'_>, v6: bool) -> io::Result<(
     set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
 }
 
-/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)); one beyond 34 Gbit/s
-/// is none.
+/// Makes the kernel keep a socket to a rate (SO_MAX_PACING_RATE, socket(7)). Kernels before 4.20 take
+/// 32 bits: there a rate beyond 34 Gbit/s is none.
 pub(crate) fn set_pacing_rate(socket: BorrowedFd<'_>, bps: u64) -> io::Result<()> {
-    let bytes_per_s = u32::try_from(bps / 8).unwrap_or(u32::MAX);
-    // The kernel takes these 32 bits as unsigned.
-    let value = bytes_per_s.cast_signed();
-    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value)
+    let bytes_per_s = bps / 8;
+    let old = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
+    write_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())?;
+    // An old kernel has read the first half of the number.
+    let mut kept = [0; 8];
+    match read_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &mut kept)? {
+        8 => Ok(()),
+        _ => write_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &old.to_ne_bytes()),
+    }
 }

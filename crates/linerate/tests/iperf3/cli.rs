@@ -18,13 +18,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// An implementation: its program and the words before its own.
 #[derive(Clone, Copy)]
-enum Program {
+pub(crate) enum Program {
     Ours,
     Original,
 }
 
 impl Program {
-    fn command(self, words: &str) -> Command {
+    pub(crate) fn command(self, words: &str) -> Command {
         match self {
             Self::Ours => ours(words),
             Self::Original => {
@@ -61,7 +61,7 @@ fn free_port() -> u16 {
 }
 
 /// A process that is ended with the test.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -72,11 +72,11 @@ impl Drop for Process {
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn wait(&mut self) -> i32 {
+    pub(crate) fn wait(&mut self) -> i32 {
         let start = Instant::now();
         while start.elapsed() < LIMIT {
             if let Some(status) = self.0.try_wait().unwrap() {
@@ -93,7 +93,7 @@ impl Process {
         text
     }
 
-    fn complaint(&mut self) -> String {
+    pub(crate) fn complaint(&mut self) -> String {
         let mut text = String::new();
         self.0.stderr.as_mut().unwrap().read_to_string(&mut text).unwrap();
         text
@@ -110,7 +110,7 @@ fn listens(port: u16) -> bool {
 
 /// A server for one test that listens, and its port. Somebody else may take the port before it does;
 /// then it gets another.
-fn serve(program: Program, words: &str) -> (Process, u16) {
+pub(crate) fn serve(program: Program, words: &str) -> (Process, u16) {
     let mut said = Vec::new();
     while said.len() < 5 {
         let port = free_port();
@@ -151,7 +151,7 @@ fn pairs() -> Vec<(Program, Program)> {
 }
 
 /// Does this with each item, all at the same time: tests spend their time waiting.
-fn for_all<T: Send>(items: Vec<T>, check: impl Fn(T) + Sync) {
+pub(crate) fn for_all<T: Send>(items: Vec<T>, check: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         let check = &check;
         let threads: Vec<_> =

@@ -7,6 +7,8 @@
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod cli;
+mod cuts;
+mod deaths;
 mod errors;
 mod fixture;
 mod guests;

@@ -91,6 +91,22 @@ fn a_key_log_has_the_secrets_of_every_connection() {
 }
 
 #[test]
+fn each_connection_has_its_log() {
+    let server = Server::start("");
+    let logs = server.home().join("logs");
+    let words = format!("connect --quic --count 3 --qlog {}", logs.display());
+    server.measure(&words).document(0);
+    let texts = || std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(texts().count(), 3);
+    for path in texts() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for event in ["connection_started", "packet_sent", "packet_received", "connection_closed"] {
+            assert!(text.contains(&format!(":{event}\"")), "{path:?}: {event}");
+        }
+    }
+}
+
+#[test]
 fn a_load_that_ends_by_time_says_what_its_paths_were() {
     let server = Server::start("");
     let words = "stream --quic --flows 4 --streams 2 --time 1s --interval 200ms --omit 200ms";
@@ -156,7 +172,7 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("connect --quic --close rst", "closes"),
         ("stream --quic --congestion vegas", "cubic, reno or bbr"),
         ("stream --tcp --streams 2", "QUIC"),
-        ("connect --handshake early", "--quic"),
+        ("connect --handshake early", "ask for TLS or QUIC"),
         ("connect --quic --source-ports 10000-11000", "source ports"),
         ("stream --udp --keylog keys", "keys"),
         ("stream --quic --streams 9", "streams"),
@@ -169,6 +185,7 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("stream --quic --idle-timeout 1ms", "out of range"),
         ("stream --quic --ack-delay 2s", "out of range"),
         ("stream --quic --quic-version v3", "draft-29"),
+        ("stream --tcp --qlog logs", "QUIC"),
         ("stream --quic --mtu 9000 --initial-window 10000", "two packets"),
         ("rr --quic --timeout 1s", "--timeout"),
     ] {

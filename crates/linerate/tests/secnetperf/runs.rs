@@ -168,11 +168,13 @@ fn packets_in_clear_carry_the_same() {
 #[test]
 fn connection_ids_can_be_marked_and_packets_left_unpaced() {
     let server = Server::start("-cibir:c1b112 -serverid:77");
-    let words = "-cibir:c1b112 -pacing:0 -streams:2 -up:300kb -down:100kb --json";
-    let ended = server.client(words);
-    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(document["uploaded_bytes"], 600_000, "{}", ended.stdout);
-    assert_eq!(document["downloaded_bytes"], 200_000, "{}", ended.stdout);
+    for more in ["-pacing:0", "--draft-29", "--draft-29 -encrypt:0"] {
+        let words = format!("-cibir:c1b112 {more} -streams:2 -up:300kb -down:100kb --json");
+        let ended = server.client(&words);
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(document["uploaded_bytes"], 600_000, "{words}: {}", ended.stdout);
+        assert_eq!(document["downloaded_bytes"], 200_000, "{words}: {}", ended.stdout);
+    }
     for other in ["", "-cibir:c1"] {
         assert_eq!(server.client(other).exit_code, 111, "{other}");
     }

@@ -16,7 +16,7 @@ use crate::control::random;
 use crate::event::Cancel;
 use crate::iperf3::control::Control;
 use crate::iperf3::load::{Load, Setup};
-use crate::iperf3::running::{LOOK_NS, Running, STOPPING_NS};
+use crate::iperf3::running::{LOOK_NS, Running};
 use crate::iperf3::{Event, Failure, Observer, Report, Role, TestPlan, sockets, token};
 use crate::load::Bell;
 
@@ -85,20 +85,20 @@ impl<'a> Session<'a> {
 
     /// The whole test.
     pub(super) fn conduct(&mut self, address: SocketAddr) -> Result<Report, Failure> {
-        self.expect(&ClientEvent::ParametersWanted)?;
+        self.require(&ClientEvent::ParametersWanted)?;
         let parameters = self.parameters()?;
         self.machine.send_parameters(&parameters);
-        self.expect(&ClientEvent::StreamsWanted)?;
+        self.require(&ClientEvent::StreamsWanted)?;
         let load = self.open_streams(parameters, address)?;
-        self.expect(&ClientEvent::Prepare)?;
-        self.expect(&ClientEvent::Go)?;
+        self.require(&ClientEvent::Prepare)?;
+        self.require(&ClientEvent::Go)?;
         let (interval, timeout) = (self.plan.interval, self.plan.receive_timeout);
         self.running = Some(Running::begin(load, interval, timeout, self.observer));
         let ended_by_server = self.run_load()?;
         self.stop_load();
         self.machine.end_test(monotonic_ns());
         if !ended_by_server {
-            self.expect(&ClientEvent::ResultsWanted)?;
+            self.require(&ClientEvent::ResultsWanted)?;
         }
         let Some((results, mut report)) = self.totals.clone() else {
             return Err(Failure::of(Code::PACKAGE_RESULTS));
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for what must come next.
-    fn expect(&mut self, expected: &ClientEvent) -> Result<(), Failure> {
+    fn require(&mut self, expected: &ClientEvent) -> Result<(), Failure> {
         match self.await_event()? {
             event if event == *expected => Ok(()),
             other => Err(unexpected(other)),
@@ -204,10 +204,7 @@ impl<'a> Session<'a> {
             if self.cancel.requested() {
                 return Err(self.terminate());
             }
-            let now_ns = monotonic_ns();
-            self.machine.handle_timeout(now_ns);
-            let until_ns = self.machine.poll_timeout().unwrap_or(u64::MAX).min(now_ns + LOOK_NS);
-            self.control.wait(&self.bell, until_ns);
+            self.control.await_more(&mut self.machine, &self.bell);
         }
     }
 
@@ -221,25 +218,7 @@ impl<'a> Session<'a> {
 
     /// Moves bytes between the connection and the machine.
     fn pump(&mut self) -> Result<(), Failure> {
-        let wrote = |error: io::Error| Failure::system(Code::CONTROL_WRITE, &error);
-        let over = self.machine.is_over();
-        match self.control.read() {
-            Ok(Some(bytes)) => self.machine.handle_bytes(monotonic_ns(), &bytes),
-            Ok(None) => self.machine.handle_end(),
-            Err(_) if over => {}
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                self.machine.handle_end();
-            }
-            Err(error) => return Err(Failure::system(Code::CONTROL_READ, &error)),
-        }
-        while let Some(bytes) = self.machine.poll_write() {
-            match self.control.write(&bytes) {
-                // A server that has said all may be gone.
-                Err(_) if self.machine.is_over() => return Ok(()),
-                other => other.map_err(wrote)?,
-            }
-        }
-        Ok(())
+        self.control.pump(&mut self.machine)
     }
 
     /// Runs the load until its end; says whether the server ended it.
@@ -272,17 +251,7 @@ impl<'a> Session<'a> {
     fn stop_load(&mut self) {
         let Some(running) = &mut self.running else { return };
         running.load.stop();
-        let deadline_ns = monotonic_ns() + STOPPING_NS;
-        while !running.load.all_ended() {
-            let now_ns = monotonic_ns();
-            if now_ns >= deadline_ns {
-                running.load.abort();
-                break;
-            }
-            self.bell.wait(deadline_ns.min(now_ns + LOOK_NS));
-        }
-        running.end(self.observer);
-        self.totals = Some(running.totals());
+        self.totals = Some(running.finish(&self.bell, self.observer));
     }
 
     /// Tells the server that the user wants to stop.

@@ -1,6 +1,5 @@
 //! A test's conversation and its load at the server.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
@@ -12,7 +11,7 @@ use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::control::Control;
 use crate::iperf3::load::{Load, Setup};
-use crate::iperf3::running::{LOOK_NS, Running, STOPPING_NS, TAIL_LOOK_NS};
+use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
 use crate::iperf3::{Event, Failure, Report, Role, sockets};
 
 /// How long a client may take for its streams.
@@ -38,8 +37,8 @@ impl Conversation {
 
     /// The whole test.
     pub(super) fn conduct(&mut self) -> Result<(), Failure> {
-        let parameters = match self.await_said(u64::MAX)? {
-            Some(Said::Asked(parameters)) => *parameters,
+        let parameters = match self.await_said()? {
+            Said::Asked(parameters) => *parameters,
             other => return Err(unexpected(other)),
         };
         self.test.admit(&parameters)?;
@@ -54,8 +53,8 @@ impl Conversation {
             running.load.stop_sending();
         }
         self.machine.exchange_results(monotonic_ns());
-        let theirs = match self.await_said(u64::MAX)? {
-            Some(Said::Results(theirs)) => *theirs,
+        let theirs = match self.await_said()? {
+            Said::Results(theirs) => *theirs,
             other => return Err(unexpected(other)),
         };
         self.await_tail(&theirs)?;
@@ -67,8 +66,8 @@ impl Conversation {
             results.server_output = self.test.observer.server_output();
         }
         self.machine.send_results(monotonic_ns(), &results);
-        match self.await_said(u64::MAX)? {
-            Some(Said::Done) => Ok(()),
+        match self.await_said()? {
+            Said::Done => Ok(()),
             other => Err(unexpected(other)),
         }
     }
@@ -170,7 +169,7 @@ impl Conversation {
         self.pump()?;
         match self.machine.poll_event() {
             None => self.check_cancel(),
-            some => Err(unexpected(some)),
+            Some(said) => Err(unexpected(said)),
         }
     }
 
@@ -186,45 +185,21 @@ impl Conversation {
         Ok(())
     }
 
-    /// What the client says next; `None` at the deadline.
-    fn await_said(&mut self, deadline_ns: u64) -> Result<Option<Said>, Failure> {
+    /// What the client says next.
+    fn await_said(&mut self) -> Result<Said, Failure> {
         loop {
             self.pump()?;
             if let Some(said) = self.machine.poll_event() {
-                return Ok(Some(said));
+                return Ok(said);
             }
             self.check_cancel()?;
-            let now_ns = monotonic_ns();
-            if now_ns >= deadline_ns {
-                return Ok(None);
-            }
-            self.machine.handle_timeout(now_ns);
-            let timeout_ns = self.machine.poll_timeout().unwrap_or(u64::MAX);
-            let until_ns = timeout_ns.min(deadline_ns).min(now_ns + LOOK_NS);
-            self.control.wait(&self.test.bell, until_ns);
+            self.control.await_more(&mut self.machine, &self.test.bell);
         }
     }
 
     /// Moves bytes between the connection and the machine.
     fn pump(&mut self) -> Result<(), Failure> {
-        match self.control.read() {
-            Ok(Some(bytes)) => self.machine.handle_bytes(monotonic_ns(), &bytes),
-            Ok(None) => self.machine.handle_end(),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                self.machine.handle_end();
-            }
-            Err(_) if self.machine.is_over() => {}
-            Err(error) => return Err(Failure::system(Code::CONTROL_READ, &error)),
-        }
-        while let Some(bytes) = self.machine.poll_write() {
-            match self.control.write(&bytes) {
-                Err(_) if self.machine.is_over() => return Ok(()),
-                other => {
-                    other.map_err(|error| Failure::system(Code::CONTROL_WRITE, &error))?;
-                }
-            }
-        }
-        Ok(())
+        self.control.pump(&mut self.machine)
     }
 
     /// Runs the load until the client ends it.
@@ -235,7 +210,7 @@ impl Conversation {
             match self.machine.poll_event() {
                 None => {}
                 Some(Said::Ended) => return Ok(()),
-                other => return Err(unexpected(other)),
+                Some(said) => return Err(unexpected(said)),
             }
             self.check_cancel()?;
             let Some(running) = &mut self.running else { return Ok(()) };
@@ -293,17 +268,7 @@ impl Conversation {
     fn stop_load(&mut self) -> Option<(Results, Report)> {
         let running = self.running.as_mut()?;
         running.load.drain();
-        let stopping_ns = monotonic_ns() + STOPPING_NS;
-        while !running.load.all_ended() {
-            let now_ns = monotonic_ns();
-            if now_ns >= stopping_ns {
-                running.load.abort();
-                break;
-            }
-            self.test.bell.wait(now_ns + LOOK_NS);
-        }
-        running.end(&mut *self.test.observer);
-        let totals = running.totals();
+        let totals = running.finish(&self.test.bell, &mut *self.test.observer);
         running.load.close();
         Some(totals)
     }
@@ -339,13 +304,13 @@ impl Conversation {
     }
 }
 
-fn unexpected(said: Option<Said>) -> Failure {
+fn unexpected(said: Said) -> Failure {
     match said {
-        Some(Said::Failed(Fault::Silent { code, seconds })) => {
+        Said::Failed(Fault::Silent { code, seconds }) => {
             Failure::of(code).because(format!("the client said nothing for {seconds} s"))
         }
-        Some(Said::Failed(fault)) => Failure::of(fault.code()),
-        Some(Said::ClientTerminated) => Failure::of(Code::CLIENT_TERMINATED),
+        Said::Failed(fault) => Failure::of(fault.code()),
+        Said::ClientTerminated => Failure::of(Code::CLIENT_TERMINATED),
         _ => Failure::of(Code::MESSAGE),
     }
 }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use linerate_measure::plan::Family;
 use linerate_wire::iperf3::Code;
-use socket2::Socket;
+use socket2::{Protocol, Socket};
 
 use super::token::Gate;
 use super::{Failure, Observer, ServePlan, ServerEvent};
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
-use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, listen, plain};
+use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, listen_over, plain};
 
 use reception::Reception;
 
@@ -72,27 +72,21 @@ impl Server {
     }
 }
 
-/// The listener: on all addresses of both families where the host has them.
+/// The listener: on all addresses of both families where the host has them. It speaks MPTCP, where
+/// the kernel does, with clients that do; who comes over plain TCP gets a plain socket.
 fn open(plan: &ServePlan) -> std::io::Result<Socket> {
     let device = plan.bind_device.as_deref();
-    let everywhere = match plan.family {
-        Some(Family::Ipv4) => EVERYWHERE_V4,
-        _ => EVERYWHERE_V6,
+    let only_v6 = plan.family == Some(Family::Ipv6);
+    let at = |ip: IpAddr| {
+        let address = SocketAddr::new(ip, plan.port);
+        let over = |protocol| listen_over(protocol, address, device, only_v6);
+        over(Protocol::MPTCP).or_else(|_| over(Protocol::TCP))
     };
-    let at = |ip: IpAddr| listen(SocketAddr::new(ip, plan.port), device);
     match (plan.bind, plan.family) {
         (Some(ip), _) => at(ip),
-        (None, Some(Family::Ipv6)) => {
-            let address = SocketAddr::new(EVERYWHERE_V6, plan.port);
-            let socket = Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None)?;
-            socket.set_only_v6(true)?;
-            socket.set_reuse_address(true)?;
-            socket.set_nonblocking(true)?;
-            socket.bind(&address.into())?;
-            socket.listen(4096)?;
-            Ok(socket)
-        }
-        (None, _) => at(everywhere).or_else(|error| match error.raw_os_error() {
+        (None, Some(Family::Ipv4)) => at(EVERYWHERE_V4),
+        (None, Some(Family::Ipv6)) => at(EVERYWHERE_V6),
+        (None, None) => at(EVERYWHERE_V6).or_else(|error| match error.raw_os_error() {
             Some(libc::EAFNOSUPPORT) => at(EVERYWHERE_V4),
             _ => Err(error),
         }),

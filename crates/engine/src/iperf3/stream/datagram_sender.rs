@@ -76,7 +76,7 @@ impl DatagramSender {
             if let Some(throttle) = self.throttle.as_mut().filter(|_| self.blocks == 0) {
                 match throttle.poll(now_ns, self.unit_bytes) {
                     Ok(blocks) => self.blocks = blocks,
-                    Err(until_ns) => return Ok(Turn::Pause { until_ns }),
+                    Err(until_ns) => return Ok(self.course.pause(until_ns)),
                 }
             }
             let wanted = self.wanted(local);

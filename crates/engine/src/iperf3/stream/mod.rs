@@ -100,6 +100,8 @@ pub(super) struct Course {
     claimed_bytes: u64,
     /// Whether what comes now was on its way when the test ended.
     tail: bool,
+    /// Whether it waits for its rate or for the end, with nothing on its way into the socket.
+    rests: bool,
 }
 
 /// What a stream does now.
@@ -117,7 +119,16 @@ enum Now {
 
 impl Course {
     pub(super) fn new(shared: Shared, goal: Arc<Goal>, role: Role) -> Self {
-        Self { shared, goal, role, ready: false, measuring: false, claimed_bytes: 0, tail: false }
+        Self {
+            shared,
+            goal,
+            role,
+            ready: false,
+            measuring: false,
+            claimed_bytes: 0,
+            tail: false,
+            rests: false,
+        }
     }
 
     #[inline]
@@ -204,9 +215,16 @@ impl Course {
         granted
     }
 
+    /// Nothing is sent until then.
+    fn pause(&mut self, until_ns: u64) -> Turn {
+        self.rests = true;
+        Turn::Pause { until_ns }
+    }
+
     /// Sent so much, of what was claimed where anything was.
     #[inline]
     fn record_sent(&mut self, bytes: usize, local: &Local) {
+        self.rests = false;
         self.shared.flow.tally.record_sent(bytes);
         let settled_bytes = self.claimed_bytes.min(bytes as u64);
         if settled_bytes > 0 {
@@ -230,8 +248,8 @@ impl Course {
 
     fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         let flow = &self.shared.flow;
-        // Waiting for more of the tail is no part of the test.
-        if !self.tail {
+        // Waiting for more of the tail is no part of the test, nor is sleeping through its end.
+        if !self.tail && !self.rests {
             flow.tally.last_ns.set(monotonic_ns());
         }
         // The kernel forgets some of it when the connection ends.

@@ -85,7 +85,7 @@ impl<S: ByteStream> Sender<S> {
         if let Some(throttle) = self.throttle.as_mut().filter(|_| self.blocks == 0) {
             match throttle.poll(monotonic_ns(), self.block_bytes) {
                 Ok(blocks) => self.blocks = blocks,
-                Err(until_ns) => return Some(Turn::Pause { until_ns }),
+                Err(until_ns) => return Some(self.course.pause(until_ns)),
             }
         }
         if !self.course.may_send(self.block_bytes, local) {

@@ -53,6 +53,8 @@ pub enum ServerEvent {
     ConnectionEnded(Box<Ending>),
     /// Somebody asked it to stop.
     StopAsked,
+    /// What this machine refuses to its threads, which run all the same.
+    Refused(String),
     /// A thread can't go on.
     Broken(String),
 }
@@ -128,7 +130,7 @@ impl Server {
             let seat = Seat { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
             self.spawn("perf quic", move || {
                 let sender = seat.sender.clone();
-                let ended = quic::server(config, socket, &plan.quic, number)
+                let ended = quic::server(config, socket, &plan.quic, plan.placement.busy, number)
                     .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
                 report(&sender, ended);
             })?;

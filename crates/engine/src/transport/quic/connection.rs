@@ -16,8 +16,10 @@ use quinn_proto::{
 mod departure;
 
 use super::cause::Cause;
+use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
 use super::governor::{Gate, Governor};
+use super::qlog::Log;
 use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
@@ -38,6 +40,7 @@ pub(crate) struct Connection {
     pub(super) stranger: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
+    pub(super) datagrams: DatagramsTaken,
     governor: Arc<Governor>,
     /// Of one that has a rate of its own.
     gate: Option<Gate>,
@@ -45,6 +48,8 @@ pub(crate) struct Connection {
     gate_opens: Option<Instant>,
     /// Streams whose delivery is watched.
     deliveries: HashMap<StreamId, Delivery>,
+    /// Where what happens to it is written down.
+    pub(super) log: Option<Arc<Log>>,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
 }
@@ -78,7 +83,9 @@ impl Connection {
             gate,
             gate_opens: None,
             deliveries: HashMap::new(),
+            log: None,
             is_marked: false,
+            datagrams: DatagramsTaken::default(),
         }
     }
 
@@ -257,6 +264,9 @@ impl Connection {
     /// Says goodbye to the peer, with an application's code; what was not delivered is lost.
     pub(crate) fn close(&mut self, code: u32, reason: &'static [u8]) {
         if !self.proto.is_closed() {
+            if let Some(log) = &self.log {
+                log.record_close("local", Some(code.into()), &String::from_utf8_lossy(reason));
+            }
             self.proto.close(Instant::now(), VarInt::from_u32(code), Bytes::from_static(reason));
             self.touch();
         }

@@ -4,7 +4,6 @@
 //! server has one); 2 bytes, its partition there and the number of a server's socket here; a well-known mark, up to 6 bytes (CIBIR);
 //! chance, so that the last two parts have 7 bytes together.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quinn_proto::{
@@ -60,11 +59,10 @@ impl ConnectionIds {
         }
     }
 
-    /// What clients send their first packets to, where it isn't all chance.
-    pub(super) fn first(self) -> Option<Arc<dyn Fn() -> ConnectionId + Send + Sync>> {
-        self.mark?;
-        // The client doesn't know the server's numbers yet.
-        Some(Arc::new(move || Self { server: None, partition: None, ..self }.make(FIRST_BYTES)))
+    /// What a client sends the first packets of a connection to.
+    pub(super) fn first(self) -> ConnectionId {
+        // It doesn't know the server's numbers yet.
+        Self { server: None, partition: None, ..self }.make(FIRST_BYTES)
     }
 
     fn server_bytes(self) -> usize {
@@ -143,11 +141,9 @@ mod tests {
             assert_ne!(one, other);
             assert!(ids.validate(&one).is_ok());
             assert!(ids.validate(&ConnectionId::new(&[0; 14])).is_err());
-            let first = ids.first().unwrap()();
+            let first = ids.first();
             assert_eq!((first.len(), &first[2..5]), (FIRST_BYTES, &[0xc1, 0xb1, 0x12][..]));
         }
-        let ids = ConnectionIds { server: Some(1), ..ConnectionIds::default() };
-        assert!(ids.first().is_none());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What an endpoint and its connections are told.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,9 @@ use quinn_proto::{
 };
 
 use super::governor::GovernedFactory;
+use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
+use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -31,12 +35,19 @@ const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// What may wait to be sent in datagrams: a few trains, so that none waits for long.
+const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
+/// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
+/// here.
+const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Congestion {
     #[default]
     Cubic,
+    /// Cubic with HyStart++ (RFC 9406).
+    CubicHystart,
     Reno,
     Bbr,
 }
@@ -55,6 +66,7 @@ impl Congestion {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
+            Self::CubicHystart => "cubic-hystart",
             Self::Reno => "reno",
             Self::Bbr => "bbr",
         }
@@ -72,6 +84,13 @@ impl Congestion {
         }
         match self {
             Self::Cubic => configured!(CubicConfig),
+            Self::CubicHystart => {
+                let mut cubic = CubicConfig::default();
+                if let Some(bytes) = initial_bytes {
+                    cubic.initial_window(bytes);
+                }
+                Arc::new(HystartConfig { cubic })
+            }
             Self::Reno => configured!(NewRenoConfig),
             Self::Bbr => configured!(BbrConfig),
         }
@@ -108,6 +127,8 @@ pub(crate) struct Settings {
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// Whether the peer may send datagrams (RFC 9221).
+    pub(crate) datagrams: bool,
     /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
     pub(crate) mtu_most_bytes: Option<u16>,
     pub(crate) pacing: Pacing,
@@ -166,6 +187,7 @@ impl Default for Settings {
             offload: true,
             ecn: true,
             dscp: 0,
+            datagrams: false,
             mtu_most_bytes: None,
             pacing: Pacing::On,
             version: QuicVersion::V1,
@@ -207,7 +229,9 @@ impl Settings {
                 pacing: self.pacing,
             }))
             .ack_frequency_config(self.acks.config())
-            .enable_segmentation_offload(self.offload);
+            .enable_segmentation_offload(self.offload)
+            .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
+            .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
@@ -225,6 +249,12 @@ impl Settings {
 #[derive(Clone)]
 pub(crate) struct ClientSide {
     config: ClientConfig,
+    crypto: Arc<ClientCrypto>,
+    transport: Arc<TransportConfig>,
+    version: u32,
+    ids: ConnectionIds,
+    /// Where the log of each connection goes.
+    logs: Option<PathBuf>,
 }
 
 impl ClientSide {
@@ -236,22 +266,43 @@ impl ClientSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
-        let extras = Extras { mark: settings.ids.mark, ..extras };
-        let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
-        let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(settings.transport());
-        config.version(match settings.version {
+        let ids = settings.ids;
+        let extras = Extras { mark: ids.mark, ..extras };
+        let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
+        let transport = settings.transport();
+        let version = match settings.version {
             QuicVersion::V1 => VERSION_1,
             QuicVersion::Draft29 => DRAFT_29,
-        });
-        if let Some(first) = settings.ids.first() {
-            config.initial_dst_cid_provider(first);
+        };
+        let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
+        config.transport_config(Arc::clone(&transport)).version(version);
+        if ids.mark.is_some() {
+            config.initial_dst_cid_provider(Arc::new(move || ids.first()));
         }
-        Ok(Self { config })
+        Ok(Self { config, crypto, transport, version, ids, logs: None })
     }
 
-    pub(super) fn config(&self) -> ClientConfig {
-        self.config.clone()
+    /// The same, with a log (qlog) of every connection in this directory.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be written there.
+    pub(crate) fn with_logs(self, directory: &Path) -> Result<Self, Error> {
+        qlog::prepare(directory)?;
+        Ok(Self { logs: Some(directory.to_owned()), ..self })
+    }
+
+    /// What a connection needs, and its log.
+    pub(super) fn config(&self) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+        let Some(directory) = &self.logs else { return Ok((self.config.clone(), None)) };
+        let first = self.ids.first();
+        let log = Log::create(directory, &first)?;
+        let mut config = ClientConfig::new(Arc::new(self.crypto.logged(Arc::clone(&log))));
+        config
+            .transport_config(Arc::clone(&self.transport))
+            .version(self.version)
+            .initial_dst_cid_provider(Arc::new(move || first));
+        Ok((config, Some(log)))
     }
 }
 

@@ -153,7 +153,7 @@ pub const TABLE: &[Row] = &[
     row(Id::Keepalive, (None, "cntl-ka"), (Joined, "IDLE/INTERVAL/COUNT"), Both,
         "TCP keepalive on the control connection"),
     row(Id::Mptcp, (Some('m'), "mptcp"), (Nothing, ""), Both,
-        "MPTCP instead of TCP"),
+        "streams over MPTCP instead of TCP"),
     row(Id::Debug, (Some('d'), "debug"), (Joined, "LEVEL"), Both,
         "accepted; there is no debug output"),
     row(Id::Version, (Some('v'), "version"), (Nothing, ""), Both,

@@ -141,7 +141,6 @@ impl Performance<'_> {
             (json && options.verbose, "Verbose output (-v) may interfere with JSON output (-J)"),
             (options.debug, "-d has no effect here: linerate has no debug output"),
             (options.old_pacing, "--no-fq-socket-pacing is deprecated"),
-            (options.mptcp, "-m has no effect here: linerate has no MPTCP, the test is over TCP"),
         ];
         for (_, text) in warnings.iter().filter(|(holds, _)| *holds) {
             narrate(&format!("warning: {text}\n"));

@@ -207,7 +207,10 @@ impl Options {
             }
             Id::JsonStreamFull => &mut self.json_stream_full,
             Id::ForceFlush => &mut self.force_flush,
-            Id::Mptcp => &mut self.mptcp,
+            Id::Mptcp => {
+                self.udp = false;
+                &mut self.mptcp
+            }
             Id::Debug => &mut self.debug,
             Id::OldPacing => &mut self.old_pacing,
             Id::Version => &mut self.wants_version,

@@ -119,8 +119,7 @@ fn parameters(options: &Options, release: Release) -> Parameters {
         parallel: options.streams().into(),
         reverse: options.direction == Direction::Down,
         bidirectional: options.direction == Direction::Both,
-        // The streams are plain TCP: `-m` says so, and the server isn't told otherwise.
-        mptcp: false,
+        mptcp: options.mptcp,
         window_bytes: options.window_bytes,
         block_bytes: options.length_bytes.unwrap_or(0),
         bandwidth_bps: options.bitrate_bps.unwrap_or(bandwidth_bps),

@@ -31,8 +31,10 @@ impl Connection {
             }
             _ => {}
         }
-        if let Some(transmit) = &transmit {
-            self.is_marked = transmit.ecn.is_some();
+        match (&transmit, &self.log) {
+            (Some(transmit), _) => self.is_marked = transmit.ecn.is_some(),
+            (None, Some(log)) => log.record_metrics(&self.status()),
+            (None, None) => {}
         }
         transmit
     }

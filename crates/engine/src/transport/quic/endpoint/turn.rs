@@ -246,6 +246,9 @@ impl Endpoint {
                 ProtoEvent::Connected => Event::Established,
                 ProtoEvent::ConnectionLost { reason } => {
                     let cause = Cause::of(&reason);
+                    if let Some(log) = &connection.log {
+                        log.record_close("remote", cause.code, &cause.text);
+                    }
                     connection.lost = Some(cause.clone());
                     Event::Closed(cause)
                 }
@@ -259,9 +262,9 @@ impl Endpoint {
                         Event::Stopped(id, error_code.into_inner())
                     }
                 },
-                ProtoEvent::HandshakeDataReady
-                | ProtoEvent::DatagramReceived
-                | ProtoEvent::DatagramsUnblocked => continue,
+                ProtoEvent::DatagramReceived => Event::Datagrams,
+                ProtoEvent::DatagramsUnblocked => Event::DatagramsWritable,
+                ProtoEvent::HandshakeDataReady => continue,
             };
             // Many packets of a train say the same of one stream.
             let event = (Link(index), event);

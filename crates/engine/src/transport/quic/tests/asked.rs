@@ -116,3 +116,45 @@ fn ends_with_different_marks_do_not_agree() {
         }
     }
 }
+
+#[test]
+fn a_log_has_every_packet_and_its_name_when_it_is_whole() {
+    let home = std::env::temp_dir().join(format!("linerate-qlog-{}", std::process::id()));
+    let settings = Settings::default();
+    let (client, server) = sides(&settings);
+    let client = client.with_logs(&home).unwrap();
+    let ((near, _), (far, address)) = (socket(), socket());
+    let mut near = Endpoint::new(near, &settings, None).unwrap();
+    let far = Endpoint::new(far, &settings, Some(&server)).unwrap();
+    let link = near.connect(address, "linerate", &client).unwrap();
+    let (pair, near, far) = Pair { near, far, link }.establish();
+    let names = || std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path());
+    assert!(names().all(|path| path.extension().unwrap() == "part"));
+    send_three_megabytes(pair, &near, &far);
+    let sent_packets = near.borrow().status().sent_packets;
+    near.borrow_mut().close(3, b"done");
+    drop(near);
+    let paths: Vec<_> = names().collect();
+    let [path] = &paths[..] else { panic!("{paths:?}") };
+    assert!(path.to_str().unwrap().ends_with("_client.sqlog"), "{path:?}");
+    let text = std::fs::read_to_string(path).unwrap();
+    std::fs::remove_dir_all(&home).unwrap();
+    let mut count = std::collections::BTreeMap::<String, u64>::new();
+    let mut stream_bytes = 0;
+    for record in text.split('\x1e').skip(1) {
+        let record: serde_json::Value = serde_json::from_str(record).unwrap();
+        let name = record["name"].as_str().unwrap_or("beginning");
+        *count.entry(name.to_owned()).or_default() += 1;
+        if name == "transport:packet_sent" {
+            let frames = record["data"]["frames"].as_array().unwrap();
+            let of_stream = frames.iter().filter(|frame| frame["frame_type"] == "stream");
+            stream_bytes += of_stream.map(|frame| frame["length"].as_u64().unwrap()).sum::<u64>();
+        }
+        assert!(!record.to_string().contains("unknown"), "{record}");
+    }
+    assert_eq!((count["beginning"], count["connectivity:connection_started"]), (1, 1));
+    assert!(count["transport:packet_sent"] >= sent_packets, "{count:?}");
+    assert!(count["transport:packet_received"] > 10, "{count:?}");
+    assert!(count["recovery:metrics_updated"] > 1, "{count:?}");
+    assert!(stream_bytes >= 3_000_000, "{stream_bytes}");
+}
