@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Addresses, QuicOptions};
 use crate::error::Error;
-use crate::socket::{bind_datagram, share_packets};
+use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
     ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MultiplexedEndpoint, ServerSide,
     Settings,
@@ -24,9 +24,6 @@ const FIRST_STREAMS: u32 = 16;
 /// Connections of one of a server's threads whose handshake isn't done.
 const HALF_OPEN_CONNECTIONS: usize = 4096;
 
-/// The first packets of a thousand connections, and what follows them.
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-
 fn settings(options: &QuicOptions, streams: u32) -> Settings {
     Settings {
         congestion: match (options.bbr, options.hystart) {
@@ -37,6 +34,8 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
+        // As the original's default, first come, first served.
+        turns: false,
         half_open_connections: HALF_OPEN_CONNECTIONS,
         pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
         ids: options.ids,
@@ -66,7 +65,7 @@ pub(super) fn client(
     };
     let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
-    enlarge(&socket);
+    enlarge_datagram_buffers(&socket)?;
     socket.bind(&local.into())?;
     socket.connect(&remote.into())?;
     // A client lets nobody open streams but those that answer one-way requests, which it has none of.
@@ -85,20 +84,15 @@ pub(super) fn client(
 
 /// A socket that a server's threads share the port of.
 pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
-    let socket = bind_datagram(address, None).map_err(|source| Error::Io {
+    let bound = bind_datagram(address, None).and_then(|socket| {
+        enlarge_datagram_buffers(&socket)?;
+        Ok(socket)
+    });
+    bound.map_err(|source| Error::Io {
         operation: "listen for QUIC on",
         address: address.to_string(),
         source,
-    })?;
-    enlarge(&socket);
-    Ok(socket)
-}
-
-/// Lets a socket hold what comes while its thread is busy with other packets: as much as the kernel grants
-/// (net.core.rmem_max), as the original asks for all that there is.
-fn enlarge(socket: &Socket) {
-    // What it has anyway will do.
-    let _granted = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
+    })
 }
 
 /// The ids that the thread of this number gives its connections, so that their packets come to its socket
