@@ -4,6 +4,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -54,6 +55,8 @@ pub struct ClientPlan {
     pub tells_streams: bool,
     /// Whether each connection's end is told.
     pub tells_connections: bool,
+    /// The directory that the log of each QUIC connection goes to (qlog).
+    pub logs: Option<PathBuf>,
 }
 
 /// Something that a client tells as it happens.
@@ -132,7 +135,7 @@ pub fn run_client(
                 scope,
                 move || match plan.carriage {
                     Carriage::Quic(options) => {
-                        let endpoint = quic::client(config, &plan.addresses, number, &options)?;
+                        let endpoint = quic::client(config, plan, number, &options)?;
                         Worker::new(plan, seat, endpoint).run()
                     }
                     Carriage::Tcp => {

@@ -141,12 +141,13 @@ impl Connection {
     ///
     /// As [`Connection::send`].
     pub(crate) fn send_watched(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
-        let piece = self.deliveries.entry(id).or_default().piece(bytes);
-        let sent = self.send_shared(id, piece);
-        if let Some(delivery) = self.deliveries.get_mut(&id) {
-            delivery.record_taken(*sent.as_ref().unwrap_or(&0));
-        }
-        sent
+        let delivery = self.deliveries.entry(id).or_default();
+        let mut chunks = [delivery.piece(bytes)];
+        let sent = self.proto.send_stream(id).write_chunks(&mut chunks).map(|sent| sent.bytes);
+        // What wasn't taken goes before it is said how much was.
+        drop(chunks);
+        delivery.record_taken(*sent.as_ref().unwrap_or(&0));
+        self.sent(sent)
     }
 
     /// Bytes of a stream that the peer has acknowledged, where that is watched: no more than they are.
