@@ -35,7 +35,8 @@ pub mod units;
 
 pub use plan::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Pacing, Plan, PlanError,
-    QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, Transport, Variant, Workload,
+    QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant,
+    Workload,
 };
 pub use report::{EndReport, FlowReport};
 pub use run::{Environment, Outcome, Run, Status};

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 mod check;
 pub mod limits;
 mod quic;
+mod tls;
 mod workload;
 
 pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
-pub use quic::{Cipher, Handshake, Pacing, QuicOptions, QuicVersion};
+pub use quic::{Pacing, QuicOptions, QuicVersion};
+pub use tls::{Cipher, Handshake, TlsOptions};
 
 /// The port a server listens on unless told otherwise, TCP and UDP alike.
 pub const DEFAULT_PORT: u16 = 5250;
@@ -123,6 +125,9 @@ pub struct Workload {
     /// Options for the connections of both ends, where they are QUIC's.
     #[serde(default, skip_serializing_if = "QuicOptions::is_default")]
     pub quic: QuicOptions,
+    /// Options for the keys of connections, over TLS and QUIC.
+    #[serde(default, skip_serializing_if = "TlsOptions::is_default")]
+    pub tls: TlsOptions,
 }
 
 /// Bulk transfer or request and response.

@@ -9,6 +9,7 @@
 
 mod attempt;
 mod call;
+mod carried;
 mod carry;
 mod host;
 mod sockets;
@@ -129,9 +130,12 @@ fn settings(workload: &Workload) -> Settings {
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,
         dscp: workload.socket.dscp.unwrap_or(0),
+        datagrams: quic.datagrams,
         mtu_most_bytes: short(quic.mtu_most_bytes),
         pacing: quic.pacing,
         version: quic.version,
         ids: default.ids,
+        // Its sockets hear one address each.
+        migrates: false,
     }
 }

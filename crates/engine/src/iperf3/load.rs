@@ -4,8 +4,6 @@ use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_measure::Workload;
-use linerate_measure::plan::{Direction, Transport};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, stream_id};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
@@ -83,8 +81,8 @@ impl Load {
         let shards = streams.min(cpus_online() as usize).max(1);
         let block_bytes = self.setup.parameters.block_bytes as usize;
         // Histograms and patterns are the native load's: this one has neither.
-        let latencies = Latencies::new(&Workload::stream(Direction::Up, Transport::Tcp));
-        let pattern = Arc::new(Pattern::beginning(1));
+        let latencies = Latencies::default();
+        let pattern = Pattern::beginning(1);
         for index in 0..shards {
             let flows = (streams - index).div_ceil(shards);
             let plan = ShardPlan {

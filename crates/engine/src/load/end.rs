@@ -57,8 +57,7 @@ pub(super) fn report(
     }
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
-    let (latencies, cpu) =
-        merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
+    let (latencies, cpu) = merge(Latencies::default(), ends, &mut host.ran_on_cpus, &mut notes);
     EndReport {
         role: load.role,
         host,
@@ -206,7 +205,8 @@ fn flow_report(
 
 /// What the QUIC connection said at the flow's end, its counters since the measured part began.
 fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
-    let before = ending.base.as_ref().and_then(|base| base.quic).unwrap_or_default();
+    let before = ending.base.as_ref().and_then(|base| base.quic);
+    let before = before.or(ending.quic_before).unwrap_or_default();
     let since = |now: Option<u64>, before: Option<u64>| {
         now.map(|now| now.saturating_sub(before.unwrap_or(0)))
     };

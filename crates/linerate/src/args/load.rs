@@ -38,7 +38,7 @@ pub struct StreamArgs {
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load")]
     pub verify: bool,
-    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp]; a list: one run each
+    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp, 1100 with --datagram]; a list: one run each
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Vec<u32>,
     /// The rate to keep to, all flows of a direction together
@@ -87,10 +87,10 @@ pub struct RrArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse)]
     pub host: HostPort,
-    /// Bytes of a request [default: 1; 16 with --udp]
+    /// Bytes of a request [default: 1; 16 with --udp and --datagram]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub request: Option<u32>,
-    /// Bytes of a response [default: 1; 16 with --udp]
+    /// Bytes of a response [default: 1; 16 with --udp and --datagram]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: Option<u32>,
     /// Bytes of request and response alike; a list: one run each
@@ -114,7 +114,7 @@ pub struct RrArgs {
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
-    /// How long a UDP response is waited for before the transaction counts as lost [default: 200ms]
+    /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: Option<u64>,
     /// The other flags of the load.
@@ -192,6 +192,9 @@ pub struct LoadArgs {
     /// UDP and QUIC: one system call a datagram, without segmentation offload
     #[arg(long)]
     pub no_offload: bool,
+    /// QUIC: flows go in datagrams (RFC 9221), each of which may be lost
+    #[arg(long, requires = "quic")]
+    pub datagram: bool,
     /// QUIC: flows that share a connection, each a stream of it [default: 1]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub streams: Option<u32>,
@@ -204,9 +207,12 @@ pub struct LoadArgs {
     /// QUIC: the length of every full UDP payload [default: found out, up to 1452]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,
-    /// QUIC: what seals packets: aes128 (default), aes256 or chacha20
+    /// TLS and QUIC: what seals records and packets: aes128 (QUIC's default), aes256 or chacha20
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     pub cipher: Option<CipherName>,
+    /// TLS and QUIC: the protocol that both ends say they speak inside [default: none; QUIC: linerate]
+    #[arg(long, value_name = "NAME")]
+    pub alpn: Option<String>,
     /// QUIC: a receiver acknowledges at least every so many packets [default: as it likes]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub ack_packets: Option<u32>,
@@ -247,7 +253,7 @@ pub enum QuicVersionName {
 /// What seals packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CipherName {
-    /// AES-128-GCM (default)
+    /// AES-128-GCM
     Aes128,
     /// AES-256-GCM
     Aes256,
@@ -280,6 +286,13 @@ pub struct ConnectArgs {
     /// The fingerprint that the server's key must have [default: known or trusted on first use]
     #[arg(long, value_name = "FINGERPRINT", value_parser = values::fingerprint)]
     pub server_key: Option<String>,
+    /// The authority whose certificates (PEM) must vouch for the server, by the name of HOST [default: the
+    /// key is known or trusted on first use]
+    #[arg(long, value_name = "FILE", conflicts_with = "server_key")]
+    pub ca: Option<PathBuf>,
+    /// Look neither at the server's key nor for whom it is: anybody may be in between
+    #[arg(long, conflicts_with_all = ["server_key", "ca"])]
+    pub insecure: bool,
     /// The key shared with a server that asks for one (`serve --require-key`)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,

@@ -171,7 +171,7 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("connect --quic --close rst", "closes"),
         ("stream --quic --congestion vegas", "cubic, reno or bbr"),
         ("stream --tcp --streams 2", "QUIC"),
-        ("connect --handshake early", "--quic"),
+        ("connect --handshake early", "ask for TLS or QUIC"),
         ("connect --quic --source-ports 10000-11000", "source ports"),
         ("stream --udp --keylog keys", "keys"),
         ("stream --quic --streams 9", "streams"),

@@ -18,11 +18,6 @@ pub struct QuicOptions {
     /// The length of every full UDP payload; absent: found out (RFC 8899), up to 1452 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
-    /// connect: how connections agree on their keys.
-    pub handshake: Handshake,
-    /// What seals packets after the handshake; absent: AES-128-GCM.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cipher: Option<Cipher>,
     /// A receiver acknowledges at least every so many packets (RFC 9000 has it every second); absent:
     /// whatever the receiver likes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +44,8 @@ pub struct QuicOptions {
     /// The longest UDP payload that is looked for (RFC 8899); absent: 1452 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_most_bytes: Option<u32>,
+    /// Flows go in datagrams (RFC 9221), not in streams.
+    pub datagrams: bool,
 }
 
 /// A version of QUIC.
@@ -91,31 +88,6 @@ impl Pacing {
     }
 }
 
-/// What seals packets (RFC 9001, section 5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Cipher {
-    /// AES-128-GCM.
-    Aes128,
-    /// AES-256-GCM.
-    Aes256,
-    /// ChaCha20-Poly1305.
-    Chacha20,
-}
-
-/// How a connection agrees on its keys (RFC 8446, section 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Handshake {
-    /// With the server's certificate.
-    #[default]
-    Full,
-    /// With a ticket that an earlier connection was given.
-    Resumed,
-    /// Likewise, and the request leaves with the first packets (0-RTT; RFC 9001, section 4.6).
-    Early,
-}
-
 impl Default for QuicOptions {
     fn default() -> Self {
         Self {
@@ -123,8 +95,6 @@ impl Default for QuicOptions {
             initial_window_bytes: None,
             stream_window_bytes: None,
             mtu_bytes: None,
-            handshake: Handshake::Full,
-            cipher: None,
             ack_packets: None,
             no_ecn: false,
             version: QuicVersion::V1,
@@ -133,6 +103,7 @@ impl Default for QuicOptions {
             ack_delay_ns: None,
             ack_reordering: None,
             mtu_most_bytes: None,
+            datagrams: false,
         }
     }
 }

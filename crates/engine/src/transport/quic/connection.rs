@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +17,7 @@ use quinn_proto::{
 mod departure;
 
 use super::cause::Cause;
+use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
 use super::governor::{Gate, Governor};
 use super::qlog::Log;
@@ -39,7 +41,10 @@ pub(crate) struct Connection {
     pub(super) stranger: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
+    pub(super) datagrams: DatagramsTaken,
     governor: Arc<Governor>,
+    /// Whose path the governor is for: another path may have a control of its own.
+    remote: SocketAddr,
     /// Of one that has a rate of its own.
     gate: Option<Gate>,
     /// When that lets packets leave again.
@@ -67,7 +72,7 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        let governor = Governor::of(&proto);
+        let (governor, remote) = (Governor::of(&proto), proto.remote_address());
         let gate = governor.gate(Instant::now());
         Self {
             proto,
@@ -78,11 +83,13 @@ impl Connection {
             stranger: None,
             due: None,
             governor,
+            remote,
             gate,
             gate_opens: None,
             deliveries: HashMap::new(),
             log: None,
             is_marked: false,
+            datagrams: DatagramsTaken::default(),
         }
     }
 

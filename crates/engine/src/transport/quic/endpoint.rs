@@ -51,6 +51,10 @@ pub(crate) enum Event {
     Delivered(StreamId),
     /// The peer reads no more.
     Stopped(StreamId, u64),
+    /// Datagrams have come.
+    Datagrams,
+    /// There is room for datagrams, where there was none.
+    DatagramsWritable,
     /// The connection has ended, whoever ended it; the last event that it has.
     Closed(Cause),
 }
@@ -265,6 +269,21 @@ impl Endpoint {
                     self.wait(Duration::from_millis(1), &[]);
                 }
                 _ => return,
+            }
+        }
+    }
+
+    /// Hears what still comes, until nothing has come for `quiet`, no longer than `at_most`.
+    pub(crate) fn linger(&mut self, quiet: Duration, at_most: Duration) {
+        let end = Instant::now() + at_most;
+        let quiet = Timespec { tv_sec: 0, tv_nsec: i64::from(quiet.subsec_nanos()) };
+        while self.open > 0 && Instant::now() < end {
+            let heard = {
+                let mut polled = [PollFd::new(&*self.packets.socket, PollFlags::IN)];
+                poll(&mut polled, Some(&quiet)).is_ok_and(|ready| ready > 0)
+            };
+            if !heard || self.turn().is_err() {
+                return;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Connection ids that others can read something from.
 //!
 //! Their layout is msquic's: a byte by chance and a server's number in 4 bytes, little-endian (where the
-//! server has one); 2 bytes, its partition there and chance here; a well-known mark, up to 6 bytes (CIBIR);
+//! server has one); 2 bytes, its partition there and the number of a server's socket here; a well-known mark, up to 6 bytes (CIBIR);
 //! chance, so that the last two parts have 7 bytes together.
 
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub struct ConnectionIds {
     pub server: Option<u32>,
     /// What all ids of a service have.
     pub mark: Option<Mark>,
+    /// The number of the server's socket, big-endian here, among those that share its port.
+    pub partition: Option<u16>,
 }
 
 impl ConnectionIds {
@@ -59,23 +61,32 @@ impl ConnectionIds {
 
     /// What a client sends the first packets of a connection to.
     pub(super) fn first(self) -> ConnectionId {
-        // It doesn't know the server's number yet.
-        Self { server: None, ..self }.make(FIRST_BYTES)
+        // It doesn't know the server's numbers yet.
+        Self { server: None, partition: None, ..self }.make(FIRST_BYTES)
     }
 
     fn server_bytes(self) -> usize {
         if self.server.is_some() { SERVER_ID_BYTES } else { 0 }
     }
 
+    /// Where the socket's number stands.
+    pub(crate) fn partition_at(self) -> usize {
+        self.server_bytes()
+    }
+
     fn mark_at(self) -> usize {
-        self.server_bytes() + PARTITION_BYTES
+        self.partition_at() + PARTITION_BYTES
     }
 
     fn make(self, length: usize) -> ConnectionId {
         let mut bytes = RandomConnectionIdGenerator::new(length).generate_cid().to_vec();
         let server = self.server.map(u32::to_le_bytes);
-        let mark = self.mark.as_ref().map(Mark::bytes);
-        let parts = [(1, server.as_ref().map(<[u8; 4]>::as_slice)), (self.mark_at(), mark)];
+        let partition = self.partition.map(u16::to_be_bytes);
+        let parts = [
+            (1, server.as_ref().map(<[u8; 4]>::as_slice)),
+            (self.partition_at(), partition.as_ref().map(<[u8; 2]>::as_slice)),
+            (self.mark_at(), self.mark.as_ref().map(Mark::bytes)),
+        ];
         for (at, part) in parts {
             if let Some(part) = part
                 && let Some(place) = bytes.get_mut(at..at + part.len())
@@ -94,8 +105,11 @@ impl ConnectionIdGenerator for ConnectionIds {
 
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         let mark = self.mark.as_ref().map_or(&[][..], Mark::bytes);
-        let rest = id.get(self.mark_at()..).filter(|rest| rest.starts_with(mark));
-        rest.map(|_| ()).ok_or(InvalidCid)
+        let partition = self.partition.map(u16::to_be_bytes);
+        let is_there = |at: usize, part: &[u8]| id.get(at..).is_some_and(|id| id.starts_with(part));
+        let is_ours = is_there(self.mark_at(), mark)
+            && partition.is_none_or(|number| is_there(self.partition_at(), &number));
+        is_ours.then_some(()).ok_or(InvalidCid)
     }
 
     fn cid_len(&self) -> usize {
@@ -115,9 +129,12 @@ mod tests {
     fn ids_have_what_they_are_to_have_where_it_belongs() {
         let mark = Mark::new(&[0xc1, 0xb1, 0x12]);
         for (server, length, at) in [(None, 9, 2), (Some(0x0102_0304), 14, 7)] {
-            let mut ids = ConnectionIds { server, mark };
+            let mut ids = ConnectionIds { server, mark, partition: Some(0x0506) };
             let (one, other) = (ids.generate_cid(), ids.generate_cid());
             assert_eq!((one.len(), &one[at..at + 3]), (length, &[0xc1, 0xb1, 0x12][..]));
+            assert_eq!(one[at - 2..at], [5, 6]);
+            let another = ConnectionIds { partition: Some(0x0507), ..ids };
+            assert!(another.validate(&one).is_err());
             if server.is_some() {
                 assert_eq!(&one[1..5], [4, 3, 2, 1]);
             }

@@ -1,5 +1,7 @@
 //! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
 
+mod turn;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -26,7 +28,10 @@ const READ_AT_ONCE_BYTES: usize = 1 << 20;
 /// each costs memory, and twice as many whenever half of them are in use.
 const STREAM_LIMIT: u32 = 10_000;
 /// How long the last words may take to leave.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Then a socket stays until nothing has come for so long: where a port is closed while a server still
+/// sends, some servers end.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// Connections over one UDP socket, of a client or of a server.
 pub(crate) struct MultiplexedEndpoint {
@@ -39,6 +44,8 @@ pub(crate) struct MultiplexedEndpoint {
     events: VecDeque<(Link, LinkEvent)>,
     /// What senders send from, so that it needn't be copied.
     block: Bytes,
+    /// How long to try again and again before sleeping.
+    busy: Duration,
 }
 
 /// What is known of the connection at a place of the endpoint.
@@ -64,7 +71,14 @@ impl MultiplexedEndpoint {
             opening: VecDeque::new(),
             events: VecDeque::new(),
             block: Bytes::new(),
+            busy: Duration::ZERO,
         }
+    }
+
+    /// One that tries again and again for so long before it sleeps.
+    pub(crate) fn spinning(mut self, busy: Duration) -> Self {
+        self.busy = busy;
+        self
     }
 
     /// A new connection stands or goes up at this place.
@@ -134,7 +148,8 @@ impl MultiplexedEndpoint {
         }
         let Some(link) = self.link(place) else { return };
         match event {
-            Event::Accepted => {}
+            // Those of the dialects that go over streams carry nothing else.
+            Event::Accepted | Event::Datagrams | Event::DatagramsWritable => {}
             Event::Established => {
                 if let Some(slot) = self.slot(link) {
                     slot.established = true;
@@ -254,13 +269,14 @@ impl Multiplexer for MultiplexedEndpoint {
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
-        self.endpoint.send_out()?;
-        self.look_at_opening();
+        self.send_out()?;
+        if !self.busy.is_zero() {
+            self.spin(at_most)?;
+        }
         if self.events.is_empty() {
             self.endpoint.wait(at_most, &[]);
         }
-        self.endpoint.take_in()?;
-        Ok(())
+        self.take_in()
     }
 
     fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
@@ -350,6 +366,7 @@ impl Multiplexer for MultiplexedEndpoint {
 
     fn flush(&mut self) {
         self.endpoint.flush(LAST_WORDS);
+        self.endpoint.linger(QUIET, LAST_WORDS);
     }
 }
 

@@ -20,8 +20,9 @@ use rustls::quic::{
 mod extras;
 mod retry;
 
+use super::clear::{ClearHeader, ClearPacket};
 use super::hello::{Hello, parameter, parameter_ids};
-use super::keys::{ClearHeader, ClearPacket, ClosingPacket};
+use super::keys::ClosingPacket;
 use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
 use extras::CLEAR_PACKETS;
 pub(crate) use extras::Extras;

@@ -13,6 +13,7 @@ use quinn_proto::{
 };
 
 use super::governor::GovernedFactory;
+use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
 use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
@@ -34,12 +35,19 @@ const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// What may wait to be sent in datagrams: a few trains, so that none waits for long.
+const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
+/// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
+/// here.
+const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Congestion {
     #[default]
     Cubic,
+    /// Cubic with HyStart++ (RFC 9406).
+    CubicHystart,
     Reno,
     Bbr,
 }
@@ -58,6 +66,7 @@ impl Congestion {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
+            Self::CubicHystart => "cubic-hystart",
             Self::Reno => "reno",
             Self::Bbr => "bbr",
         }
@@ -75,6 +84,13 @@ impl Congestion {
         }
         match self {
             Self::Cubic => configured!(CubicConfig),
+            Self::CubicHystart => {
+                let mut cubic = CubicConfig::default();
+                if let Some(bytes) = initial_bytes {
+                    cubic.initial_window(bytes);
+                }
+                Arc::new(HystartConfig { cubic })
+            }
             Self::Reno => configured!(NewRenoConfig),
             Self::Bbr => configured!(BbrConfig),
         }
@@ -111,6 +127,8 @@ pub(crate) struct Settings {
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// Whether the peer may send datagrams (RFC 9221).
+    pub(crate) datagrams: bool,
     /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
     pub(crate) mtu_most_bytes: Option<u16>,
     pub(crate) pacing: Pacing,
@@ -118,6 +136,9 @@ pub(crate) struct Settings {
     pub(crate) version: QuicVersion,
     /// What stands in connection ids; the mark must be the peer's too.
     pub(crate) ids: ConnectionIds,
+    /// Whether a server's connections go on when their client's address changes. Its socket must be one that
+    /// hears the new address.
+    pub(crate) migrates: bool,
 }
 
 /// What a peer is asked for in acknowledging (draft-ietf-quic-ack-frequency); `None`: as it likes.
@@ -166,10 +187,12 @@ impl Default for Settings {
             offload: true,
             ecn: true,
             dscp: 0,
+            datagrams: false,
             mtu_most_bytes: None,
             pacing: Pacing::On,
             version: QuicVersion::V1,
             ids: ConnectionIds::default(),
+            migrates: false,
         }
     }
 }
@@ -206,7 +229,9 @@ impl Settings {
                 pacing: self.pacing,
             }))
             .ack_frequency_config(self.acks.config())
-            .enable_segmentation_offload(self.offload);
+            .enable_segmentation_offload(self.offload)
+            .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
+            .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
@@ -300,7 +325,7 @@ impl ServerSide {
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());
-        config.migration(false);
+        config.migration(settings.migrates);
         Ok(Self { config: Arc::new(config) })
     }
 

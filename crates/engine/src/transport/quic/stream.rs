@@ -10,7 +10,9 @@ use quinn_proto::StreamId;
 use socket2::Socket;
 
 use super::connection::SharedConnection;
+use super::session::Agreed;
 use super::settings::Congestion;
+use crate::control::cipher_of;
 use crate::pattern::Pattern;
 use crate::transport::ByteStream;
 
@@ -32,6 +34,21 @@ pub(crate) struct Facts {
     pub(crate) congestion: Congestion,
     /// Whether trains of packets are sent, and received.
     pub(crate) offload: (bool, bool),
+}
+
+impl Facts {
+    pub(super) fn complete(self, agreed: &Agreed, facts: SocketFacts) -> SocketFacts {
+        let cipher = agreed.suite.and_then(|suite| cipher_of(suite.into()));
+        let (gso, gro) = self.offload;
+        let congestion = Some(self.congestion.name().to_owned());
+        SocketFacts {
+            congestion,
+            gso: Some(gso),
+            gro: Some(gro),
+            cipher: cipher.map(|cipher| cipher.name().to_owned()),
+            ..facts
+        }
+    }
 }
 
 impl QuicStream {
@@ -129,8 +146,6 @@ impl ByteStream for QuicStream {
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {
-        let (gso, gro) = self.facts.offload;
-        let congestion = Some(self.facts.congestion.name().to_owned());
-        SocketFacts { congestion, gso: Some(gso), gro: Some(gro), ..facts }
+        self.facts.complete(&self.connection.borrow().agreed(), facts)
     }
 }

@@ -102,7 +102,7 @@ fn begin(
     match target {
         Some(target) => {
             let client = ClientOptions::parse(options, target, processors)?;
-            client::run(&client, &shared, speech, cancel)
+            client::run(&client, &shared, processors, speech, cancel)
         }
         None => {
             let server = ServerOptions::parse(options, processors)?;

@@ -1,9 +1,7 @@
 //! Whether what is asked of QUIC makes sense.
 
 use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
-use crate::plan::{
-    Closing, Handshake, Kind, Pacing, Plan, QuicOptions, Transport, Workload, limits,
-};
+use crate::plan::{Closing, Kind, Pacing, Plan, QuicOptions, Transport, Workload, limits};
 use crate::units::{quoted, render_duration_ns, render_rate};
 
 impl Plan {
@@ -53,12 +51,34 @@ impl Workload {
             })?;
         }
         refuse_first(&self.contradictions_of_quic())?;
+        self.check_quic_datagrams()?;
         let Some(name) = &self.socket.congestion else { return Ok(()) };
         let known = QuicOptions::CONGESTION.contains(&name.as_str());
         refuse_if(self.transport == Transport::Quic && !known, || {
             format!(
                 "QUIC here has no congestion control {}: ask for cubic, reno or bbr",
                 quoted(name)
+            )
+        })
+    }
+
+    /// A datagram goes in one packet.
+    fn check_quic_datagrams(&self) -> Checked {
+        let longest = match self.kind {
+            _ if !self.quic.datagrams => 0,
+            Kind::Stream { send_bytes, .. } => send_bytes,
+            Kind::Rr { request_bytes, response_bytes, .. }
+            | Kind::Connect { request_bytes, response_bytes, .. } => {
+                request_bytes.max(response_bytes)
+            }
+        };
+        let packet = self.quic.mtu_bytes.or(self.quic.mtu_most_bytes);
+        let packet = packet.map_or(limits::QUIC_MTU_FOUND_BYTES, u64::from);
+        let most = packet.saturating_sub(limits::QUIC_DATAGRAM_OVERHEAD_BYTES);
+        refuse_if(u64::from(longest) > most, || {
+            format!(
+                "datagrams of {longest} bytes over QUIC, whose packets of {packet} bytes hold {most}: \
+                 ask for shorter ones, or for longer packets (--mtu)"
             )
         })
     }
@@ -85,9 +105,9 @@ impl Workload {
                  out, or measure rr",
             ),
             (
-                quic && !connects && self.quic.handshake != Handshake::Full,
-                "resumed handshakes of connections that stay, each with one handshake: leave it out, or \
-                 measure connect",
+                quic && connects && self.quic.datagrams,
+                "datagrams of connections that come and go, each with one request in a stream: leave \
+                 it out, or measure rr",
             ),
             (
                 quic && self.socket.mss_bytes.is_some(),

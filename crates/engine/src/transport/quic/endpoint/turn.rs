@@ -262,9 +262,9 @@ impl Endpoint {
                         Event::Stopped(id, error_code.into_inner())
                     }
                 },
-                ProtoEvent::HandshakeDataReady
-                | ProtoEvent::DatagramReceived
-                | ProtoEvent::DatagramsUnblocked => continue,
+                ProtoEvent::DatagramReceived => Event::Datagrams,
+                ProtoEvent::DatagramsUnblocked => Event::DatagramsWritable,
+                ProtoEvent::HandshakeDataReady => continue,
             };
             // Many packets of a train say the same of one stream.
             let event = (Link(index), event);

@@ -15,7 +15,10 @@ fn bytes_arrive_whatever_is_asked_for() {
         Settings { pacing: Pacing::Off, congestion: Congestion::Bbr, ..Settings::default() },
         Settings { pacing: Pacing::Rate { bps: 400_000_000 }, ..Settings::default() },
         Settings { version: QuicVersion::Draft29, acks, ..Settings::default() },
-        Settings { ids: ConnectionIds { server: Some(7), mark }, ..Settings::default() },
+        Settings {
+            ids: ConnectionIds { server: Some(7), mark, partition: None },
+            ..Settings::default()
+        },
     ] {
         let (pair, near, far) = Pair::established(&settings);
         send_three_megabytes(pair, &near, &far);
@@ -78,7 +81,7 @@ fn what_is_acknowledged_of_a_stream_is_known_before_its_end() {
 #[test]
 fn the_version_and_the_mark_stand_in_the_packets() {
     let mark = Mark::new(&[0xc1, 0xb1, 0x12, 0x34]);
-    let ids = ConnectionIds { server: None, mark };
+    let ids = ConnectionIds { mark, ..ConnectionIds::default() };
     let settings = Settings { version: QuicVersion::Draft29, ids, ..Settings::default() };
     let mut pair = Relayed::new(&settings, (Extras::default(), Extras::default()), false);
     pair.run(|(_, established), _| established);
@@ -90,7 +93,7 @@ fn the_version_and_the_mark_stand_in_the_packets() {
 #[test]
 fn ends_with_different_marks_do_not_agree() {
     let marked = |bytes: &[u8]| Settings {
-        ids: ConnectionIds { server: None, mark: Mark::new(bytes) },
+        ids: ConnectionIds { mark: Mark::new(bytes), ..ConnectionIds::default() },
         ..Settings::default()
     };
     for (ours, theirs) in [(marked(b"ab"), marked(b"abc")), (marked(b"ab"), Settings::default())] {

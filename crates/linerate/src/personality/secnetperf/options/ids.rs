@@ -10,7 +10,7 @@ pub(super) fn parse_ids(options: ColonOptions<'_>, is_client: bool) -> Connectio
     let server = options.value("serverid").filter(|_| !is_client).map(parse_u32);
     // What is wrong with it is said by whoever reads the options of its side.
     let mark = parse_mark(options).ok().flatten().and_then(|bytes| Mark::new(&bytes));
-    ConnectionIds { server, mark }
+    ConnectionIds { server, mark, ..ConnectionIds::default() }
 }
 
 /// The well-known bytes of connection ids, if they are asked for.
