@@ -17,6 +17,7 @@ use bytes::BytesMut;
 use linerate_measure::sample::QuicStatus;
 use quinn_proto::ConnectionId;
 use quinn_proto::crypto::{CryptoError, PacketKey};
+use rustix::fs::{Access, access};
 
 mod frames;
 
@@ -81,9 +82,8 @@ impl PacketKind {
 ///
 /// Where nothing can be written there.
 pub(super) fn prepare(directory: &Path) -> Result<(), Error> {
-    let tried = fs::create_dir_all(directory)
-        .and_then(|()| File::create(directory.join(".linerate")))
-        .and_then(|_| fs::remove_file(directory.join(".linerate")));
+    let writable = || Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?);
+    let tried: io::Result<()> = fs::create_dir_all(directory).and_then(|()| writable());
     tried.map_err(|error| {
         let directory = directory.display();
         Error::Host(format!("can't write qlog files to {directory}: {error}; give another --qlog"))

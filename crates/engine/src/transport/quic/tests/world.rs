@@ -92,7 +92,7 @@ impl World {
         let now = Instant::now();
         let to = nodes[SERVER].address;
         let (handle, proto) =
-            nodes[CLIENT].proto.connect(now, client.config(), to, "linerate").unwrap();
+            nodes[CLIENT].proto.connect(now, client.config().unwrap().0, to, "linerate").unwrap();
         let touched = Rc::new(RefCell::new(Vec::new()));
         nodes[CLIENT].connection = Some(Connection::new(proto, handle, touched));
         Self {
