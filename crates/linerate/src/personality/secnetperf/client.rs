@@ -120,6 +120,7 @@ fn plan(
         latency_limit: if wants_latencies { latency_limit.min(LATENCY_LIMIT) as usize } else { 0 },
         tells_streams: speech.lines || tells_streams && !speech.document,
         tells_connections: speech.lines || options.prints_connections,
+        logs: shared.logs.clone(),
     })
 }
 
