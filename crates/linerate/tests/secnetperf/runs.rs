@@ -225,3 +225,59 @@ fn each_connection_is_written_down() {
     }
     std::fs::remove_dir_all(&home).unwrap();
 }
+
+#[test]
+fn streams_tell_their_raw_figures() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        for (words, line) in [
+            ("-up:5000 -down:70000", "Raw: #,#;#,#;#"),
+            ("-up:5000", "Raw: #,#;;#"),
+            ("-up:4", "Raw: ;;"),
+        ] {
+            let ended = server.client(&format!("{carriage} {words} -praw:1"));
+            let shown = without_numbers(results(&ended).first().unwrap());
+            assert_eq!(shown, line, "{carriage} {words}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_sockets_are_as_they_are_told_and_carry_the_same() {
+    let server = Server::start("-cpu:0 -pollidle:200 -exec:realtime -hystart:1");
+    for carriage in CARRIAGES {
+        for words in [
+            "-cpu:0 -affinitize:1 -highpri:1",
+            "-exec:scavenger",
+            "-exec:maxtput -pollidle:500",
+            "-share:0 -sendbuf:1 -hystart:1",
+        ] {
+            let words = format!("{carriage} {words} -conns:3 -streams:2 -up:100kb -down:100kb");
+            let ended = server.client(&words);
+            assert_eq!(results(&ended), ["Completed 3 connections and 6 streams!"], "{words}");
+        }
+    }
+}
+
+#[test]
+fn streams_tell_what_they_waited_for() {
+    let server = Server::start("");
+    let ended = server.client("-up:20mb -pstream:1");
+    let block = "Stream Timings (flow blocked):\n  SCHEDULING:               # us\n  \
+                 PACING:                   # us\n  AMPLIFICATION_PROT:       # us\n  \
+                 CONGESTION_CONTROL:       # us\n  CONN_FLOW_CONTROL:        # us\n  \
+                 STREAM_ID_FLOW_CONTROL:   # us\n  STREAM_FLOW_CONTROL:      # us\n  \
+                 APP:                      # us";
+    let shown = without_numbers(&results(&ended).join("\n"));
+    assert_eq!(shown, format!("{block}\nCompleted # connections and # streams!"));
+    // More than the server allows at first, and nothing that could be spaced out.
+    let ended = server.client("-up:2000 -streams:100 -pacing:0 -pstream:1 --ndjson");
+    let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let waits: Vec<Value> = lines.filter(|line| line["event"] == "waits").collect();
+    assert_eq!(waits.len(), 100);
+    assert!(waits.iter().all(|line| line["pacing_us"] == 0), "{waits:?}");
+    assert!(waits.iter().any(|line| line["stream_number_us"].as_u64() > Some(0)), "{waits:?}");
+    // Nothing of it is known over TCP, as in the original.
+    let ended = server.client("-tcp:1 -up:1000 -pstream:1");
+    assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"]);
+}

@@ -14,7 +14,7 @@ use linerate_wire::perf::exchange::{Outcome, Shape};
 
 use super::quic;
 use super::trust;
-use super::{Addresses, Carriage, Ending, Placement};
+use super::{Addresses, Carriage, Ending, Placement, StreamWaits};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::event::Cancel;
@@ -58,6 +58,8 @@ pub struct ClientPlan {
     pub latency_limit: usize,
     /// Whether each stream's end is told.
     pub tells_streams: bool,
+    /// Whether what each stream waited for is told.
+    pub tells_waits: bool,
     /// Whether each connection's end is told.
     pub tells_connections: bool,
     /// The directory that the log of each QUIC connection goes to (qlog).
@@ -69,6 +71,8 @@ pub struct ClientPlan {
 pub enum ClientEvent {
     /// A stream has ended.
     StreamEnded(Outcome),
+    /// The sending of a stream is over, and this is what it waited for; over QUIC alone.
+    StreamWaited(StreamWaits),
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
     /// What this machine refuses to its threads, which run all the same.

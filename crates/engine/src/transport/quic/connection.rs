@@ -16,6 +16,8 @@ use quinn_proto::{
 
 mod departure;
 
+pub(super) use departure::Held;
+
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
@@ -55,6 +57,7 @@ pub(crate) struct Connection {
     pub(super) log: Option<Arc<Log>>,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
+    held: Held,
 }
 
 /// What came of a read.
@@ -88,6 +91,7 @@ impl Connection {
             gate_opens: None,
             deliveries: HashMap::new(),
             log: None,
+            held: Held::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),
         }
@@ -317,7 +321,7 @@ impl Connection {
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
-            congestion_events: stats.path.congestion_events,
+            congestion_events: self.governor.cuts(),
             ecn_events: Some(self.governor.ecn_events()),
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),

@@ -84,6 +84,7 @@ pub(super) struct ClientOptions {
     pub(super) prints_connections: bool,
     pub(super) prints_latency: bool,
     pub(super) prints_raw: bool,
+    pub(super) prints_waits: bool,
     pub(super) old_format: bool,
     pub(super) extra_output_file: Option<String>,
     pub(super) connections: u32,
@@ -225,6 +226,7 @@ impl ClientOptions {
             prints_connections: false,
             prints_latency: false,
             prints_raw: false,
+            prints_waits: false,
             old_format: false,
             extra_output_file: None,
             connections: 1,
@@ -327,6 +329,7 @@ impl ClientOptions {
         set(options.value_of_last(&["pconnection", "pconn"]), &mut self.prints_connections);
         set(options.value_of_last(&["platency", "plat"]), &mut self.prints_latency);
         set(options.value("praw"), &mut self.prints_raw);
+        set(options.value("pstream"), &mut self.prints_waits);
         set(options.value("oldformat"), &mut self.old_format);
         self.extra_output_file = options.value("extraOutputFile").map(str::to_owned);
     }
