@@ -28,6 +28,7 @@ struct options {
     size_t size;         /* bytes of a call, a message or a datagram */
     double seconds;      /* how long the client sends */
     int cpu;             /* processor to pin to, -1: none */
+    size_t connections;  /* tcp_rr_many: how many at once */
     int spin;            /* poll with MSG_DONTWAIT instead of sleeping */
     const char *mode;    /* udp_stream: single, batch or offload; tcp_crr: fin, rst or server */
     const char *congestion;
@@ -44,6 +45,7 @@ __attribute__((noreturn, unused)) static void usage(const char *program)
     fprintf(stderr,
             "usage: %s server PORT [options] | client HOST PORT [options]\n"
             "  --size BYTES  --time SECONDS  --cpu N  --spin  --congestion NAME\n"
+            "  --connections N (tcp_rr_many)\n"
             "  --mode single|batch|offload (udp_stream), fin|rst|server (tcp_crr)\n"
             "HOST is an IPv4 address; port 0 takes a free one. The server serves one client,\n"
             "prints its port first and its figures last.\n",
@@ -53,7 +55,7 @@ __attribute__((noreturn, unused)) static void usage(const char *program)
 
 __attribute__((unused)) static struct options parse_options(int argc, char **argv, size_t size)
 {
-    struct options o = {.size = size, .seconds = 2, .cpu = -1, .mode = "single"};
+    struct options o = {.size = size, .seconds = 2, .cpu = -1, .connections = 1, .mode = "single"};
     int at = 3;
 
     if (argc < 3)
@@ -81,6 +83,8 @@ __attribute__((unused)) static struct options parse_options(int argc, char **arg
             o.seconds = strtod(argv[++at], NULL);
         else if (strcmp(argv[at], "--cpu") == 0)
             o.cpu = atoi(argv[++at]);
+        else if (strcmp(argv[at], "--connections") == 0)
+            o.connections = strtoul(argv[++at], NULL, 10);
         else if (strcmp(argv[at], "--mode") == 0)
             o.mode = argv[++at];
         else if (strcmp(argv[at], "--congestion") == 0)
@@ -88,7 +92,7 @@ __attribute__((unused)) static struct options parse_options(int argc, char **arg
         else
             usage(argv[0]);
     }
-    if (o.size == 0 || o.seconds <= 0)
+    if (o.size == 0 || o.seconds <= 0 || o.connections == 0)
         usage(argv[0]);
     if (o.cpu >= 0) {
         cpu_set_t set;

@@ -58,7 +58,7 @@ def compile_baselines():
     source = REPOSITORY / "benches" / "baseline"
     target = build_directory() / "baseline"
     target.mkdir(parents=True, exist_ok=True)
-    for name in BareLoop.kinds:
+    for name in BareLoop.programs:
         inputs = [source / f"{name}.c", source / "bare.h"]
         program = target / name
         newest = max(path.stat().st_mtime for path in inputs)

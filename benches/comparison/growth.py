@@ -1,4 +1,5 @@
-"""How cost grows with flows: transaction rate and the resident memory of both ends."""
+"""How cost grows with flows: transaction rate and the resident memory of both ends, beside the rate
+of a bare loop over as many connections, which is what the kernel alone makes of their number."""
 
 import time
 from dataclasses import replace
@@ -24,8 +25,12 @@ def run_growth(row, place, context, outcome):
     for flows in FLOWS:
         source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
         work = replace(context.prepared(row.ours[1]), flows=flows, source=source)
+        bare_work = replace(context.prepared(row.theirs[1]), flows=flows)
+        runs, bare = [], []
         try:
-            runs = [_run(context.tool(row.ours[0]), place, work) for _ in range(RUNS)]
+            for _ in range(RUNS):
+                runs.append(_run(context.tool(row.ours[0]), place, work))
+                bare.append(_run_bare(context.tool(row.theirs[0]), place, bare_work))
         except (RunFailed, ValueError, KeyError) as failure:
             reason = str(failure).partition("\n")[0]
             outcome.notes.append(f"{flows:>7} flows: not completed: {reason}")
@@ -33,9 +38,11 @@ def run_growth(row, place, context, outcome):
         used_s += sum(run.pop("cpu_s") for run in runs)
         point = {key: max(run[key] for run in runs) for key in runs[0]}
         point["transactions_per_s"] = median([run["transactions_per_s"] for run in runs])
+        point["bare_per_s"] = median(bare)
         points.append(point)
         outcome.notes.append(
-            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s, resident"
+            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s, C loop"
+            f" {point['bare_per_s']:>9.0f}, resident"
             f" client {point['client_bytes'] >> 10} KiB, server {point['server_bytes'] >> 10} KiB")
     if not points:
         raise RunFailed("no number of flows completed")
@@ -45,12 +52,30 @@ def run_growth(row, place, context, outcome):
         outcome.notes.append(f"{point['flows']:>7} |{bar}")
     # The value of the row: how much of its best rate the largest load keeps.
     outcome.values.append(points[-1]["transactions_per_s"] / best)
-    outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point}, "theirs": {}}
-                     for point in points]
+    outcome.notes.append("of the rate at 1,000 flows the largest load keeps"
+                         f" {_kept(points, 'transactions_per_s')},"
+                         f" the C loop's {_kept(points, 'bare_per_s')}")
+    outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point},
+                      "theirs": {"figure": point["bare_per_s"]}} for point in points]
     if context.plot:
         write_plot(context.plot, points)
         outcome.notes.append(f"drawn in {context.plot}")
     return used_s
+
+
+def _kept(points, rate):
+    """The last point's share of the rate at 1,000 flows, as text."""
+    thousand = [point[rate] for point in points if point["flows"] == 1_000]
+    return f"{points[-1][rate] / thousand[0]:.3f}" if thousand else "-"
+
+
+def _run_bare(tool, place, work):
+    """The rate of a bare loop."""
+    try:
+        tool.start_server(place, work)
+        return tool.run(work).figure
+    finally:
+        tool.stop()
 
 
 def _run(tool, place, work):

@@ -34,6 +34,7 @@ class Case:
     host: str = "127.0.0.1"
     fails: bool = False  # both ends are expected to say why not
     since: str = ""  # the first release that knows it
+    without: str = ""  # why the original's client isn't run
 
     @property
     def name(self):
@@ -104,10 +105,10 @@ def finish(process, seconds):
         return Ended(None, out, err)
 
 
-def listens(port):
-    """Whether something listens on a TCP port of this machine."""
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(path, encoding="ascii") as table:
+def listens(process, port):
+    """Whether something listens on a TCP port of the process's network."""
+    for name in ("tcp", "tcp6"):
+        with open(f"/proc/{process.pid}/net/{name}", encoding="ascii") as table:
             if re.search(rf":{port:04X} [0-9A-F:]+ 0A ", table.read()):
                 return True
     return False
@@ -117,10 +118,10 @@ def wait_until_listening(process, port):
     """Whether it listens in time."""
     deadline = time.monotonic() + LISTEN_WITHIN_S
     while time.monotonic() < deadline:
-        if listens(port):
-            return True
         if process.poll() is not None:
             return False
+        if listens(process, port):
+            return True
         time.sleep(0.02)
     return False
 

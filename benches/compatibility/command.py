@@ -11,9 +11,11 @@ from pathlib import Path
 from .case import TRIES
 from .iperf3 import Iperf3
 from .netperf import Netperf
-from .table import render_table
+from .place import Link, Loopback
+from .secnetperf import Secnetperf
+from .table import count, render_page
 
-DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf)}
+DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf, Secnetperf)}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -29,6 +31,9 @@ def parse_options(arguments):
         help="an original; repeatable (the one on PATH)")
     add("--cases", action="append", default=[], metavar="PATTERN",
         help="cases whose name matches (shell pattern); repeatable")
+    add("--path", action="append", default=[], metavar="FILE",
+        help="run over the emulated link of this description (docs/link.md), or on `loopback`;"
+        " repeatable (loopback); needs root")
     add("--jobs", type=int, default=4, help="cases at the same time (4)")
     add("--markdown", type=Path, metavar="FILE", help="write the table there")
     return parser.parse_args(arguments)
@@ -39,6 +44,8 @@ def pairings(dialect, case, original):
     ours = dialect.ours
     if case.kind == "refusal":
         return [("reference", original, original), ("ours", ours, ours)]
+    if case.without:
+        return [("client", original, ours), ("both", ours, ours)]
     return [("reference", original, original), ("client", original, ours),
             ("server", ours, original), ("both", ours, ours)]
 
@@ -76,6 +83,35 @@ def uncovered(dialect):
             if name not in words and letter not in words and name not in dialect.elsewhere]
 
 
+def run_cases(dialect, chosen, jobs):
+    """The rows of all cases, those that aren't right said as they come."""
+    rows = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        made = pool.map(lambda pair: run_case(dialect, *pair), enumerate(chosen))
+        for case, row in zip(chosen, made):
+            rows[case] = row
+            for label, cells in row.items():
+                for cell, wrong in cells.items():
+                    if wrong is not None:
+                        print(f"{dialect.place.name}: {case.name} | {label} {cell}: {wrong}", flush=True)
+    return rows
+
+
+def run_over(dialect, options, chosen):
+    """The rows of every place, by its description."""
+    found = {}
+    for path in options.path or ["loopback"]:
+        place = Loopback() if path == "loopback" else Link(options.linerate, path)
+        dialect.place = place
+        # A refusal needs no network.
+        here = [case for case in chosen if path == "loopback" or case.kind != "refusal"]
+        try:
+            found[place] = run_cases(dialect, here, options.jobs)
+        finally:
+            place.close()
+    return found
+
+
 def main(arguments=None):
     """Runs the cases; 1 if a cell isn't right."""
     options = parse_options(arguments)
@@ -87,26 +123,19 @@ def main(arguments=None):
     dialect = kind(options.linerate, originals)
     chosen = [case for case in dialect.cases
               if not options.cases or any(fnmatch.fnmatch(case.name, p) for p in options.cases)]
-    rows = {}
     try:
-        with ThreadPoolExecutor(options.jobs) as pool:
-            made = pool.map(lambda pair: run_case(dialect, *pair), enumerate(chosen))
-            for case, row in zip(chosen, made):
-                rows[case] = row
-                for label, cells in row.items():
-                    for cell, wrong in cells.items():
-                        if wrong is not None:
-                            print(f"{case.name} | {label} {cell}: {wrong}", flush=True)
+        found = run_over(dialect, options, chosen)
     finally:
         shutil.rmtree(dialect.folder, ignore_errors=True)
     missing = [] if options.cases else uncovered(dialect)
     for name in missing:
         print(f"{name}: no case")
-    table = render_table(dialect, rows, missing)
     if options.markdown:
-        options.markdown.write_text(table)
-    wrong = sum(value is not None for row in rows.values() for cells in row.values()
-                for name, value in cells.items() if name != "reference")
-    total = sum(name != "reference" for row in rows.values() for cells in row.values() for name in cells)
-    print(f"{total - wrong} of {total} cells right, {len(missing)} flags without a case")
-    return 1 if wrong or missing else 0
+        options.markdown.write_text(render_page(dialect, found, missing))
+    every_wrong = 0
+    for place, rows in found.items():
+        total, wrong = count(rows)
+        every_wrong += wrong
+        print(f"{place.name}: {total - wrong} of {total} cells right")
+    print(f"{len(missing)} flags without a case")
+    return 1 if every_wrong or missing else 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import case as cases_
 from .case import Case, Ended, Program, Run
+from .place import Loopback
 
 SECONDS = 25.0
 PACE = "-t 1 -b 20M"
@@ -101,6 +102,7 @@ class Iperf3:
 
     def __init__(self, linerate, originals):
         self.folder = Path(tempfile.mkdtemp(prefix="compat-"))
+        self.place = Loopback()
         self.ours = Program("ours", (str(linerate), "iperf3"), True)
         self.originals = [self._original(path) for path in originals]
         self._make_files()
@@ -154,10 +156,13 @@ class Iperf3:
             return Run(cases_.finish(cases_.start(argv, claim), SECONDS), Ended(0, "", ""))
         form = ["-J"] if case.kind == "json" else []
         port = cases_.free_port()
-        client_words = self._words(case.client, number)
-        server_argv = [*server.argv, "-s", "-1", "-p", str(port), *form,
-                       *self._words(case.server, number + 1)]
-        client_argv = [*client.argv, "-c", case.host, "-p", str(port), *form, *client_words]
+        place = self.place
+        client_words = self._words(place.words("client", case.client), number)
+        server_argv = place.argv("server", [
+            *server.argv, "-s", "-1", "-p", str(port), *form,
+            *self._words(place.words("server", case.server), number + 1)])
+        client_argv = place.argv("client", [
+            *client.argv, "-c", place.host(case.host), "-p", str(port), *form, *client_words])
         secret = (("IPERF3_PASSWORD", "secret"),)
         run = cases_.run_pair(server_argv, client_argv, port, (claim, claim + secret), SECONDS)
         for end, words in ((run.client, case.client), (run.server, case.server)):

@@ -3,11 +3,14 @@
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from . import case as cases_
+from . import services
 from .case import Case, Ended, Program, Run
+from .place import Loopback
 
 SECONDS = 25.0
 # Counts of both ends; bytes that one sent the other received.
@@ -31,11 +34,13 @@ def options():
     bulk, ask = "-t TCP_STREAM -l -1000000", "-t TCP_RR -l 1"
     for option in ("-a 16", "-A 16,8", "-o 1", "-O 1", "-S", "-T 0,0", "-W 3,4", "-n 2", "-y 2,3",
                    "-Y cs1,0x10", "-F {file}", "-s 1", "-4", "-L 127.0.0.1", "-f K", "-B brand",
-                   "-v 2", "-j", "-r -i 3 -I 95,90", "-Z word", "-c", "-C", "-c 100 -C 100"):
+                   "-v 2", "-j", "-r -i 3 -I 95,90", "-Z word", "-c", "-C", "-c 100 -C 100",
+                   "-k 1000,2000", "-K 1000,2000", "-k 5 -K ,6", "-F {file} -k 1000 -W 9,9"):
         yield T(f"{option} -P 0 {bulk} -- -k {COUNTS}")
     for option in ("-m 1K,2K", "-M 3K,4K", "-s 32K", "-S 64K,32K", "-D", "-C", "-V", "-K cubic,reno",
                    "-G 1000", "-R 1", "-a", "-4", "-u name", "-P ,{port}", "-W 3",
-                   "-L 127.0.0.1 -H 127.0.0.1", "-I", "-U", "-i 1 -j 1", "-l 3", "-f"):
+                   "-L 127.0.0.1 -H 127.0.0.1", "-I", "-U", "-i 1 -j 1", "-l 3", "-f", "-g",
+                   "-H 127.0.0.0/8"):
         yield T(f"-P 0 {bulk} -- {option} -k {COUNTS}")
     for option in ("-b 3", "-r 100,200", "-D -r 1000 -b 4", "-R 0"):
         yield T(f"-P 0 {ask} -- {option} -k {COUNTS},REQUEST_SIZE,RESPONSE_SIZE,BURST_SIZE")
@@ -43,6 +48,21 @@ def options():
     yield T(f"-P 0 -t TCP_RR -l -10 -- -6 -H ::1 -L ::1 -k {COUNTS}")
     for option in ("-e 1", "-n -N", "-B", "-r 100"):
         yield T(f"-P 0 -t UDP_RR -l 1 -- {option} -k {COUNTS}")
+    for test in ("TCP_MAERTS -l 1", "TCP_RR -l 1", "TCP_CRR -l -100", "UDP_STREAM -l 1", "UDP_RR -l 1"):
+        yield T(f"-t {test} -k 100,200 -K 300,400 -F {{file}}")
+    yield T("-t TCP_CRR -l -100 -- -F")
+    yield T("-t TCP_CRR -l -100 -- -H 127.0.0.0/8")
+
+
+def alone():
+    """Tests without a control connection, against services that discard, echo or generate."""
+    for test, service in (("TCP_STREAM", "discard"), ("TCP_MAERTS", "chargen"), ("TCP_RR", "echo"),
+                          ("TCP_CRR", "echo"), ("UDP_STREAM", "discard"), ("UDP_RR", "echo"),
+                          ("TCP_MSS", "echo"), ("omni", "discard")):
+        yield T(f"-N -t {test} -l 1 -- -P ,{{{service}}}")
+    yield T(f"-N -t TCP_STREAM -l -1000000 -- -P ,{{discard}} -k {COUNTS}")
+    yield T("-N -c -t TCP_RR -l 1 -- -P ,{echo}")
+    yield T("-N -t LOC_CPU")
 
 
 CASES = [
@@ -68,12 +88,12 @@ CASES = [
     T("-t omni -l -100 -- -c -r 1"), T("-t omni -l 1 -- -t stream"), T("-t LOC_CPU"), T("-t REM_CPU"),
     T("-t REM_CPU -v 2"), T("-t TCP_RR -l -10", "-Z word", fails=True),
     T("-Z word -t TCP_RR -l -10", "-Z word"), T("-t nothing"), T("-I 90,5 -t TCP_RR"),
-] + list(options()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
+    T("-t TCP_RR -l 1", "-f"), T("-t TCP_STREAM -l 1 -C -- -k REMOTE_CPU_COUNT", "-n 4"),
+] + list(options()) + list(alone()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
     "-x", "-t", "-I 90,5", "-V", "-h", "-H nowhere.invalid", "-H 127.0.0.1 -p 1", "-4 -H 127.0.0.1 -p 1")]
 
 # Refused in a sentence, or not a test: told by the command line's own tests.
 ELSEWHERE = {
-    "-k": "refused", "-K": "refused", "-N": "refused", "--:-F": "refused", "--:-g": "refused",
     "-d": "for the eye", "-p": "every case", "-H": "every case",
     "-b": "an original without pacing refuses it", "-w": "likewise",
 }
@@ -89,6 +109,7 @@ class Netperf:
     def __init__(self, linerate, originals):
         self.folder = Path(tempfile.mkdtemp(prefix="compat-"))
         (self.folder / "file").write_bytes(bytes(range(256)) * 4096)
+        self.place = Loopback()
         self.ours = Program("ours", (str(linerate), "netperf"), True)
         self.originals = [self._original(path) for path in originals]
 
@@ -116,21 +137,26 @@ class Netperf:
 
     def run(self, case, server, client, release, number):
         """One case between two programs."""
+        place, port = self.place, cases_.free_port()
         names = {"file": self.folder / "file", "port": 20_000 + number % 10_000}
-        words = case.client.format(**names).split()
+        # Without a control connection three services stand where the server would.
+        names |= {service: port + offset for offset, service in enumerate(services.SERVICES)}
+        words = place.words("client", case.client).format(**names).split()
         if case.kind == "refusal":
             return Run(cases_.finish(cases_.start([*client.argv, *words]), SECONDS), Ended(0, "", ""))
-        port = cases_.free_port()
-        if server.ours:
-            argv = [server.argv[0], "netserver"]
+        if "-N" in case.flags:
+            argv = [sys.executable, services.__file__, str(port)]
+        elif server.ours:
+            argv = [server.argv[0], "netserver", "-D", "-p", str(port), *case.server.split()]
         else:
-            argv = [str(Path(server.argv[0]).with_name("netserver"))]
-        serving = cases_.start([*argv, "-D", "-p", str(port), *case.server.split()])
+            program = str(Path(server.argv[0]).with_name("netserver"))
+            argv = [program, "-D", "-p", str(port), *case.server.split()]
+        serving = cases_.start(place.argv("server", argv))
         try:
             if not cases_.wait_until_listening(serving, port):
                 return Run(Ended(None, "", ""), Ended(None, "", ""), ["the server does not listen"])
-            argv = [*client.argv, "-H", case.host, "-p", str(port), *words]
-            ended = cases_.finish(cases_.start(argv), SECONDS)
+            argv = [*client.argv, "-H", place.host(case.host), "-p", str(port), *words]
+            ended = cases_.finish(cases_.start(place.argv("client", argv)), SECONDS)
         finally:
             serving.terminate()
             served = cases_.finish(serving, cases_.SERVER_ENDS_WITHIN_S)
@@ -155,7 +181,7 @@ class Netperf:
 def judge_bytes(case, text):
     """Over TCP what one end sent the other received, and it isn't nothing."""
     counts = dict(line.split("=", 1) for line in text.splitlines() if re.match(r"[A-Z0-9_]+=", line))
-    if "LOCAL_BYTES_SENT" not in counts or "_RR" in case.client or "UDP" in case.client:
+    if any(told in case.client for told in ("_RR", "UDP", "-N ")) or "LOCAL_BYTES_SENT" not in counts:
         return None
     sent, arrived = int(counts["LOCAL_BYTES_SENT"]), int(counts["REMOTE_BYTES_RECVD"])
     # A server that is told a number of bytes ends when it has them, not when all have come; the
@@ -178,15 +204,15 @@ def judge_lines(ours, theirs):
     return None if ours == theirs else "the lines are in another order"
 
 
-# What an original that was built without histograms or pacing doesn't print.
-EXTRA = re.compile(r" : (histogram|interval)(?= |$)")
+# What an original that was built without histograms, pacing or dirt doesn't print.
+EXTRA = re.compile(r" : (histogram|interval|dirty data)(?= |$)")
 HISTOGRAM = re.compile(r"\n\n?Histogram of .*?HIST_TOTAL: +\d+\n", re.S)
 
 
 def shapes(text):
     """Lines without what differs between two runs: figures and the width of columns."""
     found = []
-    for line in HISTOGRAM.sub("\n", text).splitlines():
+    for line in HISTOGRAM.sub("\n", text.replace("\0", " ")).splitlines():
         line = EXTRA.sub("", line).rstrip()
         if line.count(",") > 20:
             line = f"{line.count(',')} commas"
@@ -199,8 +225,8 @@ def shapes(text):
         line = re.sub(r'"netperf [^"]*"', '"command"', line)
         line = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "uuid", line)
         line = re.sub(r" +", " ", line)
-        # Whether results agree isn't for a second run to repeat.
-        if line.startswith("!!!"):
+        # Whether results agree isn't for a second run to repeat; a build without dirt says so.
+        if line.startswith("!!!") or "how to get dirty" in line:
             continue
         if line and line not in found:
             found.append(line)

@@ -20,24 +20,50 @@ def render_cell(cells, name):
     return "ok" if wrong is None else wrong.replace("|", "/").replace("\n", " ")[:120]
 
 
-def render_table(dialect, rows, missing):
-    """Markdown."""
+def count(rows):
+    """Cells, and those that aren't right."""
+    cells = [(name, wrong) for row in rows.values() for cells in row.values()
+             for name, wrong in cells.items() if name != "reference"]
+    return len(cells), sum(wrong is not None for _, wrong in cells)
+
+
+def render_page(dialect, found, missing):
+    """Markdown: every case on loopback, and for the other places what differs from that."""
     labels = [program.label for program in dialect.originals]
     text = HEAD.format(name=dialect.name, versions=", ".join(f"{dialect.name} {v}" for v in labels))
+    for place, rows in found.items():
+        if place.name == "loopback":
+            text += render_table(dialect, rows)
+            continue
+        total, wrong = count(rows)
+        text += (f"## The same cases {place.describe()}\n\n{total - wrong} of {total} cells are right"
+                 f"{':' if wrong else '.'}\n\n")
+        if wrong:
+            differing = {case: row for case, row in rows.items() if count({case: row})[1]}
+            text += render_table(dialect, differing).partition("\n\n")[2]
+    if missing:
+        text += f"Flags without a case: {', '.join(missing)}.\n"
+    return text
+
+
+def render_table(dialect, rows):
+    """The cases one by one."""
+    labels, text = [program.label for program in dialect.originals], ""
     kinds = (("Tests", lambda case: case.kind != "refusal",
               [("ours to {}", "client"), ("{} to ours", "server"), ("ours to ours, as {}", "both")]),
              ("Refusals", lambda case: case.kind == "refusal", [("as {}", "ours")]))
     for title, belongs, columns in kinds:
+        if not any(belongs(case) for case in rows):
+            continue
         heads = [head.format(label) for label in labels for head, _ in columns]
         text += f"## {title}\n\n| case | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}\n"
         for case, row in rows.items():
             if not belongs(case):
                 continue
-            cells = [render_cell(row.get(label, {}), name) for label in labels for _, name in columns]
+            cells = [case.without if case.without and name == "server"
+                     else render_cell(row.get(label, {}), name) for label in labels for _, name in columns]
             mark = {"json": " (`-J`)", "stream": "", "text": ""}.get(case.kind, "")
             expected = ", to fail" if case.fails else ""
             text += f"| `{case.name}`{mark}{expected} | {' | '.join(cells)} |\n"
         text += "\n"
-    if missing:
-        text += f"Flags without a case: {', '.join(missing)}.\n"
     return text

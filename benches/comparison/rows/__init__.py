@@ -2,10 +2,10 @@
 
 import fnmatch
 
-from ..tools import Work
+from ..tools import BareLoop, Work
 from .personalities import personality_rows
 from .quic import quic_rows
-from .row import Row, alone, self_check_rows
+from .row import Row, against, alone, self_check_rows
 from .tcp import BULK, tcp_rows
 from .transactions import connect_rows, rr_rows
 from .udp import udp_rows
@@ -18,8 +18,8 @@ def all_rows():
     own = [
         alone("memory over 60 s", BULK, 1 << 20, "bytes", "memory", placements=("split",)),
         alone("start to first byte", BULK, 0.020, "s", "first_byte"),
-        alone("cost growth", Work("tcp_rr", 1), None, "transactions/s", "growth",
-              placements=("split",)),
+        against(BareLoop, "cost growth", Work("tcp_rr", 1), None, "transactions/s",
+                measure="growth", placements=("split",)),
     ]
     peers = [*tcp_rows(), *udp_rows(), *rr_rows(), *connect_rows(), *quic_rows()]
     return [*peers, *personality_rows(), *own]

@@ -64,7 +64,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(len(selected(all_rows(), [])), len(all_rows()))
         names = [row.name for row in selected(all_rows(), ["udp rr*,growth", "nuttcp"])]
         self.assertTrue(any(name.startswith("udp rr") for name in names))
-        self.assertIn("cost growth", names)
+        self.assertIn("cost growth / C loop", names)
         self.assertFalse(any("ethr" in name for name in names))
 
 

@@ -11,18 +11,22 @@ class BareLoop(Tool):
 
     name = "C loop"
     kinds = ("tcp_stream", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream")
+    programs = (*kinds, "tcp_rr_many")
 
     def one_shot(self, work):
         return True
 
     def launch(self, work):
-        self.serve([os.path.join(self.path, work.kind), "server", "0", *_options(work)])
+        self.serve([self._program(work), "server", "0", *_options(work)])
         self.port = self.server.wait_for_line(lambda line: json.loads(line).get("port"))
 
     def client_argv(self, work):
-        program = os.path.join(self.path, work.kind)
         timing = ["--time", f"{work.seconds:g}"]
-        return [program, "client", self.placement.address, self.port, *timing, *_options(work)]
+        return [self._program(work), "client", self.placement.address, self.port, *timing, *_options(work)]
+
+    def _program(self, work):
+        many = work.kind == "tcp_rr" and work.flows > 1
+        return os.path.join(self.path, "tcp_rr_many" if many else work.kind)
 
     def finish_server(self, work):
         self.server.wait(GRACE_S)
@@ -43,6 +47,7 @@ class BareLoop(Tool):
 
 def _options(work):
     argv = ["--size", work.size]
+    argv += ["--connections", work.flows] if work.flows > 1 else []
     argv += ["--spin"] if work.spin else []
     argv += ["--mode", work.mode] if work.kind == "udp_stream" else []
     argv += ["--mode", work.close] if work.kind == "tcp_crr" else []

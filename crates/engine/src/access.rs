@@ -10,6 +10,11 @@ pub type Trust = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 pub struct Access {
     /// Whether the server's key is the server's.
     pub trust: Trust,
+    /// Who vouches for the server's certificate; the client's first TLS messages ask for it by the
+    /// plan's host.
+    pub authority: Option<Authority>,
+    /// Said of the result where nobody looked whose the key is.
+    pub doubt: Option<String>,
     /// The key shared with a server that asks for one.
     pub shared_key: Option<SharedKey>,
 }
@@ -24,11 +29,21 @@ impl fmt::Debug for SharedKey {
     }
 }
 
+/// The certificates (DER) of an authority: a server's certificate must be signed by one of them, at
+/// the end of its chain.
+#[derive(Clone, Debug)]
+pub struct Authority {
+    /// At least one.
+    pub certificates_der: Vec<Vec<u8>>,
+}
+
 /// The server's certificate and private key (DER).
 #[derive(Clone)]
 pub struct Identity {
-    /// The certificate, self-signed.
+    /// The certificate.
     pub certificate_der: Vec<u8>,
-    /// The private key (PKCS #8).
+    /// Those that vouch for it, each for the one before; none where it is signed by itself.
+    pub chain_der: Vec<Vec<u8>>,
+    /// The private key (PKCS #8, PKCS #1 or SEC 1).
     pub private_key_der: Vec<u8>,
 }

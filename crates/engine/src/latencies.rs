@@ -1,7 +1,7 @@
 //! The histograms of one shard: what a transaction took, and the parts of it that are told apart.
 
 use linerate_measure::histogram::Histogram;
-use linerate_measure::{Kind, Workload};
+use linerate_measure::{Kind, Role, Workload};
 
 /// The histograms of one shard, or of several added up. A part that the load doesn't have is absent.
 #[derive(Clone, Default)]
@@ -17,8 +17,11 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Empty histograms, with their memory.
-    pub(crate) fn new(workload: &Workload) -> Self {
+    /// Empty histograms, with their memory where the end times transactions.
+    pub(crate) fn new(workload: &Workload, role: Role) -> Self {
+        if role == Role::Server || matches!(workload.kind, Kind::Stream { .. }) {
+            return Self::default();
+        }
         let connects = matches!(workload.kind, Kind::Connect { .. });
         Self {
             total: Histogram::new(),
@@ -45,8 +48,8 @@ impl Latencies {
         ];
         self.total.merge(&other.total);
         for (ours, theirs) in pairs {
-            if let (Some(ours), Some(theirs)) = (ours, theirs) {
-                ours.merge(theirs);
+            if let Some(theirs) = theirs {
+                ours.get_or_insert_default().merge(theirs);
             }
         }
     }

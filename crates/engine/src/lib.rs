@@ -16,6 +16,7 @@
 
 pub mod access;
 mod associations;
+mod buffers;
 mod client;
 mod clock;
 mod connections;
@@ -41,7 +42,7 @@ mod timetable;
 mod transport;
 
 pub use client::run;
-pub use control::make_identity;
+pub use control::{check_identity, make_identity};
 pub use load::flow_steps as steps;
 pub use probe::cpus_near;
 pub use server::{ServeOptions, Server};

@@ -5,7 +5,7 @@
 //! the longest slice, so that every slice of it is contiguous: sending it costs nothing over
 //! sending anything else, and checking it costs one comparison of memory.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use linerate_measure::plan::limits;
 use linerate_measure::report::{Verification, WRONG_RUNS_MAX, WrongRun};
@@ -43,9 +43,17 @@ impl Pattern {
     }
 
     /// The beginning of a pattern, for flows that send the same bytes every time: of its slices
-    /// only those at position 0 can be had, of up to `longest` bytes.
-    pub(crate) fn beginning(longest: usize) -> Self {
-        Self { bytes: words(longest) }
+    /// only those at position 0 can be had, of up to `longest` bytes. Loads at the same time share
+    /// one where it is long enough: a server may have thousands.
+    pub(crate) fn beginning(longest: usize) -> Arc<Self> {
+        static SHARED: Mutex<Weak<Pattern>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pattern) = shared.upgrade().filter(|pattern| pattern.bytes.len() >= longest) {
+            return pattern;
+        }
+        let pattern = Arc::new(Self { bytes: words(longest) });
+        *shared = Arc::downgrade(&pattern);
+        pattern
     }
 
     /// All of it, of which every slice is a part.

@@ -122,6 +122,8 @@ pub(crate) struct PathGauge {
     sent_packets: Counter,
     lost_packets: Counter,
     congestion_events: Counter,
+    /// Those that may be unknown, as [`PathGauge::optional`] has them: their value and one more; 0: unknown.
+    optional: [Counter; 7],
 }
 
 impl PathGauge {
@@ -133,11 +135,28 @@ impl PathGauge {
         self.sent_packets.set(status.sent_packets);
         self.lost_packets.set(status.lost_packets);
         self.congestion_events.set(status.congestion_events);
+        let mut status = *status;
+        for (counter, value) in self.optional.iter().zip(Self::optional(&mut status)) {
+            counter.set(value.map_or(0, |value| value.saturating_add(1)));
+        }
+    }
+
+    /// The figures of a status that may be unknown.
+    fn optional(status: &mut QuicStatus) -> [&mut Option<u64>; 7] {
+        [
+            &mut status.ecn_events,
+            &mut status.lost_bytes,
+            &mut status.in_flight_bytes,
+            &mut status.received_datagrams,
+            &mut status.sent_acks,
+            &mut status.received_acks,
+            &mut status.acked_bytes,
+        ]
     }
 
     pub(crate) fn status(&self) -> QuicStatus {
         let short = |counter: &Counter| u32::try_from(counter.value()).unwrap_or(u32::MAX);
-        QuicStatus {
+        let mut status = QuicStatus {
             rtt_us: short(&self.rtt_us),
             min_rtt_us: short(&self.min_rtt_us),
             cwnd_bytes: self.cwnd_bytes.value(),
@@ -145,7 +164,12 @@ impl PathGauge {
             sent_packets: self.sent_packets.value(),
             lost_packets: self.lost_packets.value(),
             congestion_events: self.congestion_events.value(),
+            ..QuicStatus::default()
+        };
+        for (counter, value) in self.optional.iter().zip(Self::optional(&mut status)) {
+            *value = counter.value().checked_sub(1);
         }
+        status
     }
 }
 

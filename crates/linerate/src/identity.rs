@@ -109,7 +109,11 @@ fn parse_identity(text: &[u8]) -> Option<Identity> {
         let part = found.next()?;
         (found.next().is_none() && !part.contents().is_empty()).then(|| part.contents().to_vec())
     };
-    Some(Identity { certificate_der: only("CERTIFICATE")?, private_key_der: only("PRIVATE KEY")? })
+    Some(Identity {
+        certificate_der: only("CERTIFICATE")?,
+        chain_der: Vec::new(),
+        private_key_der: only("PRIVATE KEY")?,
+    })
 }
 
 /// The file appears whole or not at all, and never in another's place.

@@ -14,6 +14,7 @@
 //! with it the measurement, without a word.
 
 pub mod args;
+pub mod certificates;
 mod commands;
 pub mod cpus;
 pub mod host;
@@ -42,7 +43,12 @@ use linerate_measure::{Plan, Run};
 /// ([`known_servers`]). Callers that pin a key or hold a shared one call [`linerate_engine::run`].
 pub fn run(plan: &Plan, sink: &Sink, cancel: &Cancel) -> Run {
     let trust = known_servers::trust_on_first_use(&plan.host, plan.port, sink.clone());
-    linerate_engine::run(plan, &Access { trust, shared_key: None }, sink, cancel)
+    linerate_engine::run(
+        plan,
+        &Access { trust, authority: None, doubt: None, shared_key: None },
+        sink,
+        cancel,
+    )
 }
 
 /// Does what a command line says; the first argument is the program's name. Returns the exit code

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
-    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, Rate, Schedule,
-    SocketOptions, Transport, Variant, Workload,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, QuicVersion,
+    Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant, Workload,
 };
 
 use crate::args::{
     ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs, HandshakeName, LoadArgs,
-    OutputArgs, RrArgs, StreamArgs,
+    OutputArgs, QuicVersionName, RrArgs, StreamArgs,
 };
 use crate::host::HostPort;
 use crate::start_time::utc_now_ns;
@@ -65,9 +65,10 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
         *outstanding = args.outstanding;
         *schedule = schedule_of(args.rate, args.arrivals);
     }
-    if args.timeout.is_some() && workload.transport != Transport::Udp {
+    if args.timeout.is_some() && !workload.has_datagrams() {
         return Err(contradiction(
-            "--timeout goes with --udp: TCP, TLS and QUIC lose no responses",
+            "--timeout goes with --udp and --datagram: TCP, TLS and the streams of QUIC lose no \
+             responses",
         ));
     }
     let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
@@ -96,7 +97,7 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
         },
         schedule: schedule_of(args.rate, args.arrivals),
     };
-    workload.quic.handshake = match args.handshake {
+    workload.tls.handshake = match args.handshake {
         Some(HandshakeName::Resumed) => Handshake::Resumed,
         Some(HandshakeName::Early) => Handshake::Early,
         Some(HandshakeName::Full) | None => Handshake::Full,
@@ -129,6 +130,7 @@ pub fn plan_from_args(
             bind_device: connect.bind_device.clone(),
             source_ports: None,
             key_log: connect.keylog.clone(),
+            qlog: connect.qlog.clone(),
         },
         exclusive: connect.exclusive,
         start_at_utc_ns: start_of(connect, utc_now_ns())?,
@@ -181,13 +183,29 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
         mtu_bytes: load.mtu,
         no_ecn: load.no_ecn,
         ack_packets: load.ack_packets,
+        version: match load.quic_version {
+            Some(QuicVersionName::Draft29) => QuicVersion::Draft29,
+            Some(QuicVersionName::V1) | None => QuicVersion::V1,
+        },
+        pacing: load.pacing.unwrap_or_default(),
+        idle_ns: load.idle_timeout,
+        ack_delay_ns: load.ack_delay,
+        ack_reordering: load.ack_reordering,
+        mtu_most_bytes: load.mtu_limit,
+        ..QuicOptions::default()
+    };
+    workload.tls = TlsOptions {
         cipher: load.cipher.map(|cipher| match cipher {
             CipherName::Aes128 => Cipher::Aes128,
             CipherName::Aes256 => Cipher::Aes256,
             CipherName::Chacha20 => Cipher::Chacha20,
         }),
-        ..QuicOptions::default()
+        alpn: load.alpn.clone(),
+        ..TlsOptions::default()
     };
+    if load.datagram {
+        workload.use_quic_datagrams();
+    }
 }
 
 fn for_each_size(

@@ -21,13 +21,15 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 pub const MAX_TEXT_BYTES: usize = 512 * 1024;
 
 /// Latencies in nanoseconds: an HDR histogram from 1 ns to 1 h that keeps three significant
-/// digits. All its memory (about 270 kB) is allocated when it is made.
+/// digits. All its memory (about 270 kB) is allocated when it is made by [`Histogram::new`]; one
+/// that is there by default takes none before its first latency.
 ///
 /// Its text is the HdrHistogram project's V2 format, not compressed, in base64. That project's
 /// programs in other languages read it.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default)]
 pub struct Histogram {
-    counts: hdrhistogram::Histogram<u64>,
+    /// `None`: nothing was recorded.
+    counts: Option<hdrhistogram::Histogram<u64>>,
 }
 
 /// Why a text isn't a histogram.
@@ -42,62 +44,78 @@ impl fmt::Debug for Histogram {
     }
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Self::new()
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        (self.is_empty() && other.is_empty()) || self.counts == other.counts
     }
 }
 
 impl Histogram {
     /// An empty histogram with its memory allocated.
-    #[expect(clippy::expect_used, reason = "the arguments are constants that the library takes")]
     pub fn new() -> Self {
-        let counts =
-            hdrhistogram::Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS);
-        Self { counts: counts.expect("1 ns to 1 h with 3 digits is a valid range") }
+        Self { counts: Some(allocate()) }
     }
 
     /// Records one latency; one above [`HIGHEST_NS`] counts as that.
     #[inline]
     pub fn record_ns(&mut self, latency_ns: u64) {
-        self.counts.saturating_record(latency_ns);
+        match &mut self.counts {
+            Some(counts) => counts.saturating_record(latency_ns),
+            None => self.record_first(latency_ns),
+        }
+    }
+
+    #[cold]
+    fn record_first(&mut self, latency_ns: u64) {
+        self.counts.insert(allocate()).saturating_record(latency_ns);
     }
 
     /// Adds all that `other` recorded; nothing is lost by it.
     pub fn merge(&mut self, other: &Self) {
-        // Fails only where a value is out of range, and both have the same range.
-        let _same_range = self.counts.add(&other.counts);
+        match (&mut self.counts, &other.counts) {
+            (_, None) => {}
+            (None, theirs) => self.counts.clone_from(theirs),
+            (Some(ours), Some(theirs)) => {
+                // Fails only where a value is out of range, and both have the same range.
+                let _same_range = ours.add(theirs);
+            }
+        }
     }
 
     /// Forgets everything and keeps the memory.
     pub fn reset(&mut self) {
-        self.counts.reset();
+        if let Some(counts) = &mut self.counts {
+            counts.reset();
+        }
     }
 
     /// Number of latencies recorded.
     pub fn len(&self) -> u64 {
-        self.counts.len()
+        self.counts.as_ref().map_or(0, hdrhistogram::Histogram::len)
     }
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.len() == 0
     }
 
     /// What was recorded, from the least: a value in nanoseconds, the middle of its bucket, and how
     /// often it came.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.counts.iter_recorded().map(|step| {
-            let value_ns = self.counts.median_equivalent(step.value_iterated_to());
-            (value_ns, step.count_at_value())
+        self.counts.iter().flat_map(|counts| {
+            counts.iter_recorded().map(|step| {
+                let value_ns = counts.median_equivalent(step.value_iterated_to());
+                (value_ns, step.count_at_value())
+            })
         })
     }
 
     /// The histogram as text: HdrHistogram's V2 format in base64.
     pub fn to_base64(&self) -> String {
+        let Some(counts) = &self.counts else { return Self::new().to_base64() };
         let mut bytes = Vec::new();
         // Writing to memory doesn't fail, and the counts of one process fit the format's 63 bits.
-        match V2Serializer::new().serialize(&self.counts, &mut bytes) {
+        match V2Serializer::new().serialize(counts, &mut bytes) {
             Ok(_) => BASE64.encode(bytes),
             Err(_) => String::new(),
         }
@@ -119,29 +137,25 @@ impl Histogram {
         }
         let bytes =
             BASE64.decode(text).map_err(|error| HistogramError(format!("not base64: {error}")))?;
-        let empty = Self::new();
-        check::check_v2(&bytes, empty.counts.distinct_values()).map_err(HistogramError)?;
+        check::check_v2(&bytes, allocate().distinct_values()).map_err(HistogramError)?;
         let counts = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| HistogramError(error.to_string()))?;
-        Ok(Self { counts })
+        Ok(Self { counts: Some(counts) })
     }
 
     /// The distribution with the quantiles that the sample supports (see [`supports_quantile`]);
     /// `None` where nothing was recorded. Every value is the top of its bucket, the least value
     /// the bottom: at most 0.1 % from the truth.
     pub fn latency(&self) -> Option<Latency> {
-        if self.is_empty() {
-            return None;
-        }
-        let max = self.counts.max();
-        let quantile = |q: f64| {
-            supports_quantile(self.len(), q).then(|| self.counts.value_at_quantile(q).min(max))
-        };
+        let counts = self.counts.as_ref().filter(|counts| !counts.is_empty())?;
+        let max = counts.max();
+        let quantile =
+            |q: f64| supports_quantile(self.len(), q).then(|| counts.value_at_quantile(q).min(max));
         Some(Latency {
             count: self.len(),
-            min: self.counts.min(),
-            mean: self.counts.mean(),
+            min: counts.min(),
+            mean: counts.mean(),
             p50: quantile(0.5),
             p90: quantile(0.9),
             p99: quantile(0.99),
@@ -151,6 +165,12 @@ impl Histogram {
             max,
         })
     }
+}
+
+#[expect(clippy::expect_used, reason = "the arguments are constants that the library takes")]
+fn allocate() -> hdrhistogram::Histogram<u64> {
+    hdrhistogram::Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
+        .expect("1 ns to 1 h with 3 digits is a valid range")
 }
 
 /// Whether `count` independent observations say anything about quantile `q` (0 to 1).

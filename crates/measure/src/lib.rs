@@ -34,8 +34,9 @@ pub mod summary;
 pub mod units;
 
 pub use plan::{
-    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, PlanError, QuicOptions, Rate,
-    Schedule, SocketOptions, Transport, Variant, Workload,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Pacing, Plan, PlanError,
+    QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant,
+    Workload,
 };
 pub use report::{EndReport, FlowReport};
 pub use run::{Environment, Outcome, Run, Status};

@@ -7,9 +7,13 @@ use serde::{Deserialize, Serialize};
 
 mod check;
 pub mod limits;
+mod quic;
+mod tls;
 mod workload;
 
 pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
+pub use quic::{Pacing, QuicOptions, QuicVersion};
+pub use tls::{Cipher, Handshake, TlsOptions};
 
 /// The port a server listens on unless told otherwise, TCP and UDP alike.
 pub const DEFAULT_PORT: u16 = 5250;
@@ -79,6 +83,9 @@ pub struct Local {
     /// The file that the secrets of the load's connections are appended to (RFC 9850).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_log: Option<std::path::PathBuf>,
+    /// The directory that the log of each QUIC connection goes to (qlog).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qlog: Option<std::path::PathBuf>,
 }
 
 /// The load itself; both ends derive their steps from this value alone.
@@ -118,6 +125,9 @@ pub struct Workload {
     /// Options for the connections of both ends, where they are QUIC's.
     #[serde(default, skip_serializing_if = "QuicOptions::is_default")]
     pub quic: QuicOptions,
+    /// Options for the keys of connections, over TLS and QUIC.
+    #[serde(default, skip_serializing_if = "TlsOptions::is_default")]
+    pub tls: TlsOptions,
 }
 
 /// Bulk transfer or request and response.
@@ -296,84 +306,6 @@ pub struct SocketOptions {
     pub dscp: Option<u8>,
     /// UDP: one system call a datagram instead of segmentation offload (GSO, GRO).
     pub no_offload: bool,
-}
-
-/// Options for QUIC connections; absent: as RFC 9000 and RFC 9002 recommend it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct QuicOptions {
-    /// Flows that share a connection, each a stream of it.
-    pub streams: u32,
-    /// The congestion window that a connection begins with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_window_bytes: Option<u32>,
-    /// What a receiver lets each stream have on its way (flow control).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stream_window_bytes: Option<u32>,
-    /// The length of every full UDP payload; absent: found out (RFC 8899), up to 1452 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mtu_bytes: Option<u32>,
-    /// connect: how connections agree on their keys.
-    pub handshake: Handshake,
-    /// What seals packets after the handshake; absent: AES-128-GCM.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cipher: Option<Cipher>,
-    /// A receiver acknowledges at least every so many packets (RFC 9000 has it every second); absent:
-    /// whatever the receiver likes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ack_packets: Option<u32>,
-    /// Send without marks of explicit congestion notification (RFC 9000, section 13.4).
-    pub no_ecn: bool,
-}
-
-/// What seals packets (RFC 9001, section 5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Cipher {
-    /// AES-128-GCM.
-    Aes128,
-    /// AES-256-GCM.
-    Aes256,
-    /// ChaCha20-Poly1305.
-    Chacha20,
-}
-
-/// How a connection agrees on its keys (RFC 8446, section 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Handshake {
-    /// With the server's certificate.
-    #[default]
-    Full,
-    /// With a ticket that an earlier connection was given.
-    Resumed,
-    /// Likewise, and the request leaves with the first packets (0-RTT; RFC 9001, section 4.6).
-    Early,
-}
-
-impl Default for QuicOptions {
-    fn default() -> Self {
-        Self {
-            streams: 1,
-            initial_window_bytes: None,
-            stream_window_bytes: None,
-            mtu_bytes: None,
-            handshake: Handshake::Full,
-            cipher: None,
-            ack_packets: None,
-            no_ecn: false,
-        }
-    }
-}
-
-impl QuicOptions {
-    /// The congestion controls that connections can have.
-    pub const CONGESTION: [&'static str; 3] = ["cubic", "reno", "bbr"];
-
-    /// Whether nothing was asked for.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Why a plan makes no sense. The text names the value and the way out.

@@ -200,6 +200,9 @@ pub struct SocketFacts {
     /// Receive offload in use (UDP GRO).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gro: Option<bool>,
+    /// What seals records or packets, where the flow has keys: `aes128`, `aes256` or `chacha20`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cipher: Option<String>,
 }
 
 /// The machine and program of one end.

@@ -143,6 +143,28 @@ pub struct QuicStatus {
     pub lost_packets: u64,
     /// Times that the congestion window was made smaller.
     pub congestion_events: u64,
+    /// Part of them because the peer had seen marks of explicit congestion notification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn_events: Option<u64>,
+    /// Bytes of the packets held to be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_bytes: Option<u64>,
+    /// Bytes sent and neither acknowledged nor held to be lost, when the peer last acknowledged
+    /// something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_bytes: Option<u64>,
+    /// UDP datagrams received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_datagrams: Option<u64>,
+    /// ACK frames sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_acks: Option<u64>,
+    /// ACK frames received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_acks: Option<u64>,
+    /// Of a stream that sends in bulk: at least so many of its bytes the peer has acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked_bytes: Option<u64>,
 }
 
 /// Counts of datagrams. A sender knows `sent` and `refused`, a receiver the others; a document of

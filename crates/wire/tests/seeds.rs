@@ -10,15 +10,10 @@ mod targets;
 #[path = "../../../fuzz/src/perf.rs"]
 mod perf;
 
-fn replay(target: &str, feed: fn(&[u8])) {
-    let seeds = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
-    let mut count = 0;
-    for seed in std::fs::read_dir(seeds).unwrap() {
-        feed(&std::fs::read(seed.unwrap().path()).unwrap());
-        count += 1;
-    }
-    assert!(count > 0, "{target} has no seeds");
-}
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+use replay::replay;
 
 #[test]
 fn client_frames() {

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use linerate_measure::Workload;
+use linerate_measure::sample::QuicStatus;
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
+use super::carried::{Carried, Holder};
 use super::sockets::Place;
 use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
-use crate::flow::{Ending, FlowError, FlowShared, Local, StreamFlow};
+use crate::flow::{Ending, FlowError, FlowShared, Local};
 use crate::load::flow_steps;
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
-use crate::transport::quic::{
-    Cause, Dir, Event, Facts, QuicStream, SharedConnection, StreamId, shared_pattern,
-};
+use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
 
 /// What connections say of their paths is published this often.
 const PUBLISHING: Duration = Duration::from_millis(10);
@@ -31,25 +31,6 @@ pub(crate) struct Carrying {
     /// At the client, those of this shard; at the server, all.
     pub(crate) flows: Vec<Arc<FlowShared>>,
     pub(crate) inlet: Receiver<Socket>,
-}
-
-/// Whose a stream is.
-enum Holder {
-    /// A flow's: its number among the slots.
-    Flow(usize, Arc<FlowShared>),
-    /// Nobody's yet: as much of its opening as has come.
-    Arriving([u8; OPENING_BYTES], usize),
-}
-
-/// One connection.
-struct Carried {
-    connection: SharedConnection,
-    socket: Arc<Socket>,
-    facts: Facts,
-    /// By their streams' numbers.
-    holders: Vec<Holder>,
-    /// Flows that wait for it to stand, at the client.
-    waiting: Vec<Arc<FlowShared>>,
 }
 
 struct Carrier {
@@ -145,8 +126,7 @@ impl Carrier {
             match made {
                 Some(Ok((link, connection, socket, offload))) => {
                     let facts = Facts { congestion: self.quic.settings.congestion, offload };
-                    let (holders, waiting) = (Vec::new(), group.to_vec());
-                    let carried = Carried { connection, socket, facts, holders, waiting };
+                    let carried = Carried::new(connection, socket, facts, group.to_vec());
                     self.carried.insert((number, link), carried);
                 }
                 Some(Err(error)) => self.end_unbegun(group, &error.into(), local),
@@ -164,15 +144,14 @@ impl Carrier {
                     let socket = Arc::clone(endpoint.socket());
                     let offload = endpoint.offload();
                     let facts = Facts { congestion: self.quic.settings.congestion, offload };
-                    let (holders, waiting) = (Vec::new(), Vec::new());
-                    let carried = Carried { connection, socket, facts, holders, waiting };
+                    let carried = Carried::new(connection, socket, facts, Vec::new());
                     self.carried.insert(place, carried);
                 }
             }
             Event::Established => self.open_flows(place, local),
             Event::StreamsOpened(Dir::Bi) => self.accept_streams(place),
             Event::Readable(id) => match self.holder(place, id) {
-                Some(Holder::Flow(slot, _)) => {
+                Some(Holder::Flow(slot, ..)) => {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
@@ -180,12 +159,22 @@ impl Carrier {
                 None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
-                if let Some(Holder::Flow(slot, _)) = self.holder(place, id) {
+                if let Some(Holder::Flow(slot, ..)) = self.holder(place, id) {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
             }
             Event::Delivered(_) => self.undelivered = self.undelivered.saturating_sub(1),
+            Event::Datagrams => {
+                if let Some(carried) = self.carried.get_mut(&place) {
+                    carried.sort_datagrams(&mut self.slots);
+                }
+            }
+            Event::DatagramsWritable => {
+                if let Some(carried) = self.carried.get_mut(&place) {
+                    carried.wake_flows(&mut self.slots);
+                }
+            }
             Event::Closed(cause) => self.handle_close(place, &cause, local),
             Event::StreamsOpened(Dir::Uni) | Event::StreamsAvailable(_) => {}
         }
@@ -216,13 +205,10 @@ impl Carrier {
                 self.never_begun += 1;
                 continue;
             };
-            let carried = &mut *carried;
-            let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
-            let pattern = self.pattern.clone();
-            let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
             let steps = flow_steps(&self.workload, shared.number).client;
-            carried.holders.push(Holder::Flow(self.slots.len(), Arc::clone(&shared)));
-            self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
+            carried.holders.push(Holder::Flow(self.slots.len(), id, Arc::clone(&shared)));
+            let over = (&self.quic, &self.workload, &self.pattern);
+            carried.begin(id, shared, steps, over, &mut self.slots);
             self.undelivered += 1;
         }
     }
@@ -265,26 +251,19 @@ impl Carrier {
             return connection.close(FOREIGN, b"no flow of this test");
         };
         drop(connection);
-        let (connection, socket) = (carried.connection.clone(), Arc::clone(&carried.socket));
-        let pattern = self.pattern.clone();
-        let stream = QuicStream::new(connection, id, socket, pattern, carried.facts);
         let steps = flow_steps(&self.workload, shared.number).server;
         if let Some(holder) = carried.holders.get_mut(index) {
-            *holder = Holder::Flow(self.slots.len(), Arc::clone(&shared));
+            *holder = Holder::Flow(self.slots.len(), id, Arc::clone(&shared));
         }
-        self.slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
+        let over = (&self.quic, &self.workload, &self.pattern);
+        carried.begin(id, shared, steps, over, &mut self.slots);
     }
 
     /// A connection has ended: its flows see that in their next turn.
     fn handle_close(&mut self, place: Place, cause: &Cause, local: &Local) {
-        let Some(carried) = self.carried.remove(&place) else { return };
+        let Some(mut carried) = self.carried.remove(&place) else { return };
         self.end_unbegun(&carried.waiting, &cause.error().into(), local);
-        for holder in carried.holders {
-            if let Holder::Flow(slot, _) = holder {
-                self.slots.handle_ready(slot);
-                self.undelivered = self.undelivered.saturating_sub(1);
-            }
-        }
+        self.undelivered = self.undelivered.saturating_sub(carried.wake_flows(&mut self.slots));
     }
 
     fn end_unbegun(&mut self, flows: &[Arc<FlowShared>], error: &FlowError, local: &Local) {
@@ -301,10 +280,11 @@ impl Carrier {
             connection.fit_send_window();
             let status = connection.status();
             for holder in &carried.holders {
-                if let Holder::Flow(_, shared) = holder
+                if let Holder::Flow(_, stream, shared) = holder
                     && (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS
                 {
-                    shared.set_path(&status);
+                    let acked_bytes = connection.delivered_bytes(*stream);
+                    shared.set_path(&QuicStatus { acked_bytes, ..status });
                 }
             }
         }

@@ -9,18 +9,20 @@
 
 mod attempt;
 mod call;
+mod carried;
 mod carry;
 mod host;
 mod sockets;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_measure::{Kind, Workload};
 
 use crate::error::Error;
-use crate::transport::quic::{ClientSide, Congestion, Extras, ServerSide, Settings};
+use crate::transport::quic::{Acknowledging, ClientSide, Congestion, Extras, ServerSide, Settings};
 
 pub(crate) use call::Calling;
 pub(crate) use carry::Carrying;
@@ -61,9 +63,13 @@ impl Quic {
         token: [u8; 16],
         server: SocketAddr,
         tls: &Arc<rustls::ClientConfig>,
+        logs: Option<&Path>,
     ) -> Result<Self, Error> {
         let settings = settings(workload);
-        let client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        let mut client = ClientSide::new(Arc::clone(tls), &settings, Extras::default())?;
+        if let Some(directory) = logs {
+            client = client.with_logs(directory)?;
+        }
         Ok(Self { token, settings, side: Side::Client { server, client } })
     }
 
@@ -98,6 +104,8 @@ fn settings(workload: &Workload) -> Settings {
     let stream_window_bytes =
         quic.stream_window_bytes.unwrap_or(default.stream_window_bytes.min(share));
     let congestion = workload.socket.congestion.as_deref().and_then(Congestion::parse);
+    let idle = quic.idle_ns.map_or(IDLE, Duration::from_nanos);
+    let short = |bytes: Option<u32>| bytes.and_then(|bytes| u16::try_from(bytes).ok());
     Settings {
         congestion: congestion.unwrap_or_default(),
         initial_window_bytes: quic.initial_window_bytes.map(u64::from).or_else(|| {
@@ -109,13 +117,25 @@ fn settings(workload: &Workload) -> Settings {
         // Those that come and go are remembered for some round trips.
         connections: connections as usize * if connects { 16 } else { 2 } + 1_024,
         half_open_connections: default.half_open_connections,
-        idle: IDLE,
-        keep_alive: Some(KEEP_ALIVE),
+        idle,
+        // Twice in the time, so that one may get lost.
+        keep_alive: Some(KEEP_ALIVE.min(idle / 3)),
         streams: quic.streams,
-        mtu_bytes: quic.mtu_bytes.and_then(|bytes| u16::try_from(bytes).ok()),
-        ack_packets: quic.ack_packets,
+        mtu_bytes: short(quic.mtu_bytes),
+        acks: Acknowledging {
+            packets: quic.ack_packets,
+            delay: quic.ack_delay_ns.map(Duration::from_nanos),
+            reordering: quic.ack_reordering,
+        },
         offload: !workload.socket.no_offload,
         ecn: !quic.no_ecn,
         dscp: workload.socket.dscp.unwrap_or(0),
+        datagrams: quic.datagrams,
+        mtu_most_bytes: short(quic.mtu_most_bytes),
+        pacing: quic.pacing,
+        version: quic.version,
+        ids: default.ids,
+        // Its sockets hear one address each.
+        migrates: false,
     }
 }

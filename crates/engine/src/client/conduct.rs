@@ -52,6 +52,9 @@ impl Session<'_> {
     fn begin(&mut self, load: &mut Load, now_ns: u64) -> Result<(), Error> {
         // Nothing has begun, so nothing can have ended as planned, and the server waits for ever.
         if !self.progress.server_ready && load.any_ended() {
+            if let Some(why) = load.why_ended() {
+                return Err(Error::Peer(format!("a flow ended before the load began: {why}")));
+            }
             return Err(Error::Peer(
                 "a flow was closed by the server before the load began: the server has more \
                  connections than it keeps, or something on the path closes them; try again"
@@ -61,7 +64,8 @@ impl Session<'_> {
         if self.progress.server_ready && !self.progress.asked_start && load.all_ready() {
             self.progress.asked_start = true;
             if load.all_ended() {
-                return Err(Error::Peer("every flow ended before the load began".to_owned()));
+                let why = load.why_ended().unwrap_or_else(|| "nobody says why".to_owned());
+                return Err(Error::Peer(format!("every flow ended before the load began: {why}")));
             }
             let offset_ns = self.offset.estimate().map_or(0, |estimate| estimate.offset_ns);
             let at = self.plan.start_at_utc_ns.map(|at| at.saturating_add(offset_ns));

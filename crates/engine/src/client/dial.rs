@@ -3,17 +3,20 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_measure::SocketOptions;
 use linerate_measure::plan::{Family, Plan};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
+use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection};
 use socket2::Socket;
 
+use crate::access::Authority;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::control::{Link, client_config, server_name};
+use crate::control::{Link, control_client, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::socket::{Binding, connect_stream};
@@ -31,13 +34,17 @@ pub(super) fn binding(plan: &Plan, flow: u32) -> Binding {
 }
 
 /// Connects to the server and begins TLS; returns the address that answered.
-pub(super) fn dial(plan: &Plan, cancel: &Cancel) -> Result<(SocketAddr, Link), Error> {
+pub(super) fn dial(
+    plan: &Plan,
+    authority: Option<&Authority>,
+    cancel: &Cancel,
+) -> Result<(SocketAddr, Link), Error> {
     let mut last = None;
     for address in resolve(plan)? {
         match connect(address, plan, cancel) {
             Ok(socket) => {
                 socket.set_tcp_nodelay(true).map_err(|e| unreachable_error(address, &e))?;
-                return Ok((address, Link::new(socket, session()?)));
+                return Ok((address, Link::new(socket, session(&plan.host, authority)?)));
             }
             Err(Error::Unreachable(why)) => last = Some(Error::Unreachable(why)),
             Err(other) => return Err(other),
@@ -46,9 +53,19 @@ pub(super) fn dial(plan: &Plan, cancel: &Cancel) -> Result<(SocketAddr, Link), E
     Err(last.unwrap_or_else(|| no_address(plan)))
 }
 
-fn session() -> Result<Connection, Error> {
+fn session(host: &str, authority: Option<&Authority>) -> Result<Connection, Error> {
     let failed = |error: rustls::Error| Error::Host(format!("can't begin TLS: {error}"));
-    ClientConnection::new(client_config()?, server_name()).map(Connection::from).map_err(failed)
+    let name = match authority {
+        None => server_name(),
+        Some(_) => ServerName::try_from(host.to_owned()).map_err(|_| {
+            Error::Plan(format!(
+                "no certificate can be for the host \"{host}\": give the name that the server's \
+                 certificate has, or leave out --ca"
+            ))
+        })?,
+    };
+    let config = Arc::new(control_client(authority)?);
+    ClientConnection::new(config, name).map(Connection::from).map_err(failed)
 }
 
 fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {

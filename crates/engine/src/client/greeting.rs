@@ -1,10 +1,12 @@
 //! The first words with whatever answers on the server's port.
 
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
+use rustls::CertificateError;
 
 use super::dial::{CONNECT_NS, LOOK_NS};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -13,7 +15,12 @@ use crate::error::Error;
 use crate::event::Cancel;
 
 /// Finishes the TLS handshake.
-pub(super) fn greet(link: &mut Link, server: SocketAddr, cancel: &Cancel) -> Result<(), Error> {
+pub(super) fn greet(
+    link: &mut Link,
+    server: SocketAddr,
+    host: &str,
+    cancel: &Cancel,
+) -> Result<(), Error> {
     let deadline_ns = monotonic_ns() + CONNECT_NS;
     let mut nothing_yet = Vec::new();
     while link.is_handshaking() {
@@ -33,7 +40,10 @@ pub(super) fn greet(link: &mut Link, server: SocketAddr, cancel: &Cancel) -> Res
                 return Err(stranger(link, server, "it closed the connection"));
             }
             Ok(_) => {}
-            Err(error) => return Err(stranger(link, server, &error.to_string())),
+            Err(error) => {
+                let refused = unvouched(&error, host);
+                return Err(refused.unwrap_or_else(|| stranger(link, server, &error.to_string())));
+            }
         }
     }
     if link.session().alpn_protocol() != Some(ALPN) {
@@ -42,6 +52,32 @@ pub(super) fn greet(link: &mut Link, server: SocketAddr, cancel: &Cancel) -> Res
         )));
     }
     Ok(())
+}
+
+/// Why a certificate isn't taken that an authority should vouch for; `None` of any other error.
+fn unvouched(error: &io::Error, host: &str) -> Option<Error> {
+    let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(why) = inner else { return None };
+    let why = match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it has expired, or this machine's clock is wrong".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it isn't valid yet, or this machine's clock is wrong".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("it is for another name than \"{host}\"")
+        }
+        CertificateError::UnknownIssuer => {
+            "no certificate of --ca stands at the end of its chain".to_owned()
+        }
+        CertificateError::BadSignature => "a signature in its chain is wrong".to_owned(),
+        CertificateError::BadEncoding => "it can't be read".to_owned(),
+        other => other.to_string(),
+    };
+    Some(Error::Refused(format!(
+        "the server's certificate isn't one that the authority (--ca) vouches for: {why}"
+    )))
 }
 
 /// Says what answers on that port, as far as can be told.

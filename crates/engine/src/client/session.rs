@@ -6,7 +6,7 @@ use std::sync::Arc;
 use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
-use linerate_measure::{Kind, Plan, QuicOptions, Transport};
+use linerate_measure::{Kind, Plan, Transport};
 use linerate_wire::native::Fault;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
@@ -21,9 +21,7 @@ use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Connections, Dial};
-use crate::control::{
-    Link, Reading, data_config, fingerprint, proof, quic_client_config, with_key_log,
-};
+use crate::control::{Link, Reading, data_client, fingerprint, proof};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
@@ -43,8 +41,9 @@ pub(super) fn measure(
 ) -> Result<(), Error> {
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
     raise_open_files_limit();
-    let (server, mut link) = dial(plan, cancel)?;
-    greet(&mut link, server, cancel)?;
+    let (server, mut link) = dial(plan, access.authority.as_ref(), cancel)?;
+    greet(&mut link, server, &plan.host, cancel)?;
+    record.notes.extend(access.doubt.clone());
     let mut session = Session::new(plan, access, sink, cancel, record, server, link)?;
     let outcome = session.converse();
     session.close(outcome)
@@ -244,20 +243,16 @@ impl<'a> Session<'a> {
     fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
         let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
         let key_log = self.plan.local.key_log.as_deref();
-        let tls = match (workload.transport, self.link.session().peer_certificates()) {
-            (Transport::Tls, Some([certificate, ..])) => {
-                let tls = data_config(certificate.clone().into_owned())?;
-                Some(with_key_log(tls, key_log)?)
+        let tls = match self.link.session().peer_certificates() {
+            Some([certificate, ..]) if workload.has_keys() => {
+                Some(data_client(certificate.clone().into_owned(), workload, key_log)?)
             }
             _ => None,
         };
-        let quic = match (workload.transport, self.link.session().peer_certificates()) {
-            (Transport::Quic, Some([certificate, ..])) => {
-                let certificate = certificate.clone().into_owned();
-                let QuicOptions { cipher, handshake, .. } = workload.quic;
-                let tls = quic_client_config(certificate, cipher, handshake, workload.flows)?;
-                let tls = with_key_log(tls, key_log)?;
-                let quic = Quic::client(workload, token, self.server, &tls)?;
+        let quic = match &tls {
+            Some(tls) if workload.transport == Transport::Quic => {
+                let logs = self.plan.local.qlog.as_deref();
+                let quic = Quic::client(workload, token, self.server, tls, logs)?;
                 Some(Connections::Quic(Box::new(quic)))
             }
             _ => None,
@@ -272,6 +267,7 @@ impl<'a> Session<'a> {
                 source_ports: self.plan.local.source_ports,
                 options: workload.socket.clone(),
                 tls: tls.clone(),
+                handshake: workload.tls.handshake,
             })
         });
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::Handshake;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use rustls::Connection;
@@ -80,6 +81,22 @@ impl Carrier {
             Some(tls) => tls.receive(into),
             None => self.tcp.receive(into),
         }
+    }
+
+    /// Sends the beginning of `bytes` with the first messages of TLS (0-RTT), where the server has
+    /// promised to take that; says how many.
+    pub(super) fn send_early(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.tls.as_mut().map_or(Ok(0), |tls| tls.send_early(bytes))
+    }
+
+    /// How TLS agreed on its keys, once it has.
+    pub(super) fn handshake(&self) -> Option<Handshake> {
+        self.tls.as_ref().map(|tls| tls.handshake())
+    }
+
+    /// Waits for the ticket that the server gives.
+    pub(super) fn take_ticket(&mut self) -> io::Result<()> {
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.take_ticket())
     }
 
     /// Closes in order, after what TLS has to say.

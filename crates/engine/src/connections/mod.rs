@@ -8,6 +8,7 @@
 mod carrier;
 mod dial;
 mod guest;
+mod places;
 mod serve;
 mod source;
 mod worker;
@@ -17,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use linerate_measure::SocketOptions;
+use linerate_measure::{Handshake, SocketOptions};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
@@ -30,6 +31,7 @@ use crate::load::Bell;
 use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
+pub(crate) use places::{Due, Milestones, Places};
 pub(crate) use serve::Serving;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
@@ -58,6 +60,8 @@ pub(crate) struct Dial {
     pub(crate) source_ports: Option<(u16, u16)>,
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// How connections are to agree on their keys.
+    pub(crate) handshake: Handshake,
 }
 
 /// Where the server's connections come from.

@@ -3,12 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use linerate_measure::Handshake;
 use linerate_wire::native::opening::OPENING_BYTES;
 use linerate_wire::step::Closing;
 use rustls::{ClientConnection, Connection};
 
 use super::Interest;
 use super::carrier::Carrier;
+use super::places::Milestones;
 use super::source::Dialed;
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Local};
@@ -23,6 +25,8 @@ pub(super) struct Script {
     pub(super) response_bytes: usize,
     pub(super) close: Closing,
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    /// How connections are to agree on their keys.
+    pub(super) handshake: Handshake,
 }
 
 /// A connection under way.
@@ -41,6 +45,10 @@ pub(super) struct Attempt {
     pub(super) warm_up: bool,
     established_ns: u64,
     first_byte_ns: u64,
+    /// When it had what it came for and waited for a ticket; 0: it never did.
+    answered_ns: u64,
+    /// Bytes of the request that left before the handshake was done.
+    early: usize,
 }
 
 /// How far it has come; the numbers are bytes done.
@@ -49,15 +57,10 @@ enum Stage {
     Securing,
     Requesting(usize),
     Awaiting(usize),
+    /// The response is here, and the ticket that the next connection needs is not.
+    Parting,
     /// The response is here; the server closes.
     Closing,
-}
-
-/// How long it took, from its first packet.
-pub(super) struct Times {
-    pub(super) establishment_ns: u64,
-    pub(super) first_byte_ns: u64,
-    pub(super) closed_at_ns: u64,
 }
 
 impl Attempt {
@@ -73,6 +76,8 @@ impl Attempt {
             warm_up,
             established_ns: 0,
             first_byte_ns: 0,
+            answered_ns: 0,
+            early: 0,
         }
     }
 
@@ -103,7 +108,9 @@ impl Attempt {
         Ok(Some(match self.stage {
             Stage::Opening(_) | Stage::Requesting(_) => Interest::Writable,
             _ if self.carrier.wants_write() => Interest::Writable,
-            Stage::Securing | Stage::Awaiting(_) | Stage::Closing => Interest::Readable,
+            Stage::Securing | Stage::Awaiting(_) | Stage::Parting | Stage::Closing => {
+                Interest::Readable
+            }
         }))
     }
 
@@ -128,6 +135,7 @@ impl Attempt {
                     (true, None) => Stage::Awaiting(0),
                     (true, Some(config)) => {
                         self.carrier.secure(session(config)?);
+                        self.send_early(script, tally, local)?;
                         Stage::Securing
                     }
                 };
@@ -135,7 +143,12 @@ impl Attempt {
             Stage::Securing => {
                 self.carrier.establish()?;
                 self.established_ns = monotonic_ns();
-                self.stage = Stage::Requesting(0);
+                // What was said early and not taken is forgotten, and said again.
+                let taken = self.carrier.handshake() == Some(Handshake::Early);
+                self.stage = match if taken { self.early } else { 0 } {
+                    done if done == script.request_bytes => Stage::Awaiting(0),
+                    done => Stage::Requesting(done),
+                };
             }
             Stage::Requesting(done) => {
                 let length = (script.request_bytes - done).min(local.receive_buffer.len());
@@ -147,23 +160,60 @@ impl Attempt {
                     Stage::Requesting(done + sent)
                 };
             }
-            Stage::Awaiting(done) => {
-                let length = self.receive(tally, local)?;
-                if length == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                if done == 0 {
-                    self.first_byte_ns = monotonic_ns();
-                }
-                self.stage = Stage::Awaiting(done + length);
-                if done + length >= script.response_bytes {
-                    self.stage = Stage::Closing;
-                    return Ok(script.close != Closing::Server);
+            Stage::Awaiting(done) => return self.await_response(done, script, tally, local),
+            Stage::Parting => {
+                match self.carrier.take_ticket() {
+                    // A server that gives none has closed: the next connection will say so.
+                    Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                        return Err(error);
+                    }
+                    _ => return Ok(true),
                 }
             }
             Stage::Closing => return Ok(self.receive(tally, local)? == 0),
         }
         Ok(false)
+    }
+
+    /// Takes more of the response; says whether everything is done but the close.
+    fn await_response(
+        &mut self,
+        done: usize,
+        script: &Script,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<bool> {
+        let length = self.receive(tally, local)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if done == 0 {
+            self.first_byte_ns = monotonic_ns();
+        }
+        self.stage = Stage::Awaiting(done + length);
+        if done + length < script.response_bytes {
+            return Ok(false);
+        }
+        if script.handshake != Handshake::Full {
+            self.answered_ns = monotonic_ns();
+            self.stage = Stage::Parting;
+            return Ok(false);
+        }
+        self.stage = Stage::Closing;
+        Ok(script.close != Closing::Server)
+    }
+
+    /// Sends as much of the request as may leave with the first messages.
+    fn send_early(&mut self, script: &Script, tally: &Tally, local: &Local) -> io::Result<()> {
+        if script.handshake != Handshake::Early {
+            return Ok(());
+        }
+        let length = script.request_bytes.min(local.receive_buffer.len());
+        self.early = self.carrier.send_early(local.pattern.slice(0, length))?;
+        if self.early > 0 {
+            tally.record_sent(self.early);
+        }
+        Ok(())
     }
 
     fn receive(&mut self, tally: &Tally, local: &mut Local) -> io::Result<usize> {
@@ -172,16 +222,23 @@ impl Attempt {
         Ok(length)
     }
 
-    /// Closes it, and says what it took.
-    pub(super) fn close(self, close: Closing) -> Times {
-        let since = |at_ns: u64| at_ns.saturating_sub(self.began_ns);
-        let (establishment_ns, first_byte_ns) =
-            (since(self.established_ns), since(self.first_byte_ns));
+    /// Closes it, and says when each part was done.
+    pub(super) fn close(self, close: Closing) -> Milestones {
+        let handshake = self.carrier.handshake();
         match close {
             Closing::Fin | Closing::Server => self.carrier.close(),
             Closing::Rst => self.carrier.reset(),
         }
-        Times { establishment_ns, first_byte_ns, closed_at_ns: monotonic_ns() }
+        Milestones {
+            due_ns: self.due_ns,
+            began_ns: self.began_ns,
+            established_ns: self.established_ns,
+            first_byte_ns: self.first_byte_ns,
+            // What waits for a ticket has been done before.
+            closed_ns: if self.answered_ns > 0 { self.answered_ns } else { monotonic_ns() },
+            warm_up: self.warm_up,
+            handshake,
+        }
     }
 
     /// Gives it up.

@@ -31,7 +31,7 @@ use crate::transport::{
     Discarding, FromPageCache, IntoNowhere, Lent, PageCache, Tcp, Tls, ZeroCopy,
 };
 
-pub(crate) use datagram::{DatagramFlow, DatagramSettings, NativeHeading, PlainFlow};
+pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, udp_flow};
 pub(crate) use stream::StreamFlow;
 
 /// What a flow wants after its turn.
@@ -127,10 +127,7 @@ impl Fresh {
             }
             Over::IntoNowhere => Box::new(StreamFlow::new(IntoNowhere(Tcp(socket)), shared, steps)),
             Over::Discarding => Box::new(StreamFlow::new(Discarding(Tcp(socket)), shared, steps)),
-            Over::Datagrams(settings) => {
-                let heading = NativeHeading { tag: settings.tag };
-                Box::new(DatagramFlow::new(socket, shared, settings, heading, steps))
-            }
+            Over::Datagrams(settings) => udp_flow(socket, shared, settings, steps),
             Over::Made(make) => make(socket, shared, steps),
         }
     }
@@ -282,6 +279,12 @@ impl FlowShared {
         ending.as_ref()?.base.as_ref().map(|base| base.at_ns)
     }
 
+    /// Why it ended early, where it did.
+    pub(crate) fn error(&self) -> Option<String> {
+        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.as_ref()?.error.as_ref().map(|error| error.text.clone())
+    }
+
     /// What the flow left when it ended; `None` where it hasn't.
     pub(crate) fn take_ending(&self) -> Option<Box<Ending>> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -295,6 +298,8 @@ pub(crate) struct Ending {
     pub(crate) error: Option<FlowError>,
     pub(crate) tcp: Option<TcpStatus>,
     pub(crate) quic: Option<QuicStatus>,
+    /// The same when the measured part of a flow of datagrams began after a warm-up.
+    pub(crate) quic_before: Option<QuicStatus>,
     /// The socket as the kernel granted it, of a flow that is listed.
     pub(crate) socket: Option<SocketFacts>,
     /// Datagrams that the socket dropped since its measured part began.
@@ -362,6 +367,7 @@ pub(crate) fn error_kind(error: &io::Error) -> &'static str {
         io::ErrorKind::InvalidData => "tls",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
         io::ErrorKind::NetworkDown => "network_down",
+        io::ErrorKind::FileTooLarge => "too_large",
         _ => "io",
     }
 }

@@ -5,8 +5,6 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_measure::Workload;
-use linerate_measure::plan::{Direction, Transport};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, stream_id};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
@@ -96,8 +94,7 @@ impl Load {
     fn spawn_shards(&mut self, bell: &Arc<Bell>) -> Result<(), Failure> {
         let block_bytes = self.setup.parameters.block_bytes as usize;
         // Histograms and patterns are the native load's: this one has neither.
-        let workload = Workload::stream(Direction::Up, Transport::Tcp);
-        let pattern = Arc::new(Pattern::beginning(1));
+        let pattern = Pattern::beginning(1);
         for (index, flows) in self.spread.threads.iter().copied().enumerate() {
             let plan = ShardPlan {
                 shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
@@ -107,7 +104,7 @@ impl Load {
                 receive_bytes: self.spread.receive_bytes(index, block_bytes),
                 pattern: Arc::clone(&pattern),
                 // A copy of one would touch its memory.
-                latencies: Latencies::new(&workload),
+                latencies: Latencies::default(),
                 phase: Arc::clone(&self.phase),
                 census: Arc::clone(&self.census),
                 own_loop: None,

@@ -16,7 +16,7 @@ pub(super) fn pattern_for(workload: &Workload, longest: usize) -> Arc<Pattern> {
     match workload {
         _ if workload.variant.zero_copy => Pattern::lasting(),
         _ if workload.verify => Arc::new(Pattern::new(longest)),
-        _ => Arc::new(Pattern::beginning(longest)),
+        _ => Pattern::beginning(longest),
     }
 }
 

@@ -7,6 +7,7 @@ use linerate_wire::step::Step;
 
 use super::{LOOK_NS, LOOK_NS_PER_FLOW, Load};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::flow::FlowShared;
 use crate::phase::Phase;
 use crate::tally::Progress;
 
@@ -79,6 +80,7 @@ impl Load {
         if self.is_datagrams()
             && self.phase.current() < Phase::Drained
             && self.peer_has_sent_all
+            && self.has_sent_all()
             && (self.has_all_datagrams() || still_ns >= SILENCE_NS)
         {
             self.drain();
@@ -111,6 +113,12 @@ impl Load {
                 .wrapping_add(counts.received_bytes)
                 .wrapping_add(counts.transactions)
         })
+    }
+
+    /// Whether no flow sends any more: those that receive can't be ended alone.
+    fn has_sent_all(&self) -> bool {
+        let ended = |flow: &FlowShared| flow.tally.progress() == Progress::Ended;
+        self.sending_flows().flatten().all(|flow| ended(flow))
     }
 
     fn has_all_datagrams(&self) -> bool {

@@ -57,8 +57,7 @@ pub(super) fn report(
     }
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
-    let (latencies, cpu) =
-        merge(Latencies::new(&load.workload), ends, &mut host.ran_on_cpus, &mut notes);
+    let (latencies, cpu) = merge(Latencies::default(), ends, &mut host.ran_on_cpus, &mut notes);
     EndReport {
         role: load.role,
         host,
@@ -206,11 +205,21 @@ fn flow_report(
 
 /// What the QUIC connection said at the flow's end, its counters since the measured part began.
 fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
-    let before = ending.base.as_ref().and_then(|base| base.quic).unwrap_or_default();
+    let before = ending.base.as_ref().and_then(|base| base.quic);
+    let before = before.or(ending.quic_before).unwrap_or_default();
+    let since = |now: Option<u64>, before: Option<u64>| {
+        now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+    };
     ending.quic.map(|now| QuicStatus {
         sent_packets: now.sent_packets.saturating_sub(before.sent_packets),
         lost_packets: now.lost_packets.saturating_sub(before.lost_packets),
         congestion_events: now.congestion_events.saturating_sub(before.congestion_events),
+        ecn_events: since(now.ecn_events, before.ecn_events),
+        lost_bytes: since(now.lost_bytes, before.lost_bytes),
+        received_datagrams: since(now.received_datagrams, before.received_datagrams),
+        sent_acks: since(now.sent_acks, before.sent_acks),
+        received_acks: since(now.received_acks, before.received_acks),
+        acked_bytes: since(now.acked_bytes, before.acked_bytes),
         ..now
     })
 }

@@ -243,6 +243,11 @@ impl Load {
         self.census.ended() > 0
     }
 
+    /// Why a flow has ended, where one has that could not begin.
+    pub(crate) fn why_ended(&self) -> Option<String> {
+        self.flows.iter().flatten().find_map(|flow| flow.error())
+    }
+
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
         self.meter.open(now_ns, self.workload.interval_ns);
@@ -324,7 +329,7 @@ impl Load {
     }
 
     fn is_datagrams(&self) -> bool {
-        self.workload.transport == Transport::Udp
+        self.workload.has_datagrams()
     }
 
     /// The counts of all flows that send datagrams in bulk from this end, when each of them has
@@ -346,7 +351,7 @@ impl Load {
         (!counts.is_empty()).then_some(counts)
     }
 
-    fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {
+    pub(super) fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {
         let sends = |number: usize| {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             matches!(self.steps_of(number).first(), Some(Step::Send(_)))

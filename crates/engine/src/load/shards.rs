@@ -53,7 +53,7 @@ impl Load {
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
                 pattern: Arc::clone(&pattern),
-                latencies: Latencies::new(workload),
+                latencies: Latencies::new(workload, self.role),
                 phase: Arc::clone(&self.phase),
                 census: Arc::clone(&self.census),
                 own_loop,

@@ -1,8 +1,6 @@
 //! From a workload to what its flows do.
 
-use linerate_measure::{
-    Arrivals, Closing, Direction, End, Kind, Schedule, Transport, Variant, Workload,
-};
+use linerate_measure::{Arrivals, Closing, Direction, End, Kind, Schedule, Variant, Workload};
 use linerate_wire::native::load::{FlowSteps, Load, LoadEnd, LoadKind, LoadSchedule, steps};
 use linerate_wire::step::{self, Movement};
 
@@ -78,7 +76,7 @@ fn parameters(workload: &Workload) -> Load {
     };
     Load {
         kind,
-        datagrams: workload.transport == Transport::Udp,
+        datagrams: workload.has_datagrams(),
         end: match workload.end {
             End::Time { duration_ns } => {
                 LoadEnd::Time { duration_ns: duration_ns.saturating_add(workload.omit_ns) }

@@ -1,6 +1,6 @@
 //! A control connection to a netserver, and what is asked over it.
 
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -55,6 +55,21 @@ pub fn run(
     let outcome = client.run(plan, sink, cancel)?;
     client.close();
     Ok(outcome)
+}
+
+/// Makes one test without a netserver, against whatever discards, generates or echoes at the
+/// remote port (`-N`). Only this end's figures are known.
+///
+/// # Errors
+///
+/// When nobody is there, and when this machine can't do what was asked for.
+pub fn run_alone(
+    remote: IpAddr,
+    plan: &TestPlan,
+    sink: &Sink,
+    cancel: &Cancel,
+) -> Result<Outcome, Error> {
+    Trial::prepare(None, remote, plan)?.run(sink, cancel)
 }
 
 impl Client {
@@ -123,7 +138,8 @@ impl Client {
     /// When the server refuses, speaks wrongly or falls silent, and when this machine can't do what
     /// was asked for. After an error of the server's the connection is of no more use.
     pub fn run(&mut self, plan: &TestPlan, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
-        Trial::prepare(self, plan)?.run(sink, cancel)
+        let remote = self.peer.ip().to_canonical();
+        Trial::prepare(Some(self), remote, plan)?.run(sink, cancel)
     }
 
     /// Asks what the server's processors are worth.
@@ -268,6 +284,6 @@ fn connect(address: SocketAddr, plan: &ControlPlan) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-fn plain_ip(address: std::net::IpAddr) -> std::net::IpAddr {
+fn plain_ip(address: IpAddr) -> IpAddr {
     plain(SocketAddr::new(address, 0)).ip()
 }

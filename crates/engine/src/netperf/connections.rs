@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with};
 use socket2::Socket;
 
 use super::data::DataPlan;
+use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::Connections;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
@@ -25,6 +26,8 @@ use linerate_wire::netperf::test::Carrier;
 
 /// A connection that doesn't go on for so long has failed.
 const SILENCE: Duration = Duration::from_secs(5);
+/// Bytes of the largest send.
+const MOST_BYTES: usize = 1 << 20;
 /// A server's loop looks at the phase this often.
 const LOOK: Duration = Duration::from_millis(250);
 /// Ports tried for one connection before they count as exhausted.
@@ -37,6 +40,8 @@ const PAUSE: Duration = Duration::from_nanos(MILLISECOND_NS);
 pub(super) struct Exchanged {
     pub(super) request_bytes: usize,
     pub(super) response_bytes: usize,
+    /// Whether the client says that it sends nothing more, for servers that close only then.
+    pub(super) half_closes: bool,
 }
 
 /// The client's connections.
@@ -48,6 +53,7 @@ pub(super) struct Dialer {
     pub(super) ports: Option<(u16, u16)>,
     pub(super) plan: DataPlan,
     pub(super) exchanged: Exchanged,
+    pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
 }
@@ -63,6 +69,7 @@ impl Dialer {
     fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
         let mut errors = BTreeMap::new();
         let mut left = self.count.unwrap_or(u64::MAX);
+        let mut moved = Moved::new(&self.buffers, self.exchanged.request_bytes);
         let mut turn = 0_u32;
         while local.phase() == Phase::Hold {
             std::thread::park_timeout(PAUSE);
@@ -70,7 +77,7 @@ impl Dialer {
         let mut began_ns = monotonic_ns();
         shared.tally.first_ns.set(began_ns);
         while left > 0 && local.phase() < Phase::Stop {
-            match self.exchange(&mut turn, shared, local) {
+            match self.exchange(&mut turn, &mut moved, shared, local) {
                 Ok(()) => {
                     left -= 1;
                     let now_ns = monotonic_ns();
@@ -90,18 +97,28 @@ impl Dialer {
         Ending { errors, ..Ending::default() }
     }
 
-    fn exchange(&self, turn: &mut u32, shared: &FlowShared, local: &mut Local) -> io::Result<()> {
+    fn exchange(
+        &self,
+        turn: &mut u32,
+        moved: &mut Moved,
+        shared: &FlowShared,
+        local: &mut Local,
+    ) -> io::Result<()> {
+        let Exchanged { request_bytes, response_bytes, half_closes } = self.exchanged;
         let socket = self.connect(turn)?;
-        if self.exchanged.request_bytes > 0 {
+        if request_bytes > 0 {
             let until = Phase::Abort;
-            send_all(&socket, self.exchanged.request_bytes, until, shared, local)?;
-            let missing = receive(&socket, self.exchanged.response_bytes, until, shared, local)?;
+            moved.send_all(&socket, request_bytes, until, shared, local)?;
+            let missing = moved.receive(&socket, response_bytes, until, shared, local)?;
             if missing > 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
+        if half_closes {
+            socket.shutdown(Shutdown::Write)?;
+        }
         // The server closes first, so that the port that waits is its own.
-        receive(&socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
+        moved.receive(&socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
     }
 
     /// A connection from the next port that is free.
@@ -155,6 +172,7 @@ impl Dialer {
 pub(super) struct Acceptor {
     pub(super) listener: Arc<Socket>,
     pub(super) exchanged: Exchanged,
+    pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
 }
@@ -170,6 +188,7 @@ impl Acceptor {
     fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
         let mut errors = BTreeMap::new();
         let mut left = self.count.unwrap_or(u64::MAX);
+        let mut moved = Moved::new(&self.buffers, self.exchanged.response_bytes);
         // Connections inherit the time-outs.
         let _spins_at_worst = self.listener.set_nonblocking(false);
         let _blocks_at_worst = self.listener.set_read_timeout(Some(LOOK));
@@ -183,7 +202,7 @@ impl Acceptor {
                     continue;
                 }
             };
-            match self.serve(&socket, shared, local) {
+            match self.serve(&socket, &mut moved, shared, local) {
                 Ok(()) => {
                     left -= 1;
                     shared.tally.transactions.add(1);
@@ -207,15 +226,21 @@ impl Acceptor {
         }
     }
 
-    fn serve(&self, socket: &Socket, shared: &FlowShared, local: &mut Local) -> io::Result<()> {
+    fn serve(
+        &self,
+        socket: &Socket,
+        moved: &mut Moved,
+        shared: &FlowShared,
+        local: &mut Local,
+    ) -> io::Result<()> {
         if self.exchanged.request_bytes == 0 {
             return Ok(());
         }
         let until = Phase::Stop;
-        if receive(socket, self.exchanged.request_bytes, until, shared, local)? > 0 {
+        if moved.receive(socket, self.exchanged.request_bytes, until, shared, local)? > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        send_all(socket, self.exchanged.response_bytes, until, shared, local)
+        moved.send_all(socket, self.exchanged.response_bytes, until, shared, local)
     }
 }
 
@@ -232,51 +257,68 @@ fn looped(
     })
 }
 
-/// Sends so much, unless the load has come to the phase `until`.
-fn send_all(
-    socket: &Socket,
-    bytes: usize,
-    until: Phase,
-    shared: &FlowShared,
-    local: &mut Local,
-) -> io::Result<()> {
-    let mut left = bytes;
-    while left > 0 {
-        if local.phase() >= until {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let most = left.min(local.receive_buffer.len());
-        let piece = local.pattern.slice(0, most);
-        let sent = rustix::net::send(socket.as_fd(), piece, SendFlags::NOSIGNAL)?;
-        shared.tally.record_sent(sent);
-        left -= sent;
-    }
-    Ok(())
+/// What goes over the connections, and comes.
+struct Moved {
+    outgoing: Vec<u8>,
+    dirt: Dirt,
 }
 
-/// Receives so much, or up to the peer's end; says how much is missing.
-fn receive(
-    socket: &Socket,
-    bytes: usize,
-    until: Phase,
-    shared: &FlowShared,
-    local: &mut Local,
-) -> io::Result<usize> {
-    let mut left = bytes;
-    while left > 0 {
-        if local.phase() >= until {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let most = left.min(local.receive_buffer.len());
-        let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
-        let (length, _) = rustix::net::recv(socket.as_fd(), into, RecvFlags::empty())?;
-        if length == 0 {
-            break;
-        }
-        shared.tally.record_received(length);
-        left -= length;
+impl Moved {
+    /// Sends of up to so many bytes, larger ones in pieces.
+    fn new(buffers: &Buffers, bytes: usize) -> Self {
+        Self { outgoing: buffers.filled(bytes.clamp(1, MOST_BYTES), 1), dirt: buffers.dirt }
     }
-    Ok(left)
+
+    /// Sends so much, unless the load has come to the phase `until`.
+    fn send_all(
+        &mut self,
+        socket: &Socket,
+        bytes: usize,
+        until: Phase,
+        shared: &FlowShared,
+        local: &mut Local,
+    ) -> io::Result<()> {
+        let mut left = bytes;
+        while left > 0 {
+            if local.phase() >= until {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let most = left.min(self.outgoing.len());
+            let piece = self.outgoing.get_mut(..most).unwrap_or_default();
+            self.dirt.before_send(piece);
+            let sent = rustix::net::send(socket.as_fd(), piece, SendFlags::NOSIGNAL)?;
+            shared.tally.record_sent(sent);
+            left -= sent;
+        }
+        Ok(())
+    }
+
+    /// Receives so much, or up to the peer's end; says how much is missing.
+    fn receive(
+        &self,
+        socket: &Socket,
+        bytes: usize,
+        until: Phase,
+        shared: &FlowShared,
+        local: &mut Local,
+    ) -> io::Result<usize> {
+        let mut left = bytes;
+        while left > 0 {
+            if local.phase() >= until {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let most = left.min(local.receive_buffer.len());
+            let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
+            self.dirt.before_receive(into);
+            let (length, _) = rustix::net::recv(socket.as_fd(), into, RecvFlags::empty())?;
+            if length == 0 {
+                break;
+            }
+            shared.tally.record_received(length);
+            left -= length;
+        }
+        Ok(left)
+    }
 }
 
 fn is_taken(error: &io::Error) -> bool {

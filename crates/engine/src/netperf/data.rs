@@ -8,7 +8,10 @@ use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::Carrier;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::{set_defer_accept, set_pacing_rate, set_unfragmented, set_unrouted};
+use crate::socket::{
+    accept_fast_open, set_debug, set_defer_accept, set_fast_open, set_pacing_rate,
+    set_unfragmented, set_unrouted,
+};
 
 /// A figure that was asked for and refused.
 const REFUSED: i32 = -2;
@@ -27,6 +30,10 @@ pub(super) struct DataPlan {
     pub(super) unrouted: bool,
     pub(super) dont_fragment: bool,
     pub(super) defer_accept: bool,
+    /// Fast Open, of a connection that is made and of one that is awaited.
+    pub(super) fast_open: bool,
+    pub(super) answers_fast_open: bool,
+    pub(super) debug: bool,
     pub(super) congestion: Option<String>,
     pub(super) priority: Option<u32>,
     pub(super) service: Option<u8>,
@@ -106,6 +113,9 @@ impl DataPlan {
         if carrier == Carrier::Tcp {
             self.configure_stream(&socket)?;
         }
+        if self.debug {
+            set_debug(socket.as_fd())?;
+        }
         if self.unrouted {
             set_unrouted(socket.as_fd())?;
         }
@@ -128,6 +138,9 @@ impl DataPlan {
     fn configure_stream(&self, socket: &Socket) -> io::Result<()> {
         if self.no_delay {
             socket.set_tcp_nodelay(true)?;
+        }
+        if self.fast_open {
+            set_fast_open(socket.as_fd())?;
         }
         if self.cork {
             socket.set_tcp_cork(true)?;
@@ -157,6 +170,9 @@ impl DataPlan {
         if carrier == Carrier::Tcp {
             if self.defer_accept {
                 set_defer_accept(socket.as_fd(), true)?;
+            }
+            if self.answers_fast_open {
+                accept_fast_open(socket.as_fd(), BACKLOG)?;
             }
             socket.listen(BACKLOG)?;
         }

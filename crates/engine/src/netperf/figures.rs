@@ -21,6 +21,8 @@ pub(super) struct Measured {
     pub(super) cpu: Option<CpuFigures>,
     pub(super) granted: Granted,
     pub(super) server: SocketAddr,
+    /// Whether the server told its figures.
+    pub(super) told: bool,
 }
 
 pub(super) fn outcome(
@@ -32,23 +34,21 @@ pub(super) fn outcome(
 ) -> Outcome {
     let local = local_figures(plan, job, &measured);
     let remote = remote_figures(plan, setup, results, &measured);
-    let Measured { elapsed_ns, interrupted, mut report, server, .. } = measured;
+    let Measured { elapsed_ns, interrupted, mut report, server, told, .. } = measured;
     let facts = report.flows.pop().unwrap_or_default();
     let latency = report.latency_hdr.as_deref().map(Histogram::from_base64);
     let socket = facts.socket.unwrap_or_default();
-    let mut notes = report.notes;
+    let notes = report.notes;
     if matches!(plan.end, TestEnd::Units(_)) && job.task == Task::Send {
         // A server that has counted enough may close before it has read what is beyond that.
         report.errors.remove("reset");
     }
     // A receiver of datagrams ends with the last of them, not with the timer that it waited for.
     let last_ns = facts.to_ns.filter(|_| job.task == Task::Receive && job.carrier == Carrier::Udp);
-    if plan.file.is_some() {
-        notes.push("the bytes sent were a pattern's from memory, not the file's".to_owned());
-    }
     Outcome {
         elapsed_ns: last_ns.map_or(elapsed_ns, |last_ns| last_ns.min(elapsed_ns)),
         interrupted,
+        server_told: told,
         local,
         remote,
         latency: latency.and_then(Result::ok).unwrap_or_default(),

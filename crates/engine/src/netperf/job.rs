@@ -6,6 +6,9 @@ use linerate_wire::step::{
     Arrivals, Close, Content, Exchange, Framing, Movement, Pace, Schedule, Step, StepEnd, Transfer,
 };
 
+use super::filling::dirt;
+use crate::buffers::Buffers;
+
 /// Buffers are never larger, whatever a peer asks for; what is sent in one call neither.
 const LARGEST_BYTES: u32 = 4 << 20;
 /// Loads that end by something else than their time.
@@ -29,6 +32,9 @@ pub(super) struct Job {
     pub(super) timeout_ns: Option<u64>,
     pub(super) movement: Movement,
     pub(super) interval_ns: u64,
+    pub(super) buffers: Buffers,
+    /// Send buffers, where they are an end's own.
+    pub(super) send_width: u32,
 }
 
 /// What one end does.
@@ -68,7 +74,20 @@ impl Job {
                 _ => Movement::Copy,
             },
             interval_ns: u64::MAX,
+            buffers: Buffers { content: None, dirt: dirt(request.dirt) },
+            send_width: request.rings.send_width,
         }
+    }
+
+    /// Bytes of its largest send; 1 where it sends nothing.
+    pub(super) fn send_bytes(&self) -> u32 {
+        let bytes = match self.task {
+            Task::Send => self.unit_bytes,
+            Task::Ask => self.request_bytes,
+            Task::Answer => self.response_bytes,
+            Task::Receive | Task::Connections => 1,
+        };
+        bytes.clamp(1, LARGEST_BYTES)
     }
 
     /// What the load needs to know beside the steps.

@@ -11,6 +11,7 @@ mod control;
 mod crowd;
 mod data;
 mod figures;
+mod filling;
 mod job;
 mod outcome;
 mod place;
@@ -25,14 +26,13 @@ mod trial;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::Error;
-use crate::flow::{MakeFlow, PlainFlow};
 
-pub use client::{Client, run};
+pub use client::{Client, run, run_alone};
 pub use outcome::{
     BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, method_letter,
 };
 pub use plan::{
-    ControlPlan, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,
+    ControlPlan, Dirt, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,
 };
 pub use processor::local_calibration;
 pub use server::{Server, ServerOptions};
@@ -48,9 +48,4 @@ pub fn remote_errno(error: &Error) -> Option<i32> {
 /// The address that stands for all of a machine's.
 fn unspecified(v6: bool) -> IpAddr {
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
-}
-
-/// Makes a flow of datagrams as netperf has them, which say nothing of themselves.
-fn plain_flow() -> MakeFlow {
-    Box::new(|socket, shared, steps| Box::new(PlainFlow::new(socket, shared, true, steps)))
 }

@@ -16,6 +16,8 @@ pub struct Outcome {
     pub elapsed_ns: u64,
     /// Whether somebody asked to stop before its end.
     pub interrupted: bool,
+    /// Whether the server told its figures; else those of its end are not known, whatever they say.
+    pub server_told: bool,
     /// This end.
     pub local: EndFigures,
     /// The server's end, as it tells.

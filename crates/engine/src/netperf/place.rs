@@ -18,6 +18,8 @@ pub(super) struct Place {
     /// Whether the client says when its datagrams are over.
     pub(super) marks_end: bool,
     pub(super) other_addresses: bool,
+    /// Processors, as the client is told.
+    pub(super) cpu_count: u32,
 }
 
 impl Place {
@@ -42,6 +44,7 @@ pub(super) fn data_plan(request: &Request) -> DataPlan {
         unrouted: !request.routed,
         dont_fragment: request.dont_fragment,
         defer_accept: request.defer_accept,
+        answers_fast_open: request.fast_open,
         congestion: request.congestion.clone().filter(|_| request.carrier == Carrier::Tcp),
         priority: request.priority,
         service: request.service,
@@ -52,10 +55,11 @@ pub(super) fn data_plan(request: &Request) -> DataPlan {
 /// What goes over each of its connections.
 pub(super) fn exchanged(request: &Request) -> Exchanged {
     match request.part {
-        Part::Accept => Exchanged { request_bytes: 0, response_bytes: 0 },
+        Part::Accept => Exchanged { request_bytes: 0, response_bytes: 0, half_closes: false },
         _ => Exchanged {
             request_bytes: request.request_bytes as usize,
             response_bytes: request.response_bytes as usize,
+            half_closes: false,
         },
     }
 }

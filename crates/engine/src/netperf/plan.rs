@@ -105,7 +105,7 @@ pub struct TestPlan {
     pub source_ports: Option<(u16, u16)>,
     /// How long a response is awaited over UDP (`-e`); absent: one second.
     pub timeout_ns: Option<u64>,
-    /// The file that TCP_SENDFILE sends; absent: one in memory.
+    /// The file that TCP_SENDFILE sends, over and over; absent: one in memory.
     pub file: Option<PathBuf>,
     /// What both ends are asked for.
     pub options: TestOptions,
@@ -176,8 +176,19 @@ pub struct EndPlan {
     pub send_width: Option<u32>,
     /// Buffers in the receive ring (`-W`): likewise.
     pub receive_width: Option<u32>,
-    /// The file that send buffers are filled from (`-F`), as told the server, at most 31 bytes.
+    /// The file that send buffers are filled from (`-F`); the server's name has at most 31 bytes.
     pub fill_file: Option<String>,
+    /// What is written to and read of the buffers (`-k`, `-K`).
+    pub dirt: Option<Dirt>,
+}
+
+/// What is done to an end's buffers beside sending and receiving.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dirt {
+    /// Bytes written before each send and each receive.
+    pub dirty_bytes: u32,
+    /// Bytes read before each receive, behind those.
+    pub clean_bytes: u32,
 }
 
 /// Sends in bursts.
@@ -204,6 +215,10 @@ pub struct TestOptions {
     pub routed: bool,
     /// IP_MTU_DISCOVER: never fragment (`-f`).
     pub dont_fragment: bool,
+    /// TCP Fast Open (`-F`), where this end sends first.
+    pub fast_open: bool,
+    /// SO_DEBUG at this end (`-g`), which takes the right to administer the network.
+    pub debug: bool,
     /// Receive without copying (`-V`).
     pub no_copy: bool,
     /// IP_PKTINFO at the server (`-B`).

@@ -4,9 +4,11 @@ use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Rings};
 use linerate_wire::step::Movement;
 
-use super::data::{DataPlan, Granted};
+use super::data::{DataPlan, Granted, ring};
+use super::filling::told;
 use super::job::{Job, Task};
 use super::plan::{EndPlan, TestEnd, TestKind, TestPlan, TestTransport};
+use crate::buffers::Buffers;
 use crate::clock::SECOND_NS;
 use crate::error::Error;
 
@@ -69,7 +71,9 @@ pub(super) fn request(plan: &TestPlan, v6: bool) -> Result<Request, Error> {
         priority: remote.priority,
         service: remote.service,
         congestion: remote.congestion.clone(),
+        fast_open: options.fast_open,
         fill_file: remote.fill_file.clone(),
+        dirt: told(remote),
         ..Request::new(part, carrier)
     })
 }
@@ -135,7 +139,7 @@ fn check_sizes(plan: &TestPlan, udp: bool) -> Result<(), Error> {
                 "a congestion control's name has at most {CONGESTION_BYTES} letters: check -K"
             ));
         }
-        if too_long(&end.fill_file, FILL_FILE_BYTES) {
+        if std::ptr::eq(end, &plan.remote) && too_long(&end.fill_file, FILL_FILE_BYTES) {
             return refused(format!(
                 "a fill file's name at the server has at most {FILL_FILE_BYTES} letters: check -F"
             ));
@@ -157,7 +161,8 @@ fn check_sizes(plan: &TestPlan, udp: bool) -> Result<(), Error> {
 }
 
 /// This end's part.
-pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted) -> Job {
+pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted, buffers: Buffers) -> Job {
+    let carrier = request.carrier;
     let task = match plan.kind {
         TestKind::Send | TestKind::SendFile => Task::Send,
         TestKind::Receive => Task::Receive,
@@ -166,21 +171,29 @@ pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted) -> Job 
     };
     let default_timeout_ns = Some(SECOND_NS).filter(|_| request.carrier == Carrier::Udp);
     Job {
-        carrier: request.carrier,
+        carrier,
         task,
         length: request.length,
         request_bytes: plan.request_bytes,
         response_bytes: plan.response_bytes,
         unit_bytes: match task {
-            Task::Receive => plan
-                .local
-                .receive_bytes
-                .unwrap_or_else(|| granted.receive_unit_bytes(request.carrier)),
-            _ => plan.local.send_bytes.unwrap_or_else(|| granted.send_unit_bytes(request.carrier)),
+            Task::Receive => {
+                plan.local.receive_bytes.unwrap_or_else(|| granted.receive_unit_bytes(carrier))
+            }
+            _ => plan.local.send_bytes.unwrap_or_else(|| granted.send_unit_bytes(carrier)),
         },
         pacing: plan.local.pacing.map(|pacing| (pacing.burst, pacing.interval_us)),
         outstanding: plan.burst.saturating_add(1),
         timeout_ns: plan.timeout_ns.or(default_timeout_ns),
+        buffers,
+        send_width: match task {
+            Task::Send => {
+                let bytes = plan.local.send_bytes.unwrap_or(granted.send_unit_bytes(carrier));
+                let asked = plan.local.send_width.unwrap_or(0);
+                ring(asked, granted.send_buffer_bytes, bytes).cast_unsigned()
+            }
+            _ => plan.local.send_width.unwrap_or(1),
+        },
         movement: match plan.kind {
             TestKind::SendFile => Movement::Splice,
             TestKind::Receive if plan.options.no_copy && request.carrier == Carrier::Tcp => {
@@ -204,6 +217,12 @@ pub(super) fn data_plan(plan: &TestPlan) -> DataPlan {
         unrouted: !options.routed,
         dont_fragment: options.dont_fragment,
         defer_accept: false,
+        // Only a send opens a connection this way.
+        fast_open: options.fast_open
+            && plan.transport == TestTransport::Tcp
+            && !matches!(plan.kind, TestKind::Receive | TestKind::Connect),
+        answers_fast_open: false,
+        debug: options.debug,
         congestion: local.congestion.clone().filter(|_| plan.transport == TestTransport::Tcp),
         priority: local.priority,
         service: local.service,

@@ -9,18 +9,22 @@ use linerate_measure::Role;
 use linerate_wire::netperf::end::{PAD_NS, Watch};
 use linerate_wire::netperf::omni::refusal;
 use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
+use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::connections::Acceptor;
 use super::data::{Granted, ring};
+use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::place::{Place, data_plan, exchanged, unit_bytes};
-use super::plain_flow;
 use super::processor::{Ticks, local_calibration};
 use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::error::Error;
 use crate::load::{Bell, Load};
 use crate::socket::{accept_stream, plain};
+use crate::tally::Counts;
 
 /// What doesn't end when it should is given up after so long.
 const GRACE_NS: u64 = SECOND_NS;
@@ -33,7 +37,12 @@ pub(super) struct Served {
     /// Whoever's datagrams count; absent: anybody's.
     client: Option<IpAddr>,
     job: Job,
-    load: Load,
+    /// Made when the client has come: who waits takes no thread and no buffers.
+    load: Option<Load>,
+    /// What the load is made with.
+    cpu: Option<u32>,
+    cpu_count: u32,
+    bell: Arc<Bell>,
     watch: Watch,
     /// Waits for the client, until it has come.
     waiting: Option<Socket>,
@@ -77,32 +86,14 @@ impl Served {
         let job = Job::of_server(&request, unit_bytes);
         let listener = request.part.connects().then(|| socket.try_clone().map(Arc::new));
         let listener = listener.transpose().map_err(|error| number_of(&error))?;
-        let connections = listener.as_ref().map(|listener| {
-            let acceptor = Acceptor {
-                listener: Arc::clone(listener),
-                exchanged: exchanged(&request),
-                count: match request.length {
-                    Length::Units(count) => Some(count.into()),
-                    _ => None,
-                },
-            };
-            acceptor.connections()
-        });
-        let workload = job.endless_workload();
-        let cpus: Vec<u32> = place.cpu.into_iter().collect();
-        let load = Load::prepare_given(
-            Role::Server,
-            &workload,
-            vec![steps_of(&job)],
-            &cpus,
-            bell,
-            connections,
-        );
         let now_ns = monotonic_ns();
         let mut served = Self {
             client,
             watch: Watch::new(&request, place.marks_end, now_ns),
-            load: load.map_err(|_| libc::EAGAIN)?,
+            load: None,
+            cpu: place.cpu,
+            cpu_count: place.cpu_count,
+            bell: Arc::clone(bell),
             waiting: Some(socket).filter(|_| listener.is_none()),
             listener,
             granted,
@@ -119,12 +110,8 @@ impl Served {
         Ok((served, setup))
     }
 
-    /// Some tests don't wait for a connection.
+    /// A sender of datagrams doesn't wait for its client.
     fn begin_at_once(&mut self, client: IpAddr, now_ns: u64) -> Result<(), i32> {
-        if self.listener.is_some() {
-            self.load.open(now_ns);
-            self.watch.handle_connection(now_ns);
-        }
         if self.request.carrier == Carrier::Udp && self.request.part == Part::Send {
             if self.request.client_port == 0 {
                 return Err(refusal::EINVAL);
@@ -134,6 +121,35 @@ impl Served {
             self.begin_datagrams(peer, now_ns).map_err(|error| number_of(&error))?;
         }
         Ok(())
+    }
+
+    fn make_load(&self) -> Result<Load, Error> {
+        let connections = self.listener.as_ref().map(|listener| {
+            let acceptor = Acceptor {
+                listener: Arc::clone(listener),
+                exchanged: exchanged(&self.request),
+                buffers: self.job.buffers.clone(),
+                count: match self.request.length {
+                    Length::Units(count) => Some(count.into()),
+                    _ => None,
+                },
+            };
+            acceptor.connections()
+        });
+        let workload = self.job.endless_workload();
+        let cpus: Vec<u32> = self.cpu.into_iter().collect();
+        let steps = vec![steps_of(&self.job)];
+        Load::prepare_given(Role::Server, &workload, steps, &cpus, &self.bell, connections)
+    }
+
+    /// The load goes on from here.
+    fn begin(&mut self, mut load: Load, now_ns: u64) {
+        if self.listener.is_none() {
+            self.began_ns = now_ns;
+        }
+        self.watch.handle_connection(now_ns);
+        load.open(now_ns);
+        self.load = Some(load);
     }
 
     fn setup(&self, data_port: u16) -> Setup {
@@ -174,7 +190,8 @@ impl Served {
 
     /// What to wait for beside the control connection and the bell.
     pub(super) fn awaited(&self) -> Option<&Socket> {
-        self.waiting.as_ref().filter(|_| self.stopped_ns.is_none())
+        let listener = self.listener.as_deref().filter(|_| self.load.is_none());
+        self.waiting.as_ref().or(listener).filter(|_| self.stopped_ns.is_none())
     }
 
     /// When to look at it again at the latest.
@@ -191,7 +208,7 @@ impl Served {
     pub(super) fn advance(&mut self, now_ns: u64) -> bool {
         if self.stopped_ns.is_none() {
             self.take_client(now_ns);
-            let counts = self.load.counts();
+            let counts = self.load.as_ref().map(Load::counts).unwrap_or_default();
             let count = match self.request.part {
                 Part::Receive => counts.receive_calls,
                 _ => counts.transactions,
@@ -203,42 +220,56 @@ impl Served {
         }
         let given_up =
             self.stopped_ns.is_some_and(|at_ns| now_ns >= at_ns.saturating_add(GRACE_NS));
-        let never_came = self.stopped_ns.is_some() && self.waiting.is_some();
-        self.load.all_ended() || given_up || never_came
+        let never_came = self.stopped_ns.is_some() && self.load.is_none();
+        self.load.as_ref().is_some_and(Load::all_ended) || given_up || never_came
     }
 
     fn stop(&mut self, now_ns: u64) {
         self.stopped_ns = Some(now_ns);
+        self.padded = matches!(self.job.task, Task::Receive | Task::Answer);
+        let Some(load) = &mut self.load else { return };
         match self.job.task {
-            Task::Send => self.load.stop(),
+            Task::Send => load.stop(),
             Task::Connections => {
                 if let Some(listener) = &self.listener {
                     // Fails only where nobody waits for connections any more.
                     let _awake = listener.shutdown(Shutdown::Both);
                 }
-                self.load.drain();
+                load.drain();
             }
-            _ => {
-                self.padded = true;
-                self.load.drain();
-            }
+            _ => load.drain(),
         }
     }
 
     /// The data connection, or the first datagram, if it has come.
     fn take_client(&mut self, now_ns: u64) {
+        if let Some(listener) = self.listener.as_deref().filter(|_| self.load.is_none()) {
+            // Its own loop accepts.
+            if is_readable(listener) {
+                match self.make_load() {
+                    Ok(load) => self.begin(load, now_ns),
+                    Err(_) => self.stop(now_ns),
+                }
+            }
+            return;
+        }
         let Some(socket) = &self.waiting else { return };
         match self.request.carrier {
             Carrier::Tcp => {
                 let accepted = accept_stream(socket, None);
                 match accepted {
-                    Ok(stream) => {
-                        self.waiting = None;
-                        self.began_ns = now_ns;
-                        self.watch.handle_connection(now_ns);
-                        self.load.add_stream(0, stream, None);
-                        self.load.open(now_ns);
-                    }
+                    Ok(stream) => match self.make_load() {
+                        Ok(mut load) => {
+                            self.waiting = None;
+                            match ring_flow(&self.job) {
+                                Some(flow) => load.add_made(0, stream, flow),
+                                None => load.add_stream(0, stream, None),
+                            }
+                            self.begin(load, now_ns);
+                        }
+                        // No thread for it: the test can't be.
+                        Err(_) => self.stop(now_ns),
+                    },
                     Err(error) if is_passing(&error) => {}
                     // Out of descriptors, for one: the test can't be.
                     Err(_) => self.stop(now_ns),
@@ -258,11 +289,10 @@ impl Served {
     fn begin_datagrams(&mut self, peer: SocketAddr, now_ns: u64) -> io::Result<()> {
         let Some(socket) = &self.waiting else { return Ok(()) };
         socket.connect(&peer.into())?;
+        let mut load = self.make_load().map_err(io::Error::other)?;
         if let Some(socket) = self.waiting.take() {
-            self.began_ns = now_ns;
-            self.watch.handle_connection(now_ns);
-            self.load.add_made(0, socket, plain_flow());
-            self.load.open(now_ns);
+            load.add_made(0, socket, plain_flow(&self.job));
+            self.begin(load, now_ns);
         }
         Ok(())
     }
@@ -276,8 +306,12 @@ impl Served {
     /// What came of it.
     pub(super) fn results(self, now_ns: u64) -> Results {
         let cpu = self.ticks.as_ref().and_then(|ticks| Ticks::now().use_since(ticks));
-        let (_, counts, mut report) = self.load.conclude(now_ns);
-        let facts = report.flows.pop();
+        // Of a client that never came there is nothing to tell.
+        let concluded = self.load.map(|load| load.conclude(now_ns));
+        let (counts, facts) = concluded.map_or_else(
+            || (Counts::default(), None),
+            |(_, counts, mut report)| (counts, report.flows.pop()),
+        );
         let mut elapsed_ns = now_ns.saturating_sub(self.began_ns);
         if self.padded {
             elapsed_ns = elapsed_ns.saturating_sub(PAD_NS).max(1);
@@ -302,7 +336,7 @@ impl Served {
             transactions: counts.transactions as u32,
             elapsed_s: Some(elapsed_ns as f32 / 1e9),
             cpu: cpu.map(super::CpuFigures::to_wire),
-            cpus: if self.ticks.is_some() { local_calibration().cpus } else { 0 },
+            cpus: if self.ticks.is_some() { self.cpu_count } else { 0 },
             retransmits: tcp
                 .map_or(-1, |tcp| i32::try_from(tcp.retransmitted_segments).unwrap_or(i32::MAX)),
             congestion: if datagrams {
@@ -312,6 +346,11 @@ impl Served {
             },
         }
     }
+}
+
+fn is_readable(socket: &Socket) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    matches!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
 }
 
 /// Where the first datagram that waits came from. One of somebody else's is dropped.

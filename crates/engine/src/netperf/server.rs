@@ -52,6 +52,10 @@ pub struct ServerOptions {
     /// Whether a test's datagrams may go to, and come from, other addresses than the one that the
     /// client's control connection comes from.
     pub other_addresses: bool,
+    /// Clients are served one after the other (`-f`).
+    pub serial: bool,
+    /// The number of processors that clients are told; absent: how many there are (`-n`).
+    pub cpu_count: Option<u32>,
 }
 
 /// A netserver that listens.
@@ -79,11 +83,7 @@ impl Server {
         });
         Ok(Self {
             listeners: listeners.collect::<Result<_, _>>()?,
-            house: Arc::new(House {
-                passphrase: options.passphrase.clone(),
-                cpus: options.cpus.clone(),
-                other_addresses: options.other_addresses,
-            }),
+            house: Arc::new(House::of(options)),
         })
     }
 
@@ -92,7 +92,8 @@ impl Server {
         self.listeners.iter().filter_map(|l| l.local_addr().ok()?.as_socket()).collect()
     }
 
-    /// Serves clients, each in a thread of its own, until somebody asks to stop.
+    /// Serves clients, each in a thread of its own unless they are to come one after the other,
+    /// until somebody asks to stop.
     ///
     /// # Errors
     ///
@@ -111,6 +112,7 @@ impl Server {
             wait(self.listeners.iter().map(AsFd::as_fd), LOOK_NS);
             for listener in &self.listeners {
                 match accept_stream(listener, None) {
+                    Ok(socket) if self.house.serial => self.serve_alone(socket, sink, cancel),
                     Ok(socket) => {
                         admit(socket, &self.house, (&clients, most, &crowd), &stopping, sink);
                     }
@@ -136,6 +138,18 @@ impl Server {
         Ok(())
     }
 
+    /// Serves a client while all others wait.
+    fn serve_alone(&self, socket: Socket, sink: &Sink, cancel: &Cancel) {
+        match session(socket, &self.house) {
+            Ok((session, client)) => {
+                if let Farewell::Failed(why) = session.run(&cancel.flag(), None) {
+                    sink.offer(Event::Refused { client, why });
+                }
+            }
+            Err(error) => sink.offer(Event::Note(error.to_string())),
+        }
+    }
+
     /// Serves one client, whose connection somebody else has accepted (inetd), to its end.
     ///
     /// # Errors
@@ -146,12 +160,7 @@ impl Server {
         options: &ServerOptions,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let house = Arc::new(House {
-            passphrase: options.passphrase.clone(),
-            cpus: options.cpus.clone(),
-            other_addresses: options.other_addresses,
-        });
-        let (session, _) = session(socket, &house)?;
+        let (session, _) = session(socket, &Arc::new(House::of(options)))?;
         session.run(&cancel.flag(), None);
         Ok(())
     }

@@ -12,13 +12,16 @@ use super::control::{Came, Control, wait};
 use super::crowd::Seat;
 use super::processor::local_calibration;
 use super::served::Served;
-use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use super::server::ServerOptions;
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::load::Bell;
 use crate::server::strangers::Acquaintance;
 
 /// A session looks this often whether the server is to stop.
 const LOOK_NS: u64 = 500 * MILLISECOND_NS;
+/// Who keeps others waiting begins its next test in such a time.
+const SERIAL_IDLE_NS: u64 = 20 * SECOND_NS;
 
 /// What all sessions of a server have.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,25 @@ pub(super) struct House {
     pub(super) cpus: Vec<u32>,
     /// Whether datagrams may go to and come from other addresses than the client's.
     pub(super) other_addresses: bool,
+    pub(super) serial: bool,
+    pub(super) cpu_count: Option<u32>,
+}
+
+impl House {
+    pub(super) fn of(options: &ServerOptions) -> Self {
+        Self {
+            passphrase: options.passphrase.clone(),
+            cpus: options.cpus.clone(),
+            other_addresses: options.other_addresses,
+            serial: options.serial,
+            cpu_count: options.cpu_count,
+        }
+    }
+
+    /// The processors of this machine, as clients are told.
+    fn cpu_count(&self) -> u32 {
+        self.cpu_count.unwrap_or_else(|| local_calibration().cpus)
+    }
 }
 
 /// How a session ended.
@@ -49,6 +71,8 @@ pub(super) struct Session {
     bell: Arc<Bell>,
     served: Option<Served>,
     tests: u32,
+    /// When it came to have no test.
+    idle_since_ns: u64,
 }
 
 impl Session {
@@ -57,9 +81,13 @@ impl Session {
         (local, client): (IpAddr, IpAddr),
         house: Arc<House>,
     ) -> Result<Self, Error> {
-        let machine = Machine::new(house.passphrase.as_deref(), monotonic_ns());
+        let idle_since_ns = monotonic_ns();
+        let machine = Machine::new(house.passphrase.as_deref(), idle_since_ns);
         let bell = Arc::new(Bell::new()?);
-        Ok(Self { control, client, local, house, machine, bell, served: None, tests: 0 })
+        let (served, tests) = (None, 0);
+        let session =
+            Self { control, client, local, house, machine, bell, served, tests, idle_since_ns };
+        Ok(session)
     }
 
     pub(super) fn bell(&self) -> Arc<Bell> {
@@ -79,6 +107,7 @@ impl Session {
                             cpu: cpu.or_else(|| self.next_cpu()),
                             marks_end,
                             other_addresses: self.house.other_addresses,
+                            cpu_count: self.house.cpu_count(),
                         };
                         match Served::prepare(*request, &place, &self.bell) {
                             Ok((served, setup)) => {
@@ -89,8 +118,8 @@ impl Session {
                         }
                     }
                     ServerEvent::Calibration => {
-                        let own = local_calibration();
-                        self.machine.calibrate(own.rate, own.cpus, monotonic_ns());
+                        let rate = local_calibration().rate;
+                        self.machine.calibrate(rate, self.house.cpu_count(), monotonic_ns());
                     }
                     ServerEvent::Ended => return Farewell::Ended(self.tests),
                     ServerEvent::Failed(fault) => return farewell(&fault),
@@ -108,6 +137,9 @@ impl Session {
                     return Farewell::Failed("others needed its place".to_owned());
                 }
             }
+            if self.house.serial && self.has_dawdled() {
+                return Farewell::Failed("it kept others waiting without a test".to_owned());
+            }
             if stopping.load(Ordering::Relaxed) {
                 return Farewell::Failed("the server was stopped".to_owned());
             }
@@ -122,6 +154,12 @@ impl Session {
             None if self.tests > 0 => Some(Acquaintance::Served),
             None => Some(Acquaintance::Silent),
         }
+    }
+
+    /// Whether it has had no test for so long that others needn't wait for the next.
+    fn has_dawdled(&self) -> bool {
+        let idle_ns = monotonic_ns().saturating_sub(self.idle_since_ns);
+        self.served.is_none() && idle_ns > SERIAL_IDLE_NS
     }
 
     fn next_cpu(&self) -> Option<u32> {
@@ -145,6 +183,7 @@ impl Session {
         if let Some(served) = self.served.take_if(|served| served.advance(monotonic_ns())) {
             let results = served.results(monotonic_ns());
             self.tests = self.tests.saturating_add(1);
+            self.idle_since_ns = monotonic_ns();
             self.machine.finish(&results, monotonic_ns());
         }
     }

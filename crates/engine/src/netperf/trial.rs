@@ -15,11 +15,12 @@ use socket2::Socket;
 
 use super::client::Client;
 use super::connections::{Dialer, Exchanged};
+use super::control::wait;
 use super::data::{DataPlan, Granted};
 use super::figures::{Measured, outcome};
+use super::filling::{buffers, file_flow, plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::outcome::Outcome;
-use super::plain_flow;
 use super::plan::{TestKind, TestPlan};
 use super::processor::Ticks;
 use super::request::{data_plan, job, request};
@@ -41,7 +42,10 @@ const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
 
 /// A test that is about to be made.
 pub(super) struct Trial<'a> {
-    client: &'a mut Client,
+    /// Absent: there is no netserver.
+    client: Option<&'a mut Client>,
+    /// Where the server is, unless the plan names another address for its data.
+    remote: IpAddr,
     plan: &'a TestPlan,
     request: Request,
     job: Job,
@@ -62,11 +66,15 @@ struct Course {
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn prepare(client: &'a mut Client, plan: &'a TestPlan) -> Result<Self, Error> {
+    pub(super) fn prepare(
+        client: Option<&'a mut Client>,
+        remote: IpAddr,
+        plan: &'a TestPlan,
+    ) -> Result<Self, Error> {
         let v6 = match plan.family {
             Some(PlanFamily::Ipv4) => false,
             Some(PlanFamily::Ipv6) => true,
-            None => plan.remote.address.map_or(client.peer().is_ipv6(), |ip| ip.is_ipv6()),
+            None => plan.remote.address.unwrap_or(remote).is_ipv6(),
         };
         let data_plan = data_plan(plan);
         let mut request = request(plan, v6)?;
@@ -79,15 +87,15 @@ impl<'a> Trial<'a> {
             let bound = socket.local_addr().ok().and_then(|address| address.as_socket());
             request.client_port = bound.map_or(0, |address| address.port());
         }
-        let job = job(plan, &request, &granted);
-        Ok(Self { client, plan, request, job, data_plan, socket: Some(socket), granted, v6 })
+        let job = job(plan, &request, &granted, buffers(plan)?);
+        let socket = Some(socket);
+        Ok(Self { client, remote, plan, request, job, data_plan, socket, granted, v6 })
     }
 
     pub(super) fn run(mut self, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
         let setup = self.ask(cancel)?;
         self.wait_as_asked(cancel)?;
-        let address =
-            self.plan.remote.address.unwrap_or_else(|| self.client.peer().ip().to_canonical());
+        let address = self.plan.remote.address.unwrap_or(self.remote);
         if address.is_ipv6() != self.v6 {
             return Err(Error::Plan(format!(
                 "the data connection can't go to {address}, which is of another address family \
@@ -102,15 +110,18 @@ impl<'a> Trial<'a> {
         let ended_ns = monotonic_ns();
         let cpu = ticks.and_then(|ticks| Ticks::now().use_since(&ticks));
         let server_knows = !self.job_is_connections();
-        self.client.machine.handle_data_over(server_knows, ended_ns);
+        if let Some(client) = &mut self.client {
+            client.machine.handle_data_over(server_knows, ended_ns);
+        }
         let interrupted = course.interrupted_ns.is_some();
         let (sample, counts, report) = course.load.conclude(ended_ns);
         if let Some(sample) = sample {
             sink.offer(Event::Sample(Box::new(sample)));
         }
-        let mut told = true;
+        let mut told = self.client.is_some();
         let results = match course.results {
             Some(results) => results,
+            None if !told => Results::default(),
             None => match self.await_results(course.interrupted_ns) {
                 Ok(results) => results,
                 // A server that sends sees its connection break, and one that serves connections
@@ -133,12 +144,14 @@ impl<'a> Trial<'a> {
             cpu,
             granted,
             server,
+            told,
         };
         if !told {
-            measured
-                .report
-                .notes
-                .push("the server was not waited for: its figures are missing".to_owned());
+            let why = match self.client {
+                Some(_) => "the server was not waited for: its figures are missing",
+                None => "without a control connection the other end's figures are missing",
+            };
+            measured.report.notes.push(why.to_owned());
         }
         Ok(outcome(self.plan, &self.job, &setup, &results, measured))
     }
@@ -149,11 +162,31 @@ impl<'a> Trial<'a> {
 
     /// Asks for the test; where the server listens for it.
     fn ask(&mut self, cancel: &Cancel) -> Result<Setup, Error> {
-        let cpu = self.client.server_cpu();
-        self.client.machine.request(&self.request, cpu, monotonic_ns()).map_err(Error::Plan)?;
-        match self.client.await_event(cancel)? {
+        let Some(client) = &mut self.client else {
+            return Ok(Setup { data_port: self.plan.remote.port, ..Setup::default() });
+        };
+        let cpu = client.server_cpu();
+        client.machine.request(&self.request, cpu, monotonic_ns()).map_err(Error::Plan)?;
+        match client.await_event(cancel)? {
             ClientEvent::Setup(setup) => Ok(setup),
-            _ => Err(self.client.failed(&Fault::Protocol("it answers something else".to_owned()))),
+            _ => Err(client.failed(&Fault::Protocol("it answers something else".to_owned()))),
+        }
+    }
+
+    /// Waits for the server's word, for the load's, or for so long. What the server says before the
+    /// end can only be its results.
+    fn listen(&mut self, bell: Option<&Bell>, wait_ns: u64) -> Result<Option<Results>, Error> {
+        let bell = bell.map(AsFd::as_fd);
+        let Some(client) = &mut self.client else {
+            wait(bell, wait_ns);
+            return Ok(None);
+        };
+        match client.listen(bell, wait_ns)? {
+            Some(ClientEvent::Results(results)) => Ok(Some(results)),
+            Some(_) => {
+                Err(client.failed(&Fault::Protocol("it answers what nobody asked".to_owned())))
+            }
+            None => Ok(None),
         }
     }
 
@@ -164,7 +197,7 @@ impl<'a> Trial<'a> {
                 return Err(Error::Interrupted);
             }
             let left_ns = until_ns.saturating_sub(monotonic_ns());
-            self.client.listen(None, LOOK_NS.min(left_ns))?;
+            self.listen(None, LOOK_NS.min(left_ns))?;
         }
         Ok(())
     }
@@ -180,6 +213,7 @@ impl<'a> Trial<'a> {
         let mut load =
             Load::prepare_given(Role::Client, &workload, steps, &cpus, &bell, connections)?;
         load.be_patient(DRAIN_NS);
+        let made = file_flow(self.plan)?.or_else(|| ring_flow(&self.job));
         // Connections that come and go make sockets of their own.
         let socket = self.socket.take().filter(|_| !self.job_is_connections());
         if let Some(socket) = &socket
@@ -191,9 +225,10 @@ impl<'a> Trial<'a> {
         load.open(began_ns);
         if let Some(socket) = socket {
             self.connect(&socket, server)?;
-            match self.request.carrier {
-                Carrier::Tcp => load.add_stream(0, socket, None),
-                Carrier::Udp => load.add_made(0, socket, plain_flow()),
+            match (self.request.carrier, made) {
+                (Carrier::Udp, _) => load.add_made(0, socket, plain_flow(&self.job)),
+                (Carrier::Tcp, Some(made)) => load.add_made(0, socket, made),
+                (Carrier::Tcp, None) => load.add_stream(0, socket, None),
             }
         }
         Ok(Course { load, bell, results: None, began_ns, interrupted_ns: None })
@@ -229,13 +264,17 @@ impl<'a> Trial<'a> {
             local: bound.then(|| local_address(plan, self.v6)),
             ports: plan.source_ports,
             plan: self.data_plan.clone(),
-            exchanged: match plan.kind {
-                TestKind::Connect => Exchanged { request_bytes: 0, response_bytes: 0 },
-                _ => Exchanged {
-                    request_bytes: plan.request_bytes as usize,
-                    response_bytes: plan.response_bytes as usize,
-                },
+            exchanged: {
+                let exchanges = plan.kind != TestKind::Connect;
+                let bytes = |bytes: u32| if exchanges { bytes as usize } else { 0 };
+                Exchanged {
+                    request_bytes: bytes(plan.request_bytes),
+                    response_bytes: bytes(plan.response_bytes),
+                    // A netserver closes without being asked to.
+                    half_closes: self.client.is_none(),
+                }
             },
+            buffers: self.job.buffers.clone(),
             count: match self.request.length {
                 Length::Units(count) => Some(count.into()),
                 _ => None,
@@ -271,13 +310,8 @@ impl<'a> Trial<'a> {
             }
             let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
             let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);
-            match self.client.listen(Some(course.bell.as_fd()), wait_ns)? {
-                Some(ClientEvent::Results(results)) => course.results = Some(results),
-                Some(_) => {
-                    let fault = Fault::Protocol("it answers what nobody asked".to_owned());
-                    return Err(self.client.failed(&fault));
-                }
-                None => {}
+            if let Some(results) = self.listen(Some(&course.bell), wait_ns)? {
+                course.results = Some(results);
             }
             course.bell.silence();
         }
@@ -288,7 +322,10 @@ impl<'a> Trial<'a> {
         match (self.job.task, self.request.length) {
             (Task::Receive, Length::Seconds(seconds)) => {
                 // The datagrams that say the end may all be lost.
-                let pad_ns = if self.request.carrier == Carrier::Udp { 0 } else { PAD_NS };
+                // And whoever isn't a netserver never stops by itself.
+                let alone = self.client.is_none();
+                let ends_here = alone || self.request.carrier == Carrier::Udp;
+                let pad_ns = if ends_here { 0 } else { PAD_NS };
                 Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS + pad_ns))
             }
             _ => None,
@@ -297,13 +334,8 @@ impl<'a> Trial<'a> {
 
     fn await_results(&mut self, interrupted_ns: Option<u64>) -> Result<Results, Error> {
         loop {
-            match self.client.listen(None, LOOK_NS)? {
-                Some(ClientEvent::Results(results)) => return Ok(results),
-                Some(_) => {
-                    let fault = Fault::Protocol("it answers what nobody asked".to_owned());
-                    return Err(self.client.failed(&fault));
-                }
-                None => {}
+            if let Some(results) = self.listen(None, LOOK_NS)? {
+                return Ok(results);
             }
             if interrupted_ns.is_some_and(|at_ns| monotonic_ns() > at_ns + INTERRUPTED_NS) {
                 return Err(Error::Interrupted);
@@ -320,6 +352,7 @@ fn local_address(plan: &TestPlan, v6: bool) -> SocketAddr {
 fn local_fault(error: &std::io::Error) -> Error {
     Error::Host(format!(
         "this machine refuses a data socket with the options asked for ({error}): check the local \
-         address and port (-L, -P), the congestion control (-K) and the socket sizes (-s)"
+         address and port (-L, -P), the congestion control (-K), the socket sizes (-s), and -F and \
+         -g behind the --"
     ))
 }

@@ -5,16 +5,19 @@
 //! thread, and know nothing of the transport below. How results are printed is the program's.
 
 mod client;
+mod placement;
 mod quic;
 mod server;
 mod streams;
 mod trust;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 pub use client::{ClientEvent, ClientPlan, Totals, run_client};
+pub use placement::{Placement, Urgency};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
+
+pub use crate::transport::quic::{ConnectionIds, Mark};
 
 pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, TcpCounts};
 
@@ -39,6 +42,14 @@ pub struct QuicOptions {
     pub ecn: bool,
     /// The differentiated-services code point of packets.
     pub dscp: u8,
+    /// Whether packets leave as soon as the congestion window has room, without being spaced out.
+    pub unpaced: bool,
+    /// What stands in connection ids.
+    pub ids: ConnectionIds,
+    /// Whether a client speaks draft 29 of QUIC and not version 1. A server takes both.
+    pub draft_29: bool,
+    /// Whether CUBIC's slow start ends when the round-trip time grows (HyStart++, RFC 9406).
+    pub hystart: bool,
 }
 
 /// Where a client's connections go, and from where.
@@ -52,15 +63,6 @@ pub struct Addresses {
     pub server_name: String,
     /// Whether each thread adds its number to that name.
     pub numbered_names: bool,
-}
-
-/// How the threads run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Placement {
-    /// Whether each thread stays on one processor.
-    pub pinned: bool,
-    /// How long a thread tries again and again before it sleeps.
-    pub busy: Duration,
 }
 
 /// TLS as both ends speak it, for tests of what carries it.

@@ -2,17 +2,20 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Addresses, QuicOptions};
 use crate::error::Error;
-use crate::socket::bind_datagram;
+use crate::socket::{bind_datagram, share_packets};
 use crate::transport::quic::{
-    ClientSide, Congestion, Endpoint, Extras, MultiplexedEndpoint, ServerSide, Settings,
+    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MultiplexedEndpoint, ServerSide,
+    Settings,
 };
 
 /// Streams that a peer may open at first.
@@ -23,18 +26,25 @@ const HALF_OPEN_CONNECTIONS: usize = 4096;
 
 fn settings(options: &QuicOptions, streams: u32) -> Settings {
     Settings {
-        congestion: if options.bbr { Congestion::Bbr } else { Congestion::Cubic },
+        congestion: match (options.bbr, options.hystart) {
+            (true, _) => Congestion::Bbr,
+            (false, true) => Congestion::CubicHystart,
+            (false, false) => Congestion::Cubic,
+        },
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
         half_open_connections: HALF_OPEN_CONNECTIONS,
+        pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
+        ids: options.ids,
+        version: if options.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 },
         ..Settings::default()
     }
 }
 
 /// The endpoint of one of a client's threads: a socket of its own.
 pub(super) fn client(
-    tls: Arc<ClientConfig>,
+    tls: &Arc<ClientConfig>,
     addresses: &Addresses,
     number: u32,
     options: &QuicOptions,
@@ -65,7 +75,7 @@ pub(super) fn client(
     };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
-    let client = ClientSide::new(tls, &settings, extras).map_err(io::Error::other)?;
+    let client = ClientSide::new(Arc::clone(tls), &settings, extras).map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
 }
 
@@ -78,19 +88,40 @@ pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
     })
 }
 
+/// The ids that the thread of this number gives its connections, so that their packets come to its socket
+/// whatever becomes of their clients' addresses.
+fn numbered(ids: ConnectionIds, number: u32) -> ConnectionIds {
+    ConnectionIds { partition: u16::try_from(number).ok(), ..ids }
+}
+
+/// Has the sockets of a server's threads, of which this is the first, get the packets of the connections that
+/// are theirs.
+pub(super) fn share(first: &Socket, options: &QuicOptions) {
+    // The first byte is the header's.
+    let number_at = 1 + numbered(options.ids, 0).partition_at() as u32;
+    // Where the kernel has no such programs, clients must keep their addresses.
+    let _by_address = share_packets(first.as_fd(), number_at);
+}
+
 /// The endpoint of one of a server's threads.
 pub(super) fn server(
     tls: Arc<ServerConfig>,
     socket: Socket,
     options: &QuicOptions,
+    busy: Duration,
+    number: u32,
 ) -> io::Result<MultiplexedEndpoint> {
-    let settings = settings(options, FIRST_STREAMS);
+    let settings = Settings {
+        ids: numbered(options.ids, number),
+        migrates: true,
+        ..settings(options, FIRST_STREAMS)
+    };
     // As the original: whether packets go in clear is the client's choice.
     let extras = Extras { clear_packets: true, ..Extras::default() };
     let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
     let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS))
+    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS).spinning(busy))
 }
 
 /// A client whose server may open streams too.

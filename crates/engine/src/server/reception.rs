@@ -23,7 +23,7 @@ use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
 use super::udp::{Knock, UdpPort};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::control::{random, server_config};
+use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
@@ -105,8 +105,8 @@ impl Reception {
             udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
             poll,
             bell,
-            control_tls: server_config(&options.identity, true)?,
-            data_tls: server_config(&options.identity, false)?,
+            control_tls: Arc::new(control_server(&options.identity)?),
+            data_tls: Arc::new(server_tls(&options.identity, &[], Vec::new())?),
             guests: BTreeMap::new(),
             strangers: Strangers::default(),
             turns: Turns::default(),
@@ -294,7 +294,7 @@ impl Reception {
             return refuse(&self.sink, &format!("its options can't be set: {error}"));
         }
         let session = match workload.transport {
-            Transport::Tls => match ServerConnection::new(data_tls) {
+            Transport::Tls => match ServerConnection::new(data_server(&data_tls, workload)) {
                 Ok(session) => Some(Connection::from(session)),
                 Err(error) => return refuse(&self.sink, &format!("can't begin TLS: {error}")),
             },

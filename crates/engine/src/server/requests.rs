@@ -13,7 +13,7 @@ use super::test::Test;
 use crate::associations::Quic;
 use crate::clock::monotonic_ns;
 use crate::connections::{Connections, Serve};
-use crate::control::{quic_server_config, random};
+use crate::control::{data_server, random};
 use crate::error::Error;
 use crate::event::Event;
 use crate::load::Load;
@@ -132,11 +132,7 @@ impl Reception {
         token: [u8; 16],
     ) -> Result<Option<Connections>, Error> {
         if workload.transport == Transport::Quic {
-            let quic = {
-                let handshake = workload.quic.handshake;
-                let tls = quic_server_config(&self.data_tls, handshake, workload.flows);
-                Quic::server(workload, token, &tls)?
-            };
+            let quic = Quic::server(workload, token, &data_server(&self.data_tls, workload))?;
             return Ok(Some(Connections::Quic(Box::new(quic))));
         }
         Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {
@@ -144,7 +140,8 @@ impl Reception {
                 listener: Arc::clone(&self.listener),
                 token,
                 options: workload.socket.clone(),
-                tls: (workload.transport == Transport::Tls).then(|| Arc::clone(&self.data_tls)),
+                tls: (workload.transport == Transport::Tls)
+                    .then(|| data_server(&self.data_tls, workload)),
                 at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
                 // As many again may be about to close, and a few may be somebody else's.
                 most_guests: workload.flows as usize * 2 + 64,

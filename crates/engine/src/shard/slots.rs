@@ -173,8 +173,6 @@ impl Slots {
 mod tests {
     use std::sync::Arc;
 
-    use linerate_measure::Workload;
-    use linerate_measure::plan::{Direction, Transport};
     use socket2::{Domain, Socket, Type};
 
     use super::*;
@@ -204,7 +202,7 @@ mod tests {
         let bell = Arc::new(Bell::new().unwrap());
         let mut slots = Slots::default();
         slots.add(Box::new(Scripted { socket, turns: turns.iter().copied().collect() }));
-        let latencies = Latencies::new(&Workload::stream(Direction::Up, Transport::Tcp));
+        let latencies = Latencies::default();
         let phase = Arc::new(SharedPhase::new());
         let (pattern, census) = (Arc::new(Pattern::new(1)), Arc::new(Census::new(1)));
         (slots, Local::new(1, pattern, latencies, phase, census, bell, false))

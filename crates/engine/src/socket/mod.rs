@@ -12,6 +12,7 @@ mod lending;
 mod open;
 mod option;
 mod packet;
+mod steering;
 mod table;
 mod tcp_info;
 mod tun;
@@ -27,12 +28,14 @@ pub(crate) use open::{
     is_short_of_descriptors, listen, listen_over, plain,
 };
 pub(crate) use option::{
-    enable_receive_offload, is_multipath, lease_flow_label, set_defer_accept, set_pacing_rate,
-    set_send_segment, set_unfragmented, set_unrouted,
+    accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, set_debug,
+    set_defer_accept, set_fast_open, set_pacing_rate, set_send_segment, set_unfragmented,
+    set_unrouted,
 };
 pub(crate) use packet::{
     Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
 };
+pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;

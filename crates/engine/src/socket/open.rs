@@ -278,6 +278,7 @@ pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> So
         mss_bytes: if stream { socket.tcp_mss().ok() } else { None },
         gso: None,
         gro: None,
+        cipher: None,
     }
 }
 

@@ -60,6 +60,23 @@ pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Res
     set_option(listener, libc::SOL_TCP, libc::TCP_DEFER_ACCEPT, i32::from(defer))
 }
 
+/// Makes connect(2) wait for the first bytes, and send them with it where the peer has let us (Fast
+/// Open: TCP_FASTOPEN_CONNECT, tcp(7); RFC 7413).
+pub(crate) fn set_fast_open(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_TCP, libc::TCP_FASTOPEN_CONNECT, 1)
+}
+
+/// Takes bytes that come with a connection, of so many that wait for their handshake (TCP_FASTOPEN,
+/// tcp(7)).
+pub(crate) fn accept_fast_open(listener: BorrowedFd<'_>, waiting: i32) -> io::Result<()> {
+    set_option(listener, libc::SOL_TCP, libc::TCP_FASTOPEN, waiting)
+}
+
+/// SO_DEBUG, socket(7).
+pub(crate) fn set_debug(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DEBUG, 1)
+}
+
 /// Leases an IPv6 flow label towards an address, and lets the socket send what its connect(2) says
 /// (IPV6_FLOWLABEL_MGR with `struct in6_flowlabel_req`, IPV6_FLOWINFO_SEND: linux/in6.h).
 pub(crate) fn lease_flow_label(

@@ -1,9 +1,11 @@
 //! What carries a flow's bytes.
 
+mod datagrams;
 mod discard;
 pub(crate) mod framed;
 pub(crate) mod multiplexer;
 pub(crate) mod quic;
+mod ring;
 mod splice;
 mod tcp;
 mod tls;
@@ -15,7 +17,9 @@ use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
+pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS, Udp};
 pub(crate) use discard::Discarding;
+pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
 pub(crate) use tls::Tls;

@@ -97,6 +97,8 @@ pub struct QuicStatistics {
     pub lost_packets: u64,
     /// How often the congestion window was cut.
     pub congestion_events: u64,
+    /// Part of them because the peer had seen congestion marks.
+    pub ecn_congestion_events: Option<u64>,
     /// Packets received.
     pub received_packets: Option<u64>,
     /// The TLS cipher suite's number.
@@ -144,6 +146,11 @@ pub(crate) trait Multiplexer {
     fn stop(&mut self, link: Link, stream: u64);
     /// Gives a stream up, both ways.
     fn abort(&mut self, link: Link, stream: u64);
+    /// Bytes of a stream that are at the other end by now, no more than they are; `None` where the
+    /// transport tells of each as [`LinkEvent::Delivered`], or nothing is known.
+    fn delivered_bytes(&mut self, _link: Link, _stream: u64) -> Option<u64> {
+        None
+    }
     /// What senders will send from: it needn't be copied where a transport can do without.
     fn lend(&mut self, _block: &Arc<Vec<u8>>) {}
     /// Lets the last words of closed connections leave.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, sendfile};
@@ -16,16 +17,31 @@ use super::{ByteStream, Tcp};
 /// What a pipe is asked to hold; a kernel that refuses leaves it at less, which costs calls.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A file in memory that flows send from.
+/// A file that flows send from.
 #[derive(Clone)]
-pub(crate) struct PageCache(Arc<OwnedFd>);
+pub(crate) struct PageCache {
+    file: Arc<OwnedFd>,
+    /// Where it begins again, for one that is sent from end to end; absent: every send is its
+    /// beginning.
+    length: Option<u64>,
+}
 
 impl PageCache {
     /// A file of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> io::Result<Self> {
         let mut file = File::from(memfd_create("linerate", MemfdFlags::CLOEXEC)?);
         file.write_all(bytes)?;
-        Ok(Self(Arc::new(file.into())))
+        Ok(Self { file: Arc::new(file.into()), length: None })
+    }
+
+    /// A file that there is, which is sent over and over.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let facts = file.metadata()?;
+        if !facts.is_file() || facts.len() == 0 {
+            return Err(io::Error::other("no file with anything in it"));
+        }
+        Ok(Self { file: Arc::new(file.into()), length: Some(facts.len()) })
     }
 }
 
@@ -34,11 +50,13 @@ impl PageCache {
 pub(crate) struct FromPageCache {
     socket: Tcp,
     file: PageCache,
+    /// Where the next send begins.
+    at: u64,
 }
 
 impl FromPageCache {
     pub(crate) fn new(socket: Tcp, file: PageCache) -> Self {
-        Self { socket, file }
+        Self { socket, file, at: 0 }
     }
 }
 
@@ -55,8 +73,13 @@ impl ByteStream for FromPageCache {
 
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut from = 0;
-        Ok(sendfile(&*self.socket.0, &*self.file.0, Some(&mut from), bytes.len())?)
+        let mut from = self.at;
+        let sent = sendfile(&*self.socket.0, &*self.file.file, Some(&mut from), bytes.len())?;
+        if let Some(length) = self.file.length {
+            // Nothing is sent of a file that has become shorter meanwhile.
+            self.at = if from >= length || sent == 0 { 0 } else { from };
+        }
+        Ok(sent)
     }
 
     fn flush(&mut self) -> io::Result<()> {

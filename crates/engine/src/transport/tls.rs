@@ -8,11 +8,14 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use linerate_measure::Handshake;
+use linerate_measure::report::SocketFacts;
 use rustix::net::RecvFlags;
-use rustls::Connection;
+use rustls::{Connection, HandshakeKind};
 use socket2::Socket;
 
 use super::ByteStream;
+use crate::control::cipher_of;
 
 /// Encrypted bytes taken from the socket at once.
 const INCOMING_BYTES: usize = 128 << 10;
@@ -38,6 +41,55 @@ impl Tls {
     /// Whether there is something to send that the socket has not taken.
     pub(crate) fn wants_write(&self) -> bool {
         self.session.wants_write()
+    }
+
+    /// Takes the beginning of `bytes` to go with the first messages, where the server has promised to take
+    /// that; says how many.
+    pub(crate) fn send_early(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.session {
+            Connection::Client(client) => {
+                client.early_data().map_or(Ok(0), |mut early| early.write(bytes))
+            }
+            Connection::Server(_) => Ok(0),
+        }
+    }
+
+    /// How the keys were agreed on; before they are, full.
+    pub(crate) fn handshake(&self) -> Handshake {
+        let early = match &self.session {
+            Connection::Client(client) => client.is_early_data_accepted(),
+            Connection::Server(_) => false,
+        };
+        match self.session.handshake_kind() {
+            Some(HandshakeKind::Resumed) if early => Handshake::Early,
+            Some(HandshakeKind::Resumed) => Handshake::Resumed,
+            _ => Handshake::Full,
+        }
+    }
+
+    /// Waits until the server has given a ticket.
+    pub(crate) fn take_ticket(&mut self) -> io::Result<()> {
+        while let Connection::Client(client) = &self.session
+            && client.tls13_tickets_received() == 0
+        {
+            self.take_records()?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the client has sent before the handshake was done; `None`: nothing of that is here.
+    fn receive_early(&mut self, into: &mut [u8]) -> Option<usize> {
+        let Connection::Server(server) = &mut self.session else { return None };
+        let length = server.early_data()?.read(into).ok()?;
+        (length > 0).then_some(length)
+    }
+
+    /// Whether the peer is served before its last word of the handshake.
+    fn takes_early(&mut self) -> bool {
+        match &mut self.session {
+            Connection::Server(server) => server.early_data().is_some(),
+            Connection::Client(_) => false,
+        }
     }
 
     fn send_records(&mut self) -> io::Result<()> {
@@ -81,7 +133,7 @@ impl ByteStream for Tls {
     }
 
     fn establish(&mut self) -> io::Result<()> {
-        while self.session.is_handshaking() {
+        while self.session.is_handshaking() && !self.takes_early() {
             self.send_records()?;
             if self.session.is_handshaking() {
                 self.take_records()?;
@@ -111,9 +163,16 @@ impl ByteStream for Tls {
             self.flush()?;
         }
         loop {
+            if let Some(length) = self.receive_early(into) {
+                return Ok(length);
+            }
             match self.session.reader().read(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take_records()?,
                 other => return other,
+            }
+            // The end of a handshake brings tickets for the peer.
+            if self.session.wants_write() {
+                self.flush()?;
             }
         }
     }
@@ -125,6 +184,12 @@ impl ByteStream for Tls {
         }
         self.send_records()?;
         self.socket.shutdown(Shutdown::Write)
+    }
+
+    fn complete(&self, facts: SocketFacts) -> SocketFacts {
+        let suite = self.session.negotiated_cipher_suite();
+        let cipher = suite.and_then(|suite| cipher_of(suite.suite()));
+        SocketFacts { cipher: cipher.map(|cipher| cipher.name().to_owned()), ..facts }
     }
 }
 

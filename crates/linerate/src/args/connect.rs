@@ -51,14 +51,13 @@ pub struct ConnectRateArgs {
         help_heading = "Load"
     )]
     pub arrivals: Option<ArrivalsName>,
-    /// QUIC: how connections agree on their keys: full (default), resumed (with a ticket of an earlier
+    /// TLS and QUIC: how connections agree on their keys: full (default), resumed (with a ticket of an earlier
     /// one) or early (likewise, the request in the first packets, 0-RTT)
     #[arg(
         long,
         value_enum,
         value_name = "NAME",
         hide_possible_values = true,
-        requires = "quic",
         help_heading = "Load"
     )]
     pub handshake: Option<HandshakeName>,

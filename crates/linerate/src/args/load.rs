@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use linerate_measure::Pacing;
 
 use super::{OutputArgs, values};
 use crate::cpus::Cpus;
@@ -37,7 +38,7 @@ pub struct StreamArgs {
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load")]
     pub verify: bool,
-    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp]; a list: one run each
+    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp, 1100 with --datagram]; a list: one run each
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Vec<u32>,
     /// The rate to keep to, all flows of a direction together
@@ -86,10 +87,10 @@ pub struct RrArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse)]
     pub host: HostPort,
-    /// Bytes of a request [default: 1; 16 with --udp]
+    /// Bytes of a request [default: 1; 16 with --udp and --datagram]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub request: Option<u32>,
-    /// Bytes of a response [default: 1; 16 with --udp]
+    /// Bytes of a response [default: 1; 16 with --udp and --datagram]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: Option<u32>,
     /// Bytes of request and response alike; a list: one run each
@@ -113,7 +114,7 @@ pub struct RrArgs {
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
-    /// How long a UDP response is waited for before the transaction counts as lost [default: 200ms]
+    /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: Option<u64>,
     /// The other flags of the load.
@@ -191,6 +192,9 @@ pub struct LoadArgs {
     /// UDP and QUIC: one system call a datagram, without segmentation offload
     #[arg(long)]
     pub no_offload: bool,
+    /// QUIC: flows go in datagrams (RFC 9221), each of which may be lost
+    #[arg(long, requires = "quic")]
+    pub datagram: bool,
     /// QUIC: flows that share a connection, each a stream of it [default: 1]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub streams: Option<u32>,
@@ -203,21 +207,53 @@ pub struct LoadArgs {
     /// QUIC: the length of every full UDP payload [default: found out, up to 1452]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,
-    /// QUIC: what seals packets: aes128 (default), aes256 or chacha20
+    /// TLS and QUIC: what seals records and packets: aes128 (QUIC's default), aes256 or chacha20
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     pub cipher: Option<CipherName>,
+    /// TLS and QUIC: the protocol that both ends say they speak inside [default: none; QUIC: linerate]
+    #[arg(long, value_name = "NAME")]
+    pub alpn: Option<String>,
     /// QUIC: a receiver acknowledges at least every so many packets [default: as it likes]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
     pub ack_packets: Option<u32>,
+    /// QUIC: a receiver keeps an acknowledgement back no longer than this [default: 25ms]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
+    pub ack_delay: Option<u64>,
+    /// QUIC: a receiver acknowledges at once after so many packets out of order; 0: not [default: as it
+    /// likes]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    pub ack_reordering: Option<u32>,
     /// QUIC: send without marks of explicit congestion notification
     #[arg(long)]
     pub no_ecn: bool,
+    /// QUIC: how packets are spaced out: on (default), off, or each connection at a RATE of its own
+    #[arg(long, value_name = "on|off|RATE", value_parser = values::pacing, allow_hyphen_values = true)]
+    pub pacing: Option<Pacing>,
+    /// QUIC: a connection that hears nothing for so long has ended [default: 4s]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
+    pub idle_timeout: Option<u64>,
+    /// QUIC: the longest UDP payload that is looked for [default: 1452]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub mtu_limit: Option<u32>,
+    /// QUIC: the version: v1 (default) or draft-29
+    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    pub quic_version: Option<QuicVersionName>,
+}
+
+/// A version of QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum QuicVersionName {
+    /// Version 1 (default)
+    V1,
+    /// Draft 29
+    #[value(name = "draft-29")]
+    Draft29,
 }
 
 /// What seals packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CipherName {
-    /// AES-128-GCM (default)
+    /// AES-128-GCM
     Aes128,
     /// AES-256-GCM
     Aes256,
@@ -250,12 +286,22 @@ pub struct ConnectArgs {
     /// The fingerprint that the server's key must have [default: known or trusted on first use]
     #[arg(long, value_name = "FINGERPRINT", value_parser = values::fingerprint)]
     pub server_key: Option<String>,
+    /// The authority whose certificates (PEM) must vouch for the server, by the name of HOST [default: the
+    /// key is known or trusted on first use]
+    #[arg(long, value_name = "FILE", conflicts_with = "server_key")]
+    pub ca: Option<PathBuf>,
+    /// Look neither at the server's key nor for whom it is: anybody may be in between
+    #[arg(long, conflicts_with_all = ["server_key", "ca"])]
+    pub insecure: bool,
     /// The key shared with a server that asks for one (`serve --require-key`)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// TLS and QUIC: append the secrets of the load's connections to a file (as SSLKEYLOGFILE)
     #[arg(long, value_name = "FILE")]
     pub keylog: Option<PathBuf>,
+    /// QUIC: write what happens on each connection to a file in this directory (qlog)
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Wait until no other client measures against this server
     #[arg(long)]
     pub exclusive: bool,

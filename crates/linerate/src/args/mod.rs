@@ -11,7 +11,9 @@ pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName};
 pub use link::LinkArgs;
-pub use load::{ArrivalsName, CipherName, ConnectArgs, LoadArgs, RrArgs, StreamArgs};
+pub use load::{
+    ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs, StreamArgs,
+};
 pub use output::OutputArgs;
 pub use serve::ServeArgs;
 

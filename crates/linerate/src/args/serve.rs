@@ -46,6 +46,12 @@ pub struct ServeArgs {
     /// Where the server's own key is kept [default: ~/.local/state/linerate]
     #[arg(long, value_name = "DIR")]
     pub identity: Option<PathBuf>,
+    /// The server's certificate from elsewhere and those that vouch for it, in PEM [default: one of its own]
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "identity")]
+    pub cert: Option<PathBuf>,
+    /// The private key of --cert, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// Print records as they happen, a line of JSON each
     #[arg(long)]
     pub ndjson: bool,

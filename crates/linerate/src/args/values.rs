@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use linerate_measure::units;
+use linerate_measure::{Pacing, units};
 
 /// A number of bytes.
 ///
@@ -43,6 +43,18 @@ pub fn small_count(text: &str) -> Result<u32, String> {
 /// Says what is wrong and shows the grammar.
 pub fn rate(text: &str) -> Result<u64, String> {
     units::parse_rate(text).map_err(|error| error.to_string())
+}
+
+/// How packets are spaced out: `on`, `off` or bits per second.
+///
+/// # Errors
+/// Says what is wrong and shows the grammar.
+pub fn pacing(text: &str) -> Result<Pacing, String> {
+    match text {
+        "on" => Ok(Pacing::On),
+        "off" => Ok(Pacing::Off),
+        text => rate(text).map(|bps| Pacing::Rate { bps }),
+    }
 }
 
 /// Requests or connections per second; parts of one are allowed.

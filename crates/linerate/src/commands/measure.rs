@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use linerate_engine::access::{Access, SharedKey};
+use linerate_engine::access::{Access, Authority, SharedKey};
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
@@ -10,13 +10,25 @@ use linerate_measure::{Outcome, Plan, Run};
 
 use super::{Failure, dry_run, print};
 use crate::args::{ConnectArgs, OutputArgs};
+use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
-use crate::output::{Reporter, render_error_record};
+use crate::output::{Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
 use crate::signals::stop_on_signals;
 
 /// Events that may wait for a slow terminal; more are dropped and counted.
 const EVENTS_WAITING_MAX: usize = 4096;
+
+/// Said on standard error, and of every result.
+const INSECURE: &str = "INSECURE (--insecure): nobody looked whose the server's key is, and whoever \
+                        answered may have been somebody else";
+
+/// What a client was given beside its plan.
+#[derive(Clone)]
+struct Keys {
+    shared: Option<SharedKey>,
+    authority: Option<Authority>,
+}
 
 /// Makes the runs of these plans one after the other and reports them. The exit code is the worst
 /// of theirs.
@@ -41,15 +53,20 @@ pub(super) fn measure(
 }
 
 fn measure_all(plans: &[Plan], connect: &ConnectArgs, output: &OutputArgs) -> Result<u8, Failure> {
-    let shared_key =
-        connect.key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
+    let keys = Keys {
+        shared: connect.key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?,
+        authority: connect.ca.as_deref().map(read_authority).transpose().map_err(Failure::here)?,
+    };
+    if connect.insecure {
+        narrate(&format!("linerate: {INSECURE}\n"));
+    }
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
     let mut reporter = Reporter::open(output, plans.len(), &cancel).map_err(Failure::here)?;
     let mut exit_code = exit::VALID;
     for plan in plans {
-        let run = measure_one(plan, connect, shared_key.clone(), &mut reporter, &cancel);
+        let run = measure_one(plan, connect, &keys, &mut reporter, &cancel);
         exit_code = exit_code.max(run.status.exit_code);
         // Where one can't be measured, the next can't either.
         if matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted) {
@@ -63,16 +80,20 @@ fn measure_all(plans: &[Plan], connect: &ConnectArgs, output: &OutputArgs) -> Re
 fn measure_one(
     plan: &Plan,
     connect: &ConnectArgs,
-    shared_key: Option<SharedKey>,
+    keys: &Keys,
     reporter: &mut Reporter,
     cancel: &Cancel,
 ) -> Run {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let trust: Trust = match &connect.server_key {
         Some(pinned) => trust_only(pinned.clone()),
+        // Whose it is was asked before, or not at all.
+        None if keys.authority.is_some() || connect.insecure => Box::new(|_| Ok(())),
         None => trust_on_first_use(&plan.host, plan.port, sink.clone()),
     };
-    let access = Access { trust, shared_key };
+    let doubt = connect.insecure.then(|| INSECURE.to_owned());
+    let Keys { shared, authority } = keys.clone();
+    let access = Access { trust, authority, doubt, shared_key: shared };
     let (run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
         let printing =

@@ -79,7 +79,8 @@ fn measure_set(
 }
 
 fn measure_one(plan: &Plan, fingerprint: &str, cancel: &Cancel) -> Run {
-    let access = Access { trust: trust_only(fingerprint.to_owned()), shared_key: None };
+    let trust = trust_only(fingerprint.to_owned());
+    let access = Access { trust, authority: None, doubt: None, shared_key: None };
     linerate_engine::run(plan, &access, &Sink::none(), cancel)
 }
 

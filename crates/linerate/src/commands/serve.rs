@@ -8,7 +8,8 @@ use linerate_measure::run::exit;
 
 use super::Failure;
 use crate::args::ServeArgs;
-use crate::identity::server_identity;
+use crate::certificates::read_identity;
+use crate::identity::{Kept, server_identity};
 use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
 use crate::signals::stop_on_signals;
@@ -53,7 +54,13 @@ pub(super) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
 fn options_of(args: &ServeArgs) -> Result<ServeOptions, Failure> {
     let shared_key =
         args.require_key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
-    let kept = server_identity(args.identity.as_deref()).map_err(Failure::here)?;
+    let kept = match (&args.cert, &args.key) {
+        (Some(certificates), Some(key)) => {
+            read_identity(certificates, key).map(|identity| Kept { identity, note: None })
+        }
+        _ => server_identity(args.identity.as_deref()),
+    };
+    let kept = kept.map_err(Failure::here)?;
     if let Some(note) = kept.note.filter(|_| !args.quiet) {
         narrate(&format!("linerate: {note}\n"));
     }

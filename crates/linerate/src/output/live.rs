@@ -51,10 +51,12 @@ impl LiveLines {
         self.lost_before.clear();
         let mut head = vec!["time".to_owned(), String::new()];
         let names: &[&str] = match (&plan.workload.kind, plan.workload.transport) {
-            (Kind::Rr { .. }, Transport::Udp) => &["transactions", "mean latency", "lost"],
+            (Kind::Rr { .. }, _) if plan.workload.has_datagrams() => {
+                &["transactions", "mean latency", "lost"]
+            }
             (Kind::Rr { .. }, _) => &["transactions", "mean latency"],
             (Kind::Connect { .. }, _) => &["connections", "mean time"],
-            (_, Transport::Udp) => &["goodput", "datagrams", "lost"],
+            _ if plan.workload.has_datagrams() => &["goodput", "datagrams", "lost"],
             (_, Transport::Quic) => &["goodput", "lost packets", "RTT"],
             _ => &["goodput", "retransmits", "RTT"],
         };
@@ -99,7 +101,7 @@ impl LiveLines {
             row[1] = if direction == Direction::Up { "up" } else { "down" }.to_owned();
         }
         row.push(render_rate(bytes as f64 * 8.0 / seconds));
-        if workload.transport == Transport::Udp {
+        if workload.has_datagrams() {
             let counts = sample.datagrams.unwrap_or_default();
             row.push(
                 counts
@@ -137,7 +139,7 @@ fn render_rr(interval: &Interval, workload: &Workload) -> String {
         rate.map_or_else(dash, |rate| format!("{}/s", render_count(rate))),
         sample.latency_mean_ns.map_or_else(dash, |mean| render_duration_ns(mean.max(0.0) as u64)),
     ];
-    if workload.transport == Transport::Udp {
+    if workload.has_datagrams() {
         let lost = sample.datagrams.and_then(|counts| counts.lost);
         row.push(lost.map_or_else(dash, |lost| lost.to_string()));
     }

@@ -183,6 +183,7 @@ pub(crate) fn render_transport(workload: &Workload) -> &'static str {
         Transport::Tcp => "TCP",
         Transport::Tls => "TLS",
         Transport::Udp => "UDP",
+        Transport::Quic if workload.quic.datagrams => "QUIC datagrams",
         Transport::Quic => "QUIC",
     }
 }
@@ -197,7 +198,7 @@ pub(crate) fn name_of(role: linerate_measure::Role) -> &'static str {
 
 fn render_size(workload: &Workload) -> String {
     match workload.kind {
-        Kind::Stream { send_bytes, .. } if workload.transport == Transport::Udp => {
+        Kind::Stream { send_bytes, .. } if workload.has_datagrams() => {
             format!("{send_bytes} B a datagram")
         }
         Kind::Stream { send_bytes, .. } => format!("{send_bytes} B a send"),

@@ -10,6 +10,7 @@ pub mod getopt;
 pub mod iperf3;
 pub mod netperf;
 pub mod secnetperf;
+mod service_class;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

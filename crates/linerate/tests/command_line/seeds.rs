@@ -5,15 +5,10 @@
 #[path = "../../../../fuzz/src/command_line.rs"]
 mod targets;
 
-fn replay(target: &str, run: fn(&[u8])) {
-    let seeds = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
-    let mut count = 0;
-    for seed in std::fs::read_dir(seeds).unwrap() {
-        run(&std::fs::read(seed.unwrap().path()).unwrap());
-        count += 1;
-    }
-    assert!(count > 0, "there are no seeds");
-}
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+
+use replay::replay;
 
 #[test]
 fn colon_options() {

@@ -24,6 +24,9 @@ fn every_byte_of_a_stream_arrives_and_is_right() {
         (2_000_000, "--up --cipher aes256 --ack-packets 10", 1),
         (2_000_000, "--down --cipher chacha20", 1),
         (2_000_000, "--up --initial-window 100k --window 200k", 1),
+        (2_000_000, "--up --pacing off --quic-version draft-29", 1),
+        (1_000_000, "--both --pacing 200M --idle-timeout 2s", 2),
+        (2_000_000, "--down --ack-delay 5ms --ack-reordering 0 --mtu-limit 9000", 1),
     ] {
         let words = format!("stream --quic --verify {flags} --bytes {bytes}");
         let document = server.measure(&words).document(0);
@@ -88,6 +91,22 @@ fn a_key_log_has_the_secrets_of_every_connection() {
 }
 
 #[test]
+fn each_connection_has_its_log() {
+    let server = Server::start("");
+    let logs = server.home().join("logs");
+    let words = format!("connect --quic --count 3 --qlog {}", logs.display());
+    server.measure(&words).document(0);
+    let texts = || std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(texts().count(), 3);
+    for path in texts() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for event in ["connection_started", "packet_sent", "packet_received", "connection_closed"] {
+            assert!(text.contains(&format!(":{event}\"")), "{path:?}: {event}");
+        }
+    }
+}
+
+#[test]
 fn a_load_that_ends_by_time_says_what_its_paths_were() {
     let server = Server::start("");
     let words = "stream --quic --flows 4 --streams 2 --time 1s --interval 200ms --omit 200ms";
@@ -100,7 +119,15 @@ fn a_load_that_ends_by_time_says_what_its_paths_were() {
         assert!(quic["mtu_bytes"].as_u64() >= Some(1_200), "{flow}");
         assert!(quic["cwnd_bytes"].as_u64() > Some(0), "{flow}");
         assert!(quic["sent_packets"].as_u64() > Some(0), "{flow}");
+        assert!(quic["received_acks"].as_u64() > Some(0), "{flow}");
+        assert!(quic["in_flight_bytes"].is_u64(), "{flow}");
+        let acked = quic["acked_bytes"].as_u64();
+        assert!(acked > Some(0), "{flow}");
     }
+    let received = document.count("received_bytes");
+    let acked = document.sum_of_flows("client", "quic/acked_bytes");
+    // What came in the warm-up is acknowledged after it.
+    assert!(acked > received / 2 && acked < received * 2, "{acked} of {received}");
     let flows = document.report("client")["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 4);
     // Flows of one connection have the same path.
@@ -145,12 +172,20 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("connect --quic --close rst", "closes"),
         ("stream --quic --congestion vegas", "cubic, reno or bbr"),
         ("stream --tcp --streams 2", "QUIC"),
-        ("connect --handshake early", "--quic"),
+        ("connect --handshake early", "ask for TLS or QUIC"),
         ("connect --quic --source-ports 10000-11000", "source ports"),
         ("stream --udp --keylog keys", "keys"),
         ("stream --quic --streams 9", "streams"),
         ("stream --quic --mss 1000", "MSS"),
         ("stream --quic --mtu 500", "out of range"),
+        ("stream --quic --mtu 1300 --mtu-limit 1400", "leave one of them out"),
+        ("stream --quic --pacing 10", "out of range"),
+        ("stream --quic --pacing slow", "--pacing"),
+        ("stream --tcp --pacing off", "QUIC"),
+        ("stream --quic --idle-timeout 1ms", "out of range"),
+        ("stream --quic --ack-delay 2s", "out of range"),
+        ("stream --quic --quic-version v3", "draft-29"),
+        ("stream --tcp --qlog logs", "QUIC"),
         ("stream --quic --mtu 9000 --initial-window 10000", "two packets"),
         ("rr --quic --timeout 1s", "--timeout"),
     ] {

@@ -53,6 +53,35 @@ fn path_loss_is_counted_exactly() {
     });
 }
 
+/// Every long packet behind a short header (RFC 9000, section 17.3) has one datagram.
+#[test]
+fn losses_of_quic_datagrams_are_counted_exactly() {
+    in_network(|network| {
+        let long = "meta l4proto udp @th,64,2 == 1 udp length > 1000";
+        network.filter(&format!(
+            "table inet linerate {{
+                counter dropped {{ }}
+                counter passed {{ }}
+                chain arriving {{
+                    type filter hook input priority 0; policy accept;
+                    {long} numgen random mod 50 == 0 counter name dropped drop
+                    {long} counter name passed accept
+                }}
+            }}
+            "
+        ));
+        let server = Server::start(network);
+        let flags = ["stream", "--quic", "--datagram", "--mtu", "1200", "--rate", "10M"];
+        let run = server.measure(&[&flags[..], &["--no-offload", "--time", "2s"]].concat());
+        let (dropped, passed) = (network.counted("dropped"), network.counted("passed"));
+        assert!(dropped > 0 && passed > dropped, "{dropped} of {passed}");
+        assert_eq!(run.count("/summary/datagrams/sent"), dropped + passed, "sent");
+        assert_eq!(run.count("/summary/datagrams/received"), passed, "received");
+        assert_eq!(run.count("/summary/datagrams/lost"), dropped, "lost");
+        assert_eq!(run.count("/summary/datagrams/refused"), 0);
+    });
+}
+
 /// Both at once: 1 % lost on the path, and a receive buffer that holds a handful of datagrams.
 #[test]
 fn socket_drops_are_told_from_path_loss() {

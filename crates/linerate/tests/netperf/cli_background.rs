@@ -73,7 +73,7 @@ fn netserver_tells_wrong_options_and_its_version() {
     for (words, sentence) in [
         ("-x", "netserver: invalid option -- 'x'\n\nUsage: netserver [options]"),
         ("-p 70000", "netserver: -p: '70000' is no port"),
-        ("-f", "netserver: -f: clients are served side by side"),
+        ("-n x", "netserver: -n: 'x' is no number"),
         ("-h", "\nUsage: netserver [options]\n\nOptions:\n    -d "),
     ] {
         let output = run(program, &format!("netserver {words}"));

@@ -1,17 +1,11 @@
 //! Every test from the command line, read as wrappers read it.
 
-use super::server_process::{Netserver, netperf};
+use super::server_process::{Netserver, netperf, value};
 
 /// The numbers of the last line that has any.
 fn numbers(stdout: &str) -> Vec<f64> {
     let numbers = |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect();
     stdout.lines().rev().find_map(numbers).unwrap_or_default()
-}
-
-/// What `-k` printed.
-fn value(stdout: &str, name: &str) -> String {
-    let found = stdout.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    found.unwrap_or_else(|| panic!("no {name} in {stdout}")).to_owned()
 }
 
 fn figure(stdout: &str, name: &str) -> f64 {

@@ -62,3 +62,9 @@ pub(crate) fn netperf(options: &str) -> Ended {
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
+
+/// What `-k` printed.
+pub(crate) fn value(stdout: &str, name: &str) -> String {
+    let found = stdout.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("no {name} in {stdout}")).to_owned()
+}

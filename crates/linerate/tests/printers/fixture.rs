@@ -267,6 +267,7 @@ fn socket() -> SocketFacts {
         mss_bytes: Some(32_768),
         gso: None,
         gro: None,
+        cipher: None,
     }
 }
 

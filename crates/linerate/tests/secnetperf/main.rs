@@ -9,6 +9,7 @@
 )]
 
 mod fixture;
+mod rebinding;
 mod refusals;
 mod runs;
 mod table;

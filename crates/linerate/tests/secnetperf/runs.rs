@@ -66,6 +66,9 @@ fn timed_runs_end_by_themselves() {
             ("-down:300ms -streams:3", "Download"),
             ("-scenario:download -down:200ms", "Download"),
             ("-scenario:download -run:2s", "Download"),
+            // Cut before its time: what had arrived by then counts.
+            ("-up:30s -run:400ms", "Upload"),
+            ("-up:30s -run:400ms -streams:3 -pacing:0", "Upload"),
         ] {
             let ended = server.client(&format!("{carriage} {words} -ptput:1"));
             let [line] = results(&ended)[..] else { panic!("{words}: {}", ended.stdout) };
@@ -160,6 +163,31 @@ fn packets_in_clear_carry_the_same() {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["uploaded_bytes"], 900_000, "{}", ended.stdout);
     assert_eq!(document["downloaded_bytes"], 1_500_000, "{}", ended.stdout);
+}
+
+#[test]
+fn connection_ids_can_be_marked_and_packets_left_unpaced() {
+    let server = Server::start("-cibir:c1b112 -serverid:77");
+    for more in ["-pacing:0", "--draft-29", "--draft-29 -encrypt:0"] {
+        let words = format!("-cibir:c1b112 {more} -streams:2 -up:300kb -down:100kb --json");
+        let ended = server.client(&words);
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(document["uploaded_bytes"], 600_000, "{words}: {}", ended.stdout);
+        assert_eq!(document["downloaded_bytes"], 200_000, "{words}: {}", ended.stdout);
+    }
+    for other in ["", "-cibir:c1"] {
+        assert_eq!(server.client(other).exit_code, 111, "{other}");
+    }
+}
+
+#[test]
+fn an_upload_that_is_cut_counts_with_what_had_arrived() {
+    let server = Server::start("");
+    for words in ["-up:30s -run:500ms", "-up:90gb -run:500ms -conns:2 -streams:2"] {
+        let ended = server.client(&format!("{words} --json"));
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert!(document["uploaded_bytes"].as_u64() > Some(65_536), "{words}: {}", ended.stdout);
+    }
 }
 
 #[test]

@@ -73,16 +73,16 @@ fn crates_know_only_what_they_may() {
 }
 
 #[test]
-fn no_async_runtime_under_the_engine() {
+fn no_async_runtime_under_the_engine_or_the_program() {
     let metadata = metadata();
-    let found = reachable_names(&metadata, "linerate-engine");
-    assert!(found.contains("linerate-measure"), "the graph was not read: {found:?}");
-    let offences: Vec<String> = RUNTIMES
-        .iter()
-        .filter(|name| found.contains(**name))
-        .map(|name| (*name).to_owned())
-        .collect();
-    assert_tidy("an async runtime under linerate-engine:", &offences);
+    let mut offences = Vec::new();
+    for from in ["linerate-engine", "linerate"] {
+        let found = reachable_names(&metadata, from);
+        assert!(found.contains("linerate-measure"), "the graph was not read: {found:?}");
+        let runtimes = RUNTIMES.iter().filter(|name| found.contains(**name));
+        offences.extend(runtimes.map(|name| format!("{from} -> {name}")));
+    }
+    assert_tidy("an async runtime under what is not a test:", &offences);
 }
 
 #[test]

@@ -39,6 +39,21 @@ fn reset_forgets() {
 }
 
 #[test]
+fn one_without_memory_takes_it_with_its_first_latency() {
+    let mut histogram = Histogram::default();
+    assert_eq!((histogram.clone(), histogram.latency()), (Histogram::new(), None));
+    assert_eq!(histogram.to_base64(), Histogram::new().to_base64());
+    histogram.merge(&Histogram::default());
+    histogram.reset();
+    assert!(histogram.is_empty() && histogram.counts().next().is_none());
+    let mut merged = Histogram::default();
+    merged.merge(&histogram_of(&[3, 4]));
+    histogram.record_ns(3);
+    histogram.record_ns(4);
+    assert_eq!((&histogram, &merged), (&histogram_of(&[3, 4]), &histogram));
+}
+
+#[test]
 fn quantiles_need_their_observations() {
     for (q, least) in [(0.5, 6), (0.9, 36), (0.99, 368), (0.999, 3688), (0.9999, 36_887)] {
         assert!(!supports_quantile(least - 1, q), "{q}");
@@ -51,12 +66,13 @@ fn quantiles_need_their_observations() {
 
 #[test]
 fn the_largest_histogram_fits_the_text_limit() {
-    let mut histogram = Histogram::new();
+    let mut counts = allocate();
     let mut value = 0;
     while value < HIGHEST_NS {
-        histogram.counts.saturating_record_n(value, 1 << 37);
-        value = histogram.counts.next_non_equivalent(value);
+        counts.saturating_record_n(value, 1 << 37);
+        value = counts.next_non_equivalent(value);
     }
+    let histogram = Histogram { counts: Some(counts) };
     let text = histogram.to_base64();
     assert!(text.len() < MAX_TEXT_BYTES, "{}", text.len());
     assert_eq!(Histogram::from_base64(&text), Ok(histogram));
@@ -97,7 +113,7 @@ fn counts_that_make_no_sense_are_refused() {
     assert!(read(&with_payload(&[0x80])).is_err());
     // More zeros than there are buckets, then one more count than there are buckets.
     assert!(read(&with_payload(&[0xff, 0xff, 0xff, 0x7f])).is_err());
-    let buckets = Histogram::new().counts.distinct_values();
+    let buckets = allocate().distinct_values();
     assert!(read(&with_payload(&vec![0; buckets])).is_ok());
     assert!(read(&with_payload(&vec![0; buckets + 1])).is_err());
 }

@@ -14,6 +14,7 @@ pub const DATAGRAM_HEADER_BYTES: u32 = 24;
 pub const RR_HEADER_BYTES: u32 = 16;
 
 mod quic;
+mod tls;
 
 type Checked = Result<(), PlanError>;
 
@@ -32,6 +33,7 @@ impl Workload {
         self.check_requests()?;
         self.check_socket()?;
         self.check_quic()?;
+        self.check_tls()?;
         self.check_contradictions()
     }
 
@@ -48,10 +50,11 @@ impl Workload {
     }
 
     fn check_sizes(&self) -> Checked {
-        let udp = self.transport == Transport::Udp;
+        let connects = matches!(self.kind, Kind::Connect { .. });
+        let datagrams = self.has_datagrams() && !connects;
         let (sizes, header_bytes) = match self.kind {
             Kind::Stream { send_bytes, .. } => {
-                let name = if udp { "datagram size" } else { "size of a send" };
+                let name = if datagrams { "datagram size" } else { "size of a send" };
                 (vec![(name, send_bytes)], DATAGRAM_HEADER_BYTES)
             }
             Kind::Rr { request_bytes, response_bytes, .. }
@@ -61,7 +64,7 @@ impl Workload {
                 (sizes, RR_HEADER_BYTES)
             }
         };
-        let range = if udp {
+        let range = if datagrams {
             u64::from(header_bytes)..=limits::DATAGRAM_MAX_BYTES
         } else {
             limits::MESSAGE_BYTES
@@ -202,7 +205,7 @@ impl Workload {
                 "busy polling with connections that come and go: leave it out, or measure rr",
             ),
             (
-                udp && self.verify && self.carries_only_headers(),
+                self.has_datagrams() && self.verify && self.carries_only_headers(),
                 "verification of datagrams that hold only their header: make them larger, or \
                  leave it out",
             ),
@@ -287,13 +290,13 @@ impl Plan {
             })?;
         }
         self.check_key_log()?;
+        self.check_qlog()?;
         self.check_source_ports()?;
         self.check_binds()
     }
 
     fn check_key_log(&self) -> Checked {
-        let keys = matches!(self.workload.transport, Transport::Tls | Transport::Quic);
-        refuse_if(self.local.key_log.is_some() && !keys, || {
+        refuse_if(self.local.key_log.is_some() && !self.workload.has_keys(), || {
             "a key log of a load without keys: leave it out, or ask for TLS or QUIC".to_owned()
         })
     }

@@ -1,8 +1,8 @@
 //! Workloads with their defaults, and what each flow's part of a workload is.
 
 use super::{
-    Closing, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions, Transport, Variant,
-    Workload, limits,
+    Closing, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions, TlsOptions,
+    Transport, Variant, Workload, limits,
 };
 
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
@@ -12,6 +12,9 @@ const DEFAULT_CONNECT_TIMEOUT_NS: u64 = 5_000_000_000;
 
 /// Large writes: 16 KiB ones cost about half the throughput.
 const DEFAULT_STREAM_SEND_BYTES: u32 = 128 * 1024;
+
+/// Fits a QUIC packet of 1200 bytes, which every path carries, with 62 bytes to spare.
+const DEFAULT_QUIC_DATAGRAM_BYTES: u32 = 1100;
 
 /// Fits a 1500-byte MTU over IPv6 (40 bytes) and UDP (8 bytes), with 4 bytes to spare, so that
 /// the same load works on IPv4 and IPv6 without fragments.
@@ -77,6 +80,7 @@ impl Workload {
             busy_poll: false,
             socket: SocketOptions::default(),
             quic: QuicOptions::default(),
+            tls: TlsOptions::default(),
         }
     }
 
@@ -93,6 +97,24 @@ impl Workload {
         match self.kind {
             Kind::Rr { schedule, .. } | Kind::Connect { schedule, .. } => schedule,
             Kind::Stream { .. } => None,
+        }
+    }
+
+    /// Whether flows go in datagrams, each of which may be lost: UDP's or QUIC's.
+    pub fn has_datagrams(&self) -> bool {
+        self.transport == Transport::Udp || self.quic.datagrams
+    }
+
+    /// Makes the flows of a load over QUIC go in datagrams, of the sizes that are the default there.
+    pub fn use_quic_datagrams(&mut self) {
+        self.quic.datagrams = true;
+        match &mut self.kind {
+            Kind::Stream { send_bytes, .. } => *send_bytes = DEFAULT_QUIC_DATAGRAM_BYTES,
+            Kind::Rr { request_bytes, response_bytes, .. } => {
+                (*request_bytes, *response_bytes) =
+                    (super::RR_HEADER_BYTES, super::RR_HEADER_BYTES);
+            }
+            Kind::Connect { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tally::{Lane, flows_of, lanes};
 use crate::histogram::Histogram;
-use crate::plan::{Direction, End, Kind, Transport, Workload};
+use crate::plan::{Direction, End, Kind, Workload};
 use crate::report::EndReport;
 use crate::sample::Role;
 use crate::units::quoted;
@@ -166,13 +166,13 @@ fn judge_sums(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
     let countable = workload.omit_ns == 0;
     if let (Some(sent), Some(received)) = (lane.sent(), lane.received()) {
         let (sent, received) = (sent.bytes, received.bytes);
-        if received > sent && countable && workload.transport != Transport::Udp {
+        if received > sent && countable && !workload.has_datagrams() {
             reasons.push(format!("{received} bytes arrived {way}, and only {sent} were sent"));
         }
         if let End::Bytes { bytes } = workload.end
             && received < bytes
             && countable
-            && workload.transport != Transport::Udp
+            && !workload.has_datagrams()
         {
             reasons.push(format!("{bytes} bytes were asked for {way}, and {received} arrived"));
         }

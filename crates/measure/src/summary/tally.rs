@@ -1,13 +1,13 @@
 //! One direction of a run: who sent, who received, and what each end says of it.
 
-use crate::plan::{Direction, Transport, Workload};
+use crate::plan::{Direction, Workload};
 use crate::report::{EndReport, FlowReport, FlowSum, Span};
 use crate::sample::{DatagramCounts, Traffic};
 
 /// The two ends of one direction of a stream, as far as their reports are known: the flows of that
 /// direction added up, whether they were listed or not.
 pub(super) struct Lane {
-    transport: Transport,
+    has_datagrams: bool,
     pub(super) direction: Direction,
     pub(super) sending: Option<FlowSum>,
     pub(super) receiving: Option<FlowSum>,
@@ -21,7 +21,7 @@ pub(super) fn lanes(
     server: Option<&EndReport>,
 ) -> Vec<Lane> {
     let lane = |direction, sender: Option<&EndReport>, receiver: Option<&EndReport>| Lane {
-        transport: workload.transport,
+        has_datagrams: workload.has_datagrams(),
         direction,
         sending: sender.map(|report| flows_of(workload, direction, report)),
         receiving: receiver.map(|report| flows_of(workload, direction, report)),
@@ -85,7 +85,7 @@ impl Lane {
     /// Datagram counts of both ends: the sender's `sent` and `refused`, the receiver's others, and
     /// `lost` anew from both where both are known.
     pub(super) fn datagrams(&self) -> Option<DatagramCounts> {
-        if self.transport != Transport::Udp {
+        if !self.has_datagrams {
             return None;
         }
         let sender = self.sending.as_ref().and_then(|flows| flows.datagrams);

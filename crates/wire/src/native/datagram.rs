@@ -23,7 +23,7 @@ mod header;
 pub use handshake::{
     COOKIE_BYTES, Cookie, Handshake, Hello, PADDED_BYTES, Proof, WELCOME_BYTES, Welcome,
 };
-pub use header::{DATA_HEADER_BYTES, DataHeader, RR_HEADER_BYTES, RrHeader};
+pub use header::{DATA_HEADER_BYTES, DataHeader, RR_HEADER_BYTES, RrHeader, tag_of};
 
 /// The kind byte of a [`Hello`].
 pub const HELLO: u8 = 0x21;

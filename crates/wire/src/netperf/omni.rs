@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::message::{Form, Message, code};
-use super::test::{Carrier, Cpu, Family, Length, Part, Request, Results, Rings, Setup};
+use super::test::{Carrier, Cpu, Dirt, Family, Length, Part, Request, Results, Rings, Setup};
 
 /// What a server answers a request with that makes no sense, or that it doesn't do: an error of
 /// errno(3) with Linux's numbers.
@@ -34,6 +34,7 @@ mod flag {
     pub(super) const CONNECTIONS: u32 = 0x4;
     pub(super) const CPU: u32 = 0x8;
     pub(super) const ROUTED: u32 = 0x20;
+    pub(super) const FAST_OPEN: u32 = 0x800;
     pub(super) const PACKET_INFO: u32 = 0x2000;
     pub(super) const CONNECTED: u32 = 0x4000;
     pub(super) const DEFER_ACCEPT: u32 = 0x8000;
@@ -112,7 +113,8 @@ pub fn encode_request(form: Form, request: &Request, cpu: Option<u32>) -> Messag
         word(request.receive_buffer_bytes), word(request.receive_bytes),
         receive_alignment, receive_offset, receive_width, unit(request.response_bytes),
         flags(request), request.cpu_rate.to_bits(), request.length.number().cast_unsigned(),
-        avoid, 0, u32::MAX, u32::MAX, u32::MAX,
+        avoid, 0,
+        word(request.dirt.send_bytes), word(request.dirt.receive_bytes), word(request.dirt.clean_bytes),
         request.port.into(), family_number(request.family), socket_type, protocol,
         direction(request.part), request.client_port.into(), burst, interval_us,
     ]);
@@ -130,6 +132,7 @@ fn flags(request: &Request) -> u32 {
         (request.part.connects(), flag::CONNECTIONS),
         (request.cpu, flag::CPU),
         (request.routed, flag::ROUTED),
+        (request.fast_open, flag::FAST_OPEN),
         (request.packet_info, flag::PACKET_INFO),
         (request.connected, flag::CONNECTED),
         (request.defer_accept, flag::DEFER_ACCEPT),
@@ -204,6 +207,7 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
         keep_alive: set(flag::KEEP_ALIVE),
         defer_accept: set(flag::DEFER_ACCEPT),
         dont_fragment: set(flag::DONT_FRAGMENT),
+        fast_open: set(flag::FAST_OPEN),
         packet_info: set(flag::PACKET_INFO),
         connected: set(flag::CONNECTED),
         no_copy: message.u32_at(68) != 0,
@@ -211,6 +215,11 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
         service: u8::try_from(message.i32_at(156)).ok(),
         congestion: message.text_at(160, CONGESTION_BYTES - 1),
         fill_file: message.text_at(176, FILL_FILE_BYTES - 1),
+        dirt: Dirt {
+            send_bytes: u32::try_from(message.i32_at(72)).ok(),
+            receive_bytes: u32::try_from(message.i32_at(76)).ok(),
+            clean_bytes: u32::try_from(message.i32_at(80)).ok(),
+        },
     })
 }
 

@@ -127,6 +127,8 @@ pub struct Request {
     pub defer_accept: bool,
     /// IP_MTU_DISCOVER.
     pub dont_fragment: bool,
+    /// TCP Fast Open.
+    pub fast_open: bool,
     /// IP_PKTINFO.
     pub packet_info: bool,
     /// UDP: connect the socket when the first datagram has come.
@@ -141,6 +143,8 @@ pub struct Request {
     pub congestion: Option<String>,
     /// The file to fill buffers from, at most 31 letters.
     pub fill_file: Option<String>,
+    /// What is written to and read of the server's buffers beside what goes over the network.
+    pub dirt: Dirt,
 }
 
 impl Request {
@@ -170,6 +174,7 @@ impl Request {
             keep_alive: false,
             defer_accept: false,
             dont_fragment: false,
+            fast_open: false,
             packet_info: false,
             connected: false,
             no_copy: false,
@@ -177,8 +182,21 @@ impl Request {
             service: None,
             congestion: None,
             fill_file: None,
+            dirt: Dirt::default(),
         }
     }
+}
+
+/// What an end writes to and reads of its buffers beside what goes over the network, in bytes;
+/// absent: not asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dirt {
+    /// Written before each send.
+    pub send_bytes: Option<u32>,
+    /// Written before each receive.
+    pub receive_bytes: Option<u32>,
+    /// Read before each receive, behind those that are written.
+    pub clean_bytes: Option<u32>,
 }
 
 /// Widths, alignments and offsets of buffers.

@@ -1,25 +1,22 @@
 //! Requests and responses as datagrams: any of them may be lost, and the flow goes on.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use linerate_wire::native::datagram::RrHeader;
 use linerate_wire::step::{Exchange, StepEnd};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::DatagramSettings;
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
 use crate::phase::Phase;
 use crate::tally::Tally;
+use crate::transport::DatagramPath;
 
 /// A spinning flow looks whether its response is overdue once in so many empty rounds.
 const SILENCES_PER_LOOK: u32 = 64;
 
 /// Sends a request, awaits its response or the time-out, and again.
-pub(super) struct DatagramAsker {
+pub(crate) struct DatagramAsker {
     header: RrHeader,
     request: Vec<u8>,
     left: u64,
@@ -31,14 +28,14 @@ pub(super) struct DatagramAsker {
 }
 
 impl DatagramAsker {
-    pub(super) fn new(socket: &Socket, settings: DatagramSettings, step: &Exchange) -> Self {
+    pub(super) fn new(socket: &Socket, tag: u32, step: &Exchange) -> Self {
         let timeout_ns = step.timeout_ns.unwrap_or(u64::MAX);
         // A socket that blocks wakes up by itself when a response is overdue; on one that doesn't
         // the option has no effect.
         let _wakes_late_at_worst =
             socket.set_read_timeout(Some(std::time::Duration::from_nanos(timeout_ns)));
         Self {
-            header: RrHeader { response: false, tag: settings.tag, seq: 0, warm_up: false },
+            header: RrHeader { response: false, tag, seq: 0, warm_up: false },
             request: vec![0; step.request_bytes as usize],
             left: match step.end {
                 StepEnd::Count { count } => count,
@@ -54,7 +51,7 @@ impl DatagramAsker {
 
     pub(super) fn turn(
         &mut self,
-        socket: &Socket,
+        path: &mut impl DatagramPath,
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
@@ -70,19 +67,19 @@ impl DatagramAsker {
                         return Ok(Stage::Over);
                     }
                 }
-                self.send_request(socket, tally)?;
+                self.send_request(path, tally)?;
                 return Ok(Stage::Goes(self.wait()));
             }
-            match rustix::net::recv(socket.as_fd(), &mut local.receive_buffer, RecvFlags::empty()) {
-                Ok((length, _)) => {
+            match path.receive_one(&mut local.receive_buffer) {
+                Ok(length) => {
                     if local.phase() >= Phase::Drained {
                         return Ok(Stage::Over);
                     }
                     self.handle_datagram(length, tally, local);
                 }
-                Err(Errno::AGAIN) if local.spins_alone && !self.looks_at_clock() => {}
-                Err(Errno::AGAIN) => return Ok(Stage::Goes(self.handle_silence())),
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                Err(_) if local.spins_alone && !self.looks_at_clock() => {}
+                Err(_) => return Ok(Stage::Goes(self.handle_silence())),
             }
         }
         Ok(Stage::Goes(Turn::Again))
@@ -92,7 +89,7 @@ impl DatagramAsker {
         Turn::Wait { until_ns: Some(self.started_ns.saturating_add(self.timeout_ns)) }
     }
 
-    fn send_request(&mut self, socket: &Socket, tally: &Tally) -> io::Result<()> {
+    fn send_request(&mut self, path: &mut impl DatagramPath, tally: &Tally) -> io::Result<()> {
         // A request has room for its header: the plan's limits see to it.
         let _has_room = self.header.encode(&mut self.request);
         if self.started_ns == 0 {
@@ -101,12 +98,12 @@ impl DatagramAsker {
         if tally.first_ns.value() == 0 {
             tally.first_ns.set(self.started_ns);
         }
-        match rustix::net::send(socket.as_fd(), &self.request, SendFlags::empty()) {
-            Ok(sent) => tally.record_sent(sent),
+        match path.send(&self.request, self.request.len()) {
+            Ok(_) => tally.record_sent(self.request.len()),
             Err(error) => {
                 // The request never was on its way: its time begins when it is.
                 self.started_ns = 0;
-                return Err(error.into());
+                return Err(error);
             }
         }
         self.awaiting = true;
@@ -164,7 +161,7 @@ impl DatagramAsker {
 }
 
 /// Answers every request of its flow.
-pub(super) struct DatagramAnswerer {
+pub(crate) struct DatagramAnswerer {
     tag: u32,
     response: Vec<u8>,
     /// Whether `response` awaits that the socket takes it.
@@ -173,14 +170,14 @@ pub(super) struct DatagramAnswerer {
 }
 
 impl DatagramAnswerer {
-    pub(super) fn new(settings: DatagramSettings, step: &Exchange) -> Self {
+    pub(super) fn new(tag: u32, step: &Exchange) -> Self {
         let response = vec![0; step.response_bytes as usize];
-        Self { tag: settings.tag, response, unsent: false, started: false }
+        Self { tag, response, unsent: false, started: false }
     }
 
     pub(super) fn turn(
         &mut self,
-        socket: &Socket,
+        path: &mut impl DatagramPath,
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
@@ -190,13 +187,19 @@ impl DatagramAnswerer {
                 return Ok(Stage::Over);
             }
             if self.unsent {
-                self.send_response(socket, tally)?;
+                self.send_response(path, tally)?;
             }
-            let into = local.receive_buffer.as_mut_slice();
-            let length = match rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()) {
-                Ok((length, _)) => length,
-                Err(Errno::AGAIN) if local.spins_alone => continue,
-                Err(error) => return Err(error.into()),
+            let length = match path.receive_one(&mut local.receive_buffer) {
+                Ok(length) => length,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock if local.spins_alone => continue,
+                    // The peer has closed the path in order: no more requests will come.
+                    io::ErrorKind::UnexpectedEof => {
+                        tally.last_ns.set(monotonic_ns());
+                        return Ok(Stage::Over);
+                    }
+                    _ => return Err(error),
+                },
             };
             let Ok(header) = RrHeader::decode(&local.receive_buffer[..length]) else { continue };
             if header.response || header.tag != self.tag {
@@ -209,24 +212,24 @@ impl DatagramAnswerer {
             tally.record_received(length);
             // A response has room for its header: the plan's limits see to it.
             let _has_room = RrHeader { response: true, ..header }.encode(&mut self.response);
-            self.send_response(socket, tally)?;
+            self.send_response(path, tally)?;
         }
         Ok(Stage::Goes(Turn::Again))
     }
 
     /// A socket that takes no more now takes the response later. One that refuses it has lost it,
     /// as the path may.
-    fn send_response(&mut self, socket: &Socket, tally: &Tally) -> io::Result<()> {
+    fn send_response(&mut self, path: &mut impl DatagramPath, tally: &Tally) -> io::Result<()> {
         self.unsent = false;
-        match rustix::net::send(socket.as_fd(), &self.response, SendFlags::empty()) {
-            Ok(sent) => {
-                tally.record_sent(sent);
+        match path.send(&self.response, self.response.len()) {
+            Ok(_) => {
+                tally.record_sent(self.response.len());
                 tally.transactions.add(1);
                 Ok(())
             }
             Err(error) => {
-                self.unsent = error == Errno::AGAIN;
-                Err(error.into())
+                self.unsent = error.kind() == io::ErrorKind::WouldBlock;
+                Err(error)
             }
         }
     }

@@ -1,7 +1,12 @@
-//! A flow of datagrams over a connected UDP socket.
+//! A flow of datagrams: its steps, one after the other.
+//!
+//! What it does in them is its [`Manner`]: linerate's own, with a heading in each datagram
+//! ([`Native`]), or one whose datagrams say nothing of themselves ([`plain`]). What carries them is a
+//! [`DatagramPath`].
 
 mod ask;
 mod heading;
+mod native;
 mod pipeline;
 mod plain;
 mod receive;
@@ -9,23 +14,22 @@ mod send;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use linerate_measure::sample::QuicStatus;
 use linerate_wire::step::Step;
 use socket2::Socket;
 
 use super::pipeline::Pipeline;
 use super::{DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
-use crate::clock::MILLISECOND_NS;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::phase::Phase;
-use crate::socket::{Addresses, granted, socket_drops};
-use ask::{DatagramAnswerer, DatagramAsker};
+use crate::socket::{Addresses, granted};
+use crate::tally::Tally;
+use crate::transport::{DatagramPath, Udp};
 pub(crate) use heading::{Heading, Mark, NativeHeading};
-use pipeline::DatagramPipeline;
+pub(crate) use native::Native;
 pub(crate) use plain::PlainFlow;
-use receive::DatagramReceiver;
-use send::DatagramSender;
 
 /// What a flow of datagrams needs beside its steps.
 #[derive(Clone, Copy, Debug)]
@@ -36,120 +40,114 @@ pub(crate) struct DatagramSettings {
     pub(crate) offload: bool,
 }
 
-/// A flow of datagrams, each with a heading of its dialect: its steps, one after the other.
-/// Requests and responses are the native dialect's.
-pub(crate) struct DatagramFlow<H> {
-    socket: Arc<Socket>,
+/// What a flow does in its steps.
+pub(crate) trait Manner<P> {
+    /// A step that has begun.
+    type Doing;
+
+    /// Begins a step; `None`: there is nothing to do in it, and the flow ends.
+    fn begin(&self, path: &mut P, step: Step) -> Option<Self::Doing>;
+    /// Goes on as far as it can.
+    fn turn(
+        doing: &mut Self::Doing,
+        path: &mut P,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Stage>;
+    /// Leaves what a step has come to.
+    fn leave(doing: Self::Doing, path: &P, ending: &mut Ending);
+}
+
+/// A flow of datagrams over a path.
+pub(crate) struct DatagramFlow<P, M: Manner<P>> {
+    path: P,
     shared: Arc<FlowShared>,
-    settings: DatagramSettings,
-    heading: H,
+    manner: M,
     steps: VecDeque<Step>,
-    doing: Doing<H>,
+    doing: Doing<M::Doing>,
     ending: Ending,
     /// Both addresses of a flow that is listed.
     addresses: Option<Box<Addresses>>,
     /// Whether the warm-up has been seen, and its end has not.
     warms_up: bool,
-    /// What the socket dropped in the warm-up.
-    drops_in_warm_up: u64,
+    /// What a QUIC connection said of its path when the warm-up ended.
+    quic_before: Option<QuicStatus>,
 }
 
-enum Doing<H> {
+enum Doing<D> {
     Opening,
-    Sending(DatagramSender<H>),
-    Receiving(DatagramReceiver<H>),
-    Asking(DatagramAsker),
-    Pipelining(DatagramPipeline),
-    Answering(DatagramAnswerer),
+    Step(D),
     Nothing,
 }
 
-impl<H: Heading> DatagramFlow<H> {
-    pub(crate) fn new(
-        socket: Arc<Socket>,
-        shared: Arc<FlowShared>,
-        settings: DatagramSettings,
-        heading: H,
-        steps: Vec<Step>,
-    ) -> Self {
-        let addresses = shared.is_listed().then(|| Box::new(Addresses::of(&socket)));
+/// A flow with linerate's own headings over a UDP socket.
+pub(crate) fn udp_flow(
+    socket: Arc<Socket>,
+    shared: Arc<FlowShared>,
+    settings: DatagramSettings,
+    steps: Vec<Step>,
+) -> Box<dyn Drive> {
+    let path = Udp::new(socket, settings.offload);
+    Box::new(DatagramFlow::over(path, shared, Native::new(settings.tag), steps))
+}
+
+impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
+    pub(crate) fn over(path: P, shared: Arc<FlowShared>, manner: M, steps: Vec<Step>) -> Self {
+        let addresses = shared.is_listed().then(|| Box::new(Addresses::of(path.socket())));
         Self {
-            socket,
+            path,
             shared,
-            settings,
-            heading,
+            manner,
             steps: steps.into(),
             doing: Doing::Opening,
             ending: Ending::default(),
             addresses,
             warms_up: false,
-            drops_in_warm_up: 0,
+            quic_before: None,
         }
     }
 
     fn begin_next_step(&mut self) {
-        let (socket, settings, heading) = (&*self.socket, self.settings, self.heading);
-        self.doing = match self.steps.pop_front() {
-            Some(Step::Send(transfer)) => {
-                Doing::Sending(DatagramSender::new(socket, heading, settings.offload, &transfer))
-            }
-            Some(Step::Receive(transfer)) => Doing::Receiving(DatagramReceiver::new(
-                socket,
-                heading,
-                settings.offload,
-                &transfer,
-            )),
-            Some(Step::Exchange(exchange)) if Pipeline::serves(&exchange) => {
-                Doing::Pipelining(DatagramPipeline::new(settings, &exchange))
-            }
-            Some(Step::Exchange(exchange)) => {
-                Doing::Asking(DatagramAsker::new(socket, settings, &exchange))
-            }
-            Some(Step::Answer(exchange)) => {
-                Doing::Answering(DatagramAnswerer::new(settings, &exchange))
-            }
-            // Nothing marks the end of an association on the wire.
-            Some(Step::Close(_) | Step::Connect(_) | Step::Accept(_)) | None => Doing::Nothing,
-        };
+        let (step, manner, path) = (self.steps.pop_front(), &self.manner, &mut self.path);
+        let doing = step.and_then(|step| manner.begin(path, step));
+        self.doing = doing.map_or(Doing::Nothing, Doing::Step);
     }
 
     fn advance(&mut self, local: &mut Local) -> io::Result<Stage> {
-        let (socket, tally) = (&*self.socket, &self.shared.tally);
         match &mut self.doing {
-            Doing::Opening => {
-                self.shared.set_ready(local);
-                Ok(Stage::Over)
-            }
-            Doing::Sending(sender) => sender.turn(socket, tally, local),
-            Doing::Receiving(receiver) => receiver.turn(socket, tally, local),
-            Doing::Asking(asker) => asker.turn(socket, tally, local),
-            Doing::Pipelining(pipeline) => pipeline.turn(socket, tally, local),
-            Doing::Answering(answerer) => answerer.turn(socket, tally, local),
+            Doing::Opening => self.open(local),
+            Doing::Step(doing) => M::turn(doing, &mut self.path, &self.shared.tally, local),
             Doing::Nothing => Ok(Stage::Goes(Turn::Ended)),
         }
     }
 
-    /// Notes what the socket dropped in the warm-up, once that is over. Without a warm-up all drops
-    /// count: the peer may have begun before this flow's first turn.
-    fn part_warm_up_drops(&mut self, local: &mut Local) {
+    fn open(&mut self, local: &Local) -> io::Result<Stage> {
+        let longest = self.steps.iter().map(longest_sent).max().unwrap_or(0);
+        if !self.path.carries(longest)? {
+            let until_ns = monotonic_ns() + MILLISECOND_NS;
+            return Ok(Stage::Goes(Turn::Pause { until_ns }));
+        }
+        self.shared.set_ready(local);
+        Ok(Stage::Over)
+    }
+
+    /// Has the path begin to count once the warm-up is over. Without a warm-up all counts: the peer
+    /// may have begun before this flow's first turn.
+    fn part_warm_up(&mut self, local: &mut Local) {
         match local.phase() {
             Phase::WarmUp => self.warms_up = true,
             phase if phase >= Phase::Measure && self.warms_up => {
                 self.warms_up = false;
-                self.drops_in_warm_up = socket_drops(self.socket.as_fd()).unwrap_or(0);
+                self.path.end_warm_up();
+                self.quic_before = self.path.quic();
             }
             _ => {}
         }
     }
 
     fn collect(&mut self) {
-        let ending = &mut self.ending;
-        match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Sending(sender) => sender.leave(&mut ending.datagrams),
-            Doing::Receiving(receiver) => receiver.leave(ending),
-            Doing::Asking(asker) => asker.leave(ending),
-            Doing::Pipelining(pipeline) => pipeline.leave(ending),
-            Doing::Answering(_) | Doing::Opening | Doing::Nothing => {}
+        if let Doing::Step(doing) = std::mem::replace(&mut self.doing, Doing::Nothing) {
+            M::leave(doing, &self.path, &mut self.ending);
         }
     }
 
@@ -157,26 +155,30 @@ impl<H: Heading> DatagramFlow<H> {
         self.collect();
         let mut ending = std::mem::take(&mut self.ending);
         ending.error = error;
-        let socket = &*self.socket;
-        ending.socket = self.addresses.take().map(|addresses| granted(socket, *addresses, false));
-        let before = self.drops_in_warm_up;
-        ending.drops = socket_drops(socket.as_fd()).map(|drops| drops.saturating_sub(before));
+        let path = &self.path;
+        ending.socket = self
+            .addresses
+            .take()
+            .map(|addresses| path.complete(granted(path.socket(), *addresses, false)));
+        ending.drops = path.drops();
+        ending.quic = path.quic();
+        ending.quic_before = self.quic_before;
         self.shared.set_ended(ending, local);
         Turn::Ended
     }
 
-    /// A failure that a datagram flow outlives: the peer's port was closed for a moment, the link
-    /// is down, the local stack is out of room.
+    /// A failure that a flow of datagrams outlives: the peer's port was closed for a moment, the
+    /// link is down, the local stack is out of room.
     fn record_soft_error(&mut self, error: &io::Error) -> Turn {
         *self.ending.errors.entry(error_kind(error)).or_insert(0) += 1;
-        Turn::Pause { until_ns: crate::clock::monotonic_ns() + MILLISECOND_NS }
+        Turn::Pause { until_ns: monotonic_ns() + MILLISECOND_NS }
     }
 }
 
-impl<H: Heading> Drive for DatagramFlow<H> {
+impl<P: DatagramPath, M: Manner<P>> Drive for DatagramFlow<P, M> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
-            self.part_warm_up_drops(local);
+            self.part_warm_up(local);
             let advanced = self.advance(local);
             if local.phase() == Phase::Abort {
                 return self.end(None, local);
@@ -191,14 +193,25 @@ impl<H: Heading> Drive for DatagramFlow<H> {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Turn::READY,
                     io::ErrorKind::Interrupted => {}
-                    _ => return self.record_soft_error(&error),
+                    _ if self.path.outlives(&error) => return self.record_soft_error(&error),
+                    _ => return self.end(Some(error.into()), local),
                 },
             }
         }
     }
 
     fn socket(&self) -> &Socket {
-        &self.socket
+        self.path.socket()
+    }
+}
+
+/// Bytes of the datagrams that a step sends.
+fn longest_sent(step: &Step) -> usize {
+    match step {
+        Step::Send(transfer) => transfer.unit_bytes as usize,
+        Step::Exchange(exchange) => exchange.request_bytes as usize,
+        Step::Answer(exchange) => exchange.response_bytes as usize,
+        Step::Receive(_) | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => 0,
     }
 }
 
@@ -206,5 +219,14 @@ impl DatagramEnding {
     fn record_sent(&mut self, datagrams: u64, unit_bytes: usize) {
         *self.sent.get_or_insert(0) += datagrams;
         self.sent_bytes += datagrams * unit_bytes as u64;
+    }
+
+    /// The path has dropped so many of them before they left.
+    fn take_back(&mut self, datagrams: u64, unit_bytes: usize) {
+        let sent = self.sent.get_or_insert(0);
+        let dropped = datagrams.min(*sent);
+        *sent -= dropped;
+        self.sent_bytes -= dropped * unit_bytes as u64;
+        self.refused += dropped;
     }
 }

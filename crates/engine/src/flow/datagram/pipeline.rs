@@ -2,20 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
 
 use linerate_wire::native::datagram::RrHeader;
 use linerate_wire::step::Exchange;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
-use socket2::Socket;
 
-use super::DatagramSettings;
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Sending, Stage, Turn};
 use crate::phase::Phase;
 use crate::tally::Tally;
+use crate::transport::DatagramPath;
 
 /// Requests that are remembered, the answered ones behind one that isn't included: an answer that
 /// is never to come holds up a flow that is so far ahead of it, and no memory grows without end.
@@ -26,7 +22,7 @@ const MOST_REMEMBERED: usize = 1 << 20;
 ///
 /// The rules are those of [`Pipeline`](crate::flow::pipeline::Pipeline), and one more: a request
 /// whose response hasn't come in time is lost, and makes room.
-pub(super) struct DatagramPipeline {
+pub(crate) struct DatagramPipeline {
     tag: u32,
     request: Vec<u8>,
     outstanding: usize,
@@ -49,9 +45,9 @@ struct Request {
 }
 
 impl DatagramPipeline {
-    pub(super) fn new(settings: DatagramSettings, step: &Exchange) -> Self {
+    pub(super) fn new(tag: u32, step: &Exchange) -> Self {
         Self {
-            tag: settings.tag,
+            tag,
             request: vec![0; step.request_bytes as usize],
             outstanding: step.outstanding as usize,
             departures: Departures::new(step),
@@ -72,12 +68,12 @@ impl DatagramPipeline {
 
     pub(super) fn turn(
         &mut self,
-        socket: &Socket,
+        path: &mut impl DatagramPath,
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
-            let drained = self.receive(socket, tally, local)?;
+            let drained = self.receive(path, tally, local)?;
             let phase = local.phase();
             if phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
@@ -87,7 +83,7 @@ impl DatagramPipeline {
                 // Before that the response may be here and wait to be taken.
                 self.give_up_overdue(now_ns);
             }
-            let sending = self.send_due(socket, now_ns, phase, tally)?;
+            let sending = self.send_due(path, now_ns, phase, tally)?;
             if phase >= Phase::Drained || (self.departures.are_over() && self.unanswered == 0) {
                 tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
@@ -102,7 +98,7 @@ impl DatagramPipeline {
     /// Sends what is due and has room, or a part of it.
     fn send_due(
         &mut self,
-        socket: &Socket,
+        path: &mut impl DatagramPath,
         now_ns: u64,
         phase: Phase,
         tally: &Tally,
@@ -121,10 +117,12 @@ impl DatagramPipeline {
             // A request has room for its header: the plan's limits see to it.
             let _has_room =
                 RrHeader { response: false, tag: self.tag, seq, warm_up }.encode(&mut self.request);
-            match rustix::net::send(socket.as_fd(), &self.request, SendFlags::empty()) {
-                Ok(sent) => tally.record_sent(sent),
-                Err(Errno::AGAIN) => return Ok(Sending::Blocked),
-                Err(error) => return Err(error.into()),
+            match path.send(&self.request, self.request.len()) {
+                Ok(_) => tally.record_sent(self.request.len()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Sending::Blocked);
+                }
+                Err(error) => return Err(error),
             }
             self.departures.take();
             self.requests.push_back(Request { due_ns, sent_ns: now_ns, warm_up, answered: false });
@@ -140,12 +138,17 @@ impl DatagramPipeline {
     }
 
     /// Takes what has come; says whether nothing is left to take.
-    fn receive(&mut self, socket: &Socket, tally: &Tally, local: &mut Local) -> io::Result<bool> {
+    fn receive(
+        &mut self,
+        path: &mut impl DatagramPath,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<bool> {
         for _ in 0..CALLS_PER_TURN {
-            match rustix::net::recv(socket.as_fd(), &mut local.receive_buffer, RecvFlags::empty()) {
-                Ok((length, _)) => self.handle_datagram(length, tally, local),
-                Err(Errno::AGAIN) => return Ok(true),
-                Err(error) => return Err(error.into()),
+            match path.receive_one(&mut local.receive_buffer) {
+                Ok(length) => self.handle_datagram(length, tally, local),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error),
             }
         }
         Ok(false)

@@ -1,38 +1,33 @@
 //! Receiving datagrams in bulk.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use linerate_measure::datagram::SequenceTracker;
 use linerate_wire::step::{Content, Transfer};
-use rustix::net::RecvFlags;
-use socket2::Socket;
 
 use super::{Heading, Mark};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
 use crate::pattern::{Pattern, Verifier};
 use crate::phase::Phase;
-use crate::socket::{enable_receive_offload, receive_batch};
 use crate::tally::Tally;
+use crate::transport::DatagramPath;
 
 /// Receives datagrams until the conductor says that no more will come.
 pub(crate) struct DatagramReceiver<H> {
     heading: H,
     unit_bytes: usize,
-    offload: bool,
     tracker: Box<SequenceTracker>,
     /// The verifier, and the position in the stream's pattern of the first datagram.
     verifier: Option<Verifier>,
 }
 
 impl<H: Heading> DatagramReceiver<H> {
-    pub(crate) fn new(socket: &Socket, heading: H, offload: bool, step: &Transfer) -> Self {
-        let offload = offload && enable_receive_offload(socket.as_fd()).is_ok();
+    pub(crate) fn new(path: &mut impl DatagramPath, heading: H, step: &Transfer) -> Self {
+        path.begin_receiving();
         Self {
             heading,
             unit_bytes: step.unit_bytes as usize,
-            offload,
             tracker: Box::default(),
             verifier: match step.content {
                 Content::Pattern { offset } => Some(Verifier::new(offset)),
@@ -43,7 +38,7 @@ impl<H: Heading> DatagramReceiver<H> {
 
     pub(crate) fn turn(
         &mut self,
-        socket: &Socket,
+        path: &mut impl DatagramPath,
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
@@ -52,37 +47,34 @@ impl<H: Heading> DatagramReceiver<H> {
                 return Ok(Stage::Over);
             }
             let mut buffer = std::mem::take(&mut local.receive_buffer);
-            let received = self.receive(socket, tally, &local.pattern, &mut buffer);
+            let received = self.receive(path, tally, &local.pattern, &mut buffer);
             local.receive_buffer = buffer;
-            received?;
+            match received {
+                // The peer has closed the path in order: no more will come.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Ok(Stage::Over);
+                }
+                received => received?,
+            }
         }
         Ok(Stage::Goes(Turn::Again))
     }
 
     fn receive(
         &mut self,
-        socket: &Socket,
+        path: &mut impl DatagramPath,
         tally: &Tally,
         pattern: &Pattern,
         buffer: &mut [u8],
     ) -> io::Result<()> {
-        if self.offload {
-            let (length, _) = rustix::net::recv(socket.as_fd(), &mut *buffer, RecvFlags::empty())?;
-            let now_ns = monotonic_ns();
-            let accepted = self.record_segments(&buffer[..length], now_ns, pattern);
-            self.record_call(accepted, now_ns, tally);
-        } else {
-            let mut lengths = [0; 64];
-            // One byte more than a datagram may have, so that longer ones show.
-            let slot_bytes = self.unit_bytes + 1;
-            let count = receive_batch(socket.as_fd(), buffer, slot_bytes, &mut lengths)?;
-            let now_ns = monotonic_ns();
-            let mut accepted = 0;
-            for (slot, length) in buffer.chunks_exact(slot_bytes).zip(&lengths[..count]) {
-                accepted += self.record_segments(&slot[..*length], now_ns, pattern);
+        let (mut now_ns, mut accepted) = (0, 0);
+        path.receive(self.unit_bytes, buffer, |bytes| {
+            if now_ns == 0 {
+                now_ns = monotonic_ns();
             }
-            self.record_call(accepted, now_ns, tally);
-        }
+            accepted += self.record_segments(bytes, now_ns, pattern);
+        })?;
+        self.record_call(accepted, now_ns, tally);
         Ok(())
     }
 
@@ -146,10 +138,10 @@ impl<H: Heading> DatagramReceiver<H> {
         }
     }
 
-    pub(crate) fn leave(self, ending: &mut Ending) {
+    pub(crate) fn leave(self, path: &impl DatagramPath, ending: &mut Ending) {
         ending.verification = self.verifier.map(|verifier| verifier.found());
         ending.datagrams.arrivals = Some(self.tracker);
-        ending.datagrams.gro = Some(self.offload);
+        ending.datagrams.gro = Some(path.offload().1);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::transport::framed::FramedEndpoint;
+use crate::transport::quic::SeparateEndpoints;
 use worker::Worker;
 
 /// Events that may wait to be told. A thread that has more waits for the teller.
@@ -36,6 +37,10 @@ pub struct ClientPlan {
     pub placement: Placement,
     /// How many threads.
     pub threads: u32,
+    /// Whether what is sent is copied first, where the transport can do without.
+    pub copies: bool,
+    /// Whether each QUIC connection has a UDP port of its own; else those of a thread share one.
+    pub own_ports: bool,
     /// How many connections at a time, over all threads.
     pub connections: u32,
     /// How many streams at a time on each; 0: each connection ends as soon as it stands.
@@ -63,6 +68,8 @@ pub enum ClientEvent {
     StreamEnded(Outcome),
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
+    /// What this machine refuses to its threads, which run all the same.
+    Refused(String),
 }
 
 /// What came out.
@@ -132,7 +139,12 @@ pub fn run_client(
                 scope,
                 move || match plan.carriage {
                     Carriage::Quic(options) => {
-                        let endpoint = quic::client(config, &plan.addresses, number, &options)?;
+                        let open = || quic::client(&config, &plan.addresses, number, &options);
+                        if plan.own_ports {
+                            let endpoints = SeparateEndpoints::new(Box::new(open))?;
+                            return Worker::new(plan, seat, endpoints).run();
+                        }
+                        let endpoint = open()?.spinning(plan.placement.busy);
                         Worker::new(plan, seat, endpoint).run()
                     }
                     Carriage::Tcp => {

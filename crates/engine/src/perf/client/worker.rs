@@ -12,7 +12,6 @@ use super::{ClientEvent, ClientPlan, Seat, Totals};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::perf::Ending;
 use crate::perf::streams::{Push, Streams};
-use crate::shard::pin;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Connections begun before those that are under way get their turn.
@@ -56,7 +55,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let remote = addresses.remote;
         let block = Arc::new(render_block(plan.shape.header(), plan.shape.block_bytes as usize));
         let mut endpoint = endpoint;
-        endpoint.lend(&block);
+        if !plan.copies {
+            endpoint.lend(&block);
+        }
         Self {
             destination: Destination { remote, local, server_name },
             block,
@@ -74,9 +75,10 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
 
     /// Runs until everything is done or the time is up.
     pub(super) fn run(mut self) -> io::Result<Totals> {
-        if self.plan.placement.pinned {
-            // A machine with fewer processors: the thread runs wherever it can.
-            let _anywhere = pin(self.seat.number);
+        // One thread tells it for all.
+        let refused = self.plan.placement.settle(self.seat.number);
+        if let Some(why) = refused.filter(|_| self.seat.number == 0) {
+            let _unheard = self.seat.sender.send(ClientEvent::Refused(why));
         }
         while !self.seat.is_over() && (self.to_dial > 0 || !self.links.is_empty()) {
             self.dial();
@@ -165,6 +167,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.settle_if_over(link, stream);
             }
             LinkEvent::Reset { stream } => {
+                self.count_delivered(link, stream);
                 self.endpoint.abort(link, stream);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| {
@@ -174,6 +177,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.settle_if_over(link, stream);
             }
             LinkEvent::Stopped { stream } => {
+                self.count_delivered(link, stream);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| exchange.handle_send_aborted(now_us));
                 self.settle_if_over(link, stream);
@@ -184,6 +188,14 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.open_streams(link);
             }
             LinkEvent::Ended { ending } => self.handle_ended(link, ending),
+        }
+    }
+
+    /// Notes how much of a stream has reached the other end, where the transport tells only when asked.
+    fn count_delivered(&mut self, link: Link, stream: u64) {
+        if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
+            let now_us = now_us();
+            self.exchange(link, stream, |exchange| exchange.record_delivered(bytes, now_us));
         }
     }
 
@@ -287,7 +299,10 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let Some(connection) = self.links.get_mut(&link) else { return };
         let now_us = now_us();
         let streams: Vec<_> = connection.streams.drain().collect();
-        for (_, mut exchange) in streams {
+        for (stream, mut exchange) in streams {
+            if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
+                exchange.record_delivered(bytes, now_us);
+            }
             exchange.handle_send_aborted(now_us);
             exchange.handle_receive_aborted(now_us);
             self.settle(&exchange);
@@ -303,7 +318,8 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         totals.download_rates_kbps +=
             outcome.download.map_or(0, |received| u64::from(received.rate_kbps()));
         if let Some(latency_us) = outcome.latency_us {
-            totals.streams += 1;
+            // What the end of the run has cut is not completed, whatever it came to.
+            totals.streams += u64::from(self.running);
             if self.running && totals.latencies_us.len() < self.latency_limit {
                 totals.latencies_us.push(u32::try_from(latency_us).unwrap_or(u32::MAX));
             }

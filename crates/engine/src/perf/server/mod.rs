@@ -53,6 +53,8 @@ pub enum ServerEvent {
     ConnectionEnded(Box<Ending>),
     /// Somebody asked it to stop.
     StopAsked,
+    /// What this machine refuses to its threads, which run all the same.
+    Refused(String),
     /// A thread can't go on.
     Broken(String),
 }
@@ -116,14 +118,19 @@ impl Server {
         config: &Arc<rustls::ServerConfig>,
         sender: &Sender<ServerEvent>,
     ) -> Result<(), Error> {
-        for number in 0..plan.threads.max(1) {
+        let sockets: Vec<Socket> = (0..plan.threads.max(1))
+            .map(|_| quic::bind_server(self.address))
+            .collect::<Result<_, _>>()?;
+        if let Some(first) = sockets.first() {
+            quic::share(first, &plan.quic);
+        }
+        for (number, socket) in (0..).zip(sockets) {
             let plan = plan.clone();
             let config = Arc::clone(config);
             let seat = Seat { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
-            let socket = quic::bind_server(self.address)?;
             self.spawn("perf quic", move || {
                 let sender = seat.sender.clone();
-                let ended = quic::server(config, socket, &plan.quic)
+                let ended = quic::server(config, socket, &plan.quic, plan.placement.busy, number)
                     .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
                 report(&sender, ended);
             })?;

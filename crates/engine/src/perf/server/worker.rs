@@ -12,7 +12,6 @@ use linerate_wire::perf::render_block;
 use super::delays::Delays;
 use super::{Seat, ServerEvent, ServerPlan};
 use crate::perf::streams::{Push, Streams};
-use crate::shard::pin;
 use crate::transport::multiplexer::{Link, LinkEvent, Multiplexer, Sending};
 
 /// Streams of one connection at a time; what is opened beyond is given up.
@@ -64,9 +63,10 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
 
     /// Serves until the server stops.
     pub(super) fn run(mut self) -> io::Result<()> {
-        if self.plan.placement.pinned {
-            // A machine with fewer processors: the thread runs wherever it can.
-            let _anywhere = pin(self.seat.number);
+        // One thread tells it for all of its kind.
+        let refused = self.plan.placement.settle(self.seat.number);
+        if let Some(why) = refused.filter(|_| self.seat.number == 0) {
+            let _unheard = self.seat.sender.send(ServerEvent::Refused(why));
         }
         while !self.seat.stop.load(Ordering::Relaxed) {
             let due_ns = self.delays.as_ref().and_then(Delays::next_due_ns);

@@ -12,6 +12,10 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::{tcp_counts, tcp_status};
 use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
 
+/// A read that brings so much is followed by another at once, up to so many before others get their
+/// turn.
+const MUCH_BYTES: usize = 32 << 10;
+const READS_AT_ONCE: usize = 4;
 /// How long a connection may take to stand.
 const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
 /// How long nothing may move on a connection that stands: with nothing to send, and while the other end
@@ -178,8 +182,12 @@ impl Connection {
             }
         }
         if readable && !self.connecting && self.failure.is_none() && !self.clogged {
-            let received = self.receive(tell);
-            self.noted(received);
+            for _ in 0..READS_AT_ONCE {
+                let received = self.receive(tell);
+                if self.noted(received).is_none_or(|bytes| bytes < MUCH_BYTES) {
+                    break;
+                }
+            }
         }
         if !self.connecting && self.failure.is_none() {
             let sent = self.flush(tell);
@@ -190,18 +198,18 @@ impl Connection {
         if self.failure.is_some() || now_over { Turn::Over } else { Turn::On }
     }
 
-    /// Takes what one call brings.
-    fn receive(&mut self, tell: &mut dyn FnMut(LinkEvent)) -> Result<(), Fault> {
+    /// Takes what one call brings; how much.
+    fn receive(&mut self, tell: &mut dyn FnMut(LinkEvent)) -> Result<usize, Fault> {
         let bytes = match recv(self.socket.as_fd(), self.session.vacant(), RecvFlags::empty()) {
             Ok((bytes, _)) => bytes,
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(()),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(0),
             Err(error) => return Err(cause(&error.into())),
         };
         if bytes == 0 {
             // The original has no word of goodbye: a connection that stands just ends.
             return if self.established {
                 self.close();
-                Ok(())
+                Ok(0)
             } else {
                 Err("closed")
             };
@@ -222,7 +230,7 @@ impl Connection {
                 Incoming::Abort { stream } => tell(LinkEvent::Reset { stream }),
             }
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Sends what there is.

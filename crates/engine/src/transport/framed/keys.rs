@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf;
-use linerate_wire::perf::frame::{HEADER_BYTES, Level, SEAL_BYTES};
+use linerate_wire::perf::frame::{HEADER_BYTES, Level};
 use rustls::{CipherSuite, KeyLog};
 
 /// The labels of the traffic secrets, in the order of [`Secrets`]' places.
@@ -61,7 +61,11 @@ impl Secrets {
 }
 
 /// The key of one level and direction.
-pub(super) struct FrameKey(LessSafeKey);
+pub(super) struct FrameKey {
+    key: LessSafeKey,
+    /// Whether it seals from one place to another as fast as where bytes lie.
+    moves: bool,
+}
 
 impl FrameKey {
     fn new(secret: &[u8], suite: CipherSuite) -> Option<Self> {
@@ -76,17 +80,29 @@ impl FrameKey {
         let label = expand_label(algorithm.key_len());
         let secret = hkdf::Prk::new_less_safe(hash, secret);
         let key = UnboundKey::from(secret.expand(&[&label], algorithm).ok()?);
-        Some(Self(LessSafeKey::new(key)))
+        let moves = suite != CipherSuite::TLS13_CHACHA20_POLY1305_SHA256;
+        Some(Self { key: LessSafeKey::new(key), moves })
     }
 
-    /// Seals a payload where it lies; the seal.
+    /// Seals a payload of two parts into `place`, which has room for it and the seal behind it.
     pub(super) fn seal(
         &self,
         header: [u8; HEADER_BYTES],
-        payload: &mut [u8],
-    ) -> Option<[u8; SEAL_BYTES]> {
-        let seal = self.0.seal_in_place_separate_tag(nonce(), Aad::from(header), payload).ok()?;
-        seal.as_ref().try_into().ok()
+        payload: (&[u8], &[u8]),
+        place: &mut [u8],
+    ) -> Option<()> {
+        let (word, data) = payload;
+        let aad = Aad::from(header);
+        if self.moves {
+            let (front, rest) = place.split_at_mut_checked(word.len())?;
+            front.copy_from_slice(word);
+            return self.key.seal_in_place_scatter(nonce(), aad, front, data, rest).ok();
+        }
+        let (whole, seal) = place.split_at_mut_checked(word.len() + data.len())?;
+        join((word, data), whole)?;
+        let tag = self.key.seal_in_place_separate_tag(nonce(), aad, whole).ok()?;
+        seal.copy_from_slice(tag.as_ref().get(..seal.len())?);
+        Some(())
     }
 
     /// Opens what was sealed, where it lies; the payload, or `None` when it was not sealed with this
@@ -96,8 +112,16 @@ impl FrameKey {
         header: [u8; HEADER_BYTES],
         sealed: &'a mut [u8],
     ) -> Option<&'a mut [u8]> {
-        self.0.open_in_place(nonce(), Aad::from(header), sealed).ok()
+        self.key.open_in_place(nonce(), Aad::from(header), sealed).ok()
     }
+}
+
+/// Puts both parts where they are together.
+pub(super) fn join(parts: (&[u8], &[u8]), place: &mut [u8]) -> Option<()> {
+    let (front, back) = place.split_at_mut_checked(parts.0.len())?;
+    front.copy_from_slice(parts.0);
+    back.get_mut(..parts.1.len())?.copy_from_slice(parts.1);
+    Some(())
 }
 
 /// The dialect uses one nonce for all frames.

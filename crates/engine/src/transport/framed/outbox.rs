@@ -4,16 +4,21 @@ use std::collections::VecDeque;
 
 use linerate_wire::perf::frame::{FrameHeader, HEADER_BYTES, Kind, Level, SEAL_BYTES};
 
-use super::keys::FrameKey;
+use super::keys::{FrameKey, join};
 
 /// A connection takes no more data while so much is queued. Every call of a sender may add one block.
 const QUEUE_LIMIT_BYTES: usize = 256 << 10;
+
+/// Room is made in pieces of this size.
+const GROWTH_BYTES: usize = 16 << 10;
 
 /// Sealed frames that the socket has not taken. Its size is bounded by whoever asks
 /// [`Outbox::has_room`] first.
 #[derive(Default)]
 pub(super) struct Outbox {
+    /// Room that was used before keeps its length: it needn't be cleared to be written again.
     bytes: Vec<u8>,
+    filled: usize,
     sent: usize,
     /// Bytes that ever left.
     left_bytes: u64,
@@ -27,7 +32,7 @@ impl Outbox {
     }
 
     pub(super) fn unsent(&self) -> &[u8] {
-        self.bytes.get(self.sent..).unwrap_or_default()
+        self.bytes.get(self.sent..self.filled).unwrap_or_default()
     }
 
     /// Adds a frame, sealed unless there is no key. The payload comes in two parts. Says whether it could
@@ -42,23 +47,26 @@ impl Outbox {
         let (word, data) = payload;
         let payload_bytes = (word.len() + data.len()) as u16;
         let header = FrameHeader { level, kind, payload_bytes }.encode();
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(word);
-        self.bytes.extend_from_slice(data);
-        let seal = match (level, key) {
-            (Level::Plain, _) => Some([0; SEAL_BYTES]),
-            (_, Some(key)) => self
-                .bytes
-                .get_mut(start + HEADER_BYTES..)
-                .and_then(|payload| key.seal(header, payload)),
+        let end = self.filled + HEADER_BYTES + usize::from(payload_bytes) + SEAL_BYTES;
+        if self.bytes.len() < end {
+            self.bytes.resize(end.next_multiple_of(GROWTH_BYTES), 0);
+        }
+        let place = self.bytes.get_mut(self.filled..end).unwrap_or_default();
+        let Some((front, place)) = place.split_at_mut_checked(HEADER_BYTES) else { return false };
+        front.copy_from_slice(&header);
+        let done = match (level, key) {
+            // A seal of a plain frame means nothing; the original's is zero.
+            (Level::Plain, _) => {
+                place.fill(0);
+                join(payload, place)
+            }
+            (_, Some(key)) => key.seal(header, payload, place),
             (_, None) => None,
         };
-        match seal {
-            Some(seal) => self.bytes.extend_from_slice(&seal),
-            None => self.bytes.truncate(start),
+        if done.is_some() {
+            self.filled = end;
         }
-        seal.is_some()
+        done.is_some()
     }
 
     /// The last frames pushed had so many bytes of a stream.
@@ -70,11 +78,11 @@ impl Outbox {
     pub(super) fn record_sent(&mut self, bytes: usize) {
         self.sent += bytes;
         self.left_bytes += bytes as u64;
-        if self.sent >= self.bytes.len() {
-            self.bytes.clear();
-            self.sent = 0;
+        if self.sent >= self.filled {
+            (self.sent, self.filled) = (0, 0);
         } else if self.sent >= QUEUE_LIMIT_BYTES {
-            self.bytes.drain(..self.sent);
+            self.bytes.copy_within(self.sent..self.filled, 0);
+            self.filled -= self.sent;
             self.sent = 0;
         }
     }

@@ -1,8 +1,10 @@
 //! One connection, and what can be done with its streams.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,7 +13,13 @@ use quinn_proto::{
     ConnectionHandle, Dir, FinishError, ReadError, ReadableError, StreamId, VarInt, WriteError,
 };
 
+mod departure;
+
 use super::cause::Cause;
+use super::datagrams::DatagramsTaken;
+use super::delivery::Delivery;
+use super::governor::{Gate, Governor};
+use super::qlog::Log;
 use super::session::Agreed;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
@@ -32,6 +40,18 @@ pub(crate) struct Connection {
     pub(super) stranger: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
+    pub(super) datagrams: DatagramsTaken,
+    governor: Arc<Governor>,
+    /// Of one that has a rate of its own.
+    gate: Option<Gate>,
+    /// When that lets packets leave again.
+    gate_opens: Option<Instant>,
+    /// Streams whose delivery is watched.
+    deliveries: HashMap<StreamId, Delivery>,
+    /// Where what happens to it is written down.
+    pub(super) log: Option<Arc<Log>>,
+    /// Whether the last packet was marked as able to carry congestion marks.
+    is_marked: bool,
 }
 
 /// What came of a read.
@@ -49,7 +69,24 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        Self { proto, handle, is_touched: false, touched, lost: None, stranger: None, due: None }
+        let governor = Governor::of(&proto);
+        let gate = governor.gate(Instant::now());
+        Self {
+            proto,
+            handle,
+            is_touched: false,
+            touched,
+            lost: None,
+            stranger: None,
+            due: None,
+            governor,
+            gate,
+            gate_opens: None,
+            deliveries: HashMap::new(),
+            log: None,
+            is_marked: false,
+            datagrams: DatagramsTaken::default(),
+        }
     }
 
     /// The endpoint looks at it in its next turn.
@@ -101,6 +138,30 @@ impl Connection {
         self.sent(sent)
     }
 
+    /// Sends as [`Connection::send_shared`], and watches how much of the stream is delivered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::send`].
+    pub(crate) fn send_watched(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
+        let piece = self.deliveries.entry(id).or_default().piece(bytes);
+        let sent = self.send_shared(id, piece);
+        if let Some(delivery) = self.deliveries.get_mut(&id) {
+            delivery.record_taken(*sent.as_ref().unwrap_or(&0));
+        }
+        sent
+    }
+
+    /// Bytes of a stream that the peer has acknowledged, where that is watched: no more than they are.
+    pub(crate) fn delivered_bytes(&mut self, id: StreamId) -> Option<u64> {
+        self.deliveries.get_mut(&id).map(Delivery::bytes)
+    }
+
+    /// Nobody asks any more how much of a stream was delivered.
+    pub(crate) fn forget_delivery(&mut self, id: StreamId) {
+        self.deliveries.remove(&id);
+    }
+
     fn sent(&mut self, sent: Result<usize, WriteError>) -> io::Result<usize> {
         match sent {
             Ok(bytes) => {
@@ -128,6 +189,9 @@ impl Connection {
 
     /// Gives up sending.
     pub(crate) fn reset(&mut self, id: StreamId, code: u32) {
+        if let Some(delivery) = self.deliveries.get_mut(&id) {
+            delivery.end();
+        }
         // Fails only where nothing was left to give up.
         let _over_anyway = self.proto.send_stream(id).reset(code.into());
         self.touch();
@@ -200,6 +264,9 @@ impl Connection {
     /// Says goodbye to the peer, with an application's code; what was not delivered is lost.
     pub(crate) fn close(&mut self, code: u32, reason: &'static [u8]) {
         if !self.proto.is_closed() {
+            if let Some(log) = &self.log {
+                log.record_close("local", Some(code.into()), &String::from_utf8_lossy(reason));
+            }
             self.proto.close(Instant::now(), VarInt::from_u32(code), Bytes::from_static(reason));
             self.touch();
         }
@@ -208,7 +275,7 @@ impl Connection {
     /// Lets senders have as much unacknowledged as keeps the path busy, and not much more: what is
     /// taken from a sender early arrives late.
     pub(crate) fn fit_send_window(&mut self) {
-        let window = self.proto.congestion_state().window();
+        let window = self.governor.window_bytes();
         self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
     }
 
@@ -241,12 +308,25 @@ impl Connection {
         QuicStatus {
             rtt_us: us(stats.path.rtt),
             min_rtt_us: us(stats.path.min_rtt),
-            cwnd_bytes: stats.path.cwnd,
+            cwnd_bytes: self.governor.window_bytes(),
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
             congestion_events: stats.path.congestion_events,
+            ecn_events: Some(self.governor.ecn_events()),
+            lost_bytes: Some(stats.path.lost_bytes),
+            in_flight_bytes: self.governor.in_flight_bytes(),
+            received_datagrams: Some(stats.udp_rx.datagrams),
+            sent_acks: Some(stats.frame_tx.acks),
+            received_acks: Some(stats.frame_rx.acks),
+            acked_bytes: None,
         }
+    }
+
+    /// Whether the path carries congestion marks, as far as the peer's acknowledgements show; `None` before
+    /// there are any.
+    pub(crate) fn carries_marks(&self) -> Option<bool> {
+        (self.proto.stats().frame_rx.acks > 0).then_some(self.is_marked)
     }
 }
 

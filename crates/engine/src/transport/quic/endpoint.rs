@@ -51,6 +51,10 @@ pub(crate) enum Event {
     Delivered(StreamId),
     /// The peer reads no more.
     Stopped(StreamId, u64),
+    /// Datagrams have come.
+    Datagrams,
+    /// There is room for datagrams, where there was none.
+    DatagramsWritable,
     /// The connection has ended, whoever ended it; the last event that it has.
     Closed(Cause),
 }
@@ -122,6 +126,11 @@ impl Endpoint {
         (self.packets.sends_trains(), self.packets.receives_trains)
     }
 
+    /// Whether packets are marked as able to carry congestion marks.
+    pub(crate) fn marks_packets(&self) -> bool {
+        self.packets.ecn
+    }
+
     /// Begins a connection.
     ///
     /// # Errors
@@ -133,11 +142,18 @@ impl Endpoint {
         server_name: &str,
         client: &ClientSide,
     ) -> io::Result<Link> {
-        let made = self.proto.connect(Instant::now(), client.config(), to, server_name);
+        let (config, log) = client.config()?;
+        let made = self.proto.connect(Instant::now(), config, to, server_name);
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         self.insert(handle, proto);
-        Ok(Link(handle.0))
+        let link = Link(handle.0);
+        if let (Some(log), Some(connection)) = (log, self.connection(link)) {
+            let local = self.packets.socket.local_addr().ok().and_then(|local| local.as_socket());
+            log.record_start(local, to);
+            connection.borrow_mut().log = Some(log);
+        }
+        Ok(link)
     }
 
     /// A connection, until it is forgotten.
@@ -253,6 +269,21 @@ impl Endpoint {
                     self.wait(Duration::from_millis(1), &[]);
                 }
                 _ => return,
+            }
+        }
+    }
+
+    /// Hears what still comes, until nothing has come for `quiet`, no longer than `at_most`.
+    pub(crate) fn linger(&mut self, quiet: Duration, at_most: Duration) {
+        let end = Instant::now() + at_most;
+        let quiet = Timespec { tv_sec: 0, tv_nsec: i64::from(quiet.subsec_nanos()) };
+        while self.open > 0 && Instant::now() < end {
+            let heard = {
+                let mut polled = [PollFd::new(&*self.packets.socket, PollFlags::IN)];
+                poll(&mut polled, Some(&quiet)).is_ok_and(|ready| ready > 0)
+            };
+            if !heard || self.turn().is_err() {
+                return;
             }
         }
     }

@@ -13,8 +13,8 @@ pub(super) enum Hello {
 }
 
 const CLIENT_HELLO: u8 = 1;
-/// The extension that has the transport parameters (RFC 9001, section 8.2).
-const TRANSPORT_PARAMETERS: u16 = 0x39;
+/// The extension that has the transport parameters (RFC 9001, section 8.2), and its number in drafts.
+const TRANSPORT_PARAMETERS: [u16; 2] = [0x39, 0xffa5];
 /// No client's first words are longer; what is longer is TLS's matter.
 const LONGEST: usize = 64 << 10;
 
@@ -43,7 +43,7 @@ fn parse_body(body: &[u8]) -> Option<Vec<u64>> {
         let (kind, after) = extensions.split_first_chunk()?;
         extensions = after;
         let data = take_long(&mut extensions)?;
-        if u16::from_be_bytes(*kind) == TRANSPORT_PARAMETERS {
+        if TRANSPORT_PARAMETERS.contains(&u16::from_be_bytes(*kind)) {
             return Some(parameter_ids(data));
         }
     }
@@ -66,19 +66,26 @@ fn take_long<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The numbers of the parameters that stand in their extension; of what is cut, those before.
-pub(super) fn parameter_ids(bytes: &[u8]) -> Vec<u64> {
-    let mut ids = Vec::new();
+/// The parameters that stand in their extension, number and value; of what is cut, those before.
+fn parameters(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = bytes;
-    while let Some(id) = take_varint(&mut rest)
-        && let Some(length) = take_varint(&mut rest)
-        && let Some((_, after)) =
-            rest.split_at_checked(usize::try_from(length).unwrap_or(usize::MAX))
-    {
-        ids.push(id);
+    std::iter::from_fn(move || {
+        let id = take_varint(&mut rest)?;
+        let length = take_varint(&mut rest)?;
+        let (value, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
         rest = after;
-    }
-    ids
+        Some((id, value))
+    })
+}
+
+/// The numbers of the parameters that stand in their extension.
+pub(super) fn parameter_ids(bytes: &[u8]) -> Vec<u64> {
+    parameters(bytes).map(|(id, _)| id).collect()
+}
+
+/// The value of one of them.
+pub(super) fn parameter(bytes: &[u8], id: u64) -> Option<&[u8]> {
+    parameters(bytes).find(|(one, _)| *one == id).map(|(_, value)| value)
 }
 
 /// Takes a number of variable length (RFC 9000, section 16).

@@ -1,67 +1,9 @@
-//! Keys that leave packets in clear, or change a close on its way out.
+//! Keys that change a close on its way out.
 
 use bytes::BytesMut;
-use quinn_proto::crypto::{CryptoError, HeaderKey, PacketKey};
+use quinn_proto::crypto::{CryptoError, PacketKey};
 
 use super::hello::take_varint;
-
-/// A header that isn't hidden.
-pub(super) struct ClearHeader;
-
-/// The bit of a short header that says which of two keys a packet has (RFC 9000, section 17.3.1).
-const KEY_PHASE: u8 = 0x04;
-
-impl HeaderKey for ClearHeader {
-    fn decrypt(&self, _pn_offset: usize, _packet: &mut [u8]) {}
-
-    /// There are no keys that could change.
-    fn encrypt(&self, _pn_offset: usize, packet: &mut [u8]) {
-        if let Some(first) = packet.first_mut() {
-            *first &= !KEY_PHASE;
-        }
-    }
-
-    fn sample_size(&self) -> usize {
-        0
-    }
-}
-
-/// A packet that isn't sealed.
-pub(super) struct ClearPacket {
-    /// Whether a close becomes the transport's.
-    pub(super) closes: bool,
-}
-
-impl PacketKey for ClearPacket {
-    fn encrypt(&self, _packet: u64, bytes: &mut [u8], header_bytes: usize) {
-        if self.closes
-            && let Some(payload) = bytes.get_mut(header_bytes..)
-        {
-            close_as_transport(payload);
-        }
-    }
-
-    fn decrypt(
-        &self,
-        _packet: u64,
-        _header: &[u8],
-        _payload: &mut BytesMut,
-    ) -> Result<(), CryptoError> {
-        Ok(())
-    }
-
-    fn tag_len(&self) -> usize {
-        0
-    }
-
-    fn confidentiality_limit(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn integrity_limit(&self) -> u64 {
-        u64::MAX
-    }
-}
 
 /// A packet that is sealed as ever, a close in it changed before.
 pub(super) struct ClosingPacket(pub(super) Box<dyn rustls::quic::PacketKey>);
@@ -103,7 +45,7 @@ const LONGEST_REASON: u64 = 63;
 
 /// Makes an application's close (RFC 9000, section 19.19) the transport's, in the same room: the
 /// frame type that it has more than the other takes the place of the reason's last byte.
-fn close_as_transport(payload: &mut [u8]) {
+pub(super) fn close_as_transport(payload: &mut [u8]) {
     let Some(at) = close_at(payload) else { return };
     let Some(frame) = payload.get_mut(at..) else { return };
     let after_code = |frame: &[u8]| {
@@ -132,18 +74,24 @@ fn close_at(payload: &[u8]) -> Option<usize> {
             APPLICATION_CLOSE => return Some(payload.len() - rest.len()),
             kind @ (0x02 | 0x03) => {
                 rest = rest.get(1..)?;
-                // Largest and delay; then how many ranges come after the first.
-                take_varint(&mut rest)?;
-                take_varint(&mut rest)?;
-                let ranges = take_varint(&mut rest)?;
-                let counts = if kind == 0x03 { 3 } else { 0 };
-                for _ in 0..ranges.checked_mul(2)?.checked_add(1 + counts)? {
-                    take_varint(&mut rest)?;
-                }
+                skip_acknowledgement(u64::from(kind), &mut rest)?;
             }
             _ => return None,
         }
     }
+}
+
+/// Steps over an acknowledgement behind its type (RFC 9000, section 19.3).
+pub(super) fn skip_acknowledgement(kind: u64, rest: &mut &[u8]) -> Option<()> {
+    // Largest and delay; then how many ranges come after the first.
+    take_varint(rest)?;
+    take_varint(rest)?;
+    let ranges = take_varint(rest)?;
+    let counts = if kind == 0x03 { 3 } else { 0 };
+    for _ in 0..ranges.checked_mul(2)?.checked_add(1 + counts)? {
+        take_varint(rest)?;
+    }
+    Some(())
 }
 
 #[cfg(test)]

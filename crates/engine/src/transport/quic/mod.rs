@@ -7,23 +7,34 @@
 //! flow can be carried by.
 
 mod cause;
+mod clear;
 mod connection;
+mod datagrams;
+mod delivery;
 mod endpoint;
+mod governor;
 mod hello;
+mod hystart;
+mod ids;
 mod keys;
 mod multiplexed;
 mod packets;
+mod qlog;
+mod separate;
 mod session;
 mod settings;
 mod stream;
 
 pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
+pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
+pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, StreamId};
+pub(crate) use separate::SeparateEndpoints;
 pub(crate) use session::Extras;
-pub(crate) use settings::{ClientSide, Congestion, ServerSide, Settings};
+pub(crate) use settings::{Acknowledging, ClientSide, Congestion, ServerSide, Settings};
 pub(crate) use stream::{Facts, QuicStream, shared_pattern};
 
 #[cfg(test)]

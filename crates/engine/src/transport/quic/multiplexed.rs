@@ -1,5 +1,7 @@
 //! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
 
+mod turn;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -26,7 +28,10 @@ const READ_AT_ONCE_BYTES: usize = 1 << 20;
 /// each costs memory, and twice as many whenever half of them are in use.
 const STREAM_LIMIT: u32 = 10_000;
 /// How long the last words may take to leave.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Then a socket stays until nothing has come for so long: where a port is closed while a server still
+/// sends, some servers end.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// Connections over one UDP socket, of a client or of a server.
 pub(crate) struct MultiplexedEndpoint {
@@ -39,6 +44,8 @@ pub(crate) struct MultiplexedEndpoint {
     events: VecDeque<(Link, LinkEvent)>,
     /// What senders send from, so that it needn't be copied.
     block: Bytes,
+    /// How long to try again and again before sleeping.
+    busy: Duration,
 }
 
 /// What is known of the connection at a place of the endpoint.
@@ -64,7 +71,14 @@ impl MultiplexedEndpoint {
             opening: VecDeque::new(),
             events: VecDeque::new(),
             block: Bytes::new(),
+            busy: Duration::ZERO,
         }
+    }
+
+    /// One that tries again and again for so long before it sleeps.
+    pub(crate) fn spinning(mut self, busy: Duration) -> Self {
+        self.busy = busy;
+        self
     }
 
     /// A new connection stands or goes up at this place.
@@ -101,10 +115,13 @@ impl MultiplexedEndpoint {
     fn end(&mut self, link: Link, failure: Option<&'static str>) {
         // What a connection that never stood says of its path are assumptions.
         let stood = self.slot(link).is_some_and(|slot| slot.established);
+        let marked = self.endpoint.marks_packets();
         let statistics = self
-            .with(link, |connection| (connection.status(), connection.agreed()))
+            .with(link, |connection| {
+                (connection.status(), connection.agreed(), connection.carries_marks())
+            })
             .filter(|_| stood)
-            .map_or(Statistics::Unknown, |(status, agreed)| {
+            .map_or(Statistics::Unknown, |(status, agreed, marks)| {
                 Statistics::Quic(QuicStatistics {
                     cipher_suite: agreed.suite,
                     group: agreed.group,
@@ -113,6 +130,8 @@ impl MultiplexedEndpoint {
                     sent_packets: status.sent_packets,
                     lost_packets: status.lost_packets,
                     congestion_events: status.congestion_events,
+                    ecn_congestion_events: status.ecn_events,
+                    ecn_capable: marks.map(|marks| marks && marked),
                     ..QuicStatistics::default()
                 })
             });
@@ -129,7 +148,8 @@ impl MultiplexedEndpoint {
         }
         let Some(link) = self.link(place) else { return };
         match event {
-            Event::Accepted => {}
+            // Those of the dialects that go over streams carry nothing else.
+            Event::Accepted | Event::Datagrams | Event::DatagramsWritable => {}
             Event::Established => {
                 if let Some(slot) = self.slot(link) {
                     slot.established = true;
@@ -147,6 +167,7 @@ impl MultiplexedEndpoint {
                 self.events.push_back((link, LinkEvent::Writable { stream }));
             }
             Event::Delivered(id) => {
+                self.with(link, |connection| connection.forget_delivery(id));
                 let stream = u64::from(id);
                 self.events.push_back((link, LinkEvent::Delivered { stream, bytes: u64::MAX }));
             }
@@ -248,13 +269,14 @@ impl Multiplexer for MultiplexedEndpoint {
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
-        self.endpoint.send_out()?;
-        self.look_at_opening();
+        self.send_out()?;
+        if !self.busy.is_zero() {
+            self.spin(at_most)?;
+        }
         if self.events.is_empty() {
             self.endpoint.wait(at_most, &[]);
         }
-        self.endpoint.take_in()?;
-        Ok(())
+        self.take_in()
     }
 
     fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
@@ -278,11 +300,17 @@ impl Multiplexer for MultiplexedEndpoint {
     fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize> {
         let id = stream_id(stream)?;
         let lent = part_of(&self.block, sending.bytes);
+        // What is sent whole is delivered whole, or not. Of its answers no server asks.
+        let is_watched = self.client.is_some() && !(sending.opens && sending.finishes);
         self.with(link, |connection| {
             let mut taken = 0;
             // Only a send that takes nothing makes the connection tell when there is room.
             while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+                if taken > 0 && connection.send(id, &[]).is_err() {
+                    break;
+                }
                 let sent = match &lent {
+                    Some(lent) if is_watched => connection.send_watched(id, lent.slice(taken..)),
                     Some(lent) => connection.send_shared(id, lent.slice(taken..)),
                     None => connection.send(id, rest),
                 };
@@ -311,6 +339,7 @@ impl Multiplexer for MultiplexedEndpoint {
             self.with(link, |connection| {
                 connection.reset(id, 0);
                 connection.stop_sending(id, 0);
+                connection.forget_delivery(id);
             });
         }
     }
@@ -318,6 +347,11 @@ impl Multiplexer for MultiplexedEndpoint {
     fn close(&mut self, link: Link) {
         self.with(link, |connection| connection.close(0, b""));
         self.end(link, None);
+    }
+
+    fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
+        let id = stream_id(stream)?;
+        self.with(link, |connection| connection.delivered_bytes(id))?
     }
 
     fn lend(&mut self, block: &Arc<Vec<u8>>) {
@@ -332,6 +366,7 @@ impl Multiplexer for MultiplexedEndpoint {
 
     fn flush(&mut self) {
         self.endpoint.flush(LAST_WORDS);
+        self.endpoint.linger(QUIET, LAST_WORDS);
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Packets {
     peer: Option<SocketAddr>,
     ipv6: bool,
     dscp: u8,
-    ecn: bool,
+    pub(super) ecn: bool,
     /// How many datagrams go out with one call.
     most_segments: usize,
     pub(super) receives_trains: bool,

@@ -5,7 +5,6 @@ use std::any::Any;
 use std::io;
 use std::sync::Arc;
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::crypto::{
     self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, UnsupportedVersion,
@@ -18,25 +17,15 @@ use rustls::quic::{
     ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
 };
 
+mod extras;
+mod retry;
+
+use super::clear::{ClearHeader, ClearPacket};
 use super::hello::{Hello, parameter_ids};
-use super::keys::{ClearHeader, ClearPacket, ClosingPacket};
-
-/// The transport parameter by which ends agree that packets after the handshake go in clear: no
-/// standard's, but msquic's (`DISABLE_1RTT_ENCRYPTION`).
-const CLEAR_PACKETS: u64 = 0xbaad;
-
-/// What a session does beyond the standard.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extras {
-    /// Further transport parameters, number and value.
-    pub(crate) parameters: Vec<(u64, Vec<u8>)>,
-    /// Whether packets after the handshake go in clear if the peer wants it too. A server says so
-    /// only to a client that does.
-    pub(crate) clear_packets: bool,
-    /// Whether a close goes out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
-    /// the application's. Its reason loses its last byte.
-    pub(crate) transport_close: bool,
-}
+use super::keys::ClosingPacket;
+use super::qlog::{Log, LoggedPacket, PacketKind};
+use extras::CLEAR_PACKETS;
+pub(crate) use extras::Extras;
 
 /// What both ends have agreed on, in TLS's own numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +41,8 @@ pub(super) struct ClientCrypto {
     tls: Arc<rustls::ClientConfig>,
     suite: Suite,
     extras: Extras,
+    /// Where the packets of the one connection that it is for are written down.
+    log: Option<Arc<Log>>,
 }
 
 /// TLS as its servers speak it.
@@ -66,7 +57,13 @@ pub(super) struct ServerCrypto {
 impl ClientCrypto {
     /// `None` where TLS has no AES-128-GCM, which the first packets of every connection need.
     pub(super) fn new(tls: Arc<rustls::ClientConfig>, extras: Extras) -> Option<Self> {
-        Some(Self { tls, suite: initial_suite()?, extras })
+        Some(Self { tls, suite: initial_suite()?, extras, log: None })
+    }
+
+    /// The same for one connection, whose packets are written down.
+    pub(super) fn logged(&self, log: Arc<Log>) -> Self {
+        let (tls, extras) = (Arc::clone(&self.tls), self.extras.clone());
+        Self { tls, suite: self.suite, extras, log: Some(log) }
     }
 }
 
@@ -89,11 +86,13 @@ impl crypto::ClientConfig for ClientCrypto {
         let version = version_of(version)?;
         let wrong = || ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name).map_err(|_| wrong())?.to_owned();
-        let bytes = render_parameters(parameters, &self.extras, self.extras.clear_packets);
+        let bytes = self.extras.render_parameters(parameters, self.extras.clear_packets);
         let tls = ClientConnection::new(Arc::clone(&self.tls), version, name, bytes)
             .map_err(|_| wrong())?;
         let stage = Stage::Speaking(Box::new(Connection::Client(tls)));
-        Ok(Box::new(Session::new(Side::Client, version, self.suite, self.extras.clone(), stage)))
+        let extras = self.extras.clone();
+        let session = Session::new(Side::Client, version, self.suite, extras, stage);
+        Ok(Box::new(Session { log: self.log.clone(), ..session }))
     }
 }
 
@@ -118,7 +117,7 @@ impl crypto::ServerConfig for ServerCrypto {
         // The version was looked at when the keys of the first packet were asked for.
         let version = version_of(version).unwrap_or_default();
         let tls = Arc::clone(&self.tls);
-        let bytes = |clear| render_parameters(parameters, &self.extras, clear);
+        let bytes = |clear| self.extras.render_parameters(parameters, clear);
         let stage = if self.extras.clear_packets {
             let with_clear = bytes(true);
             let without = bytes(false);
@@ -162,12 +161,22 @@ struct Session {
     has_handshake_data: bool,
     next_secrets: Option<Secrets>,
     is_clear: bool,
+    log: Option<Arc<Log>>,
 }
 
 impl Session {
     fn new(side: Side, version: Version, suite: Suite, extras: Extras, stage: Stage) -> Self {
-        let (has_handshake_data, next_secrets, is_clear) = (false, None, false);
-        Self { side, version, suite, extras, stage, has_handshake_data, next_secrets, is_clear }
+        Self {
+            side,
+            version,
+            suite,
+            extras,
+            stage,
+            has_handshake_data: false,
+            next_secrets: None,
+            is_clear: false,
+            log: None,
+        }
     }
 
     fn tls(&self) -> Option<&Connection> {
@@ -203,10 +212,23 @@ impl Session {
     }
 
     fn packet_key(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn crypto::PacketKey> {
-        match (self.is_clear, self.extras.transport_close) {
+        let key: Box<dyn crypto::PacketKey> = match (self.is_clear, self.extras.transport_close) {
             (true, closes) => Box::new(ClearPacket { closes }),
             (false, true) => Box::new(ClosingPacket(key)),
             (false, false) => Box::new(key),
+        };
+        self.logged(key, PacketKind::Data)
+    }
+
+    /// The same key, its packets written down where they are to be.
+    fn logged(
+        &self,
+        inner: Box<dyn crypto::PacketKey>,
+        kind: PacketKind,
+    ) -> Box<dyn crypto::PacketKey> {
+        match &self.log {
+            None => inner,
+            Some(log) => Box::new(LoggedPacket { inner, log: Arc::clone(log), kind }),
         }
     }
 }
@@ -224,8 +246,8 @@ impl crypto::Session for Session {
                 remote: Box::new(keys.remote.header),
             },
             packet: KeyPair {
-                local: Box::new(keys.local.packet),
-                remote: Box::new(keys.remote.packet),
+                local: self.logged(Box::new(keys.local.packet), PacketKind::Initial),
+                remote: self.logged(Box::new(keys.remote.packet), PacketKind::Initial),
             },
         }
     }
@@ -247,7 +269,7 @@ impl crypto::Session for Session {
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn crypto::PacketKey>)> {
         let keys = self.tls()?.zero_rtt_keys()?;
-        Some((Box::new(keys.header), Box::new(keys.packet)))
+        Some((Box::new(keys.header), self.logged(Box::new(keys.packet), PacketKind::Early)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
@@ -287,6 +309,7 @@ impl crypto::Session for Session {
         match self.tls().and_then(Connection::quic_transport_parameters) {
             None => Ok(None),
             Some(bytes) => {
+                self.extras.check_mark(bytes)?;
                 let read = TransportParameters::read(self.side, &mut io::Cursor::new(bytes))?;
                 Ok(Some(read))
             }
@@ -305,7 +328,13 @@ impl crypto::Session for Session {
         let header = |key: Box<dyn rustls::quic::HeaderProtectionKey>| -> Box<dyn HeaderKey> {
             if self.is_clear { Box::new(ClearHeader) } else { Box::new(key) }
         };
-        let packet = |key| if is_last { self.packet_key(key) } else { Box::new(key) };
+        let packet = |key: Box<dyn rustls::quic::PacketKey>| {
+            if is_last {
+                self.packet_key(key)
+            } else {
+                self.logged(Box::new(key), PacketKind::Handshake)
+            }
+        };
         Some(Keys {
             header: KeyPair {
                 local: header(keys.local.header),
@@ -323,20 +352,8 @@ impl crypto::Session for Session {
         Some(KeyPair { local: self.packet_key(keys.local), remote: self.packet_key(keys.remote) })
     }
 
-    /// RFC 9001, section 5.8.
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        let Some(tag_at) = payload.len().checked_sub(AES_128_GCM.tag_len()) else { return false };
-        let (rest, tag) = payload.split_at(tag_at);
-        let cid: &[u8] = orig_dst_cid;
-        let said = [&[cid.len() as u8], cid, header, rest].concat();
-        let (key, nonce) = match self.version {
-            Version::V1Draft => (RETRY_KEY_DRAFT, RETRY_NONCE_DRAFT),
-            _ => (RETRY_KEY_V1, RETRY_NONCE_V1),
-        };
-        let Ok(key) = UnboundKey::new(&AES_128_GCM, &key) else { return false };
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let mut tag = tag.to_vec();
-        LessSafeKey::new(key).open_in_place(nonce, Aad::from(said), &mut tag).is_ok()
+        retry::is_valid(self.version, orig_dst_cid, header, payload)
     }
 
     fn export_keying_material(
@@ -349,26 +366,6 @@ impl crypto::Session for Session {
         let exported = tls.export_keying_material(into, label, Some(context));
         exported.map(|_| ()).map_err(|_| ExportKeyingMaterialError)
     }
-}
-
-const RETRY_KEY_V1: [u8; 16] = 0xbe0c690b9f66575a1d766b54e368c84e_u128.to_be_bytes();
-const RETRY_NONCE_V1: [u8; 12] =
-    [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
-const RETRY_KEY_DRAFT: [u8; 16] = 0xccce187ed09a09d05728155a6cb96be1_u128.to_be_bytes();
-const RETRY_NONCE_DRAFT: [u8; 12] =
-    [0xe5, 0x49, 0x30, 0xf9, 0x7f, 0x21, 0x36, 0xf0, 0x53, 0x0a, 0x8c, 0x1c];
-
-/// The parameters as they stand on the wire (RFC 9000, section 18), with what is beside the standard.
-fn render_parameters(parameters: &TransportParameters, extras: &Extras, clear: bool) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    parameters.write(&mut bytes);
-    let clear = clear.then_some((CLEAR_PACKETS, Vec::new()));
-    for (id, value) in extras.parameters.iter().chain(&clear) {
-        super::hello::render_varint(*id, &mut bytes);
-        super::hello::render_varint(value.len() as u64, &mut bytes);
-        bytes.extend_from_slice(value);
-    }
-    bytes
 }
 
 fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {

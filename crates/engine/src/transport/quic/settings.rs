@@ -1,14 +1,21 @@
 //! What an endpoint and its connections are told.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::{Pacing, QuicVersion};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
     ServerConfig, TransportConfig, VarInt,
 };
 
+use super::governor::GovernedFactory;
+use super::hystart::HystartConfig;
+use super::ids::ConnectionIds;
+use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
 
@@ -23,14 +30,24 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// Versions by their numbers on the wire (RFC 9000, section 15).
+const VERSION_1: u32 = 1;
+const DRAFT_29: u32 = 0xff00_001d;
 /// What a sender may have unacknowledged until its congestion window is known.
 const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
+/// What may wait to be sent in datagrams: a few trains, so that none waits for long.
+const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
+/// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
+/// here.
+const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Congestion {
     #[default]
     Cubic,
+    /// Cubic with HyStart++ (RFC 9406).
+    CubicHystart,
     Reno,
     Bbr,
 }
@@ -49,6 +66,7 @@ impl Congestion {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
+            Self::CubicHystart => "cubic-hystart",
             Self::Reno => "reno",
             Self::Bbr => "bbr",
         }
@@ -66,6 +84,13 @@ impl Congestion {
         }
         match self {
             Self::Cubic => configured!(CubicConfig),
+            Self::CubicHystart => {
+                let mut cubic = CubicConfig::default();
+                if let Some(bytes) = initial_bytes {
+                    cubic.initial_window(bytes);
+                }
+                Arc::new(HystartConfig { cubic })
+            }
             Self::Reno => configured!(NewRenoConfig),
             Self::Bbr => configured!(BbrConfig),
         }
@@ -94,14 +119,55 @@ pub(crate) struct Settings {
     pub(crate) half_open_connections: usize,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
-    /// Packets that the peer may leave without an acknowledgement; `None`: what it likes.
-    pub(crate) ack_packets: Option<u32>,
+    /// What the peer is asked for in acknowledging.
+    pub(crate) acks: Acknowledging,
     /// Whether several packets leave with one call, where the kernel can.
     pub(crate) offload: bool,
     /// Whether packets are marked as able to carry congestion marks (ECN).
     pub(crate) ecn: bool,
     /// The differentiated-services code point.
     pub(crate) dscp: u8,
+    /// Whether the peer may send datagrams (RFC 9221).
+    pub(crate) datagrams: bool,
+    /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
+    pub(crate) mtu_most_bytes: Option<u16>,
+    pub(crate) pacing: Pacing,
+    /// What a client speaks; a server takes every version that there is here.
+    pub(crate) version: QuicVersion,
+    /// What stands in connection ids; the mark must be the peer's too.
+    pub(crate) ids: ConnectionIds,
+    /// Whether a server's connections go on when their client's address changes. Its socket must be one that
+    /// hears the new address.
+    pub(crate) migrates: bool,
+}
+
+/// What a peer is asked for in acknowledging (draft-ietf-quic-ack-frequency); `None`: as it likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Acknowledging {
+    /// At least every so many packets.
+    pub(crate) packets: Option<u32>,
+    /// After so long at the latest.
+    pub(crate) delay: Option<Duration>,
+    /// At once after so many packets out of order; 0: not.
+    pub(crate) reordering: Option<u32>,
+}
+
+impl Acknowledging {
+    fn config(self) -> Option<AckFrequencyConfig> {
+        if self == Self::default() {
+            return None;
+        }
+        let mut config = AckFrequencyConfig::default();
+        if let Some(packets) = self.packets {
+            // The threshold is the number that may come without one.
+            config.ack_eliciting_threshold(packets.saturating_sub(1).into());
+        }
+        if let Some(packets) = self.reordering {
+            config.reordering_threshold(packets.into());
+        }
+        config.max_ack_delay(self.delay);
+        Some(config)
+    }
 }
 
 impl Default for Settings {
@@ -117,10 +183,16 @@ impl Default for Settings {
             connections: MOST_CONNECTIONS,
             half_open_connections: MOST_CONNECTIONS,
             mtu_bytes: None,
-            ack_packets: None,
+            acks: Acknowledging::default(),
             offload: true,
             ecn: true,
             dscp: 0,
+            datagrams: false,
+            mtu_most_bytes: None,
+            pacing: Pacing::On,
+            version: QuicVersion::V1,
+            ids: ConnectionIds::default(),
+            migrates: false,
         }
     }
 }
@@ -132,7 +204,8 @@ impl Settings {
         // The fixed bit tells QUIC's datagrams from ours (RFC 9443), so peers must not play with
         // it (RFC 9287).
         config.grease_quic_bit(false);
-        if let Some(bytes) = self.mtu_bytes {
+        self.ids.apply(&mut config);
+        if let Some(bytes) = self.mtu_bytes.or(self.mtu_most_bytes) {
             config.max_udp_payload_size(bytes).map_err(|_| {
                 Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
             })?;
@@ -151,18 +224,22 @@ impl Settings {
             .stream_receive_window(self.stream_window_bytes.into())
             .receive_window(self.connection_window_bytes.into())
             .send_window(FIRST_SEND_WINDOW_BYTES)
-            .congestion_controller_factory(self.congestion.factory(self.initial_window_bytes))
-            .enable_segmentation_offload(self.offload);
-        if let Some(packets) = self.ack_packets {
-            // The threshold is the number that may come without one.
-            let mut acks = AckFrequencyConfig::default();
-            acks.ack_eliciting_threshold(packets.saturating_sub(1).into());
-            config.ack_frequency_config(Some(acks));
-        }
+            .congestion_controller_factory(Arc::new(GovernedFactory {
+                inner: self.congestion.factory(self.initial_window_bytes),
+                pacing: self.pacing,
+            }))
+            .ack_frequency_config(self.acks.config())
+            .enable_segmentation_offload(self.offload)
+            .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
+            .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
-            config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+            let mut discovery = MtuDiscoveryConfig::default();
+            if let Some(bytes) = self.mtu_most_bytes {
+                discovery.upper_bound(bytes);
+            }
+            config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
     }
@@ -172,6 +249,12 @@ impl Settings {
 #[derive(Clone)]
 pub(crate) struct ClientSide {
     config: ClientConfig,
+    crypto: Arc<ClientCrypto>,
+    transport: Arc<TransportConfig>,
+    version: u32,
+    ids: ConnectionIds,
+    /// Where the log of each connection goes.
+    logs: Option<PathBuf>,
 }
 
 impl ClientSide {
@@ -183,14 +266,43 @@ impl ClientSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
-        let crypto = ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?;
-        let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(settings.transport());
-        Ok(Self { config })
+        let ids = settings.ids;
+        let extras = Extras { mark: ids.mark, ..extras };
+        let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
+        let transport = settings.transport();
+        let version = match settings.version {
+            QuicVersion::V1 => VERSION_1,
+            QuicVersion::Draft29 => DRAFT_29,
+        };
+        let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
+        config.transport_config(Arc::clone(&transport)).version(version);
+        if ids.mark.is_some() {
+            config.initial_dst_cid_provider(Arc::new(move || ids.first()));
+        }
+        Ok(Self { config, crypto, transport, version, ids, logs: None })
     }
 
-    pub(super) fn config(&self) -> ClientConfig {
-        self.config.clone()
+    /// The same, with a log (qlog) of every connection in this directory.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be written there.
+    pub(crate) fn with_logs(self, directory: &Path) -> Result<Self, Error> {
+        qlog::prepare(directory)?;
+        Ok(Self { logs: Some(directory.to_owned()), ..self })
+    }
+
+    /// What a connection needs, and its log.
+    pub(super) fn config(&self) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+        let Some(directory) = &self.logs else { return Ok((self.config.clone(), None)) };
+        let first = self.ids.first();
+        let log = Log::create(directory, &first)?;
+        let mut config = ClientConfig::new(Arc::new(self.crypto.logged(Arc::clone(&log))));
+        config
+            .transport_config(Arc::clone(&self.transport))
+            .version(self.version)
+            .initial_dst_cid_provider(Arc::new(move || first));
+        Ok((config, Some(log)))
     }
 }
 
@@ -209,10 +321,11 @@ impl ServerSide {
         settings: &Settings,
         extras: Extras,
     ) -> Result<Self, Error> {
+        let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(settings.transport());
-        config.migration(false);
+        config.migration(settings.migrates);
         Ok(Self { config: Arc::new(config) })
     }
 

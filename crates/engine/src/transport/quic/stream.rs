@@ -10,7 +10,9 @@ use quinn_proto::StreamId;
 use socket2::Socket;
 
 use super::connection::SharedConnection;
+use super::session::Agreed;
 use super::settings::Congestion;
+use crate::control::cipher_of;
 use crate::pattern::Pattern;
 use crate::transport::ByteStream;
 
@@ -22,6 +24,8 @@ pub(crate) struct QuicStream {
     pattern: Bytes,
     facts: Facts,
     has_received_all: bool,
+    /// Whether it sends in bulk, so that how much of that was acknowledged is of interest.
+    is_bulk: bool,
 }
 
 /// What the kernel doesn't know of a stream's socket.
@@ -32,6 +36,21 @@ pub(crate) struct Facts {
     pub(crate) offload: (bool, bool),
 }
 
+impl Facts {
+    pub(super) fn complete(self, agreed: &Agreed, facts: SocketFacts) -> SocketFacts {
+        let cipher = agreed.suite.and_then(|suite| cipher_of(suite.into()));
+        let (gso, gro) = self.offload;
+        let congestion = Some(self.congestion.name().to_owned());
+        SocketFacts {
+            congestion,
+            gso: Some(gso),
+            gro: Some(gro),
+            cipher: cipher.map(|cipher| cipher.name().to_owned()),
+            ..facts
+        }
+    }
+}
+
 impl QuicStream {
     /// `pattern` is what senders send from: see [`shared_pattern`].
     pub(crate) fn new(
@@ -40,8 +59,9 @@ impl QuicStream {
         socket: Arc<Socket>,
         pattern: Bytes,
         facts: Facts,
+        is_bulk: bool,
     ) -> Self {
-        Self { connection, id, socket, pattern, facts, has_received_all: false }
+        Self { connection, id, socket, pattern, facts, has_received_all: false, is_bulk }
     }
 
     /// The part of the pattern that `bytes` are, where they are.
@@ -86,6 +106,7 @@ impl ByteStream for QuicStream {
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut connection = self.connection.borrow_mut();
         match self.shared(bytes) {
+            Some(bytes) if self.is_bulk => connection.send_watched(self.id, bytes),
             Some(bytes) => connection.send_shared(self.id, bytes),
             None => connection.send(self.id, bytes),
         }
@@ -119,12 +140,12 @@ impl ByteStream for QuicStream {
     }
 
     fn quic(&self) -> Option<QuicStatus> {
-        Some(self.connection.borrow().status())
+        let mut connection = self.connection.borrow_mut();
+        let acked_bytes = connection.delivered_bytes(self.id);
+        Some(QuicStatus { acked_bytes, ..connection.status() })
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {
-        let (gso, gro) = self.facts.offload;
-        let congestion = Some(self.facts.congestion.name().to_owned());
-        SocketFacts { congestion, gso: Some(gso), gro: Some(gro), ..facts }
+        self.facts.complete(&self.connection.borrow().agreed(), facts)
     }
 }

@@ -4,13 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_measure::Handshake;
+use linerate_measure::{Transport, Workload};
 use socket2::{Domain, Socket, Type};
 
 use super::*;
-use crate::control::{make_identity, quic_client_config, quic_server_config, server_config};
+use crate::control::{data_client, data_server, make_identity, server_tls};
 
+mod asked;
 mod relayed;
+mod simulated;
+mod world;
 use relayed::Relayed;
 
 fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
@@ -19,14 +22,12 @@ fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
 
 fn sides_with(settings: &Settings, extras: (Extras, Extras)) -> (ClientSide, ServerSide) {
     let identity = make_identity().unwrap();
-    let data = server_config(&identity, false).unwrap();
+    let data = server_tls(&identity, &[], Vec::new()).unwrap();
     let certificate = identity.certificate_der.clone().into();
-    let tls = quic_client_config(certificate, None, Handshake::Full, 1).unwrap();
+    let workload = Workload::rr(Transport::Quic);
+    let tls = data_client(certificate, &workload, None).unwrap();
     let client = ClientSide::new(tls, settings, extras.0).unwrap();
-    (
-        client,
-        ServerSide::new(quic_server_config(&data, Handshake::Full, 1), settings, extras.1).unwrap(),
-    )
+    (client, ServerSide::new(data_server(&data, &workload), settings, extras.1).unwrap())
 }
 
 fn socket() -> (Arc<Socket>, SocketAddr) {
@@ -99,7 +100,7 @@ fn a_stream_arrives_whole_and_in_order() {
 #[test]
 fn streams_arrive_whether_packets_go_in_clear_or_not() {
     let clear = || Extras { clear_packets: true, ..Extras::default() };
-    let plain = || Extras { parameters: vec![(0x1000, vec![1, 2, 3])], ..Extras::default() };
+    let plain = || Extras { parameters: vec![(0x1001, vec![1, 2, 3])], ..Extras::default() };
     for extras in [(clear(), clear()), (plain(), clear()), (clear(), plain())] {
         let (pair, near, far) = Pair::with(&Settings::default(), extras).establish();
         send_three_megabytes(pair, &near, &far);

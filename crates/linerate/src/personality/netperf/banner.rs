@@ -51,11 +51,14 @@ fn render_extras(request: &Request) -> String {
     let options = &request.plan.options;
     let keeps_histogram = request.shown.verbosity > 1 && request.plan.kind.has_transactions();
     let paced = request.plan.local.pacing.is_some() || request.plan.remote.pacing.is_some();
+    let dirties = request.plan.local.dirt.is_some() || request.plan.remote.dirt.is_some();
     for (shown, extra) in [
         (options.no_delay, " : nodelay"),
         (options.no_copy, " : copy avoidance"),
+        (request.alone, " : no control"),
         (keeps_histogram, " : histogram"),
         (paced, " : interval"),
+        (dirties, " : dirty data"),
         (true, " : demo"),
     ] {
         if shown {

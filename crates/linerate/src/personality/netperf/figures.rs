@@ -44,6 +44,9 @@ pub(super) struct Rates {
     pub remote_received: f64,
 }
 
+/// What stands for a figure that was not measured.
+pub(super) const UNMEASURED: f64 = -1.0;
+
 /// What the test cost one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
@@ -108,8 +111,9 @@ impl Iterations {
         self.transactions_per_s.record(Unit::Transactions.rate(transactions, elapsed_s));
         self.local_sent.record(bytes_rate(outcome.local.bytes_sent));
         self.local_received.record(bytes_rate(outcome.local.bytes_received));
-        self.remote_sent.record(bytes_rate(outcome.remote.bytes_sent));
-        self.remote_received.record(bytes_rate(outcome.remote.bytes_received));
+        let told = |bytes| if outcome.server_told { bytes_rate(bytes) } else { UNMEASURED };
+        self.remote_sent.record(told(outcome.remote.bytes_sent));
+        self.remote_received.record(told(outcome.remote.bytes_received));
         let work = self.work(&outcome);
         if let Some(cpu) = &outcome.local.cpu {
             self.repetitions.local_cpu.record(cpu.util_percent);
@@ -166,6 +170,8 @@ impl Iterations {
             return outcome.local.transactions as f64;
         }
         let bytes = match self.subject.kind {
+            // What was sent is all that is known.
+            _ if !outcome.server_told => moved(&outcome.local),
             TestKind::Send | TestKind::SendFile => outcome.remote.bytes_received,
             TestKind::Receive => outcome.local.bytes_received,
             _ => moved(&outcome.remote),

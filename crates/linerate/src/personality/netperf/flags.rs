@@ -1,52 +1,19 @@
 //! The options before `--`: one table that the parser, `-h` and the tests read.
 
+use linerate_engine::netperf::Dirt;
 use linerate_measure::plan::Family;
 
 use super::number::{
     pair, pair_of_first, parse_fraction, parse_interval_us, parse_number, parse_port,
     parse_service, parse_size,
 };
-use super::typed::{Act, Deed, Stop, parse_family};
+use super::typed::{Deed, Stop, bare, parse_family, takes, takes_if};
 use super::unit::Unit;
-use crate::personality::getopt::{Flag, Takes};
+use crate::personality::getopt::Flag;
 
 /// Whether the next word is the rate of `-c` or `-C`.
 fn is_rate(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
-}
-
-const fn takes(short: char, value_name: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag {
-        id: Deed { letter: short, act },
-        short: Some(short),
-        long: "",
-        takes: Takes::Value,
-        value_name,
-        help,
-    }
-}
-
-const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag {
-        id: Deed { letter: short, act },
-        short: Some(short),
-        long: "",
-        takes: Takes::Nothing,
-        value_name: "",
-        help,
-    }
-}
-
-const fn rate(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    let takes = Takes::NextIf(is_rate);
-    Flag {
-        id: Deed { letter: short, act },
-        short: Some(short),
-        long: "",
-        takes,
-        value_name: "rate",
-        help,
-    }
 }
 
 /// The options before `--`, in the order of the alphabet.
@@ -68,11 +35,11 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.shown.brand = Some(v.to_owned());
         Ok(())
     }),
-    rate('c', "Measure and report the local processors", |t, v| {
+    takes_if('c', is_rate, "rate", "Measure and report the local processors", |t, v| {
         t.local.cpu = true;
         set_rate(&mut t.local.cpu_rate, v)
     }),
-    rate('C', "Measure and report the remote processors", |t, v| {
+    takes_if('C', is_rate, "rate", "Measure and report the remote processors", |t, v| {
         t.remote.cpu = true;
         set_rate(&mut t.remote.cpu_rate, v)
     }),
@@ -91,22 +58,17 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.shown.unit = Some(Unit::parse(v)?);
         Ok(())
     }),
-    takes(
-        'F',
-        "local,remote",
-        "Files that fill the buffers, as reported; what is sent is a pattern",
-        |t, v| {
-            let (local, remote) = pair_of_first(v);
-            if let Some(local) = local {
-                t.file = Some(local.to_owned());
-                t.local.fill_file = Some(local.to_owned());
-            }
-            if let Some(remote) = remote {
-                t.remote.fill_file = Some(at_most_31_bytes(remote)?);
-            }
-            Ok(())
-        },
-    ),
+    takes('F', "local,remote", "Files that fill the buffers; TCP_SENDFILE sends it", |t, v| {
+        let (local, remote) = pair_of_first(v);
+        if let Some(local) = local {
+            t.file = Some(local.to_owned());
+            t.local.fill_file = Some(local.to_owned());
+        }
+        if let Some(remote) = remote {
+            t.remote.fill_file = Some(at_most_31_bytes(remote)?);
+        }
+        Ok(())
+    }),
     bare('h', "Show this text", |t, _| {
         t.stop = t.stop.take().or(Some(Stop::Help));
         Ok(())
@@ -133,8 +95,12 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.shown.statistics = true;
         Ok(())
     }),
-    takes('k', "dirty,clean", "Dirty the local buffers (not done)", |_, _| no_dirt()),
-    takes('K', "dirty,clean", "Dirty the remote buffers (not done)", |_, _| no_dirt()),
+    takes('k', "dirty,clean", "Bytes of the local buffers to write to, to read", |t, v| {
+        set_dirt(&mut t.local.dirt, v)
+    }),
+    takes('K', "dirty,clean", "Bytes of the remote buffers to write to, to read", |t, v| {
+        set_dirt(&mut t.remote.dirt, v)
+    }),
     takes(
         'l',
         "length",
@@ -152,9 +118,9 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     takes('n', "cpus", "Number of local processors, for the service demand", |t, v| {
         set(&mut t.cpus, Some(v), parse_size)
     }),
-    bare('N', "No control connection (not done)", |_, _| {
-        Err("a test without a control connection has no result that can be trusted; leave -N out"
-            .to_owned())
+    bare('N', "No control connection: test against a port (9, 7 or 19)", |t, _| {
+        t.alone = true;
+        Ok(())
     }),
     takes('o', "send,recv", "Offset of the local buffers", |t, v| {
         let (send, _) = pair(v);
@@ -286,6 +252,14 @@ fn at_most_31_bytes(path: &str) -> Result<String, String> {
     Ok(path.to_owned())
 }
 
-fn no_dirt() -> Result<(), String> {
-    Err("dirtying buffers is not done; leave -k and -K out".to_owned())
+fn set_dirt(place: &mut Option<Dirt>, told: &str) -> Result<(), String> {
+    let (dirty, clean) = pair(told);
+    let dirt = place.get_or_insert_default();
+    if let Some(text) = dirty {
+        dirt.dirty_bytes = parse_size(text)?;
+    }
+    if let Some(text) = clean {
+        dirt.clean_bytes = parse_size(text)?;
+    }
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! Numbers and pairs as netperf's options write them. What isn't a number is refused with a
 //! sentence, where the original takes its beginning.
 
+use crate::personality::service_class::parse_service_class;
+
 /// A whole number with an optional suffix: K, M, G are powers of 1024, k, m, g of 1000.
 pub(super) fn parse_number(text: &str) -> Result<i64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -70,7 +72,13 @@ pub(super) fn pair_of_first(text: &str) -> (Option<&str>, Option<&str>) {
 /// The type-of-service byte: a number (decimal, `0x` or octal) or the name of a DSCP or precedence.
 pub(super) fn parse_service(text: &str) -> Result<u8, String> {
     let name = text.to_ascii_lowercase();
-    if let Some((_, dscp)) = SERVICES.iter().find(|(known, _)| *known == name) {
+    let forwarding = match name.as_str() {
+        // Lower effort (RFC 8622), best effort (RFC 2474).
+        "le" => Some(1),
+        "be" => Some(0),
+        _ => parse_service_class(&name),
+    };
+    if let Some(dscp) = forwarding {
         return Ok(dscp << 2);
     }
     let number = match (name.strip_prefix("0x"), name.strip_prefix('0')) {
@@ -82,34 +90,6 @@ pub(super) fn parse_service(text: &str) -> Result<u8, String> {
         format!("'{text}' is no type of service: a number up to 255, cs0 to cs7, af11 to af43, ef")
     })
 }
-
-/// Names of DSCP (RFC 2474, RFC 2597, RFC 3246, RFC 8622).
-const SERVICES: [(&str, u8); 24] = [
-    ("cs0", 0),
-    ("cs1", 8),
-    ("cs2", 16),
-    ("cs3", 24),
-    ("cs4", 32),
-    ("cs5", 40),
-    ("cs6", 48),
-    ("cs7", 56),
-    ("af11", 10),
-    ("af12", 12),
-    ("af13", 14),
-    ("af21", 18),
-    ("af22", 20),
-    ("af23", 22),
-    ("af31", 26),
-    ("af32", 28),
-    ("af33", 30),
-    ("af41", 34),
-    ("af42", 36),
-    ("af43", 38),
-    ("ef", 46),
-    ("le", 1),
-    ("va", 44),
-    ("be", 0),
-];
 
 fn told(half: &str) -> Option<&str> {
     (!half.is_empty()).then_some(half)

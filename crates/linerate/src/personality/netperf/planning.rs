@@ -10,7 +10,7 @@ use linerate_measure::plan::Family;
 use super::confidence::{Demand, Schedule};
 use super::figures::Subject;
 use super::selection::{Selection, parse_selection};
-use super::typed::{Repeat, Shown, Typed};
+use super::typed::{DataHost, Repeat, Shown, Typed};
 use super::unit::Unit;
 
 /// What is asked for.
@@ -41,6 +41,8 @@ pub(super) struct Request {
     pub(super) names: Names,
     pub(super) cpus: Option<u32>,
     pub(super) server_cpu: Option<u32>,
+    /// Whether there is no netserver.
+    pub(super) alone: bool,
     /// The whole command line, as a selector shows it.
     pub(super) command_line: String,
 }
@@ -59,6 +61,9 @@ pub(super) struct Names {
     pub(super) remote: String,
     /// Whether the remote name is the data connection's own.
     pub(super) names_data_host: bool,
+    /// The leading bits of each address that aren't drawn by lot.
+    pub(super) local_bits: Option<u32>,
+    pub(super) remote_bits: Option<u32>,
     pub(super) family: Option<Family>,
 }
 
@@ -145,11 +150,17 @@ pub(super) struct Control {
     pub(super) local: Option<String>,
     /// Whether the host was named, rather than localhost by default.
     pub(super) names_host: bool,
+    /// Whether there is none.
+    pub(super) alone: bool,
 }
 
 /// Makes sense of what was typed; the control connection is apart from the work.
 pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, Work), Refusal> {
     let control = control_of(&typed);
+    if typed.alone && typed.test == "REM_CPU" {
+        let sentence = "REM_CPU asks the server, and -N says that there is none: leave it out";
+        return Err(Refusal::Sentence(sentence.to_owned()));
+    }
     let work = match typed.test.as_str() {
         "UUID" => Work::Uuid,
         "LOC_CPU" => Work::LocalCpu(typed.shown.verbosity),
@@ -162,7 +173,12 @@ pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, 
 
 fn control_of(typed: &Typed) -> Control {
     let plan = ControlPlan { family: typed.family, ..typed.control.clone() };
-    Control { plan, local: typed.shown.local_host.clone(), names_host: typed.names_host }
+    Control {
+        plan,
+        local: typed.shown.local_host.clone(),
+        names_host: typed.names_host,
+        alone: typed.alone,
+    }
 }
 
 fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
@@ -200,10 +216,13 @@ fn assemble(
         (None, _) => None,
         (Some(selected), _) => Some(parse_selection(selected, kind, cpu)?),
     };
+    let name = |host: &Option<DataHost>| host.as_ref().map(|host| host.name.clone());
     let names = Names {
-        local: typed.data_local.clone().or(typed.shown.local_host.clone()),
-        remote: typed.data_host.clone().unwrap_or_else(|| typed.control.host.clone()),
+        local: name(&typed.data_local).or(typed.shown.local_host.clone()),
+        remote: name(&typed.data_host).unwrap_or_else(|| typed.control.host.clone()),
         names_data_host: typed.data_host.is_some(),
+        local_bits: typed.data_local.as_ref().and_then(|host| host.fixed_bits),
+        remote_bits: typed.data_host.as_ref().and_then(|host| host.fixed_bits),
         family: typed.data_family.or(typed.family),
     };
     Ok(Request {
@@ -216,6 +235,7 @@ fn assemble(
         names,
         cpus: typed.cpus,
         server_cpu: typed.control.server_cpu,
+        alone: typed.alone,
         command_line,
         shown: typed.shown,
     })
@@ -255,6 +275,10 @@ fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<
         options.multicast_ttl = None;
     }
     options.routed = typed.routed.unwrap_or(plain.options.routed);
+    let mut remote = end_plan(&typed.remote, typed.remote_burst, typed.remote_interval_us)?;
+    if typed.alone && remote.port == 0 {
+        remote.port = service_port(kind);
+    }
     Ok(TestPlan {
         family: typed.data_family.or(typed.family),
         end: end(typed.length)?,
@@ -262,7 +286,7 @@ fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<
         response_bytes: typed.response_bytes.unwrap_or(1),
         burst: typed.burst,
         local: end_plan(&typed.local, typed.local_burst, typed.local_interval_us)?,
-        remote: end_plan(&typed.remote, typed.remote_burst, typed.remote_interval_us)?,
+        remote,
         interval_ns: typed.shown.interim_s.map(|seconds| (seconds * 1e9) as u64),
         wait_s: typed.wait_s,
         source_ports: typed.source_ports,
@@ -271,6 +295,15 @@ fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<
         options,
         ..plain
     })
+}
+
+/// Who discards, generates or echoes what is sent (RFC 863, RFC 864, RFC 862).
+fn service_port(kind: TestKind) -> u16 {
+    match kind {
+        TestKind::Send | TestKind::SendFile => 9,
+        TestKind::Receive => 19,
+        _ => 7,
+    }
 }
 
 /// Sends come at a pace where `-b` is given; an interval is a millisecond unless `-w` says more.

@@ -1,7 +1,5 @@
 //! From words to work: the two tables of flags, then what they come to.
 
-use linerate_engine::netperf::TestKind;
-
 use super::flags::GLOBAL;
 use super::planning::{Control, Refusal, Work, plan_work};
 use super::selection::render_names;
@@ -58,12 +56,6 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
     let command_line = command_line.collect::<Vec<&str>>().join(" ");
     let (control, work) =
         plan_work(typed, command_line).map_err(|refusal| refuse(name, refusal))?;
-    if let Work::Test(request) = &work
-        && request.plan.kind != TestKind::SendFile
-        && request.plan.local.fill_file.is_some()
-    {
-        notes.push(format!("{name}: -F: what is sent is our own pattern, not the file\n"));
-    }
     if let Work::Test(request) = &work
         && let Some(selection) = &request.selection
     {

@@ -8,7 +8,7 @@ use std::thread;
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::netperf::{
-    Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, local_calibration,
+    Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, local_calibration, run_alone,
 };
 
 use linerate_measure::plan::Family;
@@ -81,22 +81,25 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
     };
     let address = find(&plan.host)?;
     plan.local = control.local.as_deref().map(find).transpose()?;
-    let control = &plan;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
-    let mut client = Client::connect(control, &cancel).map_err(|error| match error {
-        Error::Unreachable(_) => Failure::told(unreachable(control, address, names_host)),
-        error => error.into(),
-    })?;
+    let mut server = Server { address, client: None };
+    if !control.alone {
+        let client = Client::connect(&plan, &cancel).map_err(|error| match error {
+            Error::Unreachable(_) => Failure::told(unreachable(&plan, address, names_host)),
+            error => error.into(),
+        })?;
+        server.client = Some(client);
+    }
     match work {
         Work::Test(mut request) => {
-            begin(&mut request, address, client.local().ip())?;
-            test(&mut client, &request, &cancel)?;
+            begin(&mut request, &server)?;
+            test(&mut server, &request, &cancel)?;
         }
         Work::SegmentSize(mut request) => {
-            begin(&mut request, address, client.local().ip())?;
-            let outcome = client.run(&request.plan, &Sink::none(), &cancel)?;
+            begin(&mut request, &server)?;
+            let outcome = server.run(&request.plan, &Sink::none(), &cancel)?;
             let mss_bytes = outcome.mss_bytes.ok_or_else(|| {
                 Error::Host("this system doesn't tell the segment size of a connection".to_owned())
             })?;
@@ -108,17 +111,36 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
             say(&render_rate(told.rate, told.cpus, "local", verbosity));
         }
         Work::RemoteCpu(verbosity) => {
-            let told = client.calibrate(&cancel)?;
-            say(&render_rate(told.rate, told.cpus, "remote", verbosity));
+            if let Some(client) = &mut server.client {
+                let told = client.calibrate(&cancel)?;
+                say(&render_rate(told.rate, told.cpus, "remote", verbosity));
+            }
         }
     }
-    client.close();
+    if let Some(client) = server.client {
+        client.close();
+    }
     Ok(())
 }
 
-/// Finds the data connection's addresses and prints the banner. `control` and `own` are the ends of
-/// the control connection.
-fn begin(request: &mut Request, control: IpAddr, own: IpAddr) -> Result<(), Failure> {
+/// Whom tests are made against.
+struct Server {
+    address: IpAddr,
+    /// Absent: no netserver is asked.
+    client: Option<Client>,
+}
+
+impl Server {
+    fn run(&mut self, plan: &TestPlan, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
+        match &mut self.client {
+            Some(client) => client.run(plan, sink, cancel),
+            None => run_alone(self.address, plan, sink, cancel),
+        }
+    }
+}
+
+/// Finds the data connection's addresses and prints the banner.
+fn begin(request: &mut Request, server: &Server) -> Result<(), Failure> {
     let names = &request.names;
     let find = |name: &str| {
         resolve(name, names.family).map_err(|error| {
@@ -129,15 +151,19 @@ fn begin(request: &mut Request, control: IpAddr, own: IpAddr) -> Result<(), Fail
             ))
         })
     };
-    let remote = if names.names_data_host { find(&names.remote)? } else { control };
+    let remote = if names.names_data_host { find(&names.remote)? } else { server.address };
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let local = names.local.as_deref().map(find).transpose()?;
-    request.plan.remote.address = names.names_data_host.then_some(remote);
+    let (local_bits, remote_bits) = (names.local_bits, names.remote_bits);
+    let drawn = draw_host(remote, remote_bits)?;
+    request.plan.remote.address = names.names_data_host.then_some(drawn);
     // A server that sends datagrams must be told where to.
     let told =
         request.plan.kind == TestKind::Receive && request.plan.transport == TestTransport::Udp;
-    request.plan.local.address = local.or(told.then_some(own));
+    let own = server.client.as_ref().filter(|_| told).map(|client| client.local().ip());
+    let drawn = local.map(|address| draw_host(address, local_bits)).transpose()?;
+    request.plan.local.address = drawn.or(own);
     if request.shown.headers {
         let ends = Ends { local: local.unwrap_or(any), remote };
         say(&render_banner(request, ends));
@@ -146,14 +172,14 @@ fn begin(request: &mut Request, control: IpAddr, own: IpAddr) -> Result<(), Fail
 }
 
 /// Tests as often as it takes, and prints the result.
-fn test(client: &mut Client, request: &Request, cancel: &Cancel) -> Result<(), Failure> {
+fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), Failure> {
     if request.shown.debug > 0 {
         narrate(&format!("netperf: {:#?}\n", request.plan));
     }
     let mut iterations = Iterations::new(request.subject());
     let mut interim = Interim::new(request);
     loop {
-        let outcome = iterate(client, &request.plan, &mut interim, cancel)?;
+        let outcome = iterate(server, &request.plan, &mut interim, cancel)?;
         tell_troubles(&outcome);
         let interrupted = outcome.interrupted;
         iterations.record(outcome);
@@ -174,13 +200,13 @@ fn test(client: &mut Client, request: &Request, cancel: &Cancel) -> Result<(), F
 
 /// One test; interim results are printed as they come.
 fn iterate(
-    client: &mut Client,
+    server: &mut Server,
     plan: &TestPlan,
     interim: &mut Interim,
     cancel: &Cancel,
 ) -> Result<Outcome, Error> {
     if plan.interval_ns.is_none() {
-        return client.run(plan, &Sink::none(), cancel);
+        return server.run(plan, &Sink::none(), cancel);
     }
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     interim.restart();
@@ -192,7 +218,7 @@ fn iterate(
                 }
             }
         });
-        let outcome = client.run(plan, &sink, cancel);
+        let outcome = server.run(plan, &sink, cancel);
         drop(sink);
         outcome
     })
@@ -257,13 +283,33 @@ fn render_rate(rate: f32, cpus: u32, end: &str, verbosity: u32) -> String {
     rate.to_string()
 }
 
-/// A random UUID (RFC 9562, version 4).
-fn fresh_uuid() -> Result<String, Error> {
+/// The address with all but its first bits drawn by lot; absent: as it is.
+fn draw_host(address: IpAddr, fixed_bits: Option<u32>) -> Result<IpAddr, Error> {
+    let Some(fixed_bits) = fixed_bits else { return Ok(address) };
+    let lot = draw()?;
+    Ok(match address {
+        IpAddr::V4(v4) => {
+            let host = u32::MAX.checked_shr(fixed_bits).unwrap_or(0);
+            Ipv4Addr::from_bits((v4.to_bits() & !host) | (lot as u32 & host)).into()
+        }
+        IpAddr::V6(v6) => {
+            let host = u128::MAX.checked_shr(fixed_bits).unwrap_or(0);
+            Ipv6Addr::from_bits((v6.to_bits() & !host) | (lot & host)).into()
+        }
+    })
+}
+
+fn draw() -> Result<u128, Error> {
     let mut bytes = [0u8; 16];
     File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(
         |source| Error::Io { operation: "read", address: "/dev/urandom".to_owned(), source },
     )?;
-    let mut number = u128::from_be_bytes(bytes);
+    Ok(u128::from_be_bytes(bytes))
+}
+
+/// A random UUID (RFC 9562, version 4).
+fn fresh_uuid() -> Result<String, Error> {
+    let mut number = draw()?;
     number = (number & !(0xf << 76)) | (0x4 << 76);
     number = (number & !(0x3 << 62)) | (0x2 << 62);
     let digits = format!("{number:032x}");

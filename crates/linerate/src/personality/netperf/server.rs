@@ -39,6 +39,8 @@ struct Typed {
     host: Option<String>,
     family: Option<Family>,
     passphrase: Option<String>,
+    serial: bool,
+    cpu_count: Option<u32>,
 }
 
 /// What a flag does with its argument.
@@ -64,8 +66,9 @@ const FLAGS: &[Flag<(char, Act)>] = &[
         t.foreground = true;
         Ok(())
     }),
-    flag('f', Takes::Nothing, "", "One client at a time (not done)", |_, _| {
-        Err("clients are served side by side in one process; leave -f out".to_owned())
+    flag('f', Takes::Nothing, "", "One client after the other", |t, _| {
+        t.serial = true;
+        Ok(())
     }),
     flag('h', Takes::Nothing, "", "Show this text", |t, _| {
         t.help = true;
@@ -76,8 +79,9 @@ const FLAGS: &[Flag<(char, Act)>] = &[
         t.host = host.map(str::to_owned).or(t.host.take());
         set_family(&mut t.family, family)
     }),
-    flag('n', Takes::Value, "cpus", "Number of processors (not done)", |_, _| {
-        Err("processors are counted; leave -n out".to_owned())
+    flag('n', Takes::Value, "cpus", "Number of processors that clients are told", |t, v| {
+        t.cpu_count = Some(parse_size(v)?);
+        Ok(())
     }),
     flag('N', Takes::Nothing, "", "Tell nothing, whatever clients ask", |t, _| {
         t.debug = false;
@@ -156,6 +160,8 @@ fn read(name: &str, words: &[String]) -> Result<Typed, String> {
         host: None,
         family: None,
         passphrase: None,
+        serial: false,
+        cpu_count: None,
     };
     let lexed =
         parse_words(FLAGS, words).map_err(|error| format!("{name}: {error}\n{}", usage()))?;
@@ -185,6 +191,15 @@ fn stdin_is_socket() -> bool {
         .is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Socket)
 }
 
+fn options(typed: &Typed) -> ServerOptions {
+    ServerOptions {
+        passphrase: typed.passphrase.clone(),
+        serial: typed.serial,
+        cpu_count: typed.cpu_count,
+        ..ServerOptions::default()
+    }
+}
+
 /// Serves the client on standard input.
 fn serve_stdin(typed: &Typed) -> Result<(), Error> {
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(|source| Error::Io {
@@ -195,8 +210,7 @@ fn serve_stdin(typed: &Typed) -> Result<(), Error> {
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
-    let options = ServerOptions { passphrase: typed.passphrase.clone(), ..Default::default() };
-    Server::serve_connection(socket.into(), &options, &cancel)
+    Server::serve_connection(socket.into(), &options(typed), &cancel)
 }
 
 /// Serves until a signal comes.
@@ -206,12 +220,8 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
         // one already.
         let _ = rustix::process::setsid();
     }
-    let options = ServerOptions {
-        listen: listen_addresses(typed)?,
-        passphrase: typed.passphrase.clone(),
-        ..ServerOptions::default()
-    };
-    let server = Server::bind(&options)?;
+    let server =
+        Server::bind(&ServerOptions { listen: listen_addresses(typed)?, ..options(typed) })?;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;

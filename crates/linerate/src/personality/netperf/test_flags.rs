@@ -4,46 +4,12 @@ use linerate_measure::plan::Family;
 
 use super::flags::{set, set_port};
 use super::number::{pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size};
-use super::typed::{Act, Deed, Layout, Selected, Typed, parse_family};
-use crate::personality::getopt::{Flag, Takes};
+use super::typed::{DataHost, Deed, Layout, Selected, Typed, bare, parse_family, takes, takes_if};
+use crate::personality::getopt::Flag;
 
 /// Whether the next word is a selection rather than an option.
 fn is_selection(word: &str) -> bool {
     !word.starts_with('-')
-}
-
-const fn takes(short: char, value_name: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag {
-        id: Deed { letter: short, act },
-        short: Some(short),
-        long: "",
-        takes: Takes::Value,
-        value_name,
-        help,
-    }
-}
-
-const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag {
-        id: Deed { letter: short, act },
-        short: Some(short),
-        long: "",
-        takes: Takes::Nothing,
-        value_name: "",
-        help,
-    }
-}
-
-const fn selects(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    let takes = Takes::NextIf(is_selection);
-    Flag {
-        id: Deed { letter: short, act },
-        short: Some(short),
-        long: "",
-        takes,
-        value_name: "selection",
-        help,
-    }
 }
 
 /// The options after `--`, in the order of the alphabet.
@@ -88,20 +54,26 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         t.options.dont_fragment = true;
         Ok(())
     }),
-    bare('F', "TCP Fast Open (not done)", |_, _| {
-        Err("TCP Fast Open is not done; leave -F out".to_owned())
+    bare('F', "TCP Fast Open", |t, _| {
+        t.options.fast_open = true;
+        Ok(())
     }),
-    bare('g', "SO_DEBUG (not done)", |_, _| Err("SO_DEBUG is not done; leave -g out".to_owned())),
+    bare('g', "SO_DEBUG at this end", |t, _| {
+        t.options.debug = true;
+        Ok(())
+    }),
     takes('G', "bytes", "TCP_MAXSEG", |t, v| set(&mut t.options.mss_bytes, Some(v), parse_size)),
-    takes('H', "host,family", "Remote address of the data connection", |t, v| {
+    takes('H', "host/mask,family", "Remote address of the data connection", |t, v| {
         let (host, family) = pair_of_first(v);
-        set(&mut t.data_host, host, without_mask)?;
+        set(&mut t.data_host, host, parse_place)?;
         set_data_family(t, family)
     }),
     takes('i', "n", "Of no effect", |_, v| parse_number(v).map(|_| ())),
     bare('I', "Of no effect: write() and send() are one here", |_, _| Ok(())),
     takes('j', "n", "Of no effect", |_, v| parse_number(v).map(|_| ())),
-    selects('k', "Selected figures as NAME=value", |t, v| select(t, Layout::KeyValue, v)),
+    takes_if('k', is_selection, "selection", "Selected figures as NAME=value", |t, v| {
+        select(t, Layout::KeyValue, v)
+    }),
     takes('K', "local,remote", "TCP congestion control", |t, v| {
         let (local, remote) = pair(v);
         set(&mut t.local.congestion, local, |name| Ok(name.to_owned()))?;
@@ -110,9 +82,9 @@ pub(super) const TEST: &[Flag<Deed>] = &[
     takes('l', "hops", "Multicast TTL", |t, v| {
         set(&mut t.options.multicast_ttl, Some(v), parse_size)
     }),
-    takes('L', "host,family", "Local address of the data connection", |t, v| {
+    takes('L', "host/mask,family", "Local address of the data connection", |t, v| {
         let (host, family) = pair_of_first(v);
-        set(&mut t.data_local, host, without_mask)?;
+        set(&mut t.data_local, host, parse_place)?;
         set_data_family(t, family)
     }),
     takes('m', "local,remote", "Bytes of a send", |t, v| {
@@ -135,8 +107,12 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         t.remote.connected = true;
         Ok(())
     }),
-    selects('o', "Selected figures as CSV", |t, v| select(t, Layout::Csv, v)),
-    selects('O', "Selected figures in columns", |t, v| select(t, Layout::Columns, v)),
+    takes_if('o', is_selection, "selection", "Selected figures as CSV", |t, v| {
+        select(t, Layout::Csv, v)
+    }),
+    takes_if('O', is_selection, "selection", "Selected figures in columns", |t, v| {
+        select(t, Layout::Columns, v)
+    }),
     takes('p', "min,max", "Local ports of a connection test", |t, v| {
         let (first, last) = pair(v);
         let first = first.map_or(Ok(5000), parse_port)?;
@@ -243,12 +219,17 @@ fn set_data_family(t: &mut Typed, told: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// The original draws random addresses within the mask; we use the one that is named.
-fn without_mask(host: &str) -> Result<String, String> {
-    if host.contains('/') {
-        return Err(format!("'{host}': random addresses within a mask are not done"));
+/// A host, and the bits of its address that stay where the others are drawn by lot.
+fn parse_place(text: &str) -> Result<DataHost, String> {
+    let (name, mask) = match text.split_once('/') {
+        None => (text, None),
+        Some((name, mask)) => (name, Some(mask)),
+    };
+    let fixed_bits = mask.map(|mask| mask.parse().ok().filter(|bits| *bits <= 128_u32));
+    if fixed_bits == Some(None) || name.is_empty() {
+        return Err(format!("'{text}' is no host and mask: as 10.0.0.0/8, with up to 128 bits"));
     }
-    Ok(host.to_owned())
+    Ok(DataHost { name: name.to_owned(), fixed_bits: fixed_bits.flatten() })
 }
 
 fn some_bytes(text: &str) -> Result<u32, String> {

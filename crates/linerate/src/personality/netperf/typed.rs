@@ -6,6 +6,7 @@ use linerate_engine::netperf::{ControlPlan, EndPlan, TestOptions};
 use linerate_measure::plan::Family;
 
 use super::unit::Unit;
+use crate::personality::getopt::{Flag, Takes};
 
 /// What a flag does with its argument.
 pub(super) type Act = fn(&mut Typed, &str) -> Result<(), String>;
@@ -15,6 +16,50 @@ pub(super) type Act = fn(&mut Typed, &str) -> Result<(), String>;
 pub(super) struct Deed {
     pub(super) letter: char,
     pub(super) act: Act,
+}
+
+/// A flag with a value.
+pub(super) const fn takes(
+    short: char,
+    value_name: &'static str,
+    help: &'static str,
+    act: Act,
+) -> Flag<Deed> {
+    flag(short, Takes::Value, value_name, help, act)
+}
+
+/// A flag that has the next word as its value if it looks like one.
+pub(super) const fn takes_if(
+    short: char,
+    is_value: fn(&str) -> bool,
+    value_name: &'static str,
+    help: &'static str,
+    act: Act,
+) -> Flag<Deed> {
+    flag(short, Takes::NextIf(is_value), value_name, help, act)
+}
+
+/// A flag without a value.
+pub(super) const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
+    flag(short, Takes::Nothing, "", help, act)
+}
+
+const fn flag(
+    short: char,
+    takes: Takes,
+    value_name: &'static str,
+    help: &'static str,
+    act: Act,
+) -> Flag<Deed> {
+    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes, value_name, help }
+}
+
+/// A host of the data connection as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DataHost {
+    pub(super) name: String,
+    /// The leading bits of its address that stay; absent: all.
+    pub(super) fixed_bits: Option<u32>,
 }
 
 /// What the flags say so far.
@@ -49,8 +94,10 @@ pub(super) struct Typed {
     /// Family of the data connection as told (`-4`, `-6` after `--`).
     pub(super) data_family: Option<Family>,
     /// The data connection's addresses as told (`-L`, `-H` after `--`).
-    pub(super) data_local: Option<String>,
-    pub(super) data_host: Option<String>,
+    pub(super) data_local: Option<DataHost>,
+    pub(super) data_host: Option<DataHost>,
+    /// `-N`: there is no netserver.
+    pub(super) alone: bool,
     pub(super) omni: OmniTyped,
     pub(super) shown: Shown,
     pub(super) repeat: Repeat,
@@ -162,6 +209,7 @@ impl Default for Typed {
             data_family: None,
             data_local: None,
             data_host: None,
+            alone: false,
             omni: OmniTyped::default(),
             shown: Shown {
                 unit: None,

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
-use linerate_engine::perf::{
-    Addresses, Carriage, ClientEvent, ClientPlan, Placement, Totals, run_client,
-};
+use linerate_engine::perf::{Addresses, Carriage, ClientEvent, ClientPlan, Totals, run_client};
 
 use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
-use super::options::{ClientOptions, Refusal, SharedOptions};
-use super::printer::{render_ending, render_outcome, render_totals};
+use super::options::{ClientOptions, Refusal, SharedOptions, THREAD_LIMIT};
+use super::printer::{render_ending, render_outcome, render_raw, render_totals};
 use super::resolve::resolve;
 use super::{Speech, status};
 use crate::output::narrate;
@@ -26,18 +24,25 @@ const LATENCY_LIMIT: u64 = u32::MAX as u64 / 16;
 pub(super) fn run(
     options: &ClientOptions,
     shared: &SharedOptions,
+    processors: u64,
     speech: &Speech,
     cancel: &Cancel,
 ) -> Result<u8, Refusal> {
-    let plan = plan(options, shared, speech)?;
+    let plan = plan(options, shared, processors, speech)?;
     speech.started();
     let mut endings = Vec::new();
     let totals = run_client(
         &plan,
         &mut |event| match event {
+            ClientEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
             event if speech.lines => super::say(&render_event(&event)),
             ClientEvent::StreamEnded(outcome) => {
-                speech.say(&render_outcome(&outcome, options.old_format));
+                if prints_streams(options) {
+                    speech.say(&render_outcome(&outcome, options.old_format));
+                }
+                if options.prints_raw {
+                    speech.say(&render_raw(&outcome));
+                }
             }
             ClientEvent::ConnectionEnded(ending) if speech.document => endings.push(*ending),
             ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
@@ -72,6 +77,7 @@ pub(super) fn run(
 fn plan(
     options: &ClientOptions,
     shared: &SharedOptions,
+    processors: u64,
     speech: &Speech,
 ) -> Result<ClientPlan, Refusal> {
     let remote =
@@ -91,8 +97,8 @@ fn plan(
         ));
     }
     let wants_latencies = options.prints_latency || speech.document;
-    let tells_streams =
-        options.prints_stream_throughput || options.old_format && options.prints_throughput;
+    let tells_streams = prints_streams(options) || options.prints_raw;
+    let threads = options.threads.or(shared.threads.count);
     Ok(ClientPlan {
         addresses: Addresses {
             remote,
@@ -101,8 +107,10 @@ fn plan(
             numbered_names: options.numbered_names,
         },
         carriage: if options.tcp { Carriage::Tcp } else { Carriage::Quic(shared.quic) },
-        placement: Placement { pinned: shared.pinned, busy: shared.busy },
-        threads: options.threads,
+        placement: shared.threads.placement.clone(),
+        threads: threads.unwrap_or(processors as u32).min(THREAD_LIMIT),
+        copies: options.copies,
+        own_ports: options.own_ports,
         connections: options.connections,
         streams: options.streams,
         shape: options.shape,
@@ -113,6 +121,11 @@ fn plan(
         tells_streams: speech.lines || tells_streams && !speech.document,
         tells_connections: speech.lines || options.prints_connections,
     })
+}
+
+/// Whether each stream has its lines of throughput.
+fn prints_streams(options: &ClientOptions) -> bool {
+    options.prints_stream_throughput || options.old_format && options.prints_throughput
 }
 
 /// The original has no room for latencies when the run time is less than a second, and then says

@@ -125,6 +125,8 @@ struct StreamLine {
 /// The line of an event.
 pub(super) fn render_event(event: &ClientEvent) -> String {
     let text = match event {
+        // A remark on standard error, no event of the test.
+        ClientEvent::Refused(_) => return String::new(),
         ClientEvent::StreamEnded(outcome) => serde_json::to_string(&Line {
             event: "stream",
             of: StreamLine {

@@ -1,7 +1,7 @@
 //! Every option of the original, with what it does here: the one source of `-help`, of the notes, and
 //! of the test that none is missing.
 
-use super::super::colon_options::ColonOptions;
+use super::super::colon_options::{ColonOptions, means};
 
 /// Who has an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +68,7 @@ pub const FLAGS: &[Flag] = &[
         Server,
         "port to listen on, UDP and TCP, unless bind is given (4433)",
     ),
-    idle(
-        &["serverid"],
-        "number",
-        Server,
-        "server id in connection ids (off)",
-        "our connection ids carry no server id",
-    ),
+    flag(&["serverid"], "number", Server, "server id in connection ids (off)"),
     flag(&["stats"], "0/1", Server, "print statistics at the end of each connection (0)"),
     flag(&["delay"], "number[unit]", Server, "wait before each answer, us (0)"),
     flag(&["delayType"], "fixed/variable", Server, "how that wait is drawn (fixed)"),
@@ -113,27 +107,19 @@ pub const FLAGS: &[Flag] = &[
         Client,
         "encryption of QUIC packets with data, if the server agrees (1)",
     ),
-    idle(
+    flag(
         &["cibir"],
         "hex",
         Both,
-        "well-known start of connection ids (off)",
-        "our connection ids are chosen by chance",
+        "well-known start of connection ids, the same at both ends (off)",
     ),
-    idle(&["pacing"], "0/1", Client, "pacing of what is sent (1)", "packets are always paced"),
-    idle(
-        &["sendbuf"],
-        "0/1",
-        Client,
-        "copying of what is sent (0)",
-        "nothing is copied that needn't be",
-    ),
-    idle(
+    flag(&["pacing"], "0/1", Client, "pacing of what is sent (1)"),
+    flag(&["sendbuf"], "0/1", Client, "copy what is sent first, QUIC only (0)"),
+    flag(
         &["share"],
         "0/1",
         Client,
-        "one UDP port for all connections of a thread (0)",
-        "each thread has one UDP port for all its connections anyway",
+        "one UDP port for the connections of a thread (1); 0: one for each",
     ),
     idle(
         &["pstream"],
@@ -142,7 +128,7 @@ pub const FLAGS: &[Flag] = &[
         "print what each stream waited for (0)",
         "what a stream waits for is not measured",
     ),
-    idle(&["hystart"], "0/1", Both, "HyStart++ (0)", "our CUBIC has no HyStart++"),
+    flag(&["hystart"], "0/1", Both, "HyStart++ with cubic (0)"),
     flag(&["cc"], "cubic/bbr", Both, "congestion control of QUIC (cubic)"),
     flag(&["ecn"], "0/1", Both, "congestion marks on QUIC packets (0)"),
     flag(&["dscp"], "0-63", Both, "code point of QUIC packets (0)"),
@@ -151,13 +137,7 @@ pub const FLAGS: &[Flag] = &[
     flag(&["prate"], "0/1", Client, "print connections and requests per second (0)"),
     flag(&["pconn", "pconnection"], "0/1", Client, "print statistics of each connection (0)"),
     flag(&["plat", "platency"], "0/1", Client, "print latency (0)"),
-    idle(
-        &["praw"],
-        "0/1",
-        Client,
-        "print raw figures",
-        "the original doesn't read it any more; --json has all figures",
-    ),
+    flag(&["praw"], "0/1", Client, "print each stream's raw figures (0)"),
     flag(&["extraOutputFile"], "path", Client, "with plat: the distribution, as text"),
     flag(&["conns"], "number[cpu]", Client, "connections (1)"),
     flag(
@@ -215,20 +195,8 @@ pub const FLAGS: &[Flag] = &[
         "the kernel's driver: Windows only, status 95",
     ),
     flag(&["help", "?"], "", Both, "this text"),
-    idle(
-        &["cpu"],
-        "list",
-        Both,
-        "processors of the threads (all)",
-        "pin the whole program with taskset",
-    ),
-    idle(
-        &["highpri"],
-        "0/1",
-        Both,
-        "threads of high priority (0)",
-        "start the whole program with nice or chrt",
-    ),
+    flag(&["cpu"], "list", Both, "processors of the threads, and how many there are (all)"),
+    flag(&["highpri"], "0/1", Both, "threads of high priority: nice -20 (0)"),
     idle(&["qeo"], "0/1", Both, "the network card's encryption of QUIC (0)", "it is Windows'"),
 ];
 
@@ -240,6 +208,9 @@ pub(super) fn notes(options: ColonOptions<'_>, client: bool) -> Vec<String> {
         Server => !client,
     };
     let mut notes = Vec::new();
+    if options.value("io").is_some_and(|model| !means(model, "epoll")) {
+        notes.push("-io changes nothing here: it is always epoll".to_owned());
+    }
     for flag in FLAGS.iter().filter(ours) {
         if let (Effect::Nothing(why), Some(name)) = (flag.effect, flag.names.first())
             && options.value_of_first(flag.names).is_some()
@@ -271,6 +242,7 @@ pub(super) fn render_help() -> String {
     text.push_str(
         "\n  --json                     print one JSON document in place of all else\n  \
          --ndjson                   print a line of JSON for each stream, connection and the result\n  \
+         --draft-29                 client: speak QUIC's draft 29 in place of version 1\n  \
          --remote-stop              server: stop on the original's datagram to UDP port 9999, \
          loopback only\n\n",
     );

@@ -85,7 +85,8 @@ fn begin(
     }
     let processors = thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let target = options::target(options);
-    let shared = SharedOptions::parse(options)?;
+    let mut shared = SharedOptions::parse(options)?;
+    shared.quic.draft_29 = words.iter().any(|word| word == "--draft-29");
     for note in flags::notes(options, target.is_some()) {
         narrate(&format!("secnetperf: {note}\n"));
     }
@@ -98,7 +99,7 @@ fn begin(
     match target {
         Some(target) => {
             let client = ClientOptions::parse(options, target, processors)?;
-            client::run(&client, &shared, speech, cancel)
+            client::run(&client, &shared, processors, speech, cancel)
         }
         None => {
             let server = ServerOptions::parse(options, processors)?;

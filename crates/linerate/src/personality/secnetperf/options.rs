@@ -1,9 +1,11 @@
 //! What a command line means: the original's order of reading, its defaults and its refusals.
 
+mod threads;
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use linerate_engine::perf::{Delay, QuicOptions};
+use linerate_engine::perf::{ConnectionIds, Delay, Mark, QuicOptions};
 use linerate_wire::perf::DEFAULT_PORT;
 use linerate_wire::perf::exchange::Shape;
 
@@ -11,9 +13,10 @@ use super::super::colon_options::{
     ColonOptions, Quantity, means, parse_leading, parse_quantity, parse_u8, parse_u16, parse_u32,
 };
 use super::status;
+pub(super) use threads::ThreadOptions;
 
 /// The most threads of a client.
-const THREAD_LIMIT: u64 = 128;
+pub(super) const THREAD_LIMIT: u32 = 128;
 /// The least bytes of a send.
 const IO_SIZE_MIN: u32 = 256;
 
@@ -39,9 +42,7 @@ impl Refusal {
 /// What both sides have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SharedOptions {
-    pub(super) max_throughput: bool,
-    pub(super) busy: Duration,
-    pub(super) pinned: bool,
+    pub(super) threads: ThreadOptions,
     pub(super) max_runtime: Option<Duration>,
     pub(super) watchdog: Option<Duration>,
     pub(super) quic: QuicOptions,
@@ -67,14 +68,18 @@ pub(super) struct ClientOptions {
     pub(super) family: u16,
     pub(super) port: u16,
     pub(super) numbered_names: bool,
-    pub(super) threads: u32,
+    /// `None`: as many as the options of both sides say.
+    pub(super) threads: Option<u32>,
     pub(super) local: Vec<SocketAddr>,
     pub(super) tcp: bool,
+    pub(super) copies: bool,
+    pub(super) own_ports: bool,
     pub(super) prints_throughput: bool,
     pub(super) prints_stream_throughput: bool,
     pub(super) prints_rate: bool,
     pub(super) prints_connections: bool,
     pub(super) prints_latency: bool,
+    pub(super) prints_raw: bool,
     pub(super) old_format: bool,
     pub(super) extra_output_file: Option<String>,
     pub(super) connections: u32,
@@ -104,27 +109,8 @@ fn milliseconds(value: Option<&str>) -> Option<Duration> {
 
 impl SharedOptions {
     pub(super) fn parse(options: ColonOptions<'_>) -> Result<Self, Refusal> {
+        let threads = ThreadOptions::parse(options)?;
         let mut warnings = Vec::new();
-        let mut max_throughput = false;
-        if let Some(scenario) = options.value("scenario") {
-            let known = |names: &[&str]| names.iter().any(|name| means(scenario, name));
-            if known(&["upload", "download", "hps"]) {
-                max_throughput = true;
-            } else if !known(&["rps", "rps-multi", "latency"]) {
-                return Err(Refusal::plain(format!(
-                    "Failed to parse scenario profile[{scenario}]!"
-                )));
-            }
-        }
-        if let Some(profile) = options.value("exec") {
-            let known = ["lowlat", "maxtput", "scavenger", "realtime"];
-            if !known.iter().any(|name| means(profile, name)) {
-                return Err(Refusal::plain(format!(
-                    "Failed to parse execution profile[{profile}]!"
-                )));
-            }
-            max_throughput = means(profile, "maxtput");
-        }
         if let Some(name) = options.value("cc")
             && !means(name, "cubic")
             && !means(name, "bbr")
@@ -142,15 +128,21 @@ impl SharedOptions {
         let clear = options.value("encrypt").is_some_and(|value| parse_u8(value) == 0);
         let mut ecn = false;
         set(options.value("ecn"), &mut ecn);
-        let mut pinned = false;
-        set(options.value("affinitize"), &mut pinned);
+        let mut hystart = false;
+        set(options.value("hystart"), &mut hystart);
+        // Only a client is told how to send, only a server has a number.
+        let is_client = target(options).is_some();
+        let unpaced =
+            is_client && options.value("pacing").is_some_and(|value| parse_u8(value) == 0);
+        let server = options.value("serverid").filter(|_| !is_client).map(parse_u32);
+        // What is wrong with it is said by whoever reads the options of its side.
+        let mark = check_cibir(options).ok().flatten().and_then(|bytes| Mark::new(&bytes));
+        let ids = ConnectionIds { server, mark, ..ConnectionIds::default() };
         Ok(Self {
-            max_throughput,
-            busy: Duration::from_micros(options.value("pollidle").map_or(0, parse_u32).into()),
-            pinned,
+            threads,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
-            quic: QuicOptions { clear, bbr, ecn, dscp },
+            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids, draft_29: false, hystart },
             warnings,
         })
     }
@@ -234,14 +226,17 @@ impl ClientOptions {
             family: 0,
             port: DEFAULT_PORT,
             numbered_names: true,
-            threads: processors as u32,
+            threads: None,
             local: Vec::new(),
             tcp: false,
+            copies: false,
+            own_ports: false,
             prints_throughput: false,
             prints_stream_throughput: false,
             prints_rate: false,
             prints_connections: false,
             prints_latency: false,
+            prints_raw: false,
             old_format: false,
             extra_output_file: None,
             connections: 1,
@@ -298,8 +293,9 @@ impl ClientOptions {
                 *to = u32::try_from(value).unwrap_or(u32::MAX);
             }
         };
-        count(&["threads", "workers"], &mut said.threads);
-        said.threads = said.threads.clamp(1, THREAD_LIMIT as u32);
+        let mut threads = 0;
+        count(&["threads", "workers"], &mut threads);
+        said.threads = quantity(&["threads", "workers"]).map(|_| threads.clamp(1, THREAD_LIMIT));
         said.read_local_addresses(options)?;
         said.read_prints(options);
         count(&["conns"], &mut said.connections);
@@ -319,7 +315,7 @@ impl ClientOptions {
 
     fn read_local_addresses(&mut self, options: ColonOptions<'_>) -> Result<(), Refusal> {
         let Some(list) = options.value("bind") else { return Ok(()) };
-        for text in list.split(',').take(self.threads as usize) {
+        for text in list.split(',').take(self.threads.unwrap_or(THREAD_LIMIT) as usize) {
             let address = parse_address(text, 0).ok_or_else(|| {
                 Refusal::helping(format!(
                     "Failed to decode bind IP address: '{text}'!\n\
@@ -333,11 +329,16 @@ impl ClientOptions {
 
     fn read_prints(&mut self, options: ColonOptions<'_>) {
         set(options.value("tcp"), &mut self.tcp);
+        set(options.value("sendbuf"), &mut self.copies);
+        // Local addresses are shared in the original too.
+        let shares = options.value("share").is_none_or(|value| parse_u8(value) != 0);
+        self.own_ports = !shares && self.local.is_empty();
         set(options.value("ptput"), &mut self.prints_throughput);
         set(options.value("pctput"), &mut self.prints_stream_throughput);
         set(options.value("prate"), &mut self.prints_rate);
         set(options.value_of_last(&["pconnection", "pconn"]), &mut self.prints_connections);
         set(options.value_of_last(&["platency", "plat"]), &mut self.prints_latency);
+        set(options.value("praw"), &mut self.prints_raw);
         set(options.value("oldformat"), &mut self.old_format);
         self.extra_output_file = options.value("extraOutputFile").map(str::to_owned);
     }

@@ -22,6 +22,18 @@ pub(super) fn render_outcome(outcome: &Outcome, old_format: bool) -> String {
     upload.unwrap_or_default() + &download.unwrap_or_default()
 }
 
+/// The line of raw figures of a stream that has ended: bytes and microseconds each way, then the
+/// latency. What didn't come about has no figure.
+pub(super) fn render_raw(outcome: &Outcome) -> String {
+    let figures = |transfer: Option<Transfer>| {
+        transfer.map_or_else(String::new, |transfer| {
+            format!("{},{}", transfer.bytes, transfer.elapsed_us)
+        })
+    };
+    let latency_us = outcome.latency_us.map_or_else(String::new, |us| us.to_string());
+    format!("Raw: {};{};{latency_us}\n", figures(outcome.upload), figures(outcome.download))
+}
+
 /// The lines of a run that has ended, latency apart.
 pub(super) fn render_totals(options: &ClientOptions, totals: &Totals) -> String {
     let mut text = String::new();
@@ -106,6 +118,7 @@ fn render_quic(statistics: &QuicStatistics) -> String {
     add("SendTotalPackets", Some(statistics.sent_packets), "");
     add("SendSuspectedLostPackets", Some(statistics.lost_packets), "");
     add("SendCongestionCount", Some(statistics.congestion_events), "");
+    add("SendEcnCongestionCount", statistics.ecn_congestion_events, "");
     add("RecvTotalPackets", statistics.received_packets, "");
     if let Some(suite) = statistics.cipher_suite {
         text.push_str(&render_security(suite, statistics.group));

@@ -5,7 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::perf::{Placement, Server, ServerEvent, ServerPlan};
+use linerate_engine::perf::{Server, ServerEvent, ServerPlan};
 
 use super::client::refusal;
 use super::options::{Refusal, ServerOptions, SharedOptions};
@@ -30,8 +30,8 @@ pub(super) fn run(
     let stop_address = SocketAddr::from((Ipv4Addr::LOCALHOST, STOP_PORT));
     let server = Server::start(&ServerPlan {
         address: options.address,
-        threads: processors as u32,
-        placement: Placement { pinned: shared.pinned, busy: shared.busy },
+        threads: shared.threads.count.unwrap_or(processors as u32),
+        placement: shared.threads.placement.clone(),
         quic: shared.quic,
         suites: options.suites,
         delay: options.delay,
@@ -47,6 +47,7 @@ pub(super) fn run(
     while !cancel.requested() && ends.is_none_or(|ends| Instant::now() < ends) {
         match server.events().recv_timeout(LOOK) {
             Ok(ServerEvent::ConnectionEnded(ending)) => speech.say(&render_ending(&ending)),
+            Ok(ServerEvent::Refused(why)) => narrate(&format!("secnetperf: {why}\n")),
             Ok(ServerEvent::StopAsked) => break,
             Ok(ServerEvent::Broken(why)) => {
                 narrate(&format!("secnetperf: a thread can't go on: {why}\n"));

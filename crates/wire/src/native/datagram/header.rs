@@ -128,6 +128,13 @@ impl RrHeader {
     }
 }
 
+/// The tag of a datagram under load, whichever it is; `None` where it is too short.
+#[inline]
+pub fn tag_of(datagram: &[u8]) -> Option<u32> {
+    let tag = datagram.get(4..)?.first_chunk()?;
+    Some(u32::from_be_bytes(*tag))
+}
+
 fn first_word(kind: u8, warm_up: bool) -> u32 {
     u32::from(kind) << 24 | if warm_up { WARM_UP } else { 0 }
 }

@@ -138,6 +138,11 @@ impl Exchange {
         }
     }
 
+    /// So many bytes have reached the other end by now, all told.
+    pub fn record_delivered(&mut self, bytes: u64, now_us: u64) {
+        self.handle_delivered(bytes.saturating_sub(self.delivered_bytes), now_us);
+    }
+
     /// Bytes of the response have come, or its end. Says whether to stop it: a timed download has had
     /// its time.
     pub fn handle_received(&mut self, bytes: u64, finished: bool, now_us: u64) -> bool {

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
+use crate::buffers::{Buffers, Dirt};
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;
 use crate::flow::{CALLS_PER_TURN, Local, Stage, Turn};
@@ -21,7 +22,7 @@ use crate::tally::Tally;
 /// 1. Nothing in a response says to which request it belongs: it answers the oldest.
 /// 2. When the oldest request has waited for too long, all that are on their way are lost, and the
 ///    flow begins anew: after a loss nobody could tell whose a response is.
-pub(super) struct PlainAsker {
+pub(crate) struct PlainAsker {
     request: Vec<u8>,
     outstanding: usize,
     departures: Departures,
@@ -29,22 +30,24 @@ pub(super) struct PlainAsker {
     /// When each request on its way was due, and whether in the warm-up.
     on_their_way: VecDeque<(u64, bool)>,
     lost: u64,
+    dirt: Dirt,
 }
 
 impl PlainAsker {
-    pub(super) fn new(socket: &Socket, step: &Exchange) -> Self {
+    pub(super) fn new(socket: &Socket, step: &Exchange, buffers: &Buffers) -> Self {
         let timeout_ns = step.timeout_ns.unwrap_or(u64::MAX);
         // A socket that blocks wakes up by itself when a response is overdue; on one that doesn't
         // the option has no effect.
         let _wakes_late_at_worst =
             socket.set_read_timeout(step.timeout_ns.map(Duration::from_nanos));
         Self {
-            request: vec![0; step.request_bytes as usize],
+            request: buffers.filled(step.request_bytes as usize, 1),
             outstanding: step.outstanding as usize,
             departures: Departures::new(step),
             timeout_ns,
             on_their_way: VecDeque::new(),
             lost: 0,
+            dirt: buffers.dirt,
         }
     }
 
@@ -76,6 +79,7 @@ impl PlainAsker {
                     }
                 }
             }
+            self.dirt.before_receive(&mut local.receive_buffer);
             match rustix::net::recv(socket.as_fd(), &mut local.receive_buffer, RecvFlags::empty()) {
                 // The peer says that it will answer no more.
                 Ok((0, _)) => {
@@ -98,6 +102,7 @@ impl PlainAsker {
         }
         while self.on_their_way.len() < self.outstanding {
             let Some(due_ns) = self.departures.due_by(now_ns) else { return Ok(()) };
+            self.dirt.before_send(&mut self.request);
             let sent = rustix::net::send(socket.as_fd(), &self.request, SendFlags::empty())?;
             tally.record_sent(sent);
             tally.datagrams_sent.add(1);
@@ -142,15 +147,17 @@ impl PlainAsker {
 }
 
 /// Answers every datagram that isn't empty.
-pub(super) struct PlainAnswerer {
+pub(crate) struct PlainAnswerer {
     response: Vec<u8>,
+    dirt: Dirt,
     /// Whether a response awaits that the socket takes it.
     unsent: bool,
 }
 
 impl PlainAnswerer {
-    pub(super) fn new(step: &Exchange) -> Self {
-        Self { response: vec![0; step.response_bytes as usize], unsent: false }
+    pub(super) fn new(step: &Exchange, buffers: &Buffers) -> Self {
+        let response = buffers.filled(step.response_bytes as usize, 1);
+        Self { response, dirt: buffers.dirt, unsent: false }
     }
 
     pub(super) fn turn(
@@ -168,6 +175,7 @@ impl PlainAnswerer {
                 self.send_response(socket, tally)?;
             }
             let into = local.receive_buffer.as_mut_slice();
+            self.dirt.before_receive(into);
             let length = match rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()) {
                 Ok((length, _)) => length,
                 Err(Errno::AGAIN) if local.spins_alone => continue,
@@ -191,6 +199,7 @@ impl PlainAnswerer {
     /// as the path may.
     fn send_response(&mut self, socket: &Socket, tally: &Tally) -> io::Result<()> {
         self.unsent = false;
+        self.dirt.before_send(&mut self.response);
         match rustix::net::send(socket.as_fd(), &self.response, SendFlags::empty()) {
             Ok(sent) => {
                 tally.record_sent(sent);

@@ -1,10 +1,9 @@
-//! A flow of datagrams that say nothing of themselves: any that comes counts, and an empty one says
-//! that no more will.
+//! Datagrams that say nothing of themselves: any that comes counts, and an empty one says that no
+//! more will.
 
 mod exchange;
 mod receive;
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -15,144 +14,96 @@ use socket2::Socket;
 
 use super::heading::NoHeading;
 use super::send::DatagramSender;
-use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::flow::{Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
-use crate::phase::Phase;
-use crate::socket::{Addresses, granted, socket_drops};
+use super::{DatagramFlow, Manner};
+use crate::buffers::Buffers;
+use crate::flow::{Ending, FlowShared, Local, Stage};
+use crate::tally::Tally;
+use crate::transport::{DatagramPath, Udp};
 use exchange::{PlainAnswerer, PlainAsker};
 use receive::PlainReceiver;
 
 /// Any of the empty datagrams that say the end may be lost, so there are as many.
 const FAREWELLS: u32 = 3;
 
-/// A flow of plain datagrams over a connected socket: its steps, one after the other. Closing is
-/// saying with empty datagrams that no more will come.
-pub(crate) struct PlainFlow {
-    socket: Arc<Socket>,
-    shared: Arc<FlowShared>,
-    offload: bool,
-    steps: VecDeque<Step>,
-    doing: Doing,
-    ending: Ending,
-    addresses: Option<Box<Addresses>>,
+/// The manner of plain datagrams over a connected socket. Closing is saying with empty datagrams that
+/// no more will come.
+pub(crate) struct Plain {
+    buffers: Buffers,
 }
 
-enum Doing {
-    Opening,
-    Sending(DatagramSender<NoHeading>),
-    Receiving(PlainReceiver),
-    Asking(PlainAsker),
-    Answering(PlainAnswerer),
-    Finishing,
-    Nothing,
-}
+/// A flow of plain datagrams.
+pub(crate) type PlainFlow = DatagramFlow<Udp, Plain>;
 
 impl PlainFlow {
     pub(crate) fn new(
         socket: Arc<Socket>,
         shared: Arc<FlowShared>,
-        offload: bool,
+        buffers: Buffers,
         steps: Vec<Step>,
     ) -> Self {
-        let addresses = shared.is_listed().then(|| Box::new(Addresses::of(&socket)));
-        Self {
-            socket,
-            shared,
-            offload,
-            steps: steps.into(),
-            doing: Doing::Opening,
-            ending: Ending::default(),
-            addresses,
-        }
-    }
-
-    fn begin_next_step(&mut self) {
-        let (socket, offload) = (&*self.socket, self.offload);
-        self.doing = match self.steps.pop_front() {
-            Some(Step::Send(transfer)) => {
-                Doing::Sending(DatagramSender::new(socket, NoHeading, offload, &transfer))
-            }
-            Some(Step::Receive(transfer)) => Doing::Receiving(PlainReceiver::new(&transfer)),
-            Some(Step::Exchange(exchange)) => Doing::Asking(PlainAsker::new(socket, &exchange)),
-            Some(Step::Answer(exchange)) => Doing::Answering(PlainAnswerer::new(&exchange)),
-            Some(Step::Close(Close::Graceful)) => Doing::Finishing,
-            Some(Step::Close(Close::AfterPeer) | Step::Connect(_) | Step::Accept(_)) | None => {
-                Doing::Nothing
-            }
-        };
-    }
-
-    fn advance(&mut self, local: &mut Local) -> io::Result<Stage> {
-        let (socket, tally) = (&*self.socket, &self.shared.tally);
-        match &mut self.doing {
-            Doing::Opening => {
-                self.shared.set_ready(local);
-                Ok(Stage::Over)
-            }
-            Doing::Sending(sender) => sender.turn(socket, tally, local),
-            Doing::Receiving(receiver) => receiver.turn(socket, tally, local),
-            Doing::Asking(asker) => asker.turn(socket, tally, local),
-            Doing::Answering(answerer) => answerer.turn(socket, tally, local),
-            Doing::Finishing => {
-                for _ in 0..FAREWELLS {
-                    // The peer may be gone already, and one that misses them ends by its own time.
-                    let _lost = rustix::net::send(socket.as_fd(), &[], SendFlags::empty());
-                }
-                Ok(Stage::Over)
-            }
-            Doing::Nothing => Ok(Stage::Goes(Turn::Ended)),
-        }
-    }
-
-    fn collect(&mut self) {
-        match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Sending(sender) => sender.leave(&mut self.ending.datagrams),
-            Doing::Asking(asker) => self.ending.transactions_lost = Some(asker.lost()),
-            _ => {}
-        }
-    }
-
-    fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
-        self.collect();
-        let mut ending = std::mem::take(&mut self.ending);
-        ending.error = error;
-        let socket = &*self.socket;
-        ending.socket = self.addresses.take().map(|addresses| granted(socket, *addresses, false));
-        ending.drops = socket_drops(socket.as_fd());
-        self.shared.set_ended(ending, local);
-        Turn::Ended
+        Self::over(Udp::new(socket, true), shared, Plain { buffers }, steps)
     }
 }
 
-impl Drive for PlainFlow {
-    fn turn(&mut self, local: &mut Local) -> Turn {
-        loop {
-            let advanced = self.advance(local);
-            if local.phase() == Phase::Abort {
-                return self.end(None, local);
+/// A step that has begun.
+pub(crate) enum PlainStep {
+    Sending(DatagramSender<NoHeading>),
+    Receiving(PlainReceiver),
+    Asking(PlainAsker),
+    Answering(PlainAnswerer),
+    Finishing,
+}
+
+impl Manner<Udp> for Plain {
+    type Doing = PlainStep;
+
+    fn begin(&self, path: &mut Udp, step: Step) -> Option<PlainStep> {
+        Some(match step {
+            Step::Send(transfer) => {
+                let sender = DatagramSender::new(path, NoHeading, &transfer);
+                PlainStep::Sending(sender.with_buffers(&self.buffers))
             }
-            match advanced {
-                Ok(Stage::Goes(Turn::Ended)) => return self.end(None, local),
-                Ok(Stage::Goes(turn)) => return turn,
-                Ok(Stage::Over) => {
-                    self.collect();
-                    self.begin_next_step();
+            Step::Receive(transfer) => {
+                PlainStep::Receiving(PlainReceiver::new(&transfer, self.buffers.dirt))
+            }
+            Step::Exchange(exchange) => {
+                PlainStep::Asking(PlainAsker::new(path.socket(), &exchange, &self.buffers))
+            }
+            Step::Answer(exchange) => {
+                PlainStep::Answering(PlainAnswerer::new(&exchange, &self.buffers))
+            }
+            Step::Close(Close::Graceful) => PlainStep::Finishing,
+            Step::Close(Close::AfterPeer) | Step::Connect(_) | Step::Accept(_) => return None,
+        })
+    }
+
+    #[inline]
+    fn turn(
+        doing: &mut PlainStep,
+        path: &mut Udp,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Stage> {
+        match doing {
+            PlainStep::Sending(sender) => sender.turn(path, tally, local),
+            PlainStep::Receiving(receiver) => receiver.turn(path.socket(), tally, local),
+            PlainStep::Asking(asker) => asker.turn(path.socket(), tally, local),
+            PlainStep::Answering(answerer) => answerer.turn(path.socket(), tally, local),
+            PlainStep::Finishing => {
+                for _ in 0..FAREWELLS {
+                    // The peer may be gone already, and one that misses them ends by its own time.
+                    let _lost = rustix::net::send(path.socket().as_fd(), &[], SendFlags::empty());
                 }
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Turn::READY,
-                    io::ErrorKind::Interrupted => {}
-                    // What a flow of datagrams outlives: the link is down for a moment, the peer's
-                    // port is closed, the local stack is out of room.
-                    _ => {
-                        *self.ending.errors.entry(error_kind(&error)).or_insert(0) += 1;
-                        return Turn::Pause { until_ns: monotonic_ns() + MILLISECOND_NS };
-                    }
-                },
+                Ok(Stage::Over)
             }
         }
     }
 
-    fn socket(&self) -> &Socket {
-        &self.socket
+    fn leave(doing: PlainStep, path: &Udp, ending: &mut Ending) {
+        match doing {
+            PlainStep::Sending(sender) => sender.leave(path, &mut ending.datagrams),
+            PlainStep::Asking(asker) => ending.transactions_lost = Some(asker.lost()),
+            PlainStep::Receiving(_) | PlainStep::Answering(_) | PlainStep::Finishing => {}
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use linerate_wire::step::Transfer;
 use socket2::Socket;
 
+use crate::buffers::Dirt;
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Local, Stage, Turn};
 use crate::phase::Phase;
@@ -20,17 +21,18 @@ const BATCH: usize = 64;
 
 /// Receives datagrams of any length until an empty one comes, or the conductor says that no more
 /// will.
-pub(super) struct PlainReceiver {
+pub(crate) struct PlainReceiver {
     /// What a datagram may have; of a longer one only so much is received.
     slot_bytes: usize,
     buffer: Vec<u8>,
+    dirt: Dirt,
 }
 
 impl PlainReceiver {
-    pub(super) fn new(step: &Transfer) -> Self {
+    pub(super) fn new(step: &Transfer, dirt: Dirt) -> Self {
         let slot_bytes = (step.unit_bytes as usize).clamp(1, LONGEST_BYTES);
         let slots = (BATCH_BYTES / slot_bytes).clamp(1, BATCH);
-        Self { slot_bytes, buffer: vec![0; slots * slot_bytes] }
+        Self { slot_bytes, buffer: vec![0; slots * slot_bytes], dirt }
     }
 
     pub(super) fn turn(
@@ -49,6 +51,11 @@ impl PlainReceiver {
             let came = lengths.get(..count).unwrap_or_default();
             let filled = came.iter().position(|length| *length == 0).unwrap_or(count);
             let now_ns = monotonic_ns();
+            if self.dirt != Dirt::default() {
+                // As many buffers as datagrams have come: those of the next.
+                let buffers = self.buffer.chunks_exact_mut(self.slot_bytes).take(filled);
+                buffers.for_each(|buffer| self.dirt.before_receive(buffer));
+            }
             if filled > 0 {
                 if tally.first_ns.value() == 0 {
                     tally.first_ns.set(now_ns);

@@ -143,16 +143,13 @@ impl Endpoint {
                 continue;
             }
             connection.due = None;
-            match connection.proto.poll_timeout() {
+            match connection.next_time() {
                 Some(real) if real > now => {
                     connection.due = Some(real);
                     drop(connection);
                     self.times.push(Reverse((real, index)));
                 }
-                Some(_) => {
-                    connection.proto.handle_timeout(now);
-                    connection.touch();
-                }
+                Some(_) => connection.handle_time(now),
                 None => {}
             }
         }
@@ -197,13 +194,13 @@ impl Endpoint {
         let mut bytes = std::mem::take(&mut self.outgoing);
         bytes.clear();
         let most = self.packets.most_segments(connection.proto.current_mtu().into());
-        if let Some(transmit) = connection.proto.poll_transmit(now, most, &mut bytes) {
+        if let Some(transmit) = connection.poll_transmit(now, most, &mut bytes) {
             self.transmit(transmit, bytes)?;
             return Ok(true);
         }
         self.outgoing = bytes;
         connection.untouch();
-        let due = connection.proto.poll_timeout();
+        let due = connection.next_time();
         if let Some(due) = due
             && connection.due.is_none_or(|entry| due < entry)
         {
@@ -249,6 +246,9 @@ impl Endpoint {
                 ProtoEvent::Connected => Event::Established,
                 ProtoEvent::ConnectionLost { reason } => {
                     let cause = Cause::of(&reason);
+                    if let Some(log) = &connection.log {
+                        log.record_close("remote", cause.code, &cause.text);
+                    }
                     connection.lost = Some(cause.clone());
                     Event::Closed(cause)
                 }
@@ -262,9 +262,9 @@ impl Endpoint {
                         Event::Stopped(id, error_code.into_inner())
                     }
                 },
-                ProtoEvent::HandshakeDataReady
-                | ProtoEvent::DatagramReceived
-                | ProtoEvent::DatagramsUnblocked => continue,
+                ProtoEvent::DatagramReceived => Event::Datagrams,
+                ProtoEvent::DatagramsUnblocked => Event::DatagramsWritable,
+                ProtoEvent::HandshakeDataReady => continue,
             };
             // Many packets of a train say the same of one stream.
             let event = (Link(index), event);

@@ -1,8 +1,8 @@
 //! Selectors of what each end did: rates, processors, addresses, calls, bytes, buffers.
 
 use super::value::{
-    address, count_or_unmeasured, cpu_count, deprecated, family, fixed, flag, integer, moved, peak,
-    peak_cpu, per_call, port,
+    address, count_or_unmeasured, cpu_count, deprecated, dirt, family, fixed, flag, integer, moved,
+    peak, peak_cpu, per_call, port, told, told_per_call,
 };
 use super::{Selector, row};
 
@@ -54,7 +54,7 @@ pub(super) const ENDS: &[Selector] = &[
     row("LOCAL_BYTES_RECVD", "Local|Bytes|Received", |o| {
         integer(o.figures.last.local.bytes_received)
     }),
-    row("LOCAL_BYTES_XFERD", "Local|Bytes|Xferred", |o| moved(&o.figures.last.local)),
+    row("LOCAL_BYTES_XFERD", "Local|Bytes|Xferred", |o| integer(moved(&o.figures.last.local))),
     row("LOCAL_SEND_OFFSET", "Local|Send|Offset", |o| {
         integer(o.request.plan.local.offset.unwrap_or(0))
     }),
@@ -69,24 +69,28 @@ pub(super) const ENDS: &[Selector] = &[
     }),
     row("LOCAL_SEND_WIDTH", "Local|Send|Width", |o| integer(o.figures.last.local.send_width)),
     row("LOCAL_RECV_WIDTH", "Local|Recv|Width", |o| integer(o.figures.last.local.receive_width)),
-    row("LOCAL_SEND_DIRTY_COUNT", "Local|Send|Dirty|Count", |_| integer(-1)),
-    row("LOCAL_RECV_DIRTY_COUNT", "Local|Recv|Dirty|Count", |_| integer(-1)),
-    row("LOCAL_RECV_CLEAN_COUNT", "Local|Recv|Clean|Count", |_| integer(-1)),
+    row("LOCAL_SEND_DIRTY_COUNT", "Local|Send|Dirty|Count", |o| {
+        dirt(&o.request.plan.local, |dirt| dirt.dirty_bytes)
+    }),
+    row("LOCAL_RECV_DIRTY_COUNT", "Local|Recv|Dirty|Count", |o| {
+        dirt(&o.request.plan.local, |dirt| dirt.dirty_bytes)
+    }),
+    row("LOCAL_RECV_CLEAN_COUNT", "Local|Recv|Clean|Count", |o| {
+        dirt(&o.request.plan.local, |dirt| dirt.clean_bytes)
+    }),
     row("LOCAL_NODELAY", "Local|NODELAY", |o| flag(o.figures.last.local.no_delay)),
     row("LOCAL_CORK", "Local|Cork", |o| flag(o.request.plan.options.cork)),
-    row("REMOTE_SEND_CALLS", "Remote|Send|Calls", |o| integer(o.figures.last.remote.send_calls)),
-    row("REMOTE_RECV_CALLS", "Remote|Recv|Calls", |o| integer(o.figures.last.remote.receive_calls)),
+    row("REMOTE_SEND_CALLS", "Remote|Send|Calls", |o| told(o, |end| end.send_calls)),
+    row("REMOTE_RECV_CALLS", "Remote|Recv|Calls", |o| told(o, |end| end.receive_calls)),
     row("REMOTE_BYTES_PER_RECV", "Remote|Bytes|Per|Recv", |o| {
-        per_call(o.figures.last.remote.bytes_received, o.figures.last.remote.receive_calls)
+        told_per_call(o, |end| (end.bytes_received, end.receive_calls))
     }),
     row("REMOTE_BYTES_PER_SEND", "Remote|Bytes|Per|Send", |o| {
-        per_call(o.figures.last.remote.bytes_sent, o.figures.last.remote.send_calls)
+        told_per_call(o, |end| (end.bytes_sent, end.send_calls))
     }),
-    row("REMOTE_BYTES_SENT", "Remote|Bytes|Sent", |o| integer(o.figures.last.remote.bytes_sent)),
-    row("REMOTE_BYTES_RECVD", "Remote|Bytes|Received", |o| {
-        integer(o.figures.last.remote.bytes_received)
-    }),
-    row("REMOTE_BYTES_XFERD", "Remote|Bytes|Xferred", |o| moved(&o.figures.last.remote)),
+    row("REMOTE_BYTES_SENT", "Remote|Bytes|Sent", |o| told(o, |end| end.bytes_sent)),
+    row("REMOTE_BYTES_RECVD", "Remote|Bytes|Received", |o| told(o, |end| end.bytes_received)),
+    row("REMOTE_BYTES_XFERD", "Remote|Bytes|Xferred", |o| told(o, moved)),
     row("REMOTE_SEND_OFFSET", "Remote|Send|Offset", |o| {
         integer(o.request.plan.remote.offset.unwrap_or(0))
     }),
@@ -101,9 +105,15 @@ pub(super) const ENDS: &[Selector] = &[
     }),
     row("REMOTE_SEND_WIDTH", "Remote|Send|Width", |o| integer(o.figures.last.remote.send_width)),
     row("REMOTE_RECV_WIDTH", "Remote|Recv|Width", |o| integer(o.figures.last.remote.receive_width)),
-    row("REMOTE_SEND_DIRTY_COUNT", "Remote|Send|Dirty|Count", |_| integer(-1)),
-    row("REMOTE_RECV_DIRTY_COUNT", "Remote|Recv|Dirty|Count", |_| integer(-1)),
-    row("REMOTE_RECV_CLEAN_COUNT", "Remote|Recv|Clean|Count", |_| integer(-1)),
+    row("REMOTE_SEND_DIRTY_COUNT", "Remote|Send|Dirty|Count", |o| {
+        dirt(&o.request.plan.remote, |dirt| dirt.dirty_bytes)
+    }),
+    row("REMOTE_RECV_DIRTY_COUNT", "Remote|Recv|Dirty|Count", |o| {
+        dirt(&o.request.plan.remote, |dirt| dirt.dirty_bytes)
+    }),
+    row("REMOTE_RECV_CLEAN_COUNT", "Remote|Recv|Clean|Count", |o| {
+        dirt(&o.request.plan.remote, |dirt| dirt.clean_bytes)
+    }),
     row("REMOTE_NODELAY", "Remote|NODELAY", |o| flag(o.figures.last.remote.no_delay)),
     row("REMOTE_CORK", "Remote|Cork", |_| integer(0)),
 ];

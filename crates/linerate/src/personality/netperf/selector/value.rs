@@ -3,16 +3,14 @@
 use std::net::SocketAddr;
 
 use linerate_engine::netperf::{
-    CpuFigures, EndFigures, EndPlan, TestKind, TestTransport, method_letter,
+    CpuFigures, Dirt, EndFigures, EndPlan, TestKind, TestTransport, method_letter,
 };
 
 use super::super::confidence::Agreement;
+pub(super) use super::super::figures::UNMEASURED;
 use super::super::latency::Statistics;
 use super::super::unit::Unit;
 use super::Origin;
-
-/// What stands for a figure that was not measured.
-pub(super) const UNMEASURED: f64 = -1.0;
 
 /// What stands for the number of a device.
 pub(super) const UNKNOWN_DEVICE: &str = "0xfffffffe";
@@ -131,12 +129,32 @@ pub(super) fn family(used: Option<SocketAddr>) -> Option<String> {
     integer(used.map_or(0, |address| if address.is_ipv4() { 2 } else { 10 }))
 }
 
+/// A count of the server's; one that isn't known is -1.
+pub(super) fn told(o: &Origin<'_>, count: fn(&EndFigures) -> u64) -> Option<String> {
+    let last = &o.figures.last;
+    if last.server_told { integer(count(&last.remote)) } else { integer(-1) }
+}
+
+/// The server's bytes of a call, likewise.
+pub(super) fn told_per_call(
+    o: &Origin<'_>,
+    bytes_and_calls: fn(&EndFigures) -> (u64, u64),
+) -> Option<String> {
+    let (bytes, calls) = bytes_and_calls(&o.figures.last.remote);
+    if o.figures.last.server_told { per_call(bytes, calls) } else { fixed::<2>(UNMEASURED) }
+}
+
+/// Bytes written to, or read of, a buffer beside the transfer; -1: not asked for.
+pub(super) fn dirt(end: &EndPlan, bytes: fn(&Dirt) -> u32) -> Option<String> {
+    count_or_unmeasured(end.dirt.as_ref().map(bytes))
+}
+
 pub(super) fn per_call(bytes: u64, calls: u64) -> Option<String> {
     fixed::<2>(if calls == 0 { 0.0 } else { bytes as f64 / calls as f64 })
 }
 
-pub(super) fn moved(end: &EndFigures) -> Option<String> {
-    integer(end.bytes_sent.saturating_add(end.bytes_received))
+pub(super) fn moved(end: &EndFigures) -> u64 {
+    end.bytes_sent.saturating_add(end.bytes_received)
 }
 
 pub(super) fn brand(o: &Origin<'_>) -> Option<String> {

@@ -7,7 +7,7 @@ mod udp_stream;
 use linerate_engine::netperf::{EndFigures, EndPlan, TestTransport, method_letter};
 
 use super::confidence::render_warning;
-use super::figures::{Cost, Figures};
+use super::figures::{Cost, Figures, UNMEASURED};
 use super::latency::render_histogram;
 use super::planning::{Request, Table};
 use super::selection::render_selection;
@@ -67,16 +67,26 @@ fn chief_cost<'a>(request: &Request, figures: &'a Figures) -> (f64, &'a EndFigur
     (demand(cost), end)
 }
 
+/// A count of the server's; -1: it wasn't told.
+fn told(figures: &Figures, count: u64) -> String {
+    if figures.last.server_told { count.to_string() } else { "-1".to_owned() }
+}
+
 fn util(cost: Cost) -> f64 {
-    cost.util_percent.unwrap_or(-1.0)
+    cost.util_percent.unwrap_or(UNMEASURED)
 }
 
 fn demand(cost: Cost) -> f64 {
-    cost.demand_us.unwrap_or(-1.0)
+    cost.demand_us.unwrap_or(UNMEASURED)
 }
 
 fn letter(end: &EndFigures) -> char {
     method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method))
+}
+
+/// How the server measured; a blank where nobody told.
+fn remote_letter(figures: &Figures) -> char {
+    if figures.last.server_told { letter(&figures.last.remote) } else { ' ' }
 }
 
 /// netperf aligns buffers to eight bytes unless told otherwise.

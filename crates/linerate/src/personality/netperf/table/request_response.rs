@@ -5,7 +5,9 @@ use linerate_engine::netperf::TestTransport;
 use super::super::figures::Figures;
 use super::super::planning::{Request, Table};
 use super::super::unit::Unit;
-use super::{alignment, brand, chief_cost, demand, letter, measures_cpu, offset, util};
+use super::{
+    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, remote_letter, util,
+};
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     if request.shown.verbosity == 0 {
@@ -76,7 +78,7 @@ fn cpu_heads(request: &Request, figures: &Figures) -> String {
     let (local, remote) = if connects(request) {
         (' ', ' ')
     } else {
-        (letter(&figures.last.local), letter(&figures.last.remote))
+        (letter(&figures.last.local), remote_letter(figures))
     };
     format!(
         "Local /Remote\n\

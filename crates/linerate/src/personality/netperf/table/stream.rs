@@ -2,9 +2,12 @@
 
 use linerate_engine::netperf::TestKind;
 
-use super::super::figures::Figures;
+use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::Request;
-use super::{alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, util};
+use super::{
+    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, remote_letter,
+    told, util,
+};
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let brand = brand(request);
@@ -55,7 +58,7 @@ fn heads(request: &Request, figures: &Figures) -> String {
              bytes  bytes   bytes    secs.    {unit}/sec  \n\n"
         );
     }
-    let (local, remote) = (letter(&figures.last.local), letter(&figures.last.remote));
+    let (local, remote) = (letter(&figures.last.local), remote_letter(figures));
     let ends = match request.plan.kind {
         TestKind::Receive => "Recv     Send     Recv    Send",
         _ => "Send     Recv     Send    Recv",
@@ -88,13 +91,14 @@ fn render_calls(request: &Request, figures: &Figures) -> String {
         "\nAlignment      Offset         Bytes    Bytes       {here}s   Bytes    {there}s\n\
          Local  Remote  Local  Remote  Xfered   Per                 Per\n\
          {here}   {there}    {here}   {there}             {here} (avg)          {there} (avg)\n\
-         {:5}   {:5}  {:5}   {:5} {bytes:6}  {:6.2}    {calls:6}   {:6.2} {other_calls:6}\n\
+         {:5}   {:5}  {:5}   {:5} {bytes:6}  {:6.2}    {calls:6}   {:6.2} {:>6}\n\
          \nMaximum\nSegment\nSize (bytes)\n{segment}\n",
         alignment(local),
         alignment(remote),
         offset(local),
         offset(remote),
         per_call(bytes, calls),
-        per_call(other_bytes, other_calls),
+        if figures.last.server_told { per_call(other_bytes, other_calls) } else { UNMEASURED },
+        told(figures, other_calls),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::super::figures::Figures;
 use super::super::planning::Request;
-use super::{chief_cost, demand, letter, measures_cpu, util};
+use super::{chief_cost, demand, letter, measures_cpu, remote_letter, told, util};
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let (sent, received) = (figures.rates.local_sent, figures.rates.remote_received);
@@ -17,14 +17,15 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let (local, remote) = (&figures.last.local, &figures.last.remote);
     let (send, size) = (local.send_buffer.at_start, local.send_bytes);
     let receive = remote.receive_buffer.at_start;
-    let (okay, errors, arrived) = (local.send_calls, local.failed_sends, remote.receive_calls);
+    let (okay, errors) = (local.send_calls, local.failed_sends);
+    let arrived = told(figures, remote.receive_calls);
     let elapsed = figures.elapsed_s;
     let mut text = if request.shown.headers { heads(request, figures) } else { String::new() };
     text += &if measures_cpu(request) {
         format!(
             "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7} {errors:6}    {sent:7.1}     {:<6.2}   \
              {:<6.3}\n\
-             {receive:6}           {elapsed:<7.2}   {arrived:7}           {received:7.1}     \
+             {receive:6}           {elapsed:<7.2}   {arrived:>7}           {received:7.1}     \
              {:<6.2}   {:<6.3}\n\n",
             util(figures.local),
             demand(figures.local),
@@ -34,7 +35,7 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     } else {
         format!(
             "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7} {errors:6}    {sent:7.2}\n\
-             {receive:6}           {elapsed:<7.2}   {arrived:7}           {received:7.2}\n\n"
+             {receive:6}           {elapsed:<7.2}   {arrived:>7}           {received:7.2}\n\n"
         )
     };
     text
@@ -49,7 +50,7 @@ fn heads(request: &Request, figures: &Figures) -> String {
              bytes   bytes    secs            #      #   {unit}/sec\n\n"
         );
     }
-    let (local, remote) = (letter(&figures.last.local), letter(&figures.last.remote));
+    let (local, remote) = (letter(&figures.last.local), remote_letter(figures));
     format!(
         "Socket  Message  Elapsed      Messages                   CPU      Service\n\
          Size    Size     Time         Okay Errors   Throughput   Util     Demand\n\

@@ -73,6 +73,7 @@ fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
     }
     Outcome {
         elapsed_ns: (elapsed_s * 1e9) as u64,
+        server_told: true,
         interrupted: false,
         local,
         remote,

@@ -1,3 +1,5 @@
+use linerate_engine::perf::Urgency;
+
 use super::*;
 
 fn words(line: &str) -> Vec<String> {
@@ -52,7 +54,7 @@ fn names_of_one_option_have_their_order() {
          -plat:0 -platency:1 -af:6 -ip:4",
     )
     .unwrap();
-    assert_eq!((said.target.as_str(), said.threads, said.streams), ("b", 3, 5));
+    assert_eq!((said.target.as_str(), said.threads, said.streams), ("b", Some(3), 5));
     assert!(!said.repeats_streams && !said.prints_latency);
     assert_eq!(said.family, 4);
 }
@@ -103,4 +105,31 @@ fn a_server_reads_its_own() {
     assert_eq!(server.delay, Some(Delay { mean_us: 2000, varies: true }));
     assert!(server.stats);
     assert_eq!(server.suites, 1);
+}
+
+#[test]
+fn threads_are_placed_as_they_are_told() {
+    let threads = |line| {
+        let words = words(line);
+        SharedOptions::parse(ColonOptions::new(&words)).map(|said| said.threads)
+    };
+    assert_eq!(threads("").unwrap(), ThreadOptions::default());
+    let low = threads("-exec:scavenger").unwrap();
+    assert_eq!((low.placement.urgency, low.count), (Urgency::Low, Some(1)));
+    let real = threads("-exec:realtime").unwrap();
+    assert_eq!((real.placement.urgency, real.placement.pinned), (Urgency::High, true));
+    assert_eq!(threads("-highpri:1").unwrap().placement.urgency, Urgency::High);
+    let one = threads("-cpu:0,0,x").unwrap();
+    assert_eq!((one.placement.processors, one.count), (vec![0], Some(1)));
+    assert_eq!(threads("-cpu:-1").unwrap(), ThreadOptions::default());
+    assert_eq!(threads("-cpu:0,60000").unwrap_err().text, "Failed to set execution config 22");
+}
+
+#[test]
+fn ports_are_shared_unless_it_is_said_otherwise() {
+    for (line, own_ports) in
+        [("", false), ("-share:1", false), ("-share:0", true), ("-share:0 -bind:127.0.0.1", false)]
+    {
+        assert_eq!(client(line).unwrap().own_ports, own_ports, "{line}");
+    }
 }

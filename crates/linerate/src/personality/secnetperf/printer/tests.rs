@@ -25,6 +25,7 @@ fn the_blocks_are_the_originals() {
         sent_packets: 5,
         lost_packets: 0,
         congestion_events: 0,
+        ecn_congestion_events: Some(0),
         received_packets: Some(7),
         cipher_suite: Some(0x1301),
         group: Some(0),
@@ -38,6 +39,7 @@ Connection Statistics:
   SendTotalPackets          5
   SendSuspectedLostPackets  0
   SendCongestionCount       0
+  SendEcnCongestionCount    0
   RecvTotalPackets          7
 Connection TLS Info:
   TlsProtocolVersion        0x3000

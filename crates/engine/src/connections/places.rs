@@ -1,0 +1,283 @@
+//! The places of a shard's connections that come and go: which are free, when the next connection is
+//! due, and what came of each. When one is closed, the next takes its place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use linerate_measure::Handshake;
+use linerate_measure::report::Handshakes;
+use linerate_wire::step::{Connection, Schedule, StepEnd};
+
+use super::LONGEST_WAIT_NS;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::flow::{Ending, FlowShared, Local};
+use crate::phase::Phase;
+use crate::tally::Tally;
+use crate::timetable::Timetable;
+
+/// After a connection that couldn't be made, this long none is begun in its place.
+const PAUSE_NS: u64 = MILLISECOND_NS;
+
+/// One place for a connection.
+struct Place {
+    shared: Arc<FlowShared>,
+    errors: BTreeMap<&'static str, u64>,
+    handshakes: Handshakes,
+    /// Whether it has had a connection that others can resume.
+    has_begun: bool,
+    /// Nothing is begun here before this time.
+    free_at_ns: u64,
+}
+
+/// The places of one shard.
+pub(crate) struct Places {
+    places: Vec<Place>,
+    /// Places without a connection.
+    idle: Vec<usize>,
+    /// Idle places that pause after a failure.
+    pausing: Vec<usize>,
+    timetable: Option<Timetable>,
+    /// How connections are to agree on their keys, where they have any.
+    wanted: Option<Handshake>,
+    timeout_ns: u64,
+    /// Connections that may still be begun.
+    left: u64,
+    /// When the measured part was first seen to have begun.
+    measured_from_ns: Option<u64>,
+    /// Connections that were due and never begun, once that is counted.
+    never_begun: Option<u64>,
+    next_sweep_ns: u64,
+}
+
+/// The next connection to begin.
+pub(crate) struct Due {
+    pub(crate) index: usize,
+    pub(crate) due_ns: u64,
+    pub(crate) warm_up: bool,
+}
+
+/// When the parts of a connection that came to its end were done; on the monotonic clock.
+pub(crate) struct Milestones {
+    pub(crate) due_ns: u64,
+    pub(crate) began_ns: u64,
+    pub(crate) established_ns: u64,
+    pub(crate) first_byte_ns: u64,
+    pub(crate) closed_ns: u64,
+    pub(crate) warm_up: bool,
+    /// How it agreed on its keys, where it has any.
+    pub(crate) handshake: Option<Handshake>,
+}
+
+impl Places {
+    /// One place for each flow, with the parts of one load to do; `None` where there is nothing.
+    pub(crate) fn new(steps: &[Connection], flows: Vec<Arc<FlowShared>>) -> Option<Self> {
+        let step = steps.first()?;
+        let left = steps.iter().fold(0_u64, |sum, step| match step.end {
+            StepEnd::Count { count } => sum.saturating_add(count),
+            _ => u64::MAX,
+        });
+        // The schedule of all together: whichever place is free takes the next.
+        let schedule = step
+            .schedule
+            .map(|first| Schedule { per_s: first.per_s * steps.len() as f64, ..first });
+        let place = |shared| Place {
+            shared,
+            errors: BTreeMap::new(),
+            handshakes: Handshakes::default(),
+            has_begun: false,
+            free_at_ns: 0,
+        };
+        Some(Self {
+            idle: (0..flows.len()).rev().collect(),
+            places: flows.into_iter().map(place).collect(),
+            pausing: Vec::new(),
+            timetable: schedule.as_ref().map(Timetable::new),
+            wanted: None,
+            timeout_ns: step.timeout_ns,
+            left,
+            measured_from_ns: None,
+            never_begun: None,
+            next_sweep_ns: 0,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The counts of one place.
+    pub(crate) fn tally(&self, index: usize) -> &Tally {
+        &self.places[index].shared.tally
+    }
+
+    pub(crate) fn set_ready(&self, local: &Local) {
+        self.places.iter().for_each(|place| place.shared.set_ready(local));
+    }
+
+    /// Whether nothing is left to begin, nor under way. What a stop cuts off the schedule is counted
+    /// here.
+    pub(crate) fn are_done(&mut self, phase: Phase, now_ns: u64) -> bool {
+        let stopped = phase >= Phase::Stop || self.left == 0;
+        let under_way = self.places.len() - self.idle.len() - self.pausing.len();
+        if stopped && let Some(mut timetable) = self.timetable.take() {
+            // What was due in the warm-up belongs to it.
+            let measured_from_ns = self.measured_from_ns.unwrap_or(now_ns);
+            let before = timetable.take_due_before(measured_from_ns, self.left);
+            let left = self.left.saturating_sub(before);
+            self.never_begun = Some(timetable.take_due_before(now_ns, left));
+        }
+        stopped && under_way == 0
+    }
+
+    /// A turn of the loop in which connections may begin.
+    pub(crate) fn open_turn(&mut self, phase: Phase, now_ns: u64) {
+        if phase == Phase::Measure {
+            self.measured_from_ns.get_or_insert(now_ns);
+        }
+        if let Some(timetable) = &mut self.timetable {
+            timetable.begin(now_ns);
+        }
+    }
+
+    /// Takes the next connection that is due, if there is a place for it.
+    pub(crate) fn take_due(&mut self) -> Option<Due> {
+        if self.left == 0 {
+            return None;
+        }
+        let &index = self.idle.last()?;
+        let now_ns = monotonic_ns();
+        let due_ns = self.timetable.as_ref().map_or(now_ns, Timetable::due_ns);
+        if due_ns > now_ns {
+            return None;
+        }
+        if let Some(timetable) = &mut self.timetable {
+            timetable.take();
+        }
+        self.idle.pop();
+        self.left = self.left.saturating_sub(1);
+        let warm_up = self.measured_from_ns.is_none_or(|from_ns| due_ns < from_ns);
+        Some(Due { index, due_ns, warm_up })
+    }
+
+    /// Whether the place is the next to be taken.
+    pub(crate) fn is_next(&self, index: usize) -> bool {
+        self.idle.last() == Some(&index)
+    }
+
+    /// The first packet of a place's first connection leaves.
+    pub(crate) fn note_first(&self, index: usize, began_ns: u64) {
+        let first_ns = &self.places[index].shared.tally.first_ns;
+        if first_ns.value() == 0 {
+            first_ns.set(began_ns);
+        }
+    }
+
+    /// Has it counted how connections agree on their keys.
+    pub(crate) fn count_handshakes(&mut self, wanted: Handshake) {
+        self.wanted = Some(wanted);
+    }
+
+    /// The connection of a place came to its end.
+    pub(crate) fn finish(&mut self, index: usize, times: &Milestones, local: &mut Local) {
+        let place = &mut self.places[index];
+        if let Some(handshake) = times.handshake {
+            let is_first = !std::mem::replace(&mut place.has_begun, true);
+            if self.wanted != Some(handshake) {
+                if is_first {
+                    // It had nothing to resume, and is there to be resumed: it doesn't count.
+                    self.left = self.left.saturating_add(1);
+                    return self.idle.push(index);
+                }
+                return self.fail(index, "not_resumed", times.warm_up, times.closed_ns);
+            }
+            if !times.warm_up {
+                place.handshakes.record(handshake);
+            }
+        }
+        let tally = &self.places[index].shared.tally;
+        let latency_ns = times.closed_ns.saturating_sub(times.due_ns);
+        tally.record_transaction(latency_ns, times.warm_up);
+        tally.last_ns.set(times.closed_ns);
+        self.idle.push(index);
+        if times.warm_up {
+            return;
+        }
+        let latencies = &mut local.latencies;
+        latencies.total.record_ns(latency_ns);
+        let parts = [
+            (&mut latencies.service, times.closed_ns),
+            (&mut latencies.establishment, times.established_ns),
+            (&mut latencies.first_byte, times.first_byte_ns),
+        ];
+        for (histogram, at_ns) in parts {
+            if let Some(histogram) = histogram {
+                histogram.record_ns(at_ns.saturating_sub(times.began_ns));
+            }
+        }
+    }
+
+    /// The connection of a place came to nothing.
+    pub(crate) fn fail(&mut self, index: usize, kind: &'static str, warm_up: bool, now_ns: u64) {
+        let place = &mut self.places[index];
+        if !warm_up {
+            *place.errors.entry(kind).or_insert(0) += 1;
+        }
+        place.shared.tally.last_ns.set(now_ns);
+        place.free_at_ns = now_ns + PAUSE_NS;
+        self.pausing.push(index);
+    }
+
+    /// Ends pauses that have been long enough.
+    pub(crate) fn end_pauses(&mut self, now_ns: u64) {
+        let (places, idle) = (&self.places, &mut self.idle);
+        self.pausing.retain(|index| {
+            let pauses = places[*index].free_at_ns > now_ns;
+            if !pauses {
+                idle.push(*index);
+            }
+            pauses
+        });
+    }
+
+    /// Now and then: the time before which connections under way must have begun.
+    pub(crate) fn oldest_begin(&mut self, now_ns: u64) -> Option<u64> {
+        if now_ns < self.next_sweep_ns {
+            return None;
+        }
+        self.next_sweep_ns = now_ns + LONGEST_WAIT_NS;
+        Some(now_ns.saturating_sub(self.timeout_ns))
+    }
+
+    /// How long a loop may sleep while no connection has anything to do.
+    pub(crate) fn wait_at_most_ns(&self, phase: Phase) -> u64 {
+        if phase == Phase::Hold || phase >= Phase::Stop || self.left == 0 {
+            return LONGEST_WAIT_NS;
+        }
+        let pause_ns = if self.pausing.is_empty() { LONGEST_WAIT_NS } else { PAUSE_NS };
+        let due_ns = match (&self.timetable, self.idle.is_empty()) {
+            (_, true) => LONGEST_WAIT_NS,
+            (None, false) => 0,
+            (Some(timetable), false) => timetable.due_ns().saturating_sub(monotonic_ns()),
+        };
+        pause_ns.min(due_ns)
+    }
+
+    /// Tells what came of each.
+    pub(crate) fn leave(self, now_ns: u64, local: &Local) {
+        let mut never_begun = self.never_begun;
+        for place in self.places {
+            if place.shared.tally.last_ns.value() == 0 {
+                place.shared.tally.last_ns.set(now_ns);
+            }
+            // The shard's, and so told once.
+            let transactions_unsent = never_begun.take();
+            let ending = Ending {
+                errors: place.errors,
+                transactions_unsent,
+                handshakes: self.wanted.map(|_| place.handshakes),
+                ..Ending::default()
+            };
+            place.shared.set_ended(ending, local);
+        }
+    }
+}

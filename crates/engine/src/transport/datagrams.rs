@@ -1,0 +1,195 @@
+//! What carries datagrams: a connected UDP socket, or a QUIC connection ([`super::quic`]).
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use linerate_measure::report::SocketFacts;
+use linerate_measure::sample::QuicStatus;
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::Socket;
+
+use crate::socket::{
+    enable_receive_offload, receive_batch, send_batch, set_send_segment, socket_drops,
+};
+
+/// The most datagrams of one call (UDP_MAX_SEGMENTS of newer kernels, linux/udp.h).
+pub(crate) const MOST_SEGMENTS: usize = 128;
+/// The same of every kernel that has UDP_SEGMENT.
+const MOST_SEGMENTS_OF_OLD: usize = 64;
+
+/// A way for datagrams to one peer.
+///
+/// What can't go on now fails with `WouldBlock` and is tried again when there is word that it can;
+/// where the socket blocks, it waits. An `UnexpectedEof` of a receive says that the peer has closed
+/// the way in order.
+pub(crate) trait DatagramPath {
+    /// What its datagrams go over.
+    fn socket(&self) -> &Socket;
+
+    /// Whether datagrams of this length go through; `false`: not yet.
+    ///
+    /// # Errors
+    ///
+    /// Where they never will, with the reason.
+    fn carries(&mut self, _bytes: usize) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// Makes ready to send datagrams of one length, up to so many at once.
+    fn begin_sending(&mut self, unit_bytes: usize, most: usize);
+
+    /// Sends datagrams that lie one behind the other, `unit_bytes` each; says how many were taken.
+    fn send(&mut self, batch: &[u8], unit_bytes: usize) -> io::Result<usize>;
+
+    /// After a failure: how many may leave at once by another way; `None`: there is none.
+    fn adapt(&mut self, _error: &io::Error, _most: usize) -> Option<usize> {
+        None
+    }
+
+    /// How many of the datagrams that were taken it has dropped itself, each told once, when the
+    /// others have left; `None`: not yet.
+    fn flush(&mut self) -> Option<u64> {
+        Some(0)
+    }
+
+    /// Makes ready to receive in bulk.
+    fn begin_receiving(&mut self);
+
+    /// Receives in bulk: has `look` see what came, datagrams of one length one behind the other.
+    fn receive(
+        &mut self,
+        unit_bytes: usize,
+        buffer: &mut [u8],
+        look: impl FnMut(&[u8]),
+    ) -> io::Result<()>;
+
+    /// Receives one datagram; of one that is too long as much as fits.
+    fn receive_one(&mut self, into: &mut [u8]) -> io::Result<usize>;
+
+    /// Whether datagrams leave in trains, and come so.
+    fn offload(&self) -> (bool, bool);
+
+    /// Whether a flow goes on after such a failure.
+    fn outlives(&self, _error: &io::Error) -> bool {
+        true
+    }
+
+    /// What is told at the end is told from here on.
+    fn end_warm_up(&mut self);
+
+    /// Datagrams that arrived and that its socket dropped; `None` where that isn't known.
+    fn drops(&self) -> Option<u64>;
+
+    /// What a QUIC connection says of its path.
+    fn quic(&self) -> Option<QuicStatus> {
+        None
+    }
+
+    /// Completes what is known of the socket by what the kernel doesn't know.
+    fn complete(&self, facts: SocketFacts) -> SocketFacts {
+        facts
+    }
+}
+
+/// A connected UDP socket.
+pub(crate) struct Udp {
+    socket: Arc<Socket>,
+    /// Whether offload is wanted.
+    offload: bool,
+    sends_trains: bool,
+    receives_trains: bool,
+    drops_in_warm_up: u64,
+}
+
+impl Udp {
+    /// `offload`: use segmentation offload where the kernel has it.
+    pub(crate) fn new(socket: Arc<Socket>, offload: bool) -> Self {
+        let (sends_trains, receives_trains) = (false, false);
+        Self { socket, offload, sends_trains, receives_trains, drops_in_warm_up: 0 }
+    }
+}
+
+impl DatagramPath for Udp {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    fn begin_sending(&mut self, unit_bytes: usize, most: usize) {
+        let segment_bytes = u16::try_from(unit_bytes).unwrap_or(u16::MAX);
+        self.sends_trains = self.offload
+            && most > 1
+            && set_send_segment(self.socket.as_fd(), segment_bytes).is_ok();
+    }
+
+    #[inline]
+    fn send(&mut self, batch: &[u8], unit_bytes: usize) -> io::Result<usize> {
+        if self.sends_trains || batch.len() == unit_bytes {
+            let sent = rustix::net::send(self.socket.as_fd(), batch, SendFlags::empty())?;
+            Ok(sent / unit_bytes)
+        } else {
+            send_batch(self.socket.as_fd(), batch, unit_bytes)
+        }
+    }
+
+    fn adapt(&mut self, error: &io::Error, most: usize) -> Option<usize> {
+        let code = error.raw_os_error();
+        if !self.sends_trains {
+            return None;
+        }
+        if code == Some(libc::EINVAL) && most > MOST_SEGMENTS_OF_OLD {
+            return Some(MOST_SEGMENTS_OF_OLD);
+        }
+        // No checksum offload on this path, or segments beyond its MTU: the kernel can't segment
+        // here. Without the option the same batch leaves datagram by datagram.
+        let cannot = matches!(code, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE));
+        self.sends_trains = !cannot;
+        cannot.then_some(most)
+    }
+
+    fn begin_receiving(&mut self) {
+        self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
+    }
+
+    #[inline]
+    fn receive(
+        &mut self,
+        unit_bytes: usize,
+        buffer: &mut [u8],
+        mut look: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        if self.receives_trains {
+            let (length, _) =
+                rustix::net::recv(self.socket.as_fd(), &mut *buffer, RecvFlags::empty())?;
+            look(buffer.get(..length).unwrap_or_default());
+            return Ok(());
+        }
+        let mut lengths = [0; 64];
+        // One byte more than a datagram may have, so that longer ones show.
+        let slot_bytes = unit_bytes + 1;
+        let count = receive_batch(self.socket.as_fd(), buffer, slot_bytes, &mut lengths)?;
+        for (slot, length) in buffer.chunks_exact(slot_bytes).zip(&lengths).take(count) {
+            look(slot.get(..*length).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn receive_one(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (length, _) = rustix::net::recv(self.socket.as_fd(), into, RecvFlags::empty())?;
+        Ok(length)
+    }
+
+    fn offload(&self) -> (bool, bool) {
+        (self.sends_trains, self.receives_trains)
+    }
+
+    fn end_warm_up(&mut self) {
+        self.drops_in_warm_up = socket_drops(self.socket.as_fd()).unwrap_or(0);
+    }
+
+    fn drops(&self) -> Option<u64> {
+        let before = self.drops_in_warm_up;
+        socket_drops(self.socket.as_fd()).map(|drops| drops.saturating_sub(before))
+    }
+}

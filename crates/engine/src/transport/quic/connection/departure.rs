@@ -1,0 +1,57 @@
+//! When a connection's packets leave.
+
+use std::time::Instant;
+
+use quinn_proto::Transmit;
+
+use super::Connection;
+
+impl Connection {
+    /// Makes up to so many packets that leave with one call, into `bytes`.
+    pub(in super::super) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        most: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let packet_bytes = u64::from(self.proto.current_mtu());
+        let mut most = self.governor.packets_at_once(most, packet_bytes);
+        let mut shut = false;
+        if let Some(gate) = &mut self.gate {
+            let packets = gate.packets(now, packet_bytes);
+            shut = packets == 0;
+            self.governor.set_shut(shut);
+            most = most.min(packets as usize).max(1);
+        }
+        let transmit = self.proto.poll_transmit(now, most, bytes);
+        match (&mut self.gate, &transmit) {
+            (Some(gate), Some(transmit)) if !shut => gate.record_sent(transmit.size),
+            (Some(gate), None) => {
+                self.gate_opens = shut.then(|| gate.opens_at(packet_bytes));
+            }
+            _ => {}
+        }
+        match (&transmit, &self.log) {
+            (Some(transmit), _) => self.is_marked = transmit.ecn.is_some(),
+            (None, Some(log)) => log.record_metrics(&self.status()),
+            (None, None) => {}
+        }
+        transmit
+    }
+
+    /// When something is to be done, if no packet comes before.
+    pub(in super::super) fn next_time(&mut self) -> Option<Instant> {
+        let timer = self.proto.poll_timeout();
+        match (timer, self.gate_opens) {
+            (Some(timer), Some(opens)) => Some(timer.min(opens)),
+            (timer, opens) => timer.or(opens),
+        }
+    }
+
+    /// What was to be done by now is done.
+    pub(in super::super) fn handle_time(&mut self, now: Instant) {
+        self.gate_opens = self.gate_opens.filter(|opens| *opens > now);
+        self.proto.handle_timeout(now);
+        self.touch();
+    }
+}

@@ -1,0 +1,64 @@
+//! What a session says and does beyond the standard.
+
+use quinn_proto::transport_parameters::TransportParameters;
+use quinn_proto::{TransportError, TransportErrorCode};
+
+use super::super::hello::{parameter, render_varint};
+use super::super::ids::Mark;
+
+/// The transport parameter by which ends agree that packets after the handshake go in clear: no
+/// standard's, but msquic's (`DISABLE_1RTT_ENCRYPTION`).
+pub(super) const CLEAR_PACKETS: u64 = 0xbaad;
+
+/// The one by which they agree that connection ids carry a mark: its length and where it stands, two
+/// numbers of variable length (msquic's `CIBIR_ENCODING`).
+const MARKED_IDS: u64 = 0x1000;
+
+/// What a session does beyond the standard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// Further transport parameters, number and value.
+    pub(crate) parameters: Vec<(u64, Vec<u8>)>,
+    /// Whether packets after the handshake go in clear if the peer wants it too. A server says so
+    /// only to a client that does.
+    pub(crate) clear_packets: bool,
+    /// Whether a close goes out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
+    /// the application's. Its reason loses its last byte.
+    pub(crate) transport_close: bool,
+    /// The mark of connection ids, which must be as long as the peer's.
+    pub(crate) mark: Option<Mark>,
+}
+
+impl Extras {
+    /// What is said of the mark.
+    fn mark_parameter(&self) -> Option<Vec<u8>> {
+        // The place is counted from where a mark can be.
+        self.mark.map(|mark| vec![mark.bytes().len() as u8, 0])
+    }
+
+    /// As msquic has it: both ends have the same, or none.
+    pub(super) fn check_mark(&self, theirs: &[u8]) -> Result<(), TransportError> {
+        let agreed = parameter(theirs, MARKED_IDS).map(<[u8]>::to_vec) == self.mark_parameter();
+        let code = TransportErrorCode::TRANSPORT_PARAMETER_ERROR;
+        let reason = "the marks of connection ids (CIBIR) differ".to_owned();
+        agreed.then_some(()).ok_or(TransportError { code, frame: None, reason })
+    }
+
+    /// The parameters as they stand on the wire (RFC 9000, section 18), with what is beside the standard.
+    pub(super) fn render_parameters(
+        &self,
+        parameters: &TransportParameters,
+        clear: bool,
+    ) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        parameters.write(&mut bytes);
+        let clear = clear.then_some((CLEAR_PACKETS, Vec::new()));
+        let mark = self.mark_parameter().map(|value| (MARKED_IDS, value));
+        for (id, value) in self.parameters.iter().chain(&clear).chain(&mark) {
+            render_varint(*id, &mut bytes);
+            render_varint(value.len() as u64, &mut bytes);
+            bytes.extend_from_slice(value);
+        }
+        bytes
+    }
+}

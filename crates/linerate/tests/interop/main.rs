@@ -1,0 +1,24 @@
+//! The perf dialect against ends that share no line with ours: over QUIC on s2n-quic, another stack than
+//! the one that linerate has, and over TCP with framing and keys written down once more from the
+//! specification (docs/compat/secnetperf.md). Both roles, over loopback.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod framed;
+mod framed_client;
+mod framed_server;
+mod quic;
+mod quic_client;
+mod quic_server;
+mod request;
+mod trust;
+
+#[allow(dead_code, reason = "shared with the tests of the command line, which need more of it")]
+#[path = "../secnetperf/fixture.rs"]
+mod fixture;
