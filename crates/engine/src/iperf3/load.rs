@@ -103,7 +103,6 @@ impl Load {
                 cpu: self.setup.affinity,
                 receive_bytes: self.spread.receive_bytes(index, block_bytes),
                 pattern: Arc::clone(&pattern),
-                // A copy of one would touch its memory.
                 latencies: Latencies::default(),
                 phase: Arc::clone(&self.phase),
                 census: Arc::clone(&self.census),
