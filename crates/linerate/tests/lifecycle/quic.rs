@@ -24,6 +24,9 @@ fn every_byte_of_a_stream_arrives_and_is_right() {
         (2_000_000, "--up --cipher aes256 --ack-packets 10", 1),
         (2_000_000, "--down --cipher chacha20", 1),
         (2_000_000, "--up --initial-window 100k --window 200k", 1),
+        (3_000_007, "--up --unidirectional --flows 3 --streams 2", 1),
+        (1, "--down --unidirectional", 1),
+        (3_000_007, "--both --unidirectional --flows 4 --streams 3 --threads 2", 2),
         (2_000_000, "--up --pacing off --quic-version draft-29", 1),
         (1_000_000, "--both --pacing 200M --idle-timeout 2s", 2),
         (2_000_000, "--down --ack-delay 5ms --ack-reordering 0 --mtu-limit 9000", 1),
@@ -187,6 +190,8 @@ fn what_quic_cannot_do_is_refused_with_a_sentence() {
         ("stream --tcp --qlog logs", "QUIC"),
         ("stream --quic --mtu 9000 --initial-window 10000", "two packets"),
         ("rr --quic --timeout 1s", "--timeout"),
+        ("stream --quic --datagram --unidirectional", "--unidirectional"),
+        ("stream --tcp --unidirectional", "QUIC"),
     ] {
         let ended = server.measure(&format!("{words} --time 1s"));
         assert_eq!(ended.exit_code, Some(2), "{words}: {}", ended.stderr);

@@ -196,6 +196,22 @@ impl Connection {
         })
     }
 
+    /// Whether the peer has acknowledged all of a stream that was finished, or has closed in order, which
+    /// says the same.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where it hasn't, and an event says when; whatever ended the connection.
+    pub(crate) fn await_delivery(&mut self, id: StreamId) -> io::Result<()> {
+        match (self.proto.send_stream(id).stopped(), &self.lost) {
+            (Err(_), _) => Ok(()),
+            (Ok(Some(code)), _) => Err(stopped(code)),
+            (Ok(None), None) => Err(io::ErrorKind::WouldBlock.into()),
+            (Ok(None), Some(cause)) if cause.code == Some(0) => Ok(()),
+            (Ok(None), Some(cause)) => Err(cause.error()),
+        }
+    }
+
     /// Gives up sending.
     pub(crate) fn reset(&mut self, id: StreamId, code: u32) {
         if let Some(delivery) = self.deliveries.get_mut(&id) {
