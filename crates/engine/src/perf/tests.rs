@@ -252,6 +252,7 @@ fn three_connections(remote: SocketAddr, own_ports: bool) -> ClientPlan {
         tells_streams: false,
         tells_waits: false,
         tells_connections: false,
+        logs: None,
     }
 }
 

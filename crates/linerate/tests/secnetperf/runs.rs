@@ -183,7 +183,7 @@ fn connection_ids_can_be_marked_and_packets_left_unpaced() {
 #[test]
 fn an_upload_that_is_cut_counts_with_what_had_arrived() {
     let server = Server::start("");
-    for words in ["-up:30s -run:500ms", "-up:90gb -run:500ms -conns:2 -streams:2"] {
+    for words in ["-up:30s -run:500ms", "-up:90gb -run:500ms -conns:2 -streams:2 -ecn:1"] {
         let ended = server.client(&format!("{words} --json"));
         let document: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert!(document["uploaded_bytes"].as_u64() > Some(65_536), "{words}: {}", ended.stdout);
@@ -210,6 +210,20 @@ fn the_distribution_is_written() {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.starts_with("       Value   Percentile   TotalCount 1/(1-Percentile)\n\n"));
     assert!(text.contains("Total count    =            9]"), "{text}");
+}
+
+#[test]
+fn each_connection_is_written_down() {
+    let server = Server::start("");
+    let home = std::env::temp_dir().join(format!("linerate-secnetperf-{}", std::process::id()));
+    server.client(&format!("-conns:3 -up:1000 -encrypt:0 --qlog:{}", home.display()));
+    let logs: Vec<_> = std::fs::read_dir(&home).unwrap().map(|one| one.unwrap().path()).collect();
+    assert_eq!(logs.len(), 3, "{logs:?}");
+    for log in &logs {
+        assert_eq!(log.extension().unwrap(), "sqlog");
+        assert!(std::fs::read_to_string(log).unwrap().contains("\"frame_type\":\"stream\""));
+    }
+    std::fs::remove_dir_all(&home).unwrap();
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -61,6 +62,8 @@ pub struct ClientPlan {
     pub tells_waits: bool,
     /// Whether each connection's end is told.
     pub tells_connections: bool,
+    /// The directory that the log of each QUIC connection goes to (qlog).
+    pub logs: Option<PathBuf>,
 }
 
 /// Something that a client tells as it happens.
@@ -143,7 +146,7 @@ pub fn run_client(
                 scope,
                 move || match plan.carriage {
                     Carriage::Quic(options) => {
-                        let open = || quic::client(&config, &plan.addresses, number, &options);
+                        let open = || quic::client(&config, plan, number, &options);
                         if plan.own_ports {
                             let endpoints = SeparateEndpoints::new(Box::new(open))?;
                             return Worker::new(plan, seat, endpoints).run();

@@ -20,8 +20,9 @@ const BOUNDLESS: u64 = u64::MAX / 2;
 const SHUT: u64 = 1;
 /// Nothing was acknowledged yet.
 const UNKNOWN: u64 = u64::MAX;
-/// At a rate of its own, a connection may make up for so much time that it lost.
-const CATCH_UP: Duration = Duration::from_millis(2);
+/// At a rate of its own, a connection may make up for so much time that it lost: on a busy machine it is
+/// woken late, and would be too slow.
+const CATCH_UP: Duration = Duration::from_millis(10);
 /// And waits until it can send as much as this at once.
 const BATCH: Duration = Duration::from_micros(500);
 /// Any rate lets so many packets leave at once.

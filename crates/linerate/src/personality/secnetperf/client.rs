@@ -122,6 +122,7 @@ fn plan(
         tells_streams: speech.lines || tells_streams && !speech.document,
         tells_waits: options.prints_waits && (speech.lines || !speech.document),
         tells_connections: speech.lines || options.prints_connections,
+        logs: shared.logs.clone(),
     })
 }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use quinn_proto::Transmit;
 
+use super::super::governor::Governor;
 use super::Connection;
 
 /// What keeps a connection from sending more.
@@ -29,6 +30,10 @@ impl Connection {
         bytes: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let packet_bytes = u64::from(self.proto.current_mtu());
+        if self.remote != self.proto.remote_address() {
+            self.remote = self.proto.remote_address();
+            self.governor = Governor::of(&self.proto);
+        }
         let mut most = self.governor.packets_at_once(most, packet_bytes);
         let mut shut = false;
         if let Some(gate) = &mut self.gate {
