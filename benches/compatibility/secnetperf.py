@@ -171,6 +171,8 @@ class Secnetperf:
         if reference is None:
             return None
         code = reference.client.code
+        if case.kind == "refusal" and code is None and run.client.code:
+            return None  # the original hung, and ours refused
         if case.kind != "refusal" and (code is None or code < 0):
             # The original hung or crashed: that is nothing to be compared with.
             return None if run.client.code == 0 else f"the exit code is {run.client.code}"
