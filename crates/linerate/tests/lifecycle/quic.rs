@@ -94,6 +94,18 @@ fn a_key_log_has_the_secrets_of_every_connection() {
 }
 
 #[test]
+fn a_connection_with_a_low_rate_keeps_to_it_and_ends() {
+    let server = Server::start("");
+    for way in ["--up", "--down"] {
+        let words = format!("stream --quic {way} --pacing 2M --time 1s");
+        let document = server.measure(&words).document(0);
+        let received = document.count("received_bytes");
+        // What may be made up for, and what is there at the beginning, is a few packets.
+        assert!(received > 0 && received < 350_000, "{words}: {received}");
+    }
+}
+
+#[test]
 fn each_connection_has_its_log() {
     let server = Server::start("");
     let logs = server.home().join("logs");

@@ -297,11 +297,9 @@ impl Connection {
         }
     }
 
-    /// Lets senders have as much unacknowledged as keeps the path busy, and not much more: what is
-    /// taken from a sender early arrives late.
+    /// Lets senders have as much unacknowledged as keeps the path busy, and not much more.
     pub(crate) fn fit_send_window(&mut self) {
-        let window = self.governor.window_bytes();
-        self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
+        self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()));
     }
 
     /// Whether something can be said before the handshake is done (0-RTT).
