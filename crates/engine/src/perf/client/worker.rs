@@ -63,6 +63,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if !plan.copies {
             endpoint.lend(&block);
         }
+        if plan.tells_waits {
+            endpoint.watch_waits();
+        }
         Self {
             destination: Destination { remote, local, server_name },
             block,
@@ -296,6 +299,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             return;
         }
         if let Some(exchange) = connection.streams.remove(stream) {
+            self.tell_waits(link, stream);
             self.settle(&exchange);
         }
         if self.plan.repeats_streams {
@@ -318,7 +322,15 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
             exchange.handle_send_aborted(now_us);
             exchange.handle_receive_aborted(now_us);
+            self.tell_waits(link, stream);
             self.settle(&exchange);
+        }
+    }
+
+    fn tell_waits(&mut self, link: Link, stream: u64) {
+        if let Some(waits) = self.endpoint.take_waits(link, stream) {
+            // Nobody listens any more only when the program is ending.
+            let _unheard = self.seat.sender.send(ClientEvent::StreamWaited(waits));
         }
     }
 
