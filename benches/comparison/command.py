@@ -15,7 +15,7 @@ from .outcome import FAIL, Outcome
 from .pairs import run_row
 from .process import RunFailed, adopt_orphans, end_orphans
 from .rows import all_rows, self_check_rows, selected
-from .tools import BareLoop, Linerate
+from .tools import BareLoop, BareTls, Linerate
 from .tools.search import PROGRAMS, find_peers, version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -69,6 +69,13 @@ def compile_baselines():
     return target
 
 
+def build_example(name):
+    """Builds an example of the engine; its program."""
+    argv = ["cargo", "build", "--quiet", "--release", "-p", "linerate-engine", "--example", name]
+    subprocess.run(argv, cwd=REPOSITORY, check=True, timeout=1800)
+    return build_directory() / "release" / "examples" / name
+
+
 def find_tools(options, rows):
     """Paths of the tools that the rows need and that are here; without linerate nothing runs."""
     needed = {tool for row in rows for tool in row.tools}
@@ -76,6 +83,8 @@ def find_tools(options, rows):
     paths = {kind: path for kind, path in find_peers(directories).items() if kind in needed}
     if BareLoop in needed:
         paths[BareLoop] = compile_baselines()
+    if BareTls in needed:
+        paths[BareTls] = build_example("tls_stream")
     if Linerate in needed:
         path = options.linerate or build_directory() / "release" / "linerate"
         if not os.access(path, os.X_OK):

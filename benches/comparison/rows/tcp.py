@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..tools import (BareLoop, Ethr, Iperf2, Iperf3, Iperf3New, Linerate, Neper, Netperf, Nuttcp,
+from ..tools import (BareLoop, BareTls, Ethr, Iperf2, Iperf3, Iperf3New, Linerate, Neper, Netperf, Nuttcp,
                      Work)
 from .row import Row, against
 
@@ -17,6 +17,7 @@ def tcp_rows():
     rows = [against(BareLoop, "tcp stream", BULK, 0.97, "bit/s")]
     rows += [against(peer, "tcp stream", BULK, 1.0, "bit/s") for peer in PEERS]
     rows += [against(peer, "tcp stream", BULK, None, "bit/s") for peer in OTHERS]
+    rows.append(against(BareTls, "tls stream", replace(BULK, kind="tls_stream"), 0.95, "bit/s"))
     verified = (Linerate, replace(BULK, verify=True))
     rows.append(Row("tcp stream --verify / without", verified, (Linerate, BULK), 0.9, "bit/s"))
     eight = replace(BULK, flows=8)

@@ -1,7 +1,7 @@
 """The tools that are compared, a family a file. A new peer is a class here, its program in
 search.py, its rows in ../rows, and a captured output in ../tests."""
 
-from .bare import BareLoop
+from .bare import BareLoop, BareTls
 from .iperf import Iperf2, Iperf3, Iperf3New
 from .linerate import Linerate
 from .neper import Neper
@@ -14,7 +14,7 @@ from .sockperf import Sockperf
 from .tool import GRACE_S, Measured, Tool, Work
 
 __all__ = [
-    "GRACE_S", "BareLoop", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "Measured",
-    "Neper", "Netperf", "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf",
+    "GRACE_S", "BareLoop", "BareTls", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate",
+    "Measured", "Neper", "Netperf", "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf",
     "OurSecnetperf", "Personality", "Secnetperf", "Sockperf", "Tool", "Work",
 ]

@@ -1,4 +1,4 @@
-"""The C loops of benches/baseline."""
+"""The C loops of benches/baseline, and the loop over rustls of crates/engine/examples."""
 
 import json
 import os
@@ -38,11 +38,23 @@ class BareLoop(Tool):
             return Measured(sent["transactions"] / sent["elapsed_s"], sent["transactions"])
         gigabytes = received["bytes"] / 1e9
         bits_per_s = received["bytes"] * 8 / received["elapsed_s"]
-        if work.kind == "tcp_stream":
+        if work.kind in ("tcp_stream", "tls_stream"):
             return Measured(bits_per_s, gigabytes)
         loss = 1 - received["datagrams"] / max(sent["datagrams"], 1)
         figure = received["datagrams"] / received["elapsed_s"]
         return Measured(figure, gigabytes, loss=loss, extra={"goodput_bps": bits_per_s})
+
+
+class BareTls(BareLoop):
+    """A Rust program that does no more than rustls asks for; its path is the program's."""
+
+    name = "rustls loop"
+    kinds = ("tls_stream",)
+    programs = ("tls_stream",)
+    chooses_congestion = False
+
+    def _program(self, work):
+        return self.path
 
 
 def _options(work):

@@ -13,8 +13,8 @@ class Linerate(Tool):
     """Its files go to a directory of this run, not to the user's home."""
 
     name = "linerate"
-    kinds = ("tcp_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "quic_stream", "quic_rr",
-             "quic_crr")
+    kinds = ("tcp_stream", "tls_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr",
+             "quic_stream", "quic_rr", "quic_crr")
     home = None
     answers = {}  # of a program's path and command: its help, or nothing
 
@@ -67,7 +67,7 @@ class Linerate(Tool):
             argv += ["--size", work.size] if work.size is not None else []
         elif work.kind != "quic_crr":
             argv += ["--request", work.size, "--response", work.response or work.size]
-        if work.transport == "tcp" and work.congestion:
+        if work.transport in ("tcp", "tls") and work.congestion:
             argv += ["--congestion", work.congestion]
         argv += ["--flows", work.flows] if work.flows > 1 else []
         argv += ["--streams", work.streams] if work.streams > 1 else []

@@ -11,8 +11,8 @@ GRACE_S = 20.0
 class Work:
     """One piece of work, in words that every tool translates into its own."""
 
-    # "stream", "rr" or "crr" over "tcp", "udp", "quic" or "framed" (secnetperf's sealed frames in
-    # TCP): "tcp_stream"
+    # "stream", "rr" or "crr" over "tcp", "tls", "udp", "quic" or "framed" (secnetperf's sealed
+    # frames in TCP): "tcp_stream"
     kind: str
     size: int | None  # bytes of a call, a datagram or a message; None: what the tool does unasked
     seconds: float = 2.0
@@ -36,7 +36,7 @@ class Work:
 
     @property
     def transport(self):
-        """`tcp`, `udp`, `quic` or `framed`."""
+        """`tcp`, `tls`, `udp`, `quic` or `framed`."""
         return self.kind.partition("_")[0]
 
     @property
@@ -109,7 +109,8 @@ class Tool:
 
     def refusal(self, work, network):
         """Why this tool can't do the work here, or None."""
-        if work.kind in ("tcp_stream", "framed_stream") and not self.chooses_congestion:
+        over_tcp = work.kind in ("tcp_stream", "tls_stream", "framed_stream")
+        if over_tcp and not self.chooses_congestion:
             if not network.chooses_congestion():
                 return f"{self.name} can't choose its congestion control, and only root can for it"
         return None

@@ -31,6 +31,7 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::stream(direction, transport_of(&args.load));
     apply_load(&mut workload, &args.load);
     workload.verify = args.verify;
+    workload.quic.unidirectional = args.unidirectional;
     workload.variant =
         Variant { zero_copy: args.zero_copy, splice: args.splice, discard: args.discard };
     if let Some(bytes) = args.bytes {

@@ -1,12 +1,14 @@
 //! One connection that carries flows which stay.
 
 use std::collections::HashMap;
+use std::io;
+use std::io::ErrorKind::{UnexpectedEof, WouldBlock};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use linerate_measure::Workload;
 use linerate_wire::native::datagram::tag_of;
-use linerate_wire::native::opening::OPENING_BYTES;
+use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
@@ -15,7 +17,7 @@ use crate::flow::{DatagramFlow, FlowShared, Native, StreamFlow};
 use crate::load::flow_tag;
 use crate::shard::Slots;
 use crate::transport::quic::{
-    Arrivals, Facts, QuicDatagrams, QuicStream, SharedConnection, StreamId,
+    Arrivals, Dir, Facts, QuicDatagrams, QuicStream, SharedConnection, Side, StreamId, Way,
 };
 
 /// Datagrams that may wait for a flow that receives in bulk: more than a round takes in, so that none
@@ -30,6 +32,8 @@ pub(super) enum Holder {
     Flow(usize, StreamId, Arc<FlowShared>),
     /// Nobody's yet: as much of its opening as has come.
     Arriving([u8; OPENING_BYTES], usize),
+    /// One that has asked for another, in the other direction.
+    Asking,
 }
 
 /// One connection.
@@ -37,8 +41,12 @@ pub(super) struct Carried {
     pub(super) connection: SharedConnection,
     pub(super) socket: Arc<Socket>,
     pub(super) facts: Facts,
-    /// By their streams' numbers.
+    /// By the numbers of the streams that the client has opened.
     pub(super) holders: Vec<Holder>,
+    /// By those that the server has.
+    returned: Vec<Holder>,
+    /// The client's flows that wait for a stream of the server's.
+    pub(super) expected: Vec<Arc<FlowShared>>,
     /// Flows that look at datagrams, by the tags of these.
     looking: HashMap<u32, Looking>,
     /// Which of the flows is first when all may send again.
@@ -62,11 +70,81 @@ impl Carried {
         facts: Facts,
         waiting: Vec<Arc<FlowShared>>,
     ) -> Self {
-        let (holders, looking) = (Vec::new(), HashMap::new());
-        Self { connection, socket, facts, holders, looking, first: 0, waiting }
+        Self {
+            connection,
+            socket,
+            facts,
+            holders: Vec::new(),
+            returned: Vec::new(),
+            expected: Vec::new(),
+            looking: HashMap::new(),
+            first: 0,
+            waiting,
+        }
     }
 
-    /// Begins a flow that has opened a stream: in it, or in datagrams beside it.
+    /// The streams that are flows', and whose.
+    pub(super) fn flows(&self) -> impl Iterator<Item = (StreamId, &Arc<FlowShared>)> {
+        self.holders.iter().chain(&self.returned).filter_map(|holder| match holder {
+            Holder::Flow(_, id, shared) => Some((*id, shared)),
+            Holder::Arriving(..) | Holder::Asking => None,
+        })
+    }
+
+    fn holders_of(&mut self, id: StreamId) -> &mut Vec<Holder> {
+        match id.initiator() {
+            Side::Client => &mut self.holders,
+            Side::Server => &mut self.returned,
+        }
+    }
+
+    /// Whose a stream is.
+    pub(super) fn holder(&mut self, id: StreamId) -> Option<&mut Holder> {
+        let index = usize::try_from(id.index()).ok()?;
+        self.holders_of(id).get_mut(index)
+    }
+
+    /// Takes the next stream that the peer has opened.
+    pub(super) fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let id = self.connection.borrow_mut().accept_stream(dir)?;
+        self.holders_of(id).push(Holder::Arriving([0; OPENING_BYTES], 0));
+        Some(id)
+    }
+
+    /// Opens a stream that says whose it is.
+    pub(super) fn open(&mut self, dir: Dir, opening: &Opening) -> Option<StreamId> {
+        let mut connection = self.connection.borrow_mut();
+        let id = connection.open_stream(dir)?;
+        let opening = opening.encode();
+        let sent = connection.send(id, &opening).ok()?;
+        (sent == opening.len()).then_some(id)
+    }
+
+    /// Reads as much of an opening as has come.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where that isn't all, and anything else where it will never be.
+    pub(super) fn read_opening(&mut self, id: StreamId) -> io::Result<Opening> {
+        let connection = self.connection.clone();
+        let Some(Holder::Arriving(bytes, done)) = self.holder(id) else {
+            return Err(WouldBlock.into());
+        };
+        let most = OPENING_BYTES.saturating_sub(*done);
+        let reading = connection.borrow_mut().read_each(id, most, &mut |piece| {
+            if let Some(place) = bytes.get_mut(*done..*done + piece.len()) {
+                place.copy_from_slice(piece);
+                *done += piece.len();
+            }
+        })?;
+        if *done < OPENING_BYTES {
+            let kind = if reading.finished { UnexpectedEof } else { WouldBlock };
+            return Err(kind.into());
+        }
+        Opening::decode(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Begins a flow whose stream says whose it is: in it, or in datagrams beside it.
     pub(super) fn begin(
         &mut self,
         id: StreamId,
@@ -75,10 +153,23 @@ impl Carried {
         (quic, workload, pattern): (&Quic, &Workload, &Bytes),
         slots: &mut Slots,
     ) {
+        let holder = Holder::Flow(slots.len(), id, Arc::clone(&shared));
+        let index = usize::try_from(id.index()).unwrap_or(usize::MAX);
+        let holders = self.holders_of(id);
+        match holders.get_mut(index) {
+            Some(place) => *place = holder,
+            None => holders.push(holder),
+        }
         let (connection, socket) = (self.connection.clone(), Arc::clone(&self.socket));
         if !workload.quic.datagrams {
             let (pattern, is_bulk) = (pattern.clone(), workload.direction().is_some());
-            let stream = QuicStream::new(connection, id, socket, pattern, self.facts, is_bulk);
+            let way = match steps.first() {
+                _ if id.dir() == Dir::Bi => Way::Both,
+                Some(Step::Send(_)) => Way::Out,
+                _ => Way::In,
+            };
+            let stream =
+                QuicStream::new(connection, (id, way), socket, pattern, self.facts, is_bulk);
             return slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
         }
         // The stream has said whose it is, and that is all.
@@ -115,9 +206,10 @@ impl Carried {
     pub(super) fn wake_flows(&mut self, slots: &mut Slots) -> usize {
         self.first = (self.first + 1) % self.holders.len().max(1);
         let (later, sooner) = self.holders.split_at(self.first);
-        let flows = sooner.iter().chain(later).filter_map(|holder| match holder {
+        let all = sooner.iter().chain(later).chain(&self.returned);
+        let flows = all.filter_map(|holder| match holder {
             Holder::Flow(slot, ..) => Some(*slot),
-            Holder::Arriving(..) => None,
+            Holder::Arriving(..) | Holder::Asking => None,
         });
         flows.map(|slot| slots.handle_ready(slot)).count()
     }

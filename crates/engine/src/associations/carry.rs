@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use linerate_measure::Workload;
 use linerate_measure::sample::QuicStatus;
-use linerate_wire::native::opening::{OPENING_BYTES, Opening};
+use linerate_wire::native::opening::Opening;
+use linerate_wire::step::Step;
 use socket2::Socket;
 
 use super::carried::{Carried, Holder};
@@ -149,14 +150,14 @@ impl Carrier {
                 }
             }
             Event::Established => self.open_flows(place, local),
-            Event::StreamsOpened(Dir::Bi) => self.accept_streams(place),
+            Event::StreamsOpened(dir) if dir == self.dir() => self.accept_streams(place, dir),
             Event::Readable(id) => match self.holder(place, id) {
                 Some(Holder::Flow(slot, ..)) => {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
                 Some(Holder::Arriving(..)) => self.read_opening(place, id),
-                None => {}
+                Some(Holder::Asking) | None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
                 if let Some(Holder::Flow(slot, ..)) = self.holder(place, id) {
@@ -164,7 +165,13 @@ impl Carrier {
                     self.slots.handle_ready(slot);
                 }
             }
-            Event::Delivered(_) => self.undelivered = self.undelivered.saturating_sub(1),
+            Event::Delivered(id) => {
+                self.undelivered = self.undelivered.saturating_sub(1);
+                if let Some(Holder::Flow(slot, ..)) = self.holder(place, id) {
+                    let slot = *slot;
+                    self.slots.handle_ready(slot);
+                }
+            }
             Event::Datagrams => {
                 if let Some(carried) = self.carried.get_mut(&place) {
                     carried.sort_datagrams(&mut self.slots);
@@ -176,50 +183,61 @@ impl Carrier {
                 }
             }
             Event::Closed(cause) => self.handle_close(place, &cause, local),
-            Event::StreamsOpened(Dir::Uni) | Event::StreamsAvailable(_) => {}
+            Event::StreamsOpened(_) | Event::StreamsAvailable(_) => {}
         }
     }
 
     fn holder(&mut self, place: Place, id: StreamId) -> Option<&mut Holder> {
-        let index = usize::try_from(id.index()).ok()?;
-        self.carried.get_mut(&place)?.holders.get_mut(index)
+        self.carried.get_mut(&place)?.holder(id)
+    }
+
+    /// Which streams the flows of the load go in.
+    fn dir(&self) -> Dir {
+        if self.workload.quic.unidirectional { Dir::Uni } else { Dir::Bi }
+    }
+
+    fn is_client(&self) -> bool {
+        matches!(self.quic.side, Side::Client { .. })
+    }
+
+    fn steps_of(&self, flow: u32) -> Vec<Step> {
+        let steps = flow_steps(&self.workload, flow);
+        if self.is_client() { steps.client } else { steps.server }
     }
 
     /// The client's connection stands: each of its flows gets a stream, which it opens with the
-    /// test's token.
+    /// test's token. Where that has one direction and the flow needs the other, it asks for one.
     fn open_flows(&mut self, place: Place, local: &Local) {
+        let dir = self.dir();
         let Some(carried) = self.carried.get_mut(&place) else { return };
         for shared in std::mem::take(&mut carried.waiting) {
-            let opening = Opening { flow: shared.number, token: self.quic.token }.encode();
-            let opened = {
-                let mut connection = carried.connection.borrow_mut();
-                connection.open_stream(Dir::Bi).and_then(|id| {
-                    let sent = connection.send(id, &opening).ok()?;
-                    (sent == opening.len()).then_some(id)
-                })
-            };
-            let Some(id) = opened else {
+            let opening = Opening { flow: shared.number, token: self.quic.token };
+            let Some(id) = carried.open(dir, &opening) else {
                 let text = "the server allows fewer streams than the load has".to_owned();
                 let error = FlowError { kind: "streams", text };
                 shared.set_ended(Ending { error: Some(error), ..Ending::default() }, local);
                 self.never_begun += 1;
                 continue;
             };
+            self.undelivered += 1;
             let steps = flow_steps(&self.workload, shared.number).client;
-            carried.holders.push(Holder::Flow(self.slots.len(), id, Arc::clone(&shared)));
+            if dir == Dir::Uni && !matches!(steps.first(), Some(Step::Send(_))) {
+                // Where that fails the connection has, and says so.
+                let _lost = carried.connection.borrow_mut().finish(id);
+                carried.holders.push(Holder::Asking);
+                carried.expected.push(shared);
+                continue;
+            }
             let over = (&self.quic, &self.workload, &self.pattern);
             carried.begin(id, shared, steps, over, &mut self.slots);
-            self.undelivered += 1;
         }
     }
 
-    /// The server takes what the client has opened.
-    fn accept_streams(&mut self, place: Place) {
-        loop {
-            let Some(carried) = self.carried.get_mut(&place) else { return };
-            let accepted = carried.connection.borrow_mut().accept_stream(Dir::Bi);
-            let Some(id) = accepted else { return };
-            carried.holders.push(Holder::Arriving([0; OPENING_BYTES], 0));
+    /// Takes what the peer has opened.
+    fn accept_streams(&mut self, place: Place, dir: Dir) {
+        while let Some(carried) = self.carried.get_mut(&place)
+            && let Some(id) = carried.accept(dir)
+        {
             self.read_opening(place, id);
         }
     }
@@ -227,34 +245,33 @@ impl Carrier {
     /// What doesn't show the test's token and a flow that nobody has is not of this load.
     fn read_opening(&mut self, place: Place, id: StreamId) {
         let Some(carried) = self.carried.get_mut(&place) else { return };
-        let index = usize::try_from(id.index()).unwrap_or(usize::MAX);
-        let Some(Holder::Arriving(bytes, done)) = carried.holders.get_mut(index) else { return };
-        let mut connection = carried.connection.borrow_mut();
-        let read = connection.read_each(id, OPENING_BYTES - *done, &mut |piece| {
-            if let Some(place) = bytes.get_mut(*done..*done + piece.len()) {
-                place.copy_from_slice(piece);
-                *done += piece.len();
-            }
-        });
-        match read {
-            Ok(_) if *done == OPENING_BYTES => {}
-            Ok(reading) if !reading.finished => return,
+        let opening = match carried.read_opening(id) {
+            Ok(opening) if opening.token == self.quic.token => opening,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-            _ => return connection.close(FOREIGN, b"no opening"),
-        }
-        let flow = Opening::decode(bytes)
-            .ok()
-            .filter(|opening| opening.token == self.quic.token)
-            .and_then(|opening| self.flows.get(opening.flow as usize))
-            .filter(|shared| shared.claim());
-        let Some(shared) = flow.cloned() else {
-            return connection.close(FOREIGN, b"no flow of this test");
+            _ => return carried.connection.borrow_mut().close(FOREIGN, b"no opening"),
         };
-        drop(connection);
-        let steps = flow_steps(&self.workload, shared.number).server;
-        if let Some(holder) = carried.holders.get_mut(index) {
-            *holder = Holder::Flow(self.slots.len(), id, Arc::clone(&shared));
+        let asked = carried.expected.iter().position(|shared| shared.number == opening.flow);
+        let flow = match asked {
+            Some(place) => Some(carried.expected.swap_remove(place)),
+            None => self.flows.get(opening.flow as usize).filter(|one| one.claim()).cloned(),
+        };
+        let Some(shared) = flow else {
+            return carried.connection.borrow_mut().close(FOREIGN, b"no flow of this test");
+        };
+        let steps = self.steps_of(shared.number);
+        let dir = self.dir();
+        let Some(carried) = self.carried.get_mut(&place) else { return };
+        let mut own = Some(id);
+        if dir == Dir::Uni && matches!(steps.first(), Some(Step::Send(_))) {
+            // The client asks for a stream in the other direction.
+            if let Some(holder) = carried.holder(id) {
+                *holder = Holder::Asking;
+            }
+            own = carried.open(dir, &opening);
         }
+        let Some(id) = own else {
+            return carried.connection.borrow_mut().close(FOREIGN, b"too few streams");
+        };
         let over = (&self.quic, &self.workload, &self.pattern);
         carried.begin(id, shared, steps, over, &mut self.slots);
     }
@@ -262,6 +279,7 @@ impl Carrier {
     /// A connection has ended: its flows see that in their next turn.
     fn handle_close(&mut self, place: Place, cause: &Cause, local: &Local) {
         let Some(mut carried) = self.carried.remove(&place) else { return };
+        carried.waiting.append(&mut carried.expected);
         self.end_unbegun(&carried.waiting, &cause.error().into(), local);
         self.undelivered = self.undelivered.saturating_sub(carried.wake_flows(&mut self.slots));
     }
@@ -279,11 +297,9 @@ impl Carrier {
             let mut connection = carried.connection.borrow_mut();
             connection.fit_send_window();
             let status = connection.status();
-            for holder in &carried.holders {
-                if let Holder::Flow(_, stream, shared) = holder
-                    && (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS
-                {
-                    let acked_bytes = connection.delivered_bytes(*stream);
+            for (stream, shared) in carried.flows() {
+                if (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS {
+                    let acked_bytes = connection.delivered_bytes(stream);
                     shared.set_path(&QuicStatus { acked_bytes, ..status });
                 }
             }
@@ -292,10 +308,10 @@ impl Carrier {
 
     /// Whether the client's flows have all come and ended.
     fn is_over(&self) -> bool {
-        let is_client = matches!(self.quic.side, Side::Client { .. });
         let begun = self.slots.len() + self.never_begun;
-        let waiting = self.carried.values().any(|carried| !carried.waiting.is_empty());
-        is_client
+        let waits = |one: &Carried| !one.waiting.is_empty() || !one.expected.is_empty();
+        let waiting = self.carried.values().any(waits);
+        self.is_client()
             && self.flows.is_empty()
             && !waiting
             && begun > 0
@@ -315,11 +331,13 @@ impl Carrier {
         }
         let text = "ended before the connection stood".to_owned();
         let error = FlowError { kind: "given_up", text };
-        let is_client = matches!(self.quic.side, Side::Client { .. });
-        let waiting: Vec<_> =
-            self.carried.values_mut().flat_map(|one| one.waiting.drain(..)).collect();
+        let waiting: Vec<_> = self
+            .carried
+            .values_mut()
+            .flat_map(|one| one.waiting.drain(..).chain(one.expected.drain(..)))
+            .collect();
         self.end_unbegun(&waiting, &error, local);
-        if is_client {
+        if self.is_client() {
             let flows = std::mem::take(&mut self.flows);
             self.end_unbegun(&flows, &error, local);
         }

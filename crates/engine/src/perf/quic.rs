@@ -10,7 +10,7 @@ use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Addresses, QuicOptions};
+use super::{ClientPlan, QuicOptions};
 use crate::error::Error;
 use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
@@ -47,10 +47,11 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
 /// The endpoint of one of a client's threads: a socket of its own.
 pub(super) fn client(
     tls: &Arc<ClientConfig>,
-    addresses: &Addresses,
+    plan: &ClientPlan,
     number: u32,
     options: &QuicOptions,
 ) -> io::Result<MultiplexedEndpoint> {
+    let addresses = &plan.addresses;
     let remote = addresses.remote;
     let any = match remote.ip() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -78,7 +79,12 @@ pub(super) fn client(
     };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
-    let client = ClientSide::new(Arc::clone(tls), &settings, extras).map_err(io::Error::other)?;
+    let client = ClientSide::new(Arc::clone(tls), &settings, extras);
+    let client = client.and_then(|client| match &plan.logs {
+        Some(directory) => client.with_logs(directory),
+        None => Ok(client),
+    });
+    let client = client.map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
 }
 

@@ -47,6 +47,9 @@ pub struct StreamArgs {
     /// The rate that each flow keeps to
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load")]
     pub rate_per_flow: Option<u64>,
+    /// QUIC: streams of one direction
+    #[arg(long, requires = "quic", conflicts_with = "datagram", help_heading = "Load")]
+    pub unidirectional: bool,
     /// TCP: lend pages to the kernel instead of copying them (MSG_ZEROCOPY)
     #[arg(long, help_heading = "Load")]
     pub zero_copy: bool,

@@ -22,6 +22,7 @@ mod link;
 mod loss;
 mod network;
 mod paths;
+mod perf;
 mod ports;
 mod rate;
 

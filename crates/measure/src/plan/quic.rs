@@ -48,6 +48,8 @@ pub struct QuicOptions {
     pub mtu_most_bytes: Option<u32>,
     /// Flows go in datagrams (RFC 9221), not in streams.
     pub datagrams: bool,
+    /// Flows go in streams of one direction (RFC 9000, section 2.1).
+    pub unidirectional: bool,
 }
 
 /// A version of QUIC.
@@ -106,6 +108,7 @@ impl Default for QuicOptions {
             ack_reordering: None,
             mtu_most_bytes: None,
             datagrams: false,
+            unidirectional: false,
         }
     }
 }

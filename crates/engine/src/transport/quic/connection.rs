@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +15,8 @@ use quinn_proto::{
 };
 
 mod departure;
+
+pub(super) use departure::Held;
 
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
@@ -42,6 +45,8 @@ pub(crate) struct Connection {
     pub(super) due: Option<Instant>,
     pub(super) datagrams: DatagramsTaken,
     governor: Arc<Governor>,
+    /// Whose path the governor is for: another path may have a control of its own.
+    remote: SocketAddr,
     /// Of one that has a rate of its own.
     gate: Option<Gate>,
     /// When that lets packets leave again.
@@ -52,6 +57,7 @@ pub(crate) struct Connection {
     pub(super) log: Option<Arc<Log>>,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
+    held: Held,
 }
 
 /// What came of a read.
@@ -69,7 +75,7 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        let governor = Governor::of(&proto);
+        let (governor, remote) = (Governor::of(&proto), proto.remote_address());
         let gate = governor.gate(Instant::now());
         Self {
             proto,
@@ -80,10 +86,12 @@ impl Connection {
             stranger: None,
             due: None,
             governor,
+            remote,
             gate,
             gate_opens: None,
             deliveries: HashMap::new(),
             log: None,
+            held: Held::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),
         }
@@ -144,12 +152,13 @@ impl Connection {
     ///
     /// As [`Connection::send`].
     pub(crate) fn send_watched(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
-        let piece = self.deliveries.entry(id).or_default().piece(bytes);
-        let sent = self.send_shared(id, piece);
-        if let Some(delivery) = self.deliveries.get_mut(&id) {
-            delivery.record_taken(*sent.as_ref().unwrap_or(&0));
-        }
-        sent
+        let delivery = self.deliveries.entry(id).or_default();
+        let mut chunks = [delivery.piece(bytes)];
+        let sent = self.proto.send_stream(id).write_chunks(&mut chunks).map(|sent| sent.bytes);
+        // What wasn't taken goes before it is said how much was.
+        drop(chunks);
+        delivery.record_taken(*sent.as_ref().unwrap_or(&0));
+        self.sent(sent)
     }
 
     /// Bytes of a stream that the peer has acknowledged, where that is watched: no more than they are.
@@ -185,6 +194,22 @@ impl Connection {
             (None, FinishError::Stopped(code)) => stopped(code),
             (None, FinishError::ClosedStream) => io::ErrorKind::NotConnected.into(),
         })
+    }
+
+    /// Whether the peer has acknowledged all of a stream that was finished, or has closed in order, which
+    /// says the same.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where it hasn't, and an event says when; whatever ended the connection.
+    pub(crate) fn await_delivery(&mut self, id: StreamId) -> io::Result<()> {
+        match (self.proto.send_stream(id).stopped(), &self.lost) {
+            (Err(_), _) => Ok(()),
+            (Ok(Some(code)), _) => Err(stopped(code)),
+            (Ok(None), None) => Err(io::ErrorKind::WouldBlock.into()),
+            (Ok(None), Some(cause)) if cause.code == Some(0) => Ok(()),
+            (Ok(None), Some(cause)) => Err(cause.error()),
+        }
     }
 
     /// Gives up sending.
@@ -312,7 +337,7 @@ impl Connection {
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
-            congestion_events: stats.path.congestion_events,
+            congestion_events: self.governor.cuts(),
             ecn_events: Some(self.governor.ecn_events()),
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),

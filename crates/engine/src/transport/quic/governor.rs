@@ -20,8 +20,9 @@ const BOUNDLESS: u64 = u64::MAX / 2;
 const SHUT: u64 = 1;
 /// Nothing was acknowledged yet.
 const UNKNOWN: u64 = u64::MAX;
-/// At a rate of its own, a connection may make up for so much time that it lost.
-const CATCH_UP: Duration = Duration::from_millis(2);
+/// At a rate of its own, a connection may make up for so much time that it lost: on a busy machine it is
+/// woken late, and would be too slow.
+const CATCH_UP: Duration = Duration::from_millis(10);
 /// And waits until it can send as much as this at once.
 const BATCH: Duration = Duration::from_micros(500);
 /// Any rate lets so many packets leave at once.
@@ -38,8 +39,11 @@ pub(super) struct Governor {
     /// The truth, when the last acknowledgement had come.
     in_flight_bytes: AtomicU64,
     packet_bytes: AtomicU64,
+    cuts: AtomicU64,
     ecn_events: AtomicU64,
     shut: AtomicBool,
+    /// How often the window was asked for.
+    asked: AtomicU64,
 }
 
 impl Governor {
@@ -50,8 +54,10 @@ impl Governor {
             on_their_way_bytes: AtomicU64::new(0),
             in_flight_bytes: AtomicU64::new(UNKNOWN),
             packet_bytes: AtomicU64::new(packet_bytes.into()),
+            cuts: AtomicU64::new(0),
             ecn_events: AtomicU64::new(0),
             shut: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -75,9 +81,20 @@ impl Governor {
         Some(read(&self.in_flight_bytes)).filter(|bytes| *bytes != UNKNOWN)
     }
 
+    /// How often the window was cut.
+    pub(super) fn cuts(&self) -> u64 {
+        read(&self.cuts)
+    }
+
     /// How often the window was cut because of marks of explicit congestion notification.
     pub(super) fn ecn_events(&self) -> u64 {
         read(&self.ecn_events)
+    }
+
+    /// How often the window was asked for. The crate asks once whether a packet fits into it and, if so,
+    /// once more whether the packet may leave already.
+    pub(super) fn asked(&self) -> u64 {
+        read(&self.asked)
     }
 
     /// The gate of a connection that has a rate of its own.
@@ -225,12 +242,17 @@ impl Controller for Governed {
         lost_bytes: u64,
     ) {
         let governor = &self.governor;
-        if lost_bytes == 0 {
-            write(&governor.ecn_events, read(&governor.ecn_events) + 1);
-        }
         let left = read(&governor.on_their_way_bytes).saturating_sub(lost_bytes);
         write(&governor.on_their_way_bytes, left);
+        let before_bytes = self.inner.window();
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        // Most losses belong to an event that was answered already.
+        if self.inner.window() < before_bytes {
+            write(&governor.cuts, read(&governor.cuts) + 1);
+            if lost_bytes == 0 {
+                write(&governor.ecn_events, read(&governor.ecn_events) + 1);
+            }
+        }
         self.record_window();
     }
 
@@ -241,6 +263,7 @@ impl Controller for Governed {
     }
 
     fn window(&self) -> u64 {
+        write(&self.governor.asked, read(&self.governor.asked) + 1);
         self.governor.shown_bytes(self.inner.window())
     }
 
@@ -295,8 +318,12 @@ mod tests {
         unpaced.on_congestion_event(later, later, false, 1_000);
         assert_eq!(governor.window_bytes(), 5_000);
         assert_eq!((governor.packets_at_once(44, 1_000), governor.ecn_events()), (3, 0));
-        unpaced.on_congestion_event(later, later, false, 0);
-        assert_eq!(governor.ecn_events(), 1);
+        // A loss from before the cut doesn't cut again.
+        unpaced.on_congestion_event(later, later, false, 1_000);
+        assert_eq!((governor.cuts(), governor.ecn_events()), (1, 0));
+        let latest = later + Duration::from_secs(1);
+        unpaced.on_congestion_event(latest, latest, false, 0);
+        assert_eq!((governor.cuts(), governor.ecn_events()), (2, 1));
     }
 
     #[test]

@@ -31,11 +31,11 @@ pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;
-pub(crate) use quinn_proto::{Dir, StreamId};
+pub(crate) use quinn_proto::{Dir, Side, StreamId};
 pub(crate) use separate::SeparateEndpoints;
 pub(crate) use session::Extras;
 pub(crate) use settings::{Acknowledging, ClientSide, Congestion, ServerSide, Settings};
-pub(crate) use stream::{Facts, QuicStream, shared_pattern};
+pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};
 
 #[cfg(test)]
 mod tests;

@@ -16,10 +16,19 @@ use crate::control::cipher_of;
 use crate::pattern::Pattern;
 use crate::transport::ByteStream;
 
-/// One bidirectional stream of a connection that stands.
+/// Which way a stream goes, as this end sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Both,
+    Out,
+    In,
+}
+
+/// One stream of a connection that stands.
 pub(crate) struct QuicStream {
     connection: SharedConnection,
     id: StreamId,
+    way: Way,
     socket: Arc<Socket>,
     pattern: Bytes,
     facts: Facts,
@@ -55,13 +64,13 @@ impl QuicStream {
     /// `pattern` is what senders send from: see [`shared_pattern`].
     pub(crate) fn new(
         connection: SharedConnection,
-        id: StreamId,
+        (id, way): (StreamId, Way),
         socket: Arc<Socket>,
         pattern: Bytes,
         facts: Facts,
         is_bulk: bool,
     ) -> Self {
-        Self { connection, id, socket, pattern, facts, has_received_all: false, is_bulk }
+        Self { connection, id, way, socket, pattern, facts, has_received_all: false, is_bulk }
     }
 
     /// The part of the pattern that `bytes` are, where they are.
@@ -74,6 +83,10 @@ impl QuicStream {
     fn receive_each(&mut self, most: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         if self.has_received_all {
             return Ok(0);
+        }
+        if self.way == Way::Out {
+            // Nothing comes back: the peer is done when it has acknowledged all.
+            return self.connection.borrow_mut().await_delivery(self.id).map(|()| 0);
         }
         let reading = self.connection.borrow_mut().read_each(self.id, most, look)?;
         self.has_received_all = reading.finished;
@@ -136,6 +149,9 @@ impl ByteStream for QuicStream {
     }
 
     fn finish_sending(&mut self) -> io::Result<()> {
+        if self.way == Way::In {
+            return Ok(());
+        }
         self.connection.borrow_mut().finish(self.id)
     }
 

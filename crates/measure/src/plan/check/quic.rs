@@ -83,7 +83,7 @@ impl Workload {
         })
     }
 
-    fn contradictions_of_quic(&self) -> [(bool, &'static str); 8] {
+    fn contradictions_of_quic(&self) -> [(bool, &'static str); 9] {
         let quic = self.transport == Transport::Quic;
         let (closes_otherwise, connects) = match self.kind {
             Kind::Connect { close, .. } => (close != Closing::Fin, true),
@@ -103,6 +103,10 @@ impl Workload {
                 quic && connects && self.quic.streams > 1,
                 "several streams of connections that come and go, each with one request: leave it \
                  out, or measure rr",
+            ),
+            (
+                self.quic.unidirectional && (self.has_transactions() || self.quic.datagrams),
+                "streams of one direction for what needs both, or none: leave it out, or measure a stream",
             ),
             (
                 quic && connects && self.quic.datagrams,
