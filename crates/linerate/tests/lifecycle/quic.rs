@@ -48,6 +48,8 @@ fn as_many_requests_and_connections_as_were_asked_for() {
         ("rr --count 301 --flows 4", 301),
         ("rr --count 302 --flows 8 --streams 4 --threads 1 --size 3000", 302),
         ("rr --count 500 --outstanding 16", 500),
+        // More connections than are opened at a time.
+        ("rr --count 100 --flows 100 --threads 1", 100),
         ("rr --count 100 --rate 1k", 100),
         ("rr --count 200 --busy-poll", 200),
         ("connect --count 1", 1),
