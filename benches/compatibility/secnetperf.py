@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import case as cases_
 from .case import Case, Ended, Program, Run
+from .place import Loopback
 
 # The original's client doesn't always end.
 SECONDS = 15.0
@@ -116,6 +117,7 @@ class Secnetperf:
 
     def __init__(self, linerate, originals):
         self.folder = Path(tempfile.mkdtemp(prefix="compat-"))
+        self.place = Loopback()
         self.ours = Program("ours", (str(linerate), "secnetperf"), True)
         self.originals = [Program("original", (str(Path(shutil.which(path) or path).resolve()),))
                           for path in originals]
@@ -137,22 +139,24 @@ class Secnetperf:
 
     def run(self, case, server, client, release, number):
         """One case between two programs."""
-        words = case.client.format(file=self.folder / f"file-{number}").split()
+        place = self.place
+        words = place.words("client", case.client).format(file=self.folder / f"file-{number}").split()
         if case.kind == "refusal":
             return Run(cases_.finish(cases_.start([*client.argv, *words]), SECONDS), Ended(0, "", ""))
         port = cases_.free_port()
-        serves = [f"-bind:{case.host}:{port}", *case.server.split()]
+        host = place.host(case.host).strip("[]")
+        serves = [f"-bind:{f'[{host}]' if ':' in host else host}:{port}", *case.server.split()]
         shows = "-stats:1" in serves
         if shows:
             serves.append(f"-maxruntime:{SERVED_MS}")
-        serving = cases_.start([*server.argv, *serves])
+        serving = cases_.start(place.argv("server", [*server.argv, *serves]))
         try:
-            if not cases_.wait_until_listening(serving, port) or not wait_for_datagrams(port):
+            if not cases_.wait_until_listening(serving, port) or not wait_for_datagrams(serving, port):
                 return Run(Ended(None, "", ""), Ended(None, "", ""), ["the server does not listen"])
             names = {word[1:].partition(":")[0] for word in words}
-            target = [] if names.intersection(TARGETS) else [f"-target:{case.host.strip('[]')}"]
+            target = [] if names.intersection(TARGETS) else [f"-target:{host}"]
             argv = [*client.argv, *target, f"-port:{port}", *words]
-            ended = cases_.finish(cases_.start(argv), SECONDS)
+            ended = cases_.finish(cases_.start(place.argv("client", argv)), SECONDS)
         finally:
             if not shows:
                 serving.kill()
@@ -180,12 +184,13 @@ class Secnetperf:
                 or judge_lines(run.server.out, reference.server.out, lasts))
 
 
-def wait_for_datagrams(port):
+def wait_for_datagrams(process, port):
     """Whether something receives datagrams on a port in time."""
     deadline = time.monotonic() + cases_.LISTEN_WITHIN_S
     while time.monotonic() < deadline:
-        for path in ("/proc/net/udp", "/proc/net/udp6"):
-            if re.search(rf":{port:04X} ", Path(path).read_text(encoding="ascii")):
+        for table in ("udp", "udp6"):
+            sockets = Path(f"/proc/{process.pid}/net/{table}").read_text(encoding="ascii")
+            if re.search(rf":{port:04X} ", sockets):
                 return True
         time.sleep(0.02)
     return False

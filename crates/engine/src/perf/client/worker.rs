@@ -11,7 +11,7 @@ use linerate_wire::perf::render_block;
 use super::{ClientEvent, ClientPlan, Seat, Totals};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::perf::Ending;
-use crate::perf::streams::{Push, Streams};
+use crate::perf::streams::{Push, Sender, Streams};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Connections begun before those that are under way get their turn.
@@ -241,57 +241,6 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
     }
 
-    /// Sends a block of a stream, or what is left of one.
-    fn send_block(&mut self, link: Link, stream: u64) -> Push {
-        let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
-        let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
-        let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
-        let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
-        let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
-        match self.endpoint.send(link, stream, sending) {
-            None => Push::Full,
-            Some(taken) => {
-                exchange.record_sent(&piece, taken);
-                match (taken == piece.length, piece.finishes) {
-                    (true, true) => Push::Done,
-                    (true, false) => Push::More,
-                    (false, _) => Push::Full,
-                }
-            }
-        }
-    }
-
-    /// Sends what a stream has; it waits when there is no room for all.
-    fn send_all(&mut self, link: Link, stream: u64) {
-        loop {
-            match self.send_block(link, stream) {
-                Push::More => {}
-                Push::Done => return,
-                Push::Full => {
-                    if let Some(connection) = self.links.get_mut(&link) {
-                        connection.streams.wait(stream);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Lets those that wait send, a block each in turn.
-    fn send_waiting(&mut self, link: Link) {
-        loop {
-            let waiting = self.links.get_mut(&link).and_then(|found| found.streams.next_waiting());
-            let Some(stream) = waiting else { return };
-            let push = self.send_block(link, stream);
-            let Some(connection) = self.links.get_mut(&link) else { return };
-            match push {
-                Push::Done => {}
-                Push::More => connection.streams.wait(stream),
-                Push::Full => return connection.streams.wait_first(stream),
-            }
-        }
-    }
-
     /// Counts a stream that has ended both ways, and goes on as the plan says.
     fn settle_if_over(&mut self, link: Link, stream: u64) {
         let Some(connection) = self.links.get_mut(&link) else { return };
@@ -371,6 +320,29 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
         if self.plan.tells_connections {
             let _unheard = self.seat.sender.send(ClientEvent::ConnectionEnded(ending));
+        }
+    }
+}
+
+impl<M: Multiplexer> Sender for Worker<'_, M> {
+    type Stream = Exchange;
+
+    fn streams(&mut self, link: Link) -> Option<&mut Streams<Exchange>> {
+        self.links.get_mut(&link).map(|connection| &mut connection.streams)
+    }
+
+    fn send_block(&mut self, link: Link, stream: u64) -> Push {
+        let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
+        let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
+        let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
+        let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
+        let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
+        match self.endpoint.send(link, stream, sending) {
+            None => Push::Full,
+            Some(taken) => {
+                exchange.record_sent(&piece, taken);
+                Push::of(taken, piece.length, piece.finishes)
+            }
         }
     }
 }
