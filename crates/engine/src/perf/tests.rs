@@ -186,6 +186,31 @@ fn one_way_streams_are_answered_on_streams_of_the_server() {
 }
 
 #[test]
+fn a_one_way_stream_is_given_up_on_the_way_that_it_has() {
+    let server = server();
+    let mut client = Client::connect(&server, false);
+    let open =
+        |client: &mut Client| client.endpoint.open_one_way(client.link).expect("there is room");
+    // One that is shorter than its header, and one that is reset behind it.
+    let short = open(&mut client);
+    client.send(short, &[0; 3], true);
+    let reset = open(&mut client);
+    client.send(reset, &7_u64.to_be_bytes(), false);
+    let link = client.link;
+    client.endpoint.abort(link, reset);
+    // The answer to a third is stopped.
+    let asking = open(&mut client);
+    client.send(asking, &UNLIMITED.to_be_bytes(), true);
+    let answer = client.until(|event| match event {
+        LinkEvent::Received { stream, one_way: true, .. } => Some(*stream),
+        _ => None,
+    });
+    client.endpoint.stop(link, answer);
+    let next = client.ask(&5_u64.to_be_bytes());
+    assert_eq!(client.end_of(next), End::Finished(5));
+}
+
+#[test]
 fn more_streams_are_allowed_as_they_are_used() {
     let server = server();
     let mut client = Client::connect(&server, false);

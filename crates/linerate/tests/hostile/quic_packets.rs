@@ -26,7 +26,8 @@ const PARAMETERS: [u8; 31] = [
 pub(crate) struct Opening {
     /// A CRYPTO frame with the whole of TLS's first message.
     pub(crate) frames: Vec<u8>,
-    source: [u8; 8],
+    /// The connection id that answers go to.
+    pub(crate) source: [u8; 8],
 }
 
 impl Opening {

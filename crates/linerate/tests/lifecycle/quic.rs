@@ -48,6 +48,8 @@ fn as_many_requests_and_connections_as_were_asked_for() {
         ("rr --count 301 --flows 4", 301),
         ("rr --count 302 --flows 8 --streams 4 --threads 1 --size 3000", 302),
         ("rr --count 500 --outstanding 16", 500),
+        // More connections than are opened at a time.
+        ("rr --count 100 --flows 100 --threads 1", 100),
         ("rr --count 100 --rate 1k", 100),
         ("rr --count 200 --busy-poll", 200),
         ("connect --count 1", 1),
@@ -90,6 +92,18 @@ fn a_key_log_has_the_secrets_of_every_connection() {
         let lines = log.lines().filter(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 "));
         let secrets: Vec<usize> = lines.map(|line| line.split(' ').count()).collect();
         assert_eq!(secrets, [3, 3, 3], "{transport}: {log}");
+    }
+}
+
+#[test]
+fn a_connection_with_a_low_rate_keeps_to_it_and_ends() {
+    let server = Server::start("");
+    for way in ["--up", "--down"] {
+        let words = format!("stream --quic {way} --pacing 2M --time 1s");
+        let document = server.measure(&words).document(0);
+        let received = document.count("received_bytes");
+        // 250,000 bytes in a second; a busy machine may stop the load some seconds late.
+        assert!(received > 0 && received < 1_500_000, "{words}: {received}");
     }
 }
 

@@ -17,6 +17,7 @@ mod document;
 mod emulation;
 mod emulator;
 mod ends;
+mod fast_open;
 mod host_figures;
 mod link;
 mod loss;

@@ -73,14 +73,14 @@ fn measure(network: &Network, words: &str) -> Value {
 
 #[test]
 fn what_is_lost_on_the_way_comes_all_the_same() {
-    for loss in ["1%", "5%"] {
+    for (loss, carriages) in [("1%", &[""][..]), ("5%", &["", "-encrypt:0"])] {
         let description = format!("seed = 21\n[both]\ndelay = '2ms'\nloss = '{loss}'\n");
         let emulator = match Emulator::start(&description) {
             Ok(emulator) => emulator,
             Err(why) => return skipped(&why),
         };
         let server = Server::start(&emulator.network);
-        for carriage in ["", "-encrypt:0", "-tcp:1"] {
+        for carriage in carriages {
             let words = format!("{carriage} -streams:4 -up:200kb -down:200kb");
             let document = measure(&emulator.network, &words);
             for (field, expected) in [
@@ -95,22 +95,19 @@ fn what_is_lost_on_the_way_comes_all_the_same() {
                 let bps = document[figure].as_f64();
                 assert!(bps > Some(1e4), "{loss} {words}: {figure} {bps:?}");
             }
-            if carriage != "-tcp:1" {
-                let connection = &document["connection_statistics"][0];
-                let count = |name: &str| connection[name].as_u64().unwrap();
-                // 140 packets at least go up: at 1 % some may be spared, at 5 % hardly all.
-                let (sent, lost) = (count("sent_packets"), count("lost_packets"));
-                assert!(sent > 140 && lost < sent / 2, "{loss} {words}: {connection}");
-                assert!(lost > 0 || loss == "1%", "{loss} {words}: {connection}");
-                let rtt_us = count("rtt_us");
-                assert!((4_000..5_000_000).contains(&rtt_us), "{loss} {words}: {connection}");
-            }
+            let connection = &document["connection_statistics"][0];
+            let count = |name: &str| connection[name].as_u64().unwrap();
+            // 500 packets at least go up: some of a hundredth of them are told from those that are late.
+            let (sent, lost) = (count("sent_packets"), count("lost_packets"));
+            assert!(sent > 500 && lost > 0 && lost < sent / 2, "{loss} {words}: {connection}");
+            let rtt_us = count("rtt_us");
+            assert!((4_000..5_000_000).contains(&rtt_us), "{loss} {words}: {connection}");
         }
         drop(server);
         let link = emulator.stop();
         for way in ["to_right", "to_left"] {
             let lost = link[way]["counters"]["lost_at_random"].as_u64();
-            assert!(lost > Some(5), "{loss}: {link:#}");
+            assert!(lost > Some(0), "{loss}: {link:#}");
         }
     }
 }

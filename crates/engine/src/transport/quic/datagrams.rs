@@ -97,8 +97,8 @@ fn too_large(bytes: usize, most: Option<usize>) -> io::Error {
     io::Error::new(
         io::ErrorKind::FileTooLarge,
         format!(
-            "datagrams of {bytes} bytes, and the path carries {most} in a QUIC packet: ask for a \
-             shorter --size, or set --mtu if the path carries longer packets"
+            "{most} bytes go in a QUIC packet here, not {bytes}: ask for shorter datagrams (--size), or set \
+             --mtu if the path carries longer packets"
         ),
     )
 }

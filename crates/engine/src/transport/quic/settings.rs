@@ -13,7 +13,7 @@ use quinn_proto::{
     ServerConfig, TransportConfig, VarInt,
 };
 
-use super::governor::GovernedFactory;
+use super::governor::{GovernedFactory, first_send_window_bytes};
 use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
 use super::qlog::{self, Log};
@@ -37,8 +37,6 @@ const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
 /// Versions by their numbers on the wire (RFC 9000, section 15).
 const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
-/// What a sender may have unacknowledged until its congestion window is known.
-const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
 /// What may wait to be sent in datagrams: a few trains, so that none waits for long.
 const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
 /// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
@@ -235,7 +233,7 @@ impl Settings {
             .keep_alive_interval(self.keep_alive)
             .stream_receive_window(self.stream_window_bytes.into())
             .receive_window(self.connection_window_bytes.into())
-            .send_window(FIRST_SEND_WINDOW_BYTES)
+            .send_window(first_send_window_bytes(self.pacing, self.mtu_bytes.unwrap_or(0)))
             .congestion_controller_factory(Arc::new(GovernedFactory {
                 inner: self.congestion.factory(self.initial_window_bytes),
                 pacing: self.pacing,
