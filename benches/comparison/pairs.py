@@ -23,6 +23,7 @@ def run_row(row, place, context):
     """One row in one placement; never raises for a run that failed."""
     runner = {
         "ratio": _run_pairs,
+        "cpu": _run_cpu_pairs,
         "loss": _run_loss_pairs,
         "memory": run_memory,
         "first_byte": run_first_byte,
@@ -125,11 +126,25 @@ def _ratio(ours, theirs):
     return ours.figure / theirs.figure
 
 
-def _run_pairs(row, place, context, outcome):
+def _cpu_ratio(ours, theirs):
+    if not (theirs.cpu_s and theirs.units):
+        raise PeerFailed("no CPU time, or nothing moved")
+    if not ours.units:
+        raise RunFailed("nothing moved")
+    return (ours.cpu_s / ours.units) / (theirs.cpu_s / theirs.units)
+
+
+def _run_pairs(row, place, context, outcome, value_of=_ratio):
     with _Sides(row, place, context) as sides:
         outcome.notes += [note for tool in sides.tools for note in tool.notes]
         used_s = sum(tool.prepared_cpu_s for tool in sides.tools)
-        return used_s + _each_pair(sides, context, outcome, _ratio, {})
+        return used_s + _each_pair(sides, context, outcome, value_of, {})
+
+
+def _run_cpu_pairs(row, place, context, outcome):
+    """What both ends' CPU seconds for the same work come to; less is better."""
+    outcome.smaller_is_better = True
+    return _run_pairs(row, place, context, outcome, _cpu_ratio)
 
 
 def _run_loss_pairs(row, place, context, outcome):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 LISTEN_WITHIN_S = 5.0
 SERVER_ENDS_WITHIN_S = 4.0
-TRIES = 2  # a run that failed is run once more: machines under load drop connections
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,12 @@ class Commands(unittest.TestCase):
         self.assertLessEqual({"-conns:1", "-streams:100", "-up:512", "-down:4000", "-encrypt:0",
                               "-runtime:500ms"}, set(theirs))
 
+    def test_both_ends_of_secnetperf_poll_where_linerate_does(self):
+        work = replace(REQUESTS, spin=True)
+        tool = Secnetperf("/p/secnetperf")
+        self.assertIn("-pollidle:1000000", argv_of(tool, work))
+        self.assertNotIn("-pollidle:1000000", argv_of(tool, REQUESTS))
+
     def test_flows_that_share_a_connection_are_told_to_linerate(self):
         tool = Linerate("/o/linerate")
         tool.address, tool.fingerprint = "127.0.0.1:1", "00"

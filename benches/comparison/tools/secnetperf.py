@@ -9,6 +9,7 @@ from .tool import Measured, Tool
 
 CHOOSING_RUNS = 3
 AES_128 = 1  # linerate's first choice; secnetperf's would be AES-256
+POLL_IDLE_US = 1_000_000  # where both sides poll without sleep
 STREAM = re.compile(r"^Result: (Upload|Download) (\d+) bytes @ \d+ kbps \(([\d.]+) ms\)\.$", re.M)
 RATE = re.compile(r"^Result: (\d+) (RPS|HPS)$", re.M)
 
@@ -59,13 +60,15 @@ class Secnetperf(Tool):
         self.port = free_port()
         argv = [*self.words("server"), f"-bind:{self.placement.address}:{self.port}"]
         # Its TCP listener is the last that it opens.
-        self.serve([*argv, f"-exec:{self.profile}", f"-cipher:{AES_128}"], self.port)
+        argv += [f"-exec:{self.profile}", f"-cipher:{AES_128}", *_polling(work)]
+        self.serve(argv, self.port)
 
     def client_argv(self, work):
         argv = [*self.words("client"), f"-target:{self.placement.address}", f"-port:{self.port}"]
         argv += [f"-exec:{self.profile}", "-trimout", f"-conns:{work.connections}"]
         argv += ["-tcp:1"] if work.transport == "framed" else []
         argv += ["-encrypt:0"] if work.clear else []
+        argv += _polling(work)
         time = f"{max(1, round(work.seconds * 1000))}ms"
         if work.is_stream:
             return argv + [f"-{'down' if work.down else 'up'}:{time}", "-pctput:1"]
@@ -77,6 +80,10 @@ class Secnetperf(Tool):
 
     def read_result(self, work, client):
         return parse_secnetperf(client.output(), work)
+
+
+def _polling(work):
+    return [f"-pollidle:{POLL_IDLE_US}"] if work.spin else []
 
 
 def parse_secnetperf(text, work):

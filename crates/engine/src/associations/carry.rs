@@ -22,6 +22,9 @@ use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
 use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
 
+/// Handshakes of a client's shard that are under way at a time.
+const OPENING_AT_ONCE: usize = 64;
+
 /// What connections say of their paths is published this often.
 const PUBLISHING: Duration = Duration::from_millis(10);
 
@@ -45,6 +48,10 @@ struct Carrier {
     undelivered: usize,
     /// Flows that ended before they began.
     never_begun: usize,
+    /// Over which of its associations the client makes its connections.
+    association: Option<usize>,
+    /// How many of them don't stand yet.
+    opening: usize,
 }
 
 impl Carrying {
@@ -61,6 +68,8 @@ impl Carrying {
             carried: HashMap::new(),
             undelivered: 0,
             never_begun: 0,
+            association: None,
+            opening: 0,
         };
         let mut events = Vec::new();
         let mut seen = Phase::Hold;
@@ -68,12 +77,13 @@ impl Carrying {
         let mut lingering: Option<Instant> = None;
         loop {
             for number in sockets.take_new(waker) {
-                carrier.begin(number, &mut sockets, local);
+                carrier.begin(number);
             }
             let more_in = sockets.take_in(&mut events);
             for (place, event) in events.drain(..) {
                 carrier.handle(place, event, &mut sockets, local);
             }
+            carrier.open_connections(&mut sockets, local);
             let phase = local.phase();
             if phase != seen {
                 seen = phase;
@@ -109,30 +119,58 @@ impl Carrying {
 
 impl Carrier {
     /// A new association: the client's end makes its connections over it.
-    fn begin(&mut self, number: usize, sockets: &mut Sockets, local: &Local) {
+    fn begin(&mut self, number: usize) {
+        if self.is_client() && self.association.is_none() {
+            self.association = Some(number);
+            // The next is then at the end.
+            self.flows.reverse();
+        }
+    }
+
+    /// Begins connections, as many at a time as both ends can see through before they take each other
+    /// for dead.
+    fn open_connections(&mut self, sockets: &mut Sockets, local: &Local) {
+        while let Some(number) = self.association
+            && self.opening < OPENING_AT_ONCE
+            && let Some(last) = self.flows.last()
+        {
+            let streams = self.workload.quic.streams.max(1);
+            let connection = last.number / streams;
+            let others = |flow: &Arc<FlowShared>| flow.number / streams != connection;
+            let first = self.flows.iter().rposition(others).map_or(0, |place| place + 1);
+            let mut group = self.flows.split_off(first);
+            group.reverse();
+            self.connect(number, group, sockets, local);
+        }
+    }
+
+    fn connect(
+        &mut self,
+        number: usize,
+        group: Vec<Arc<FlowShared>>,
+        sockets: &mut Sockets,
+        local: &Local,
+    ) {
         let Side::Client { server, client } = self.quic.side.clone() else { return };
-        let flows = std::mem::take(&mut self.flows);
-        let streams = self.workload.quic.streams.max(1);
-        for group in flows.chunk_by(|one, next| one.number / streams == next.number / streams) {
-            let made = sockets.get(number).and_then(|endpoint| {
-                let made = endpoint.connect(server, "linerate", &client);
-                let link = match made {
-                    Ok(link) => link,
-                    Err(error) => return Some(Err(error)),
-                };
-                let connection = endpoint.connection(link)?.clone();
-                let socket = Arc::clone(endpoint.socket());
-                Some(Ok((link, connection, socket, endpoint.offload())))
-            });
-            match made {
-                Some(Ok((link, connection, socket, offload))) => {
-                    let facts = Facts { congestion: self.quic.settings.congestion, offload };
-                    let carried = Carried::new(connection, socket, facts, group.to_vec());
-                    self.carried.insert((number, link), carried);
-                }
-                Some(Err(error)) => self.end_unbegun(group, &error.into(), local),
-                None => {}
+        let made = sockets.get(number).and_then(|endpoint| {
+            let made = endpoint.connect(server, "linerate", &client);
+            let link = match made {
+                Ok(link) => link,
+                Err(error) => return Some(Err(error)),
+            };
+            let connection = endpoint.connection(link)?.clone();
+            let socket = Arc::clone(endpoint.socket());
+            Some(Ok((link, connection, socket, endpoint.offload())))
+        });
+        match made {
+            Some(Ok((link, connection, socket, offload))) => {
+                let facts = Facts { congestion: self.quic.settings.congestion, offload };
+                let carried = Carried::new(connection, socket, facts, group);
+                self.carried.insert((number, link), carried);
+                self.opening += 1;
             }
+            Some(Err(error)) => self.end_unbegun(&group, &error.into(), local),
+            None => {}
         }
     }
 
@@ -149,7 +187,10 @@ impl Carrier {
                     self.carried.insert(place, carried);
                 }
             }
-            Event::Established => self.open_flows(place, local),
+            Event::Established => {
+                self.opening = self.opening.saturating_sub(1);
+                self.open_flows(place, local);
+            }
             Event::StreamsOpened(dir) if dir == self.dir() => self.accept_streams(place, dir),
             Event::Readable(id) => match self.holder(place, id) {
                 Some(Holder::Flow(slot, ..)) => {
@@ -244,6 +285,7 @@ impl Carrier {
 
     /// What doesn't show the test's token and a flow that nobody has is not of this load.
     fn read_opening(&mut self, place: Place, id: StreamId) {
+        let is_client = self.is_client();
         let Some(carried) = self.carried.get_mut(&place) else { return };
         let opening = match carried.read_opening(id) {
             Ok(opening) if opening.token == self.quic.token => opening,
@@ -253,6 +295,7 @@ impl Carrier {
         let asked = carried.expected.iter().position(|shared| shared.number == opening.flow);
         let flow = match asked {
             Some(place) => Some(carried.expected.swap_remove(place)),
+            None if is_client => None,
             None => self.flows.get(opening.flow as usize).filter(|one| one.claim()).cloned(),
         };
         let Some(shared) = flow else {
@@ -279,6 +322,9 @@ impl Carrier {
     /// A connection has ended: its flows see that in their next turn.
     fn handle_close(&mut self, place: Place, cause: &Cause, local: &Local) {
         let Some(mut carried) = self.carried.remove(&place) else { return };
+        if self.is_client() && !carried.waiting.is_empty() {
+            self.opening = self.opening.saturating_sub(1);
+        }
         carried.waiting.append(&mut carried.expected);
         self.end_unbegun(&carried.waiting, &cause.error().into(), local);
         self.undelivered = self.undelivered.saturating_sub(carried.wake_flows(&mut self.slots));

@@ -122,6 +122,7 @@ fn settings(workload: &Workload) -> Settings {
         keep_alive: Some(KEEP_ALIVE.min(idle / 3)),
         streams: quic.streams,
         mtu_bytes: short(quic.mtu_bytes),
+        turns: matches!(workload.kind, Kind::Stream { .. }),
         acks: Acknowledging {
             packets: quic.ack_packets,
             delay: quic.ack_delay_ns.map(Duration::from_nanos),

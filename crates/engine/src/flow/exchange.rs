@@ -69,7 +69,8 @@ impl Asker {
                 return Ok(Stage::Goes(if self.unsent == 0 { Turn::READY } else { Turn::Again }));
             }
             let most = self.unreceived.min(local.receive_buffer.len());
-            let length = match stream.receive(&mut local.receive_buffer[..most]) {
+            let space = &mut local.receive_buffer[..most];
+            let length = match stream.receive_in_place(space, &mut |_| {}) {
                 Err(error) if local.spins_alone && error.kind() == io::ErrorKind::WouldBlock => {
                     continue;
                 }
@@ -160,7 +161,7 @@ impl Answerer {
                 }
                 continue;
             }
-            let length = match stream.receive(&mut local.receive_buffer) {
+            let length = match stream.receive_in_place(&mut local.receive_buffer, &mut |_| {}) {
                 Err(error) if local.spins_alone && error.kind() == io::ErrorKind::WouldBlock => {
                     continue;
                 }

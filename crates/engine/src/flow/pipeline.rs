@@ -186,7 +186,7 @@ impl Pipeline {
         if self.on_their_way.is_empty() {
             return Ok(true);
         }
-        let length = match stream.receive(&mut local.receive_buffer) {
+        let length = match stream.receive_in_place(&mut local.receive_buffer, &mut |_| {}) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),

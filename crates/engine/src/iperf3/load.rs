@@ -26,9 +26,6 @@ use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
 use crate::transport::{Discarding, FromPageCache, PageCache, Tcp};
 
-/// A shard's receive buffer: room for the largest datagrams that the kernel merges, and for a block.
-const RECEIVE_BYTES: usize = 128 << 10;
-
 /// What an end's streams are to do.
 pub(super) struct Setup {
     pub(super) role: Role,
@@ -97,17 +94,16 @@ impl Load {
     fn spawn_shards(&mut self, bell: &Arc<Bell>) -> Result<(), Failure> {
         let block_bytes = self.setup.parameters.block_bytes as usize;
         // Histograms and patterns are the native load's: this one has neither.
-        let latencies = Latencies::default();
         let pattern = Pattern::beginning(1);
-        for flows in self.spread.threads.iter().copied() {
+        for (index, flows) in self.spread.threads.iter().copied().enumerate() {
             let plan = ShardPlan {
                 shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
                 flows,
                 apart: false,
                 cpu: self.setup.affinity,
-                receive_bytes: block_bytes.max(RECEIVE_BYTES),
+                receive_bytes: self.spread.receive_bytes(index, block_bytes),
                 pattern: Arc::clone(&pattern),
-                latencies: latencies.clone(),
+                latencies: Latencies::default(),
                 phase: Arc::clone(&self.phase),
                 census: Arc::clone(&self.census),
                 own_loop: None,

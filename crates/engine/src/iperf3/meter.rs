@@ -69,7 +69,7 @@ impl Meter {
         self.fresh = true;
         self.conductor_before = thread_usage().cpu;
         for (kept, (_, shared)) in self.kept.iter_mut().zip(&load.streams) {
-            let retransmits = retransmits(shared);
+            let retransmits = shared.retransmits();
             *kept = Kept { retransmits, base_retransmits: retransmits, ..Kept::default() };
         }
     }
@@ -203,7 +203,7 @@ impl Kept {
             self.record_extremes(&tcp);
         }
         let retransmits = (stream.sends && !udp).then(|| {
-            let now = retransmits(shared);
+            let now = shared.retransmits();
             let before = std::mem::replace(&mut self.retransmits, now);
             u64::from(now.saturating_sub(before))
         });
@@ -244,7 +244,7 @@ impl Kept {
 
     fn result(&self, stream: &Stream, shared: &Shared, udp: bool, seconds: f64) -> StreamResult {
         let (all, omitted) = (shared.figures(), shared.omitted());
-        let resent = retransmits(shared).saturating_sub(self.base_retransmits);
+        let resent = shared.retransmits().saturating_sub(self.base_retransmits);
         StreamResult {
             id: stream.id,
             bytes: all.bytes.saturating_sub(omitted.bytes),
@@ -271,11 +271,6 @@ fn local_totals(result: &StreamResult, shared: &Shared, udp: bool, seconds: f64)
 
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-fn retransmits(shared: &Shared) -> u32 {
-    let status = shared.flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd()));
-    status.map_or(0, |status| status.retransmitted_segments)
 }
 
 fn tcp_figures(shared: &Shared) -> Option<TcpFigures> {

@@ -15,6 +15,12 @@ use crate::probe::cpus_online;
 /// streams. Receivers beyond them share threads, so that many tests at once don't fill the memory.
 const MOST_OWN: usize = 256;
 
+/// A thread's receive buffer: room for the largest datagrams that the kernel merges, and for a block.
+const RECEIVE_BYTES: usize = 128 << 10;
+/// Receivers with a thread each have less when they are more than this: buffers that together fill the
+/// processor's cache cost more than the calls that they save.
+const MANY: usize = 32;
+
 /// How many there are.
 static OWN: AtomicUsize = AtomicUsize::new(0);
 
@@ -24,7 +30,7 @@ pub(super) struct Spread {
     pub(super) threads: Vec<usize>,
     /// The thread of each stream.
     places: Vec<usize>,
-    _own: Own,
+    own: Own,
 }
 
 impl Spread {
@@ -50,7 +56,16 @@ impl Spread {
                 *streams += 1;
             }
         }
-        Self { threads, places, _own: own }
+        Self { threads, places, own }
+    }
+
+    /// What a thread receives into, bytes.
+    pub(super) fn receive_bytes(&self, thread: usize, block_bytes: usize) -> usize {
+        match self.own.0 {
+            own if thread + own < self.threads.len() || own == 0 => block_bytes.max(RECEIVE_BYTES),
+            0..=MANY => RECEIVE_BYTES,
+            _ => RECEIVE_BYTES / 2,
+        }
     }
 
     /// The thread of a stream.

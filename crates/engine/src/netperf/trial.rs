@@ -122,7 +122,7 @@ impl<'a> Trial<'a> {
         let results = match course.results {
             Some(results) => results,
             None if !told => Results::default(),
-            None => match self.await_results(course.interrupted_ns) {
+            None => match self.await_results(course.began_ns, course.interrupted_ns) {
                 Ok(results) => results,
                 // A server that sends sees its connection break, and one that serves connections
                 // doesn't hear of the end: what counts was counted here.
@@ -147,6 +147,9 @@ impl<'a> Trial<'a> {
             told,
         };
         if !told {
+            if let Some(client) = &mut self.client {
+                client.leave_at_once();
+            }
             let why = match self.client {
                 Some(_) => "the server was not waited for: its figures are missing",
                 None => "without a control connection the other end's figures are missing",
@@ -332,7 +335,22 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn await_results(&mut self, interrupted_ns: Option<u64>) -> Result<Results, Error> {
+    fn await_results(
+        &mut self,
+        began_ns: u64,
+        interrupted_ns: Option<u64>,
+    ) -> Result<Results, Error> {
+        let ends_late = |at_ns: u64| match self.request.length {
+            Length::Seconds(seconds) => {
+                let length_ns = u64::from(seconds) * SECOND_NS + PAD_NS;
+                began_ns.saturating_add(length_ns) > at_ns.saturating_add(INTERRUPTED_NS)
+            }
+            _ => true,
+        };
+        if self.job_is_connections() && interrupted_ns.is_some_and(ends_late) {
+            // Only its own timer ends such a server's part.
+            return Err(Error::Interrupted);
+        }
         loop {
             if let Some(results) = self.listen(None, LOOK_NS)? {
                 return Ok(results);

@@ -19,7 +19,9 @@ pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
 pub use crate::transport::quic::{ConnectionIds, Mark};
 
-pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, TcpCounts};
+pub use crate::transport::multiplexer::{
+    Ending, QuicStatistics, Statistics, StreamWaits, TcpCounts,
+};
 
 /// What carries the streams.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Addresses, QuicOptions};
+use super::{ClientPlan, QuicOptions};
 use crate::error::Error;
-use crate::socket::{bind_datagram, share_packets};
+use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
     ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MultiplexedEndpoint, ServerSide,
     Settings,
@@ -34,6 +34,8 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
         ecn: options.ecn,
         dscp: options.dscp,
         streams,
+        // As the original's default, first come, first served.
+        turns: false,
         half_open_connections: HALF_OPEN_CONNECTIONS,
         pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
         ids: options.ids,
@@ -45,10 +47,11 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
 /// The endpoint of one of a client's threads: a socket of its own.
 pub(super) fn client(
     tls: &Arc<ClientConfig>,
-    addresses: &Addresses,
+    plan: &ClientPlan,
     number: u32,
     options: &QuicOptions,
 ) -> io::Result<MultiplexedEndpoint> {
+    let addresses = &plan.addresses;
     let remote = addresses.remote;
     let any = match remote.ip() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -63,6 +66,7 @@ pub(super) fn client(
     };
     let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
+    enlarge_datagram_buffers(&socket)?;
     socket.bind(&local.into())?;
     socket.connect(&remote.into())?;
     // A client lets nobody open streams but those that answer one-way requests, which it has none of.
@@ -75,13 +79,22 @@ pub(super) fn client(
     };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
-    let client = ClientSide::new(Arc::clone(tls), &settings, extras).map_err(io::Error::other)?;
+    let client = ClientSide::new(Arc::clone(tls), &settings, extras);
+    let client = client.and_then(|client| match &plan.logs {
+        Some(directory) => client.with_logs(directory),
+        None => Ok(client),
+    });
+    let client = client.map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
 }
 
 /// A socket that a server's threads share the port of.
 pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
-    bind_datagram(address, None).map_err(|source| Error::Io {
+    let bound = bind_datagram(address, None).and_then(|socket| {
+        enlarge_datagram_buffers(&socket)?;
+        Ok(socket)
+    });
+    bound.map_err(|source| Error::Io {
         operation: "listen for QUIC on",
         address: address.to_string(),
         source,

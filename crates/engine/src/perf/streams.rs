@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::transport::multiplexer::Link;
+
 /// Streams by their number.
 pub(super) struct Streams<T> {
     all: HashMap<u64, T>,
@@ -68,4 +70,58 @@ pub(super) enum Push {
     More,
     /// There is no room.
     Full,
+}
+
+impl Push {
+    /// Of a block of this length, of which so much was taken, and which may be the last.
+    pub(super) fn of(taken: usize, length: usize, finishes: bool) -> Self {
+        match (taken == length, finishes) {
+            (true, true) => Self::Done,
+            (true, false) => Self::More,
+            (false, _) => Self::Full,
+        }
+    }
+}
+
+/// Sends blocks of streams, as far as there is room, and keeps a line of those that there was none for.
+pub(super) trait Sender {
+    /// What is kept of a stream.
+    type Stream;
+
+    /// The streams of a connection that is known.
+    fn streams(&mut self, link: Link) -> Option<&mut Streams<Self::Stream>>;
+
+    /// Sends a block of a stream, or what is left of one.
+    fn send_block(&mut self, link: Link, stream: u64) -> Push;
+
+    /// Sends what a stream has; it waits when there is no room for all.
+    fn send_all(&mut self, link: Link, stream: u64) {
+        loop {
+            match self.send_block(link, stream) {
+                Push::More => {}
+                Push::Done => return,
+                Push::Full => {
+                    if let Some(streams) = self.streams(link) {
+                        streams.wait(stream);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets those that wait send, a block each in turn.
+    fn send_waiting(&mut self, link: Link) {
+        loop {
+            let waiting = self.streams(link).and_then(Streams::next_waiting);
+            let Some(stream) = waiting else { return };
+            let push = self.send_block(link, stream);
+            let Some(streams) = self.streams(link) else { return };
+            match push {
+                Push::Done => {}
+                Push::More => streams.wait(stream),
+                Push::Full => return streams.wait_first(stream),
+            }
+        }
+    }
 }

@@ -1,12 +1,17 @@
 //! A server of the dialect and a bare client of either transport: what a client may do to a stream.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_wire::perf::UNLIMITED;
+use linerate_wire::perf::exchange::Shape;
 
 use super::quic::test_client;
-use super::{Placement, QuicOptions, Server, ServerPlan, trust};
+use super::{
+    Addresses, Carriage, ClientPlan, Placement, QuicOptions, Server, ServerPlan, run_client, trust,
+};
+use crate::event::Cancel;
 use crate::transport::framed::FramedEndpoint;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
@@ -181,6 +186,31 @@ fn one_way_streams_are_answered_on_streams_of_the_server() {
 }
 
 #[test]
+fn a_one_way_stream_is_given_up_on_the_way_that_it_has() {
+    let server = server();
+    let mut client = Client::connect(&server, false);
+    let open =
+        |client: &mut Client| client.endpoint.open_one_way(client.link).expect("there is room");
+    // One that is shorter than its header, and one that is reset behind it.
+    let short = open(&mut client);
+    client.send(short, &[0; 3], true);
+    let reset = open(&mut client);
+    client.send(reset, &7_u64.to_be_bytes(), false);
+    let link = client.link;
+    client.endpoint.abort(link, reset);
+    // The answer to a third is stopped.
+    let asking = open(&mut client);
+    client.send(asking, &UNLIMITED.to_be_bytes(), true);
+    let answer = client.until(|event| match event {
+        LinkEvent::Received { stream, one_way: true, .. } => Some(*stream),
+        _ => None,
+    });
+    client.endpoint.stop(link, answer);
+    let next = client.ask(&5_u64.to_be_bytes());
+    assert_eq!(client.end_of(next), End::Finished(5));
+}
+
+#[test]
 fn more_streams_are_allowed_as_they_are_used() {
     let server = server();
     let mut client = Client::connect(&server, false);
@@ -225,4 +255,62 @@ fn the_datagram_that_asks_to_stop_is_heard() {
     sender.send_to(&super::server::STOP_REQUEST, stop_address).expect("a datagram leaves");
     let event = server.events().recv_timeout(LIMIT).expect("it is heard");
     assert!(matches!(event, super::ServerEvent::StopAsked), "{event:?}");
+}
+
+/// A client of one thread with three connections.
+fn three_connections(remote: SocketAddr, own_ports: bool) -> ClientPlan {
+    let (local, server_name) = (Vec::new(), String::new());
+    ClientPlan {
+        addresses: Addresses { remote, local, server_name, numbered_names: false },
+        carriage: Carriage::Quic(QuicOptions::default()),
+        placement: Placement::default(),
+        threads: 1,
+        copies: false,
+        own_ports,
+        connections: 3,
+        streams: 2,
+        shape: Shape { upload: 100_000, download: 70_000, timed: false, block_bytes: 65_536 },
+        repeats_connections: false,
+        repeats_streams: false,
+        runs_for: None,
+        latency_limit: 0,
+        tells_streams: false,
+        tells_waits: false,
+        tells_connections: false,
+        logs: None,
+    }
+}
+
+#[test]
+fn connections_have_ports_of_their_own_if_asked() {
+    for (own_ports, count) in [(true, 3), (false, 1)] {
+        let listener = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        listener.set_read_timeout(Some(LIMIT)).expect("a time-out");
+        let remote = listener.local_addr().expect("an address");
+        let cancel = Cancel::default();
+        let plan = three_connections(remote, own_ports);
+        let mut ports = BTreeSet::new();
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| run_client(&plan, &mut |_| {}, &cancel));
+            // The first packets of the three, which come before any is repeated.
+            for _ in 0..3 {
+                let (_, from) = listener.recv_from(&mut [0; 2000]).expect("a packet");
+                ports.insert(from.port());
+            }
+            cancel.request();
+            client.join().expect("it ends").expect("it goes on");
+        });
+        assert_eq!(ports.len(), count, "own ports: {own_ports}");
+    }
+}
+
+#[test]
+fn connections_with_ports_of_their_own_carry_the_same() {
+    let server = server();
+    for own_ports in [true, false] {
+        let plan = three_connections(server.address(), own_ports);
+        let totals = run_client(&plan, &mut |_| {}, &Cancel::default()).expect("it goes on");
+        assert_eq!((totals.connections, totals.streams), (3, 6), "own ports: {own_ports}");
+        assert_eq!((totals.uploaded_bytes, totals.downloaded_bytes), (600_000, 420_000));
+    }
 }

@@ -223,6 +223,11 @@ pub(crate) fn flow_datagram(
 /// grants what its limits allow.
 const DATAGRAM_BUFFER_BYTES: usize = 4 << 20;
 
+/// Lets a UDP socket hold as much as a flow's does.
+pub(crate) fn enlarge_datagram_buffers(socket: &Socket) -> io::Result<()> {
+    configure_buffers(socket, &SocketOptions::default(), Some(DATAGRAM_BUFFER_BYTES))
+}
+
 fn configure_buffers(
     socket: &Socket,
     options: &SocketOptions,

@@ -107,6 +107,25 @@ pub struct QuicStatistics {
     pub group: Option<u16>,
 }
 
+/// How long a stream waited to send, by what it waited for, µs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamWaits {
+    /// For its connection's turn, or for room in the buffer that it is sent from.
+    pub scheduling_us: u64,
+    /// For packets that are spaced out.
+    pub pacing_us: u64,
+    /// For room in the congestion window.
+    pub congestion_us: u64,
+    /// For the peer to allow more on the connection.
+    pub connection_flow_us: u64,
+    /// For the peer to allow another stream, before it was opened.
+    pub stream_number_us: u64,
+    /// For the peer to allow more on the stream.
+    pub stream_flow_us: u64,
+    /// For something to send.
+    pub application_us: u64,
+}
+
 /// Where a connection goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
@@ -149,6 +168,12 @@ pub(crate) trait Multiplexer {
     /// Bytes of a stream that are at the other end by now, no more than they are; `None` where the
     /// transport tells of each as [`LinkEvent::Delivered`], or nothing is known.
     fn delivered_bytes(&mut self, _link: Link, _stream: u64) -> Option<u64> {
+        None
+    }
+    /// From now on it is watched what streams wait for.
+    fn watch_waits(&mut self) {}
+    /// What a stream has waited for, once: then it is forgotten. `None` where that isn't known.
+    fn take_waits(&mut self, _link: Link, _stream: u64) -> Option<StreamWaits> {
         None
     }
     /// What senders will send from: it needn't be copied where a transport can do without.

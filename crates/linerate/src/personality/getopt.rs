@@ -29,6 +29,19 @@ pub struct Flag<I: 'static> {
     pub help: &'static str,
 }
 
+impl<I: Copy + 'static> Flag<I> {
+    /// A flag that is a letter alone.
+    pub(super) const fn letter(
+        short: char,
+        takes: Takes,
+        value_name: &'static str,
+        help: &'static str,
+        id: I,
+    ) -> Self {
+        Self { id, short: Some(short), long: "", takes, value_name, help }
+    }
+}
+
 /// Whether an argument belongs to a flag.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {

@@ -171,7 +171,9 @@ fn handshakes_over_quic_that_are_never_done_keep_nobody_out() {
         let end = EndOnDrop(&goes_on);
         scope.spawn(|| swallow(&swallower, host.port, &goes_on, &count));
         let words = Dialect::Quic.client_words(FLOOD, port, Work::Little);
-        let _flood = Process::start(&format!("{words} -conns:1500"));
+        // Each has 64 of them under way at a time, on each of its threads.
+        let _flood: Vec<Process> =
+            (0..12).map(|_| Process::start(&format!("{words} -threads:2 -conns:125"))).collect();
         // More than half of the flood has begun, however long this machine takes for it.
         let has_begun = || {
             host.assert_serves();

@@ -23,6 +23,8 @@ mod extent;
 mod flood;
 mod lot;
 mod mutants;
+mod quic_mutants;
+mod quic_packets;
 mod treacherous;
 mod unread;
 

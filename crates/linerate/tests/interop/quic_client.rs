@@ -144,6 +144,31 @@ fn one_way_requests_are_answered_one_way() {
     });
 }
 
+#[test]
+fn one_way_streams_that_go_wrong_end_nobody() {
+    let server = Server::start("");
+    run(async {
+        let (_client, connection) = connect(server.port).await;
+        let (mut handle, mut acceptor) = connection.split();
+        for length in 0..8 {
+            let mut send = handle.open_send_stream().await.unwrap();
+            send.send(vec![0; length].into()).await.unwrap();
+            // The server may have stopped it before it has acknowledged its end.
+            let _stopped = send.close().await;
+        }
+        let mut send = handle.open_send_stream().await.unwrap();
+        send.send(request(100, 8).into()).await.unwrap();
+        send.reset(3_u8.into()).unwrap();
+        let mut send = handle.open_send_stream().await.unwrap();
+        send.send(request(ENDLESS, 8).into()).await.unwrap();
+        send.close().await.unwrap();
+        let mut answer = acceptor.accept_receive_stream().await.unwrap().unwrap();
+        answer.receive().await.unwrap().unwrap();
+        answer.stop_sending(9_u8.into()).unwrap();
+        assert_still_serves(&mut handle).await;
+    });
+}
+
 async fn assert_still_serves(handle: &mut Handle) {
     assert_eq!(exchange(handle, request(77, 8)).await, End::Finished(77));
 }

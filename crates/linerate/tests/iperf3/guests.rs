@@ -164,14 +164,61 @@ fn streams_of_datagrams_begin_with_four_bytes_of_any_release() {
     old.0.send(&datagram).unwrap();
     stream.write_all(&[4]).unwrap();
     assert_eq!(read(&mut stream, 1), [13]);
-    let none = "\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0";
-    let text = format!("{{{none},\"sender_has_retransmits\":0,\"streams\":[]}}");
-    stream.write_all(&message(&text)).unwrap();
-    let length = u32::from_be_bytes(read(&mut stream, 4).try_into().unwrap());
-    let counted = Results::parse(&read(&mut stream, length as usize)).unwrap();
+    stream.write_all(&nothing_counted()).unwrap();
+    let counted = told_results(&mut stream);
     let [first, second] = &counted.streams[..] else { panic!("{counted:?}") };
     assert_eq!((first.id, first.packets, first.errors, first.bytes), (1, 3, 1, 200));
     assert_eq!((second.id, second.packets, second.bytes), (3, 0, 0));
+}
+
+/// Results of a client that counted nothing.
+fn nothing_counted() -> Vec<u8> {
+    let none = "\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0";
+    message(&format!("{{{none},\"sender_has_retransmits\":0,\"streams\":[]}}"))
+}
+
+/// The results that a server tells next.
+fn told_results(stream: &mut TcpStream) -> Results {
+    let length = u32::from_be_bytes(read(stream, 4).try_into().unwrap());
+    Results::parse(&read(stream, length as usize)).unwrap()
+}
+
+#[test]
+fn a_server_ends_its_streams_before_it_wants_results() {
+    // Releases up to 3.15 read on from a stream until a block is whole, or there is no more.
+    let server = Running::start(ServePlan::default());
+    for (letter, count, asked) in [(b'e', 1, ""), (b'f', 3, ",\"bandwidth\":20000000")] {
+        let (mut stream, cookie) = guest(server.port, letter);
+        assert_eq!(read(&mut stream, 1), [9]);
+        let asked =
+            format!("{{\"tcp\":true,\"time\":60,\"reverse\":true,\"parallel\":{count}{asked}}}");
+        stream.write_all(&message(&asked)).unwrap();
+        assert_eq!(read(&mut stream, 1), [10]);
+        let mut data: Vec<TcpStream> = (0..count)
+            .map(|_| {
+                let mut one = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+                one.write_all(&cookie).unwrap();
+                one.set_read_timeout(Some(LIMIT)).unwrap();
+                one
+            })
+            .collect();
+        assert_eq!(read(&mut stream, 2), [1, 2]);
+        let mut received = vec![0; count];
+        for (one, bytes) in data.iter_mut().zip(&mut received) {
+            *bytes += read(one, 1000).len();
+        }
+        stream.write_all(&[4]).unwrap();
+        for (one, bytes) in data.iter_mut().zip(&mut received) {
+            let mut rest = Vec::new();
+            *bytes += one.read_to_end(&mut rest).unwrap();
+        }
+        assert_eq!(read(&mut stream, 1), [13]);
+        stream.write_all(&nothing_counted()).unwrap();
+        let sent: Vec<u64> =
+            told_results(&mut stream).streams.iter().map(|stream| stream.bytes).collect();
+        let received: Vec<u64> = received.iter().map(|bytes| *bytes as u64).collect();
+        assert_eq!(sent, received);
+    }
 }
 
 #[test]

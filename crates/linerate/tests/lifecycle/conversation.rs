@@ -117,6 +117,12 @@ pub(crate) fn connect_data(port: u16, flow: u32, token: [u8; 16]) -> TcpStream {
 
 /// A TLS session that takes any certificate.
 pub(crate) fn tls_session(protocols: &[&[u8]]) -> ClientConnection {
+    let name = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
+    ClientConnection::new(Arc::new(tls_config(protocols)), name).unwrap()
+}
+
+/// TLS as it is spoken by who takes any certificate.
+pub(crate) fn tls_config(protocols: &[&[u8]]) -> ClientConfig {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -125,8 +131,7 @@ pub(crate) fn tls_session(protocols: &[&[u8]]) -> ClientConnection {
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    let name = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
-    ClientConnection::new(Arc::new(config), name).unwrap()
+    config
 }
 
 #[derive(Debug)]

@@ -17,11 +17,13 @@ mod document;
 mod emulation;
 mod emulator;
 mod ends;
+mod fast_open;
 mod host_figures;
 mod link;
 mod loss;
 mod network;
 mod paths;
+mod perf;
 mod ports;
 mod rate;
 

@@ -8,6 +8,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod crowd;
 mod fixture;
 mod rebinding;
 mod refusals;

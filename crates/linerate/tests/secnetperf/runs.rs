@@ -183,7 +183,7 @@ fn connection_ids_can_be_marked_and_packets_left_unpaced() {
 #[test]
 fn an_upload_that_is_cut_counts_with_what_had_arrived() {
     let server = Server::start("");
-    for words in ["-up:30s -run:500ms", "-up:90gb -run:500ms -conns:2 -streams:2"] {
+    for words in ["-up:30s -run:500ms", "-up:90gb -run:500ms -conns:2 -streams:2 -ecn:1"] {
         let ended = server.client(&format!("{words} --json"));
         let document: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert!(document["uploaded_bytes"].as_u64() > Some(65_536), "{words}: {}", ended.stdout);
@@ -210,4 +210,74 @@ fn the_distribution_is_written() {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.starts_with("       Value   Percentile   TotalCount 1/(1-Percentile)\n\n"));
     assert!(text.contains("Total count    =            9]"), "{text}");
+}
+
+#[test]
+fn each_connection_is_written_down() {
+    let server = Server::start("");
+    let home = std::env::temp_dir().join(format!("linerate-secnetperf-{}", std::process::id()));
+    server.client(&format!("-conns:3 -up:1000 -encrypt:0 --qlog:{}", home.display()));
+    let logs: Vec<_> = std::fs::read_dir(&home).unwrap().map(|one| one.unwrap().path()).collect();
+    assert_eq!(logs.len(), 3, "{logs:?}");
+    for log in &logs {
+        assert_eq!(log.extension().unwrap(), "sqlog");
+        assert!(std::fs::read_to_string(log).unwrap().contains("\"frame_type\":\"stream\""));
+    }
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
+#[test]
+fn streams_tell_their_raw_figures() {
+    let server = Server::start("");
+    for carriage in CARRIAGES {
+        for (words, line) in [
+            ("-up:5000 -down:70000", "Raw: #,#;#,#;#"),
+            ("-up:5000", "Raw: #,#;;#"),
+            ("-up:4", "Raw: ;;"),
+        ] {
+            let ended = server.client(&format!("{carriage} {words} -praw:1"));
+            let shown = without_numbers(results(&ended).first().unwrap());
+            assert_eq!(shown, line, "{carriage} {words}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_sockets_are_as_they_are_told_and_carry_the_same() {
+    let server = Server::start("-cpu:0 -pollidle:200 -exec:realtime -hystart:1");
+    for carriage in CARRIAGES {
+        for words in [
+            "-cpu:0 -affinitize:1 -highpri:1",
+            "-exec:scavenger",
+            "-exec:maxtput -pollidle:500",
+            "-share:0 -sendbuf:1 -hystart:1",
+        ] {
+            let words = format!("{carriage} {words} -conns:3 -streams:2 -up:100kb -down:100kb");
+            let ended = server.client(&words);
+            assert_eq!(results(&ended), ["Completed 3 connections and 6 streams!"], "{words}");
+        }
+    }
+}
+
+#[test]
+fn streams_tell_what_they_waited_for() {
+    let server = Server::start("");
+    let ended = server.client("-up:20mb -pstream:1");
+    let block = "Stream Timings (flow blocked):\n  SCHEDULING:               # us\n  \
+                 PACING:                   # us\n  AMPLIFICATION_PROT:       # us\n  \
+                 CONGESTION_CONTROL:       # us\n  CONN_FLOW_CONTROL:        # us\n  \
+                 STREAM_ID_FLOW_CONTROL:   # us\n  STREAM_FLOW_CONTROL:      # us\n  \
+                 APP:                      # us";
+    let shown = without_numbers(&results(&ended).join("\n"));
+    assert_eq!(shown, format!("{block}\nCompleted # connections and # streams!"));
+    // More than the server allows at first, and nothing that could be spaced out.
+    let ended = server.client("-up:2000 -streams:100 -pacing:0 -pstream:1 --ndjson");
+    let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let waits: Vec<Value> = lines.filter(|line| line["event"] == "waits").collect();
+    assert_eq!(waits.len(), 100);
+    assert!(waits.iter().all(|line| line["pacing_us"] == 0), "{waits:?}");
+    assert!(waits.iter().any(|line| line["stream_number_us"].as_u64() > Some(0)), "{waits:?}");
+    // Nothing of it is known over TCP, as in the original.
+    let ended = server.client("-tcp:1 -up:1000 -pstream:1");
+    assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"]);
 }

@@ -216,9 +216,9 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
         congestion: message.text_at(160, CONGESTION_BYTES - 1),
         fill_file: message.text_at(176, FILL_FILE_BYTES - 1),
         dirt: Dirt {
-            send_bytes: u32::try_from(message.i32_at(72)).ok(),
-            receive_bytes: u32::try_from(message.i32_at(76)).ok(),
-            clean_bytes: u32::try_from(message.i32_at(80)).ok(),
+            send_bytes: u32::try_from(message.i32_at(76)).ok(),
+            receive_bytes: u32::try_from(message.i32_at(80)).ok(),
+            clean_bytes: u32::try_from(message.i32_at(84)).ok(),
         },
     })
 }

@@ -56,6 +56,24 @@ fn results_have_limits_at_both_ends() {
     assert_eq!(std::iter::from_fn(|| client.poll_event()).last(), Some(refused));
 }
 
+#[test]
+fn results_of_8_mib_come_whole_in_pieces() {
+    const MOST: usize = 8 << 20;
+    let mut text = results(2, 8).render();
+    text.push_str(&" ".repeat(MOST - text.len()));
+    for piece in [1400, 64 << 10, MOST + 5] {
+        let mut client = running_client();
+        client.end_test(0);
+        client.handle_bytes(0, &[13]);
+        client.send_results(&results(2, 7));
+        let told = [message(text.as_bytes()), vec![14]].concat();
+        told.chunks(piece).for_each(|piece| client.handle_bytes(0, piece));
+        let last = std::iter::from_fn(|| client.poll_event()).last();
+        assert_eq!(last, Some(ClientEvent::Results(Box::new(results(2, 8)))), "{piece}");
+        assert!(client.is_over());
+    }
+}
+
 fn running_client() -> Client {
     let mut client = Client::new(cookie(), 0);
     client.handle_bytes(0, &[9, 10, 1, 2]);

@@ -4,7 +4,7 @@ use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::{Form, Message, UNKNOWN_REQUEST, code};
 use linerate_wire::netperf::server::{Server, ServerEvent};
-use linerate_wire::netperf::test::{Carrier, Cpu, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Setup};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const PARTS: [(Part, Carrier); 7] = [
@@ -139,6 +139,8 @@ fn the_whole_of_an_omni_test_arrives() {
         service: Some(0xb8),
         congestion: Some("reno".to_owned()),
         fill_file: Some("file".to_owned()),
+        fast_open: true,
+        dirt: Dirt { send_bytes: Some(1), receive_bytes: Some(2), clean_bytes: Some(3) },
         ..some_request(Part::Answer, Carrier::Tcp)
     };
     let results = Results {

@@ -8,6 +8,7 @@ mod payload;
 mod receiver;
 mod sender;
 
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowError, FlowShared, Local, Turn};
 use crate::phase::Phase;
 use crate::socket::tcp_status;
-use crate::tally::Counter;
+use crate::tally::{Counter, Progress};
 
 pub(super) use datagram_receiver::DatagramReceiver;
 pub(super) use datagram_sender::DatagramSender;
@@ -38,6 +39,8 @@ pub(super) struct StreamTally {
     omitted_packets: Counter,
     omitted_lost: Counter,
     omitted_out_of_order: Counter,
+    /// Segments sent again until the stream ended.
+    resent: Counter,
     /// 1 when those of the omitted time stand.
     began: Counter,
 }
@@ -71,6 +74,16 @@ impl Shared {
             out_of_order: self.tally.out_of_order.value(),
             jitter_s: f64::from_bits(self.tally.jitter_ns.value()) / 1e9,
         }
+    }
+
+    /// Segments that its connection sent again: known since it ended, or asked for now.
+    pub(super) fn retransmits(&self) -> u32 {
+        if self.flow.tally.progress() == Progress::Ended {
+            return u32::try_from(self.tally.resent.value()).unwrap_or(u32::MAX);
+        }
+        let socket = self.flow.socket.as_ref();
+        let status = socket.and_then(|socket| tcp_status(socket.as_fd()));
+        status.map_or(0, |status| status.retransmitted_segments)
     }
 
     /// What of that lies in the omitted time. A stream that hasn't seen the end of that time yet has
@@ -254,6 +267,14 @@ impl Course {
         }
         // The kernel forgets some of it when the connection ends.
         let tcp = flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd()));
+        if let (Some(tcp), Some(socket)) = (&tcp, &flow.socket) {
+            self.shared.tally.resent.set(tcp.retransmitted_segments.into());
+            if self.role == Role::Server && self.shared.sends {
+                // Up to 3.15 a client that has a part of a block waits for the rest before it hears
+                // that its results are wanted: it is told that there is none.
+                let _gone = socket.shutdown(Shutdown::Write);
+            }
+        }
         flow.set_ended(Ending { error, tcp, ..Ending::default() }, local);
         Turn::Ended
     }

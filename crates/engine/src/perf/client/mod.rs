@@ -4,6 +4,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -13,7 +14,7 @@ use linerate_wire::perf::exchange::{Outcome, Shape};
 
 use super::quic;
 use super::trust;
-use super::{Addresses, Carriage, Ending, Placement};
+use super::{Addresses, Carriage, Ending, Placement, StreamWaits};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::event::Cancel;
@@ -57,8 +58,12 @@ pub struct ClientPlan {
     pub latency_limit: usize,
     /// Whether each stream's end is told.
     pub tells_streams: bool,
+    /// Whether what each stream waited for is told.
+    pub tells_waits: bool,
     /// Whether each connection's end is told.
     pub tells_connections: bool,
+    /// The directory that the log of each QUIC connection goes to (qlog).
+    pub logs: Option<PathBuf>,
 }
 
 /// Something that a client tells as it happens.
@@ -66,6 +71,8 @@ pub struct ClientPlan {
 pub enum ClientEvent {
     /// A stream has ended.
     StreamEnded(Outcome),
+    /// The sending of a stream is over, and this is what it waited for; over QUIC alone.
+    StreamWaited(StreamWaits),
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
     /// What this machine refuses to its threads, which run all the same.
@@ -139,7 +146,7 @@ pub fn run_client(
                 scope,
                 move || match plan.carriage {
                     Carriage::Quic(options) => {
-                        let open = || quic::client(&config, &plan.addresses, number, &options);
+                        let open = || quic::client(&config, plan, number, &options);
                         if plan.own_ports {
                             let endpoints = SeparateEndpoints::new(Box::new(open))?;
                             return Worker::new(plan, seat, endpoints).run();

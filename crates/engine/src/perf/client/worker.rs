@@ -11,11 +11,14 @@ use linerate_wire::perf::render_block;
 use super::{ClientEvent, ClientPlan, Seat, Totals};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::perf::Ending;
-use crate::perf::streams::{Push, Streams};
+use crate::perf::streams::{Push, Sender, Streams};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Connections begun before those that are under way get their turn.
 const DIALED_AT_ONCE: u32 = 32;
+/// Connections of a thread that may be under way at a time. All of a thousand at once would overflow the
+/// buffer of the server's socket, and those that get lost are tried again after a second, all at once again.
+const HANDSHAKES_AT_ONCE: usize = 64;
 /// After a failure the next try waits so long: a server that isn't there is not stormed.
 const BACK_OFF_NS: u64 = 10 * MILLISECOND_NS;
 /// How long the end of a run may take.
@@ -30,6 +33,8 @@ pub(super) struct Worker<'a, M> {
     block: Arc<Vec<u8>>,
     links: HashMap<Link, Connection>,
     to_dial: u64,
+    /// Connections that are under way.
+    opening: usize,
     dial_after_ns: u64,
     latency_limit: usize,
     running: bool,
@@ -58,11 +63,15 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if !plan.copies {
             endpoint.lend(&block);
         }
+        if plan.tells_waits {
+            endpoint.watch_waits();
+        }
         Self {
             destination: Destination { remote, local, server_name },
             block,
             links: HashMap::new(),
             to_dial: seat.share(u64::from(plan.connections)),
+            opening: 0,
             dial_after_ns: 0,
             latency_limit: seat.share(plan.latency_limit as u64) as usize,
             running: true,
@@ -83,7 +92,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         while !self.seat.is_over() && (self.to_dial > 0 || !self.links.is_empty()) {
             self.dial();
             let mut at_most = self.seat.look_after();
-            if self.to_dial > 0 {
+            if self.may_dial() {
                 let left_ns = self.dial_after_ns.saturating_sub(monotonic_ns());
                 at_most = at_most.min(Duration::from_nanos(left_ns));
             }
@@ -117,13 +126,19 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         Ok(())
     }
 
+    /// Whether another connection may begin.
+    fn may_dial(&self) -> bool {
+        self.to_dial > 0 && self.opening < HANDSHAKES_AT_ONCE
+    }
+
     fn dial(&mut self) {
         let mut dialed = 0;
-        while self.to_dial > 0 && dialed < DIALED_AT_ONCE && monotonic_ns() >= self.dial_after_ns {
+        while self.may_dial() && dialed < DIALED_AT_ONCE && monotonic_ns() >= self.dial_after_ns {
             dialed += 1;
             self.to_dial -= 1;
             match self.endpoint.connect(&self.destination) {
                 Ok(link) => {
+                    self.opening += 1;
                     self.links.insert(link, Connection::default());
                 }
                 Err(_) => self.handle_failure("not begun"),
@@ -144,6 +159,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.totals.connections += 1;
                 if let Some(connection) = self.links.get_mut(&link) {
                     connection.established = true;
+                    self.opening = self.opening.saturating_sub(1);
                 }
                 if self.plan.streams == 0 {
                     self.endpoint.close(link);
@@ -225,57 +241,6 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
     }
 
-    /// Sends a block of a stream, or what is left of one.
-    fn send_block(&mut self, link: Link, stream: u64) -> Push {
-        let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
-        let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
-        let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
-        let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
-        let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
-        match self.endpoint.send(link, stream, sending) {
-            None => Push::Full,
-            Some(taken) => {
-                exchange.record_sent(&piece, taken);
-                match (taken == piece.length, piece.finishes) {
-                    (true, true) => Push::Done,
-                    (true, false) => Push::More,
-                    (false, _) => Push::Full,
-                }
-            }
-        }
-    }
-
-    /// Sends what a stream has; it waits when there is no room for all.
-    fn send_all(&mut self, link: Link, stream: u64) {
-        loop {
-            match self.send_block(link, stream) {
-                Push::More => {}
-                Push::Done => return,
-                Push::Full => {
-                    if let Some(connection) = self.links.get_mut(&link) {
-                        connection.streams.wait(stream);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Lets those that wait send, a block each in turn.
-    fn send_waiting(&mut self, link: Link) {
-        loop {
-            let waiting = self.links.get_mut(&link).and_then(|found| found.streams.next_waiting());
-            let Some(stream) = waiting else { return };
-            let push = self.send_block(link, stream);
-            let Some(connection) = self.links.get_mut(&link) else { return };
-            match push {
-                Push::Done => {}
-                Push::More => connection.streams.wait(stream),
-                Push::Full => return connection.streams.wait_first(stream),
-            }
-        }
-    }
-
     /// Counts a stream that has ended both ways, and goes on as the plan says.
     fn settle_if_over(&mut self, link: Link, stream: u64) {
         let Some(connection) = self.links.get_mut(&link) else { return };
@@ -283,6 +248,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             return;
         }
         if let Some(exchange) = connection.streams.remove(stream) {
+            self.tell_waits(link, stream);
             self.settle(&exchange);
         }
         if self.plan.repeats_streams {
@@ -305,7 +271,15 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
             exchange.handle_send_aborted(now_us);
             exchange.handle_receive_aborted(now_us);
+            self.tell_waits(link, stream);
             self.settle(&exchange);
+        }
+    }
+
+    fn tell_waits(&mut self, link: Link, stream: u64) {
+        if let Some(waits) = self.endpoint.take_waits(link, stream) {
+            // Nobody listens any more only when the program is ending.
+            let _unheard = self.seat.sender.send(ClientEvent::StreamWaited(waits));
         }
     }
 
@@ -332,7 +306,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
 
     fn handle_ended(&mut self, link: Link, ending: Box<Ending>) {
         self.settle_all(link);
-        self.links.remove(&link);
+        if self.links.remove(&link).is_some_and(|connection| !connection.established) {
+            self.opening = self.opening.saturating_sub(1);
+        }
         match ending.failure {
             Some(kind) if !ending.established => self.handle_failure(kind),
             failure => {
@@ -344,6 +320,29 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
         if self.plan.tells_connections {
             let _unheard = self.seat.sender.send(ClientEvent::ConnectionEnded(ending));
+        }
+    }
+}
+
+impl<M: Multiplexer> Sender for Worker<'_, M> {
+    type Stream = Exchange;
+
+    fn streams(&mut self, link: Link) -> Option<&mut Streams<Exchange>> {
+        self.links.get_mut(&link).map(|connection| &mut connection.streams)
+    }
+
+    fn send_block(&mut self, link: Link, stream: u64) -> Push {
+        let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
+        let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
+        let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
+        let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
+        let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
+        match self.endpoint.send(link, stream, sending) {
+            None => Push::Full,
+            Some(taken) => {
+                exchange.record_sent(&piece, taken);
+                Push::of(taken, piece.length, piece.finishes)
+            }
         }
     }
 }

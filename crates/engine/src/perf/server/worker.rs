@@ -11,7 +11,7 @@ use linerate_wire::perf::render_block;
 
 use super::delays::Delays;
 use super::{Seat, ServerEvent, ServerPlan};
-use crate::perf::streams::{Push, Streams};
+use crate::perf::streams::{Push, Sender, Streams};
 use crate::transport::multiplexer::{Link, LinkEvent, Multiplexer, Sending};
 
 /// Streams of one connection at a time; what is opened beyond is given up.
@@ -37,7 +37,7 @@ pub(super) struct Worker<'a, M> {
 
 /// A stream: first its request, then what is left of its answer.
 #[derive(Default)]
-struct Stream {
+pub(super) struct Stream {
     request: Request,
     /// Whether the answer has begun: a request that is still coming, or that waits, is not answered.
     answering: bool,
@@ -174,8 +174,16 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             self.send_all(link, number);
         }
     }
+}
 
-    /// Sends a block of an answer, or what is left of one; a finished one is forgotten.
+impl<M: Multiplexer> Sender for Worker<'_, M> {
+    type Stream = Stream;
+
+    fn streams(&mut self, link: Link) -> Option<&mut Streams<Stream>> {
+        self.links.get_mut(&link)
+    }
+
+    /// A finished answer is forgotten.
     fn send_block(&mut self, link: Link, number: u64) -> Push {
         let Some(streams) = self.links.get_mut(&link) else { return Push::Done };
         let Some(stream) = streams.stream(number).filter(|stream| stream.answering) else {
@@ -191,44 +199,10 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let taken = self.endpoint.send(link, number, sending);
         let Some(taken) = taken else { return Push::Full };
         stream.sent_bytes += taken as u64;
-        match (taken == length, finishes) {
-            (true, true) => {
-                streams.remove(number);
-                Push::Done
-            }
-            (true, false) => Push::More,
-            (false, _) => Push::Full,
+        let push = Push::of(taken, length, finishes);
+        if push == Push::Done {
+            streams.remove(number);
         }
-    }
-
-    /// Sends what a stream has; it waits when there is no room for all.
-    fn send_all(&mut self, link: Link, number: u64) {
-        loop {
-            match self.send_block(link, number) {
-                Push::More => {}
-                Push::Done => return,
-                Push::Full => {
-                    if let Some(streams) = self.links.get_mut(&link) {
-                        streams.wait(number);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Lets those that wait send, a block each in turn.
-    fn send_waiting(&mut self, link: Link) {
-        loop {
-            let waiting = self.links.get_mut(&link).and_then(Streams::next_waiting);
-            let Some(number) = waiting else { return };
-            let push = self.send_block(link, number);
-            let Some(streams) = self.links.get_mut(&link) else { return };
-            match push {
-                Push::Done => {}
-                Push::More => streams.wait(number),
-                Push::Full => return streams.wait_first(number),
-            }
-        }
+        push
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,10 +11,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use linerate_measure::sample::QuicStatus;
 use quinn_proto::{
-    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, StreamId, VarInt, WriteError,
+    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, RecvStream, SendStream, StreamId,
+    VarInt, WriteError,
 };
 
 mod departure;
+
+pub(super) use departure::Held;
 
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
@@ -42,6 +46,8 @@ pub(crate) struct Connection {
     pub(super) due: Option<Instant>,
     pub(super) datagrams: DatagramsTaken,
     governor: Arc<Governor>,
+    /// Whose path the governor is for: another path may have a control of its own.
+    remote: SocketAddr,
     /// Of one that has a rate of its own.
     gate: Option<Gate>,
     /// When that lets packets leave again.
@@ -52,6 +58,7 @@ pub(crate) struct Connection {
     pub(super) log: Option<Arc<Log>>,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
+    held: Held,
 }
 
 /// What came of a read.
@@ -69,7 +76,7 @@ impl Connection {
         handle: ConnectionHandle,
         touched: Touched,
     ) -> Self {
-        let governor = Governor::of(&proto);
+        let (governor, remote) = (Governor::of(&proto), proto.remote_address());
         let gate = governor.gate(Instant::now());
         Self {
             proto,
@@ -80,10 +87,12 @@ impl Connection {
             stranger: None,
             due: None,
             governor,
+            remote,
             gate,
             gate_opens: None,
             deliveries: HashMap::new(),
             log: None,
+            held: Held::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),
         }
@@ -123,7 +132,8 @@ impl Connection {
     ///
     /// `WouldBlock` where there is no room now, and an event says when there is.
     pub(crate) fn send(&mut self, id: StreamId, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.proto.send_stream(id).write(bytes);
+        let closed = WriteError::ClosedStream;
+        let sent = sender(&mut self.proto, id).ok_or(closed).and_then(|mut to| to.write(bytes));
         self.sent(sent)
     }
 
@@ -134,7 +144,7 @@ impl Connection {
     /// As [`Connection::send`].
     pub(crate) fn send_shared(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
         let mut chunks = [bytes];
-        let sent = self.proto.send_stream(id).write_chunks(&mut chunks).map(|sent| sent.bytes);
+        let sent = write_chunks(&mut self.proto, id, &mut chunks);
         self.sent(sent)
     }
 
@@ -144,12 +154,13 @@ impl Connection {
     ///
     /// As [`Connection::send`].
     pub(crate) fn send_watched(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
-        let piece = self.deliveries.entry(id).or_default().piece(bytes);
-        let sent = self.send_shared(id, piece);
-        if let Some(delivery) = self.deliveries.get_mut(&id) {
-            delivery.record_taken(*sent.as_ref().unwrap_or(&0));
-        }
-        sent
+        let delivery = self.deliveries.entry(id).or_default();
+        let mut chunks = [delivery.piece(bytes)];
+        let sent = write_chunks(&mut self.proto, id, &mut chunks);
+        // What wasn't taken goes before it is said how much was.
+        drop(chunks);
+        delivery.record_taken(*sent.as_ref().unwrap_or(&0));
+        self.sent(sent)
     }
 
     /// Bytes of a stream that the peer has acknowledged, where that is watched: no more than they are.
@@ -180,7 +191,9 @@ impl Connection {
     /// Says that nothing more will be sent.
     pub(crate) fn finish(&mut self, id: StreamId) -> io::Result<()> {
         self.touch();
-        self.proto.send_stream(id).finish().map_err(|error| match (&self.lost, error) {
+        let closed = FinishError::ClosedStream;
+        let finished = sender(&mut self.proto, id).ok_or(closed).and_then(|mut to| to.finish());
+        finished.map_err(|error| match (&self.lost, error) {
             (Some(cause), _) => cause.error(),
             (None, FinishError::Stopped(code)) => stopped(code),
             (None, FinishError::ClosedStream) => io::ErrorKind::NotConnected.into(),
@@ -194,7 +207,8 @@ impl Connection {
     ///
     /// `WouldBlock` where it hasn't, and an event says when; whatever ended the connection.
     pub(crate) fn await_delivery(&mut self, id: StreamId) -> io::Result<()> {
-        match (self.proto.send_stream(id).stopped(), &self.lost) {
+        let Some(stream) = sender(&mut self.proto, id) else { return Ok(()) };
+        match (stream.stopped(), &self.lost) {
             (Err(_), _) => Ok(()),
             (Ok(Some(code)), _) => Err(stopped(code)),
             (Ok(None), None) => Err(io::ErrorKind::WouldBlock.into()),
@@ -203,20 +217,24 @@ impl Connection {
         }
     }
 
-    /// Gives up sending.
+    /// Gives up sending, on a stream that sends.
     pub(crate) fn reset(&mut self, id: StreamId, code: u32) {
         if let Some(delivery) = self.deliveries.get_mut(&id) {
             delivery.end();
         }
-        // Fails only where nothing was left to give up.
-        let _over_anyway = self.proto.send_stream(id).reset(code.into());
-        self.touch();
+        if let Some(mut stream) = sender(&mut self.proto, id) {
+            // Fails only where nothing was left to give up.
+            let _over_anyway = stream.reset(code.into());
+            self.touch();
+        }
     }
 
-    /// Tells the peer that nothing more will be read.
+    /// Tells the peer that nothing more will be read, on a stream that receives.
     pub(crate) fn stop_sending(&mut self, id: StreamId, code: u32) {
-        let _over_anyway = self.proto.recv_stream(id).stop(code.into());
-        self.touch();
+        if let Some(mut stream) = receiver(&mut self.proto, id) {
+            let _over_anyway = stream.stop(code.into());
+            self.touch();
+        }
     }
 
     /// Looks at up to `most` bytes that have come, piece by piece in their order, where they are.
@@ -231,7 +249,9 @@ impl Connection {
         look: &mut dyn FnMut(&[u8]),
     ) -> io::Result<Reading> {
         let mut reading = Reading::default();
-        let mut stream = self.proto.recv_stream(id);
+        let Some(mut stream) = receiver(&mut self.proto, id) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
         let mut chunks = match stream.read(true) {
             Ok(chunks) => chunks,
             Err(ReadableError::ClosedStream | ReadableError::IllegalOrderedRead) => {
@@ -288,11 +308,9 @@ impl Connection {
         }
     }
 
-    /// Lets senders have as much unacknowledged as keeps the path busy, and not much more: what is
-    /// taken from a sender early arrives late.
+    /// Lets senders have as much unacknowledged as keeps the path busy, and not much more.
     pub(crate) fn fit_send_window(&mut self) {
-        let window = self.governor.window_bytes();
-        self.proto.set_send_window(window.saturating_mul(2).clamp(1 << 20, 64 << 20));
+        self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()));
     }
 
     /// Whether something can be said before the handshake is done (0-RTT).
@@ -328,7 +346,7 @@ impl Connection {
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
-            congestion_events: stats.path.congestion_events,
+            congestion_events: self.governor.cuts(),
             ecn_events: Some(self.governor.ecn_events()),
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),
@@ -344,6 +362,26 @@ impl Connection {
     pub(crate) fn carries_marks(&self) -> Option<bool> {
         (self.proto.stats().frame_rx.acks > 0).then_some(self.is_marked)
     }
+}
+
+/// The sending half of a stream that has one. The crate panics at others, and which streams there are is up
+/// to the peer.
+fn sender(proto: &mut quinn_proto::Connection, id: StreamId) -> Option<SendStream<'_>> {
+    (id.dir() == Dir::Bi || id.initiator() == proto.side()).then(|| proto.send_stream(id))
+}
+
+/// Likewise, the receiving half.
+fn receiver(proto: &mut quinn_proto::Connection, id: StreamId) -> Option<RecvStream<'_>> {
+    (id.dir() == Dir::Bi || id.initiator() != proto.side()).then(|| proto.recv_stream(id))
+}
+
+fn write_chunks(
+    proto: &mut quinn_proto::Connection,
+    id: StreamId,
+    chunks: &mut [Bytes],
+) -> Result<usize, WriteError> {
+    let mut stream = sender(proto, id).ok_or(WriteError::ClosedStream)?;
+    stream.write_chunks(chunks).map(|sent| sent.bytes)
 }
 
 fn stopped(code: VarInt) -> io::Error {

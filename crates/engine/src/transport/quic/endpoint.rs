@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(crate) enum Event {
 pub(crate) struct Endpoint {
     proto: quinn_proto::Endpoint,
     packets: Packets,
-    accepts: bool,
+    accepts: Option<ServerSide>,
     most_connections: usize,
     connections: Vec<Option<SharedConnection>>,
     open: usize,
@@ -94,13 +94,15 @@ impl Endpoint {
         accepts: Option<&ServerSide>,
     ) -> Result<Self, Error> {
         let config = Arc::new(settings.endpoint(random()?)?);
-        let server = accepts.map(ServerSide::config);
+        // Each connection is accepted with what its peer's address asks for.
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let server = accepts.map(|server| server.config(any));
         let packets = Packets::new(socket, settings.offload, settings.ecn, settings.dscp)
             .map_err(|error| Error::Host(format!("can't set up a UDP socket for QUIC: {error}")))?;
         Ok(Self {
             proto: quinn_proto::Endpoint::new(config, server, true, Some(random()?)),
             packets,
-            accepts: accepts.is_some(),
+            accepts: accepts.cloned(),
             most_connections: settings.connections,
             connections: Vec::new(),
             open: 0,
@@ -142,7 +144,7 @@ impl Endpoint {
         server_name: &str,
         client: &ClientSide,
     ) -> io::Result<Link> {
-        let (config, log) = client.config()?;
+        let (config, log) = client.config(to)?;
         let made = self.proto.connect(Instant::now(), config, to, server_name);
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;

@@ -1,11 +1,13 @@
 //! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
 
+mod lent;
 mod turn;
+mod waits;
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
@@ -18,7 +20,11 @@ use super::settings::ClientSide;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::transport::multiplexer::{
     Destination, Ending, Link, LinkEvent, Multiplexer, QuicStatistics, Sending, Statistics,
+    StreamWaits,
 };
+
+use lent::{lend, part_of};
+use waits::Watch;
 
 /// How long a connection may take to stand.
 const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
@@ -46,6 +52,8 @@ pub(crate) struct MultiplexedEndpoint {
     block: Bytes,
     /// How long to try again and again before sleeping.
     busy: Duration,
+    /// What streams wait for, if anybody wants to know.
+    watch: Option<Watch>,
 }
 
 /// What is known of the connection at a place of the endpoint.
@@ -72,6 +80,7 @@ impl MultiplexedEndpoint {
             events: VecDeque::new(),
             block: Bytes::new(),
             busy: Duration::ZERO,
+            watch: None,
         }
     }
 
@@ -163,7 +172,11 @@ impl MultiplexedEndpoint {
             Event::Readable(id) => self.read(link, id),
             Event::Writable(id) => {
                 self.with(link, |connection| connection.fit_send_window());
-                let stream = Some(u64::from(id));
+                let stream = u64::from(id);
+                if let Some(watch) = &mut self.watch {
+                    watch.record_writable(link, stream);
+                }
+                let stream = Some(stream);
                 self.events.push_back((link, LinkEvent::Writable { stream }));
             }
             Event::Delivered(id) => {
@@ -290,7 +303,12 @@ impl Multiplexer for MultiplexedEndpoint {
     }
 
     fn open_stream(&mut self, link: Link) -> Option<u64> {
-        self.with(link, |connection| connection.open_stream(Dir::Bi))?.map(u64::from)
+        let opened = self.with(link, |connection| connection.open_stream(Dir::Bi))?;
+        let stream = opened.map(u64::from);
+        if let Some(watch) = &mut self.watch {
+            watch.record_opening(link, stream, Instant::now());
+        }
+        stream
     }
 
     fn open_one_way(&mut self, link: Link) -> Option<u64> {
@@ -302,7 +320,7 @@ impl Multiplexer for MultiplexedEndpoint {
         let lent = part_of(&self.block, sending.bytes);
         // What is sent whole is delivered whole, or not. Of its answers no server asks.
         let is_watched = self.client.is_some() && !(sending.opens && sending.finishes);
-        self.with(link, |connection| {
+        let taken = self.with(link, |connection| {
             let mut taken = 0;
             // Only a send that takes nothing makes the connection tell when there is room.
             while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
@@ -325,7 +343,9 @@ impl Multiplexer for MultiplexedEndpoint {
                 let _stopped = connection.finish(id);
             }
             Some(taken)
-        })?
+        })?;
+        self.note_sent(link, stream, &sending, taken);
+        taken
     }
 
     fn stop(&mut self, link: Link, stream: u64) {
@@ -349,30 +369,25 @@ impl Multiplexer for MultiplexedEndpoint {
         self.end(link, None);
     }
 
+    fn watch_waits(&mut self) {
+        self.watch = Some(Watch::default());
+    }
+
+    fn take_waits(&mut self, link: Link, stream: u64) -> Option<StreamWaits> {
+        self.watch.as_mut()?.take(link, stream, Instant::now())
+    }
+
     fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
         let id = stream_id(stream)?;
         self.with(link, |connection| connection.delivered_bytes(id))?
     }
 
     fn lend(&mut self, block: &Arc<Vec<u8>>) {
-        struct Owner(Arc<Vec<u8>>);
-        impl AsRef<[u8]> for Owner {
-            fn as_ref(&self) -> &[u8] {
-                &self.0
-            }
-        }
-        self.block = Bytes::from_owner(Owner(Arc::clone(block)));
+        self.block = lend(Arc::clone(block));
     }
 
     fn flush(&mut self) {
         self.endpoint.flush(LAST_WORDS);
         self.endpoint.linger(QUIET, LAST_WORDS);
     }
-}
-
-/// The part of what was lent that these bytes are, where they are.
-fn part_of(block: &Bytes, bytes: &[u8]) -> Option<Bytes> {
-    let start = (bytes.as_ptr() as usize).checked_sub(block.as_ptr() as usize)?;
-    let end = start.checked_add(bytes.len())?;
-    (end <= block.len()).then(|| block.slice(start..end))
 }

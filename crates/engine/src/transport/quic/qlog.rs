@@ -17,6 +17,7 @@ use bytes::BytesMut;
 use linerate_measure::sample::QuicStatus;
 use quinn_proto::ConnectionId;
 use quinn_proto::crypto::{CryptoError, PacketKey};
+use rustix::fs::{Access, access};
 
 mod frames;
 
@@ -24,6 +25,10 @@ use crate::error::Error;
 
 /// Each record of a sequence of JSON texts begins so, and ends with a line's end (RFC 7464).
 const RECORD: char = '\x1e';
+
+/// The delay of an acknowledgement is in units of 2^3 µs unless an end says otherwise (RFC 9000, section 18.2),
+/// which none of ours does.
+pub(super) const ACK_DELAY_EXPONENT: u8 = 3;
 
 /// The log of one connection. It has its name when it is whole; what could not be written whole goes.
 #[derive(Debug)]
@@ -48,7 +53,7 @@ struct Metrics {
     min_rtt_us: u32,
     rtt_us: u32,
     cwnd_bytes: u64,
-    in_flight_bytes: Option<u64>,
+    in_flight_bytes: u64,
 }
 
 /// Which packets a key is for.
@@ -77,9 +82,8 @@ impl PacketKind {
 ///
 /// Where nothing can be written there.
 pub(super) fn prepare(directory: &Path) -> Result<(), Error> {
-    let tried = fs::create_dir_all(directory)
-        .and_then(|()| File::create(directory.join(".linerate")))
-        .and_then(|_| fs::remove_file(directory.join(".linerate")));
+    let writable = || Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?);
+    let tried: io::Result<()> = fs::create_dir_all(directory).and_then(|()| writable());
     tried.map_err(|error| {
         let directory = directory.display();
         Error::Host(format!("can't write qlog files to {directory}: {error}; give another --qlog"))
@@ -141,13 +145,15 @@ impl Log {
         self.record("connectivity:connection_closed", &data);
     }
 
-    /// Tells what is known of the path, where that has changed.
+    /// Tells what is known of the path, where that has changed; before anything was acknowledged that is
+    /// nothing.
     pub(super) fn record_metrics(&self, status: &QuicStatus) {
+        let Some(in_flight_bytes) = status.in_flight_bytes else { return };
         let metrics = Metrics {
             min_rtt_us: status.min_rtt_us,
             rtt_us: status.rtt_us,
             cwnd_bytes: status.cwnd_bytes,
-            in_flight_bytes: status.in_flight_bytes,
+            in_flight_bytes,
         };
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         if to.metrics.replace(metrics) == Some(metrics) {
@@ -155,24 +161,21 @@ impl Log {
         }
         drop(to);
         let ms = |us: u32| f64::from(us) / 1e3;
-        let in_flight = metrics
-            .in_flight_bytes
-            .map_or(String::new(), |bytes| format!(",\"bytes_in_flight\":{bytes}"));
         let data = format!(
-            "{{\"min_rtt\":{:.3},\"smoothed_rtt\":{:.3},\"congestion_window\":{}{in_flight}}}",
+            "{{\"min_rtt\":{:.3},\"smoothed_rtt\":{:.3},\"congestion_window\":{},\
+             \"bytes_in_flight\":{}}}",
             ms(metrics.min_rtt_us),
             ms(metrics.rtt_us),
             metrics.cwnd_bytes,
+            metrics.in_flight_bytes,
         );
         self.record("recovery:metrics_updated", &data);
     }
 
     fn record_packet(
         &self,
-        name: &str,
-        kind: PacketKind,
-        number: u64,
-        payload: &[u8],
+        (name, kind, number): (&str, PacketKind, u64),
+        (payload, ack_delay_exponent): (&[u8], u8),
         length: usize,
     ) {
         let mut data = format!(
@@ -180,7 +183,7 @@ impl Log {
              \"raw\":{{\"length\":{length}}},\"frames\":[",
             kind.name(),
         );
-        frames::render_frames(payload, &mut data);
+        frames::render_frames(payload, ack_delay_exponent, &mut data);
         data.push_str("]}");
         self.record(name, &data);
     }
@@ -201,13 +204,16 @@ pub(super) struct LoggedPacket {
     pub(super) inner: Box<dyn PacketKey>,
     pub(super) log: Arc<Log>,
     pub(super) kind: PacketKind,
+    /// The unit of the delay of acknowledgements, as the peer says it.
+    pub(super) ack_delay_exponent: u8,
 }
 
 impl PacketKey for LoggedPacket {
     fn encrypt(&self, packet: u64, bytes: &mut [u8], header_bytes: usize) {
         let end = bytes.len().saturating_sub(self.inner.tag_len());
         let payload = bytes.get(header_bytes..end).unwrap_or_default();
-        self.log.record_packet("transport:packet_sent", self.kind, packet, payload, bytes.len());
+        let packet_sent = ("transport:packet_sent", self.kind, packet);
+        self.log.record_packet(packet_sent, (payload, ACK_DELAY_EXPONENT), bytes.len());
         self.inner.encrypt(packet, bytes, header_bytes);
     }
 
@@ -219,7 +225,8 @@ impl PacketKey for LoggedPacket {
     ) -> Result<(), CryptoError> {
         let length = header.len() + payload.len();
         self.inner.decrypt(packet, header, payload)?;
-        self.log.record_packet("transport:packet_received", self.kind, packet, payload, length);
+        let packet_received = ("transport:packet_received", self.kind, packet);
+        self.log.record_packet(packet_received, (payload, self.ack_delay_exponent), length);
         Ok(())
     }
 

@@ -11,7 +11,9 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
 
 use super::multiplexed::{LAST_WORDS, MultiplexedEndpoint};
-use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
+use crate::transport::multiplexer::{
+    Destination, Link, LinkEvent, Multiplexer, Sending, StreamWaits,
+};
 
 /// Readiness taken at once.
 const READY_AT_ONCE: usize = 256;
@@ -31,6 +33,7 @@ pub(crate) struct SeparateEndpoints<'a> {
     /// Readiness as it was taken, kept for its memory.
     ready: Vec<epoll::Event>,
     block: Option<Arc<Vec<u8>>>,
+    watches: bool,
 }
 
 #[derive(Default)]
@@ -52,6 +55,7 @@ impl<'a> SeparateEndpoints<'a> {
             events: VecDeque::new(),
             ready: Vec::with_capacity(READY_AT_ONCE),
             block: None,
+            watches: false,
         })
     }
 
@@ -106,6 +110,9 @@ impl Multiplexer for SeparateEndpoints<'_> {
         let mut endpoint = (self.open)()?;
         if let Some(block) = &self.block {
             endpoint.lend(block);
+        }
+        if self.watches {
+            endpoint.watch_waits();
         }
         let own = endpoint.connect(to)?;
         let index = self.vacant.pop().unwrap_or(self.places.len() as u32);
@@ -183,6 +190,15 @@ impl Multiplexer for SeparateEndpoints<'_> {
         if let Some((endpoint, own)) = self.place(link) {
             endpoint.abort(own, stream);
         }
+    }
+
+    fn watch_waits(&mut self) {
+        self.watches = true;
+    }
+
+    fn take_waits(&mut self, link: Link, stream: u64) -> Option<StreamWaits> {
+        let (endpoint, own) = self.place(link)?;
+        endpoint.take_waits(own, stream)
     }
 
     fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {

@@ -21,11 +21,14 @@ mod extras;
 mod retry;
 
 use super::clear::{ClearHeader, ClearPacket};
-use super::hello::{Hello, parameter_ids};
+use super::hello::{Hello, parameter, parameter_ids};
 use super::keys::ClosingPacket;
-use super::qlog::{Log, LoggedPacket, PacketKind};
+use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
 use extras::CLEAR_PACKETS;
 pub(crate) use extras::Extras;
+
+/// The transport parameter that has the exponent of delays; at most 20 (RFC 9000, section 18.2).
+const ACK_DELAY: u64 = 0x0a;
 
 /// What both ends have agreed on, in TLS's own numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,7 +231,14 @@ impl Session {
     ) -> Box<dyn crypto::PacketKey> {
         match &self.log {
             None => inner,
-            Some(log) => Box::new(LoggedPacket { inner, log: Arc::clone(log), kind }),
+            Some(log) => {
+                let theirs = self.tls().filter(|_| kind == PacketKind::Data);
+                let ack_delay_exponent = theirs
+                    .and_then(Connection::quic_transport_parameters)
+                    .and_then(|bytes| parameter(bytes, ACK_DELAY).and_then(|one| one.first()))
+                    .map_or(ACK_DELAY_EXPONENT, |exponent| *exponent);
+                Box::new(LoggedPacket { inner, log: Arc::clone(log), kind, ack_delay_exponent })
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What an endpoint and its connections are told.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use quinn_proto::{
     ServerConfig, TransportConfig, VarInt,
 };
 
-use super::governor::GovernedFactory;
+use super::governor::{GovernedFactory, first_send_window_bytes};
 use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
 use super::qlog::{self, Log};
@@ -30,11 +31,12 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// The longest UDP payload that a path is tried with: what fits into an Ethernet frame over IPv4 and
+/// over IPv6.
+const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
 /// Versions by their numbers on the wire (RFC 9000, section 15).
 const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
-/// What a sender may have unacknowledged until its congestion window is known.
-const FIRST_SEND_WINDOW_BYTES: u64 = 1 << 20;
 /// What may wait to be sent in datagrams: a few trains, so that none waits for long.
 const DATAGRAMS_TAKEN_BYTES: usize = 256 << 10;
 /// What may have come in datagrams until it is taken: more than a turn takes in, so that none is dropped
@@ -119,6 +121,9 @@ pub(crate) struct Settings {
     pub(crate) half_open_connections: usize,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
+    /// Whether streams of a connection send in turns, a packet each. If not, what came first to be sent
+    /// goes first: answers are whole early, and the next requests come while others are answered.
+    pub(crate) turns: bool,
     /// What the peer is asked for in acknowledging.
     pub(crate) acks: Acknowledging,
     /// Whether several packets leave with one call, where the kernel can.
@@ -183,6 +188,7 @@ impl Default for Settings {
             connections: MOST_CONNECTIONS,
             half_open_connections: MOST_CONNECTIONS,
             mtu_bytes: None,
+            turns: true,
             acks: Acknowledging::default(),
             offload: true,
             ecn: true,
@@ -213,7 +219,11 @@ impl Settings {
         Ok(config)
     }
 
-    pub(super) fn transport(&self) -> Arc<TransportConfig> {
+    fn transports(&self) -> Transports {
+        Transports(MOST_PAYLOAD_BYTES.map(|most_bytes| self.transport(most_bytes)))
+    }
+
+    fn transport(&self, most_payload_bytes: u16) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
         let idle = VarInt::try_from(self.idle.as_millis() as u64).unwrap_or(VarInt::MAX);
         config
@@ -223,34 +233,45 @@ impl Settings {
             .keep_alive_interval(self.keep_alive)
             .stream_receive_window(self.stream_window_bytes.into())
             .receive_window(self.connection_window_bytes.into())
-            .send_window(FIRST_SEND_WINDOW_BYTES)
+            .send_window(first_send_window_bytes(self.pacing, self.mtu_bytes.unwrap_or(0)))
             .congestion_controller_factory(Arc::new(GovernedFactory {
                 inner: self.congestion.factory(self.initial_window_bytes),
                 pacing: self.pacing,
             }))
             .ack_frequency_config(self.acks.config())
             .enable_segmentation_offload(self.offload)
+            .send_fairness(self.turns)
             .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
             .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             config.initial_mtu(bytes).mtu_discovery_config(None);
         } else {
             let mut discovery = MtuDiscoveryConfig::default();
-            if let Some(bytes) = self.mtu_most_bytes {
-                discovery.upper_bound(bytes);
-            }
+            discovery.upper_bound(self.mtu_most_bytes.unwrap_or(most_payload_bytes));
             config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
     }
 }
 
+/// What connections to peers at addresses of IPv4 are told, and of IPv6.
+#[derive(Clone)]
+struct Transports([Arc<TransportConfig>; 2]);
+
+impl Transports {
+    fn of(&self, peer: SocketAddr) -> Arc<TransportConfig> {
+        let [ipv4, ipv6] = &self.0;
+        Arc::clone(if peer.ip().to_canonical().is_ipv4() { ipv4 } else { ipv6 })
+    }
+}
+
 /// What a client needs to make connections.
 #[derive(Clone)]
 pub(crate) struct ClientSide {
+    /// Without what is told of the path.
     config: ClientConfig,
     crypto: Arc<ClientCrypto>,
-    transport: Arc<TransportConfig>,
+    transports: Transports,
     version: u32,
     ids: ConnectionIds,
     /// Where the log of each connection goes.
@@ -269,17 +290,17 @@ impl ClientSide {
         let ids = settings.ids;
         let extras = Extras { mark: ids.mark, ..extras };
         let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
-        let transport = settings.transport();
+        let transports = settings.transports();
         let version = match settings.version {
             QuicVersion::V1 => VERSION_1,
             QuicVersion::Draft29 => DRAFT_29,
         };
         let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
-        config.transport_config(Arc::clone(&transport)).version(version);
+        config.version(version);
         if ids.mark.is_some() {
             config.initial_dst_cid_provider(Arc::new(move || ids.first()));
         }
-        Ok(Self { config, crypto, transport, version, ids, logs: None })
+        Ok(Self { config, crypto, transports, version, ids, logs: None })
     }
 
     /// The same, with a log (qlog) of every connection in this directory.
@@ -292,16 +313,19 @@ impl ClientSide {
         Ok(Self { logs: Some(directory.to_owned()), ..self })
     }
 
-    /// What a connection needs, and its log.
-    pub(super) fn config(&self) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+    /// What a connection to this peer needs, and its log.
+    pub(super) fn config(&self, peer: SocketAddr) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+        let (mut config, log) = self.logged()?;
+        config.transport_config(self.transports.of(peer));
+        Ok((config, log))
+    }
+
+    fn logged(&self) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
         let Some(directory) = &self.logs else { return Ok((self.config.clone(), None)) };
         let first = self.ids.first();
         let log = Log::create(directory, &first)?;
         let mut config = ClientConfig::new(Arc::new(self.crypto.logged(Arc::clone(&log))));
-        config
-            .transport_config(Arc::clone(&self.transport))
-            .version(self.version)
-            .initial_dst_cid_provider(Arc::new(move || first));
+        config.version(self.version).initial_dst_cid_provider(Arc::new(move || first));
         Ok((config, Some(log)))
     }
 }
@@ -309,7 +333,9 @@ impl ClientSide {
 /// What a server needs to take connections.
 #[derive(Clone)]
 pub(crate) struct ServerSide {
-    config: Arc<ServerConfig>,
+    /// Without what is told of the path.
+    config: ServerConfig,
+    transports: Transports,
 }
 
 impl ServerSide {
@@ -324,13 +350,15 @@ impl ServerSide {
         let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(settings.transport());
         config.migration(settings.migrates);
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config, transports: settings.transports() })
     }
 
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config)
+    /// What a connection from this peer needs.
+    pub(super) fn config(&self, peer: SocketAddr) -> Arc<ServerConfig> {
+        let mut config = self.config.clone();
+        config.transport_config(self.transports.of(peer));
+        Arc::new(config)
     }
 }
 

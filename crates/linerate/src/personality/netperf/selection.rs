@@ -1,6 +1,6 @@
 //! Which figures are shown where `-k`, `-o` or `-O` stands, and how.
 
-use std::fs;
+use std::{fs, iter};
 
 use linerate_engine::netperf::TestKind;
 
@@ -11,14 +11,14 @@ use super::typed::{Layout, Selected};
 #[derive(Clone)]
 pub(super) struct Selection {
     pub(super) layout: Layout,
-    blocks: Vec<Vec<&'static Selector>>,
+    blocks: Vec<Vec<Selector>>,
     /// Names that select nothing.
     pub(super) unknown: Vec<String>,
 }
 
 impl std::fmt::Debug for Selection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = self.blocks.iter().flatten().map(|selector| selector.name);
+        let names = self.blocks.iter().flatten().map(|selector| selector.name());
         f.debug_list().entries(names).finish()
     }
 }
@@ -93,8 +93,9 @@ fn read_blocks(path: &str, bytes: u64) -> Result<Vec<String>, String> {
 
 /// All names, as `?` lists them.
 pub(super) fn render_names(layout: Layout) -> String {
-    let names = ["OUTPUT_NONE"].into_iter().chain(selector::all().map(|selector| selector.name));
-    let names: Vec<&str> = names.chain(["OUTPUT_END"]).collect();
+    let known = selector::all().map(|selector| selector.name());
+    let names = iter::once("OUTPUT_NONE".to_owned()).chain(known);
+    let names: Vec<String> = names.chain(["OUTPUT_END".to_owned()]).collect();
     match layout {
         Layout::Columns => names.join("\n") + "\n",
         Layout::KeyValue | Layout::Csv => names.join(",") + "\n",
@@ -142,15 +143,15 @@ pub(super) fn render_selection(selection: &Selection, origin: &Origin<'_>) -> St
     }
 }
 
-fn render_key_values(blocks: &[Vec<&'static Selector>], origin: &Origin<'_>) -> String {
+fn render_key_values(blocks: &[Vec<Selector>], origin: &Origin<'_>) -> String {
     let lines = blocks.iter().flatten().filter_map(|selector| {
         let value = selector.render_value(origin)?;
-        Some(format!("{}={value}\n", selector.name))
+        Some(format!("{}={value}\n", selector.name()))
     });
     lines.collect()
 }
 
-fn render_csv(blocks: &[Vec<&'static Selector>], origin: &Origin<'_>, headers: bool) -> String {
+fn render_csv(blocks: &[Vec<Selector>], origin: &Origin<'_>, headers: bool) -> String {
     let selected = || blocks.iter().flatten();
     let headings: Vec<String> = selected().map(|selector| selector.heading()).collect();
     let values: Vec<String> =
@@ -161,14 +162,14 @@ fn render_csv(blocks: &[Vec<&'static Selector>], origin: &Origin<'_>, headers: b
 
 /// Four lines of headings and one of values. A column is as wide as its heading, and wider than its
 /// value; a blank stands between columns and after the last.
-fn render_columns(block: &[&'static Selector], origin: &Origin<'_>, headers: bool) -> String {
+fn render_columns(block: &[Selector], origin: &Origin<'_>, headers: bool) -> String {
     let mut lines = vec![String::new(); 5];
     for selector in block {
         let value = selector.render_value(origin).unwrap_or_default();
         let headings: Vec<&str> = selector.heading_lines().collect();
         let widest = headings.iter().map(|line| line.len()).max().unwrap_or(0);
         let width = widest.max(value.len() + 1);
-        let cells = headings.into_iter().chain(std::iter::repeat("")).take(4).chain([&*value]);
+        let cells = headings.into_iter().chain(iter::repeat("")).take(4).chain([&*value]);
         for (line, cell) in lines.iter_mut().zip(cells) {
             *line += &format!("{cell:width$} ");
         }

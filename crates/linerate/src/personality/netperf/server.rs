@@ -53,7 +53,7 @@ const fn flag(
     help: &'static str,
     act: Act,
 ) -> Flag<(char, Act)> {
-    Flag { id: (short, act), short: Some(short), long: "", takes, value_name, help }
+    Flag::letter(short, takes, value_name, help, (short, act))
 }
 
 /// The options of netserver.

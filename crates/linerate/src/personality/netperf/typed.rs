@@ -25,7 +25,7 @@ pub(super) const fn takes(
     help: &'static str,
     act: Act,
 ) -> Flag<Deed> {
-    flag(short, Takes::Value, value_name, help, act)
+    Flag::letter(short, Takes::Value, value_name, help, Deed { letter: short, act })
 }
 
 /// A flag that has the next word as its value if it looks like one.
@@ -36,22 +36,12 @@ pub(super) const fn takes_if(
     help: &'static str,
     act: Act,
 ) -> Flag<Deed> {
-    flag(short, Takes::NextIf(is_value), value_name, help, act)
+    Flag::letter(short, Takes::NextIf(is_value), value_name, help, Deed { letter: short, act })
 }
 
 /// A flag without a value.
 pub(super) const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    flag(short, Takes::Nothing, "", help, act)
-}
-
-const fn flag(
-    short: char,
-    takes: Takes,
-    value_name: &'static str,
-    help: &'static str,
-    act: Act,
-) -> Flag<Deed> {
-    Flag { id: Deed { letter: short, act }, short: Some(short), long: "", takes, value_name, help }
+    Flag::letter(short, Takes::Nothing, "", help, Deed { letter: short, act })
 }
 
 /// A host of the data connection as typed.

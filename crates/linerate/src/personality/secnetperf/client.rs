@@ -10,7 +10,7 @@ use linerate_engine::perf::{Addresses, Carriage, ClientEvent, ClientPlan, Totals
 use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
 use super::options::{ClientOptions, Refusal, SharedOptions, THREAD_LIMIT};
-use super::printer::{render_ending, render_outcome, render_raw, render_totals};
+use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
 use super::resolve::resolve;
 use super::{Speech, status};
 use crate::output::narrate;
@@ -44,6 +44,7 @@ pub(super) fn run(
                     speech.say(&render_raw(&outcome));
                 }
             }
+            ClientEvent::StreamWaited(waits) => speech.say(&render_waits(&waits)),
             ClientEvent::ConnectionEnded(ending) if speech.document => endings.push(*ending),
             ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
         },
@@ -119,7 +120,9 @@ fn plan(
         runs_for,
         latency_limit: if wants_latencies { latency_limit.min(LATENCY_LIMIT) as usize } else { 0 },
         tells_streams: speech.lines || tells_streams && !speech.document,
+        tells_waits: options.prints_waits && (speech.lines || !speech.document),
         tells_connections: speech.lines || options.prints_connections,
+        logs: shared.logs.clone(),
     })
 }
 

@@ -122,6 +122,17 @@ struct StreamLine {
     latency_us: Option<u64>,
 }
 
+#[derive(Serialize)]
+struct WaitsLine {
+    scheduling_us: u64,
+    pacing_us: u64,
+    congestion_us: u64,
+    connection_flow_us: u64,
+    stream_number_us: u64,
+    stream_flow_us: u64,
+    application_us: u64,
+}
+
 /// The line of an event.
 pub(super) fn render_event(event: &ClientEvent) -> String {
     let text = match event {
@@ -135,6 +146,18 @@ pub(super) fn render_event(event: &ClientEvent) -> String {
                 downloaded_bytes: outcome.download.map(|received| received.bytes),
                 download_us: outcome.download.map(|received| received.elapsed_us),
                 latency_us: outcome.latency_us,
+            },
+        }),
+        ClientEvent::StreamWaited(waits) => serde_json::to_string(&Line {
+            event: "waits",
+            of: WaitsLine {
+                scheduling_us: waits.scheduling_us,
+                pacing_us: waits.pacing_us,
+                congestion_us: waits.congestion_us,
+                connection_flow_us: waits.connection_flow_us,
+                stream_number_us: waits.stream_number_us,
+                stream_flow_us: waits.stream_flow_us,
+                application_us: waits.application_us,
             },
         }),
         ClientEvent::ConnectionEnded(ending) => {

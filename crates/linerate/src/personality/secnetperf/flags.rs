@@ -121,13 +121,7 @@ pub const FLAGS: &[Flag] = &[
         Client,
         "one UDP port for the connections of a thread (1); 0: one for each",
     ),
-    idle(
-        &["pstream"],
-        "0/1",
-        Client,
-        "print what each stream waited for (0)",
-        "what a stream waits for is not measured",
-    ),
+    flag(&["pstream"], "0/1", Client, "print what each stream waited for, QUIC only (0)"),
     flag(&["hystart"], "0/1", Both, "HyStart++ with cubic (0)"),
     flag(&["cc"], "cubic/bbr", Both, "congestion control of QUIC (cubic)"),
     flag(&["ecn"], "0/1", Both, "congestion marks on QUIC packets (0)"),
@@ -243,6 +237,7 @@ pub(super) fn render_help() -> String {
         "\n  --json                     print one JSON document in place of all else\n  \
          --ndjson                   print a line of JSON for each stream, connection and the result\n  \
          --draft-29                 client: speak QUIC's draft 29 in place of version 1\n  \
+         --qlog:<dir>               client: write what happens on each QUIC connection to a file (qlog)\n  \
          --remote-stop              server: stop on the original's datagram to UDP port 9999, \
          loopback only\n\n",
     );

@@ -14,6 +14,7 @@ mod resolve;
 mod server;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -87,6 +88,8 @@ fn begin(
     let target = options::target(options);
     let mut shared = SharedOptions::parse(options)?;
     shared.quic.draft_29 = words.iter().any(|word| word == "--draft-29");
+    let logs = words.iter().find_map(|word| word.strip_prefix("--qlog:"));
+    shared.logs = logs.map(PathBuf::from);
     for note in flags::notes(options, target.is_some()) {
         narrate(&format!("secnetperf: {note}\n"));
     }

@@ -1,11 +1,13 @@
 //! What a command line means: the original's order of reading, its defaults and its refusals.
 
+mod ids;
 mod threads;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_engine::perf::{ConnectionIds, Delay, Mark, QuicOptions};
+use linerate_engine::perf::{Delay, QuicOptions};
 use linerate_wire::perf::DEFAULT_PORT;
 use linerate_wire::perf::exchange::Shape;
 
@@ -46,6 +48,8 @@ pub(super) struct SharedOptions {
     pub(super) max_runtime: Option<Duration>,
     pub(super) watchdog: Option<Duration>,
     pub(super) quic: QuicOptions,
+    /// Where a client's connections are written down.
+    pub(super) logs: Option<PathBuf>,
     /// Sentences about values that were replaced.
     pub(super) warnings: Vec<String>,
 }
@@ -80,6 +84,7 @@ pub(super) struct ClientOptions {
     pub(super) prints_connections: bool,
     pub(super) prints_latency: bool,
     pub(super) prints_raw: bool,
+    pub(super) prints_waits: bool,
     pub(super) old_format: bool,
     pub(super) extra_output_file: Option<String>,
     pub(super) connections: u32,
@@ -130,19 +135,17 @@ impl SharedOptions {
         set(options.value("ecn"), &mut ecn);
         let mut hystart = false;
         set(options.value("hystart"), &mut hystart);
-        // Only a client is told how to send, only a server has a number.
+        // Only a client is told how to send.
         let is_client = target(options).is_some();
         let unpaced =
             is_client && options.value("pacing").is_some_and(|value| parse_u8(value) == 0);
-        let server = options.value("serverid").filter(|_| !is_client).map(parse_u32);
-        // What is wrong with it is said by whoever reads the options of its side.
-        let mark = check_cibir(options).ok().flatten().and_then(|bytes| Mark::new(&bytes));
-        let ids = ConnectionIds { server, mark, ..ConnectionIds::default() };
+        let ids = ids::parse_ids(options, is_client);
         Ok(Self {
             threads,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
             quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids, draft_29: false, hystart },
+            logs: None,
             warnings,
         })
     }
@@ -161,7 +164,7 @@ impl ServerOptions {
             })?,
             None => everywhere(options.value("port").map_or(DEFAULT_PORT, parse_u16)),
         };
-        check_cibir(options)?;
+        ids::parse_mark(options)?;
         let delay = options.value("delay").map(|text| parse_quantity(text, processors).value);
         let mut varies = false;
         if let Some(kind) = options.value("delayType").filter(|_| delay.is_some_and(|us| us > 0)) {
@@ -181,20 +184,6 @@ impl ServerOptions {
             warnings,
         })
     }
-}
-
-/// The well-known bytes of connection ids, if they are asked for.
-fn check_cibir(options: ColonOptions<'_>) -> Result<Option<Vec<u8>>, Refusal> {
-    let Some(text) = options.value("cibir") else { return Ok(None) };
-    let digits = text.as_bytes();
-    let count = digits.len() / 2;
-    if !(1..=6).contains(&count) {
-        return Err(Refusal::helping("Cibir ID must be a hex string <= 6 bytes."));
-    }
-    // What is no digit counts as 0.
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).unwrap_or(0) as u8;
-    let byte = |pair: &[u8]| pair.iter().fold(0, |byte, half| byte << 4 | digit(half));
-    Ok(Some(digits.chunks_exact(2).map(byte).collect()))
 }
 
 fn everywhere(port: u16) -> SocketAddr {
@@ -237,6 +226,7 @@ impl ClientOptions {
             prints_connections: false,
             prints_latency: false,
             prints_raw: false,
+            prints_waits: false,
             old_format: false,
             extra_output_file: None,
             connections: 1,
@@ -284,7 +274,7 @@ impl ClientOptions {
         said.family = options.value_of_first(&["ip", "af"]).map_or(0, parse_u16);
         said.port = options.value("port").map_or(DEFAULT_PORT, parse_u16);
         set(options.value_of_last(&["incrementtarget", "inctarget"]), &mut said.numbered_names);
-        let cibir = check_cibir(options)?;
+        let cibir = ids::parse_mark(options)?;
         let quantity = |names: &[&str]| {
             options.value_of_last(names).map(|text| parse_quantity(text, processors))
         };
@@ -339,6 +329,7 @@ impl ClientOptions {
         set(options.value_of_last(&["pconnection", "pconn"]), &mut self.prints_connections);
         set(options.value_of_last(&["platency", "plat"]), &mut self.prints_latency);
         set(options.value("praw"), &mut self.prints_raw);
+        set(options.value("pstream"), &mut self.prints_waits);
         set(options.value("oldformat"), &mut self.old_format);
         self.extra_output_file = options.value("extraOutputFile").map(str::to_owned);
     }

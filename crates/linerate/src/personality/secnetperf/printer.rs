@@ -1,6 +1,6 @@
 //! The original's lines, byte for byte.
 
-use linerate_engine::perf::{Ending, QuicStatistics, Statistics, TcpCounts, Totals};
+use linerate_engine::perf::{Ending, QuicStatistics, Statistics, StreamWaits, TcpCounts, Totals};
 use linerate_measure::sample::TcpStatus;
 use linerate_wire::perf::exchange::{Outcome, Transfer};
 
@@ -20,6 +20,24 @@ pub(super) fn render_outcome(outcome: &Outcome, old_format: bool) -> String {
     let upload = outcome.upload.map(|sent| line("Upload", sent));
     let download = outcome.download.map(|received| line("Download", received));
     upload.unwrap_or_default() + &download.unwrap_or_default()
+}
+
+/// The block of what a stream waited for. The limit before an address is proved holds no client.
+pub(super) fn render_waits(waits: &StreamWaits) -> String {
+    let mut text = "Stream Timings (flow blocked):\n".to_owned();
+    for (name, waited_us) in [
+        ("SCHEDULING:", waits.scheduling_us),
+        ("PACING:", waits.pacing_us),
+        ("AMPLIFICATION_PROT:", 0),
+        ("CONGESTION_CONTROL:", waits.congestion_us),
+        ("CONN_FLOW_CONTROL:", waits.connection_flow_us),
+        ("STREAM_ID_FLOW_CONTROL:", waits.stream_number_us),
+        ("STREAM_FLOW_CONTROL:", waits.stream_flow_us),
+        ("APP:", waits.application_us),
+    ] {
+        text.push_str(&line(name, format_args!("{waited_us} us")));
+    }
+    text
 }
 
 /// The line of raw figures of a stream that has ended: bytes and microseconds each way, then the

@@ -4,7 +4,22 @@ use std::time::Instant;
 
 use quinn_proto::Transmit;
 
+use super::super::governor::Governor;
 use super::Connection;
+
+/// What keeps a connection from sending more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Held {
+    /// There is nothing to send, or the peer allows no more.
+    #[default]
+    Empty,
+    /// Its turn is over, or the socket has no room.
+    Waiting,
+    /// The congestion window is full.
+    Congestion,
+    /// Packets are spaced out.
+    Pacing,
+}
 
 impl Connection {
     /// Makes up to so many packets that leave with one call, into `bytes`.
@@ -15,6 +30,10 @@ impl Connection {
         bytes: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let packet_bytes = u64::from(self.proto.current_mtu());
+        if self.remote != self.proto.remote_address() {
+            self.remote = self.proto.remote_address();
+            self.governor = Governor::of(&self.proto);
+        }
         let mut most = self.governor.packets_at_once(most, packet_bytes);
         let mut shut = false;
         if let Some(gate) = &mut self.gate {
@@ -23,7 +42,14 @@ impl Connection {
             self.governor.set_shut(shut);
             most = most.min(packets as usize).max(1);
         }
+        let asked = self.governor.asked();
         let transmit = self.proto.poll_transmit(now, most, bytes);
+        self.held = match (&transmit, self.governor.asked() - asked) {
+            (Some(_), _) => Held::Waiting,
+            (None, 0) => Held::Empty,
+            (None, 1) if !shut => Held::Congestion,
+            (None, _) => Held::Pacing,
+        };
         match (&mut self.gate, &transmit) {
             (Some(gate), Some(transmit)) if !shut => gate.record_sent(transmit.size),
             (Some(gate), None) => {
@@ -37,6 +63,18 @@ impl Connection {
             (None, None) => {}
         }
         transmit
+    }
+
+    /// What keeps it from sending more, as the last try has found.
+    pub(in super::super) fn held(&self) -> Held {
+        self.held
+    }
+
+    /// How often it has told its peer that the peer's limits hold it: the connection's, and those of
+    /// streams (RFC 9000, section 4.1).
+    pub(in super::super) fn limits_told(&self) -> (u64, u64) {
+        let sent = self.proto.stats().frame_tx;
+        (sent.data_blocked, sent.stream_data_blocked)
     }
 
     /// When something is to be done, if no packet comes before.

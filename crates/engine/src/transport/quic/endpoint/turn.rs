@@ -79,12 +79,14 @@ impl Endpoint {
 
     fn accept(&mut self, now: Instant, incoming: Incoming) {
         self.outgoing.clear();
-        if !self.accepts || self.open >= self.most_connections {
+        let from = incoming.remote_address();
+        let has_room = self.open < self.most_connections;
+        let Some(config) = self.accepts.as_ref().filter(|_| has_room).map(|one| one.config(from))
+        else {
             self.refused += 1;
             let refusal = self.proto.refuse(incoming, &mut self.outgoing);
             return self.respond(&refusal);
-        }
-        let from = incoming.remote_address();
+        };
         match self.half_open.reply(from, incoming.remote_address_validated()) {
             Reply::Accept => {}
             Reply::Retry => {
@@ -97,7 +99,7 @@ impl Endpoint {
             Reply::Ignore => return self.proto.ignore(incoming),
             Reply::Replace(place) => self.give_up(place),
         }
-        match self.proto.accept(incoming, now, &mut self.outgoing, None) {
+        match self.proto.accept(incoming, now, &mut self.outgoing, Some(config)) {
             Ok((handle, proto)) => {
                 self.insert(handle, proto);
                 if let Some(Some(connection)) = self.connections.get(handle.0) {

@@ -7,13 +7,39 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::MultiplexedEndpoint;
+use crate::transport::multiplexer::{Link, Sending};
 
 impl MultiplexedEndpoint {
     /// Packets out, and connections given up that should stand by now.
     pub(in super::super) fn send_out(&mut self) -> io::Result<()> {
         self.endpoint.send_out()?;
         self.look_at_opening();
+        self.look_at_waits();
         Ok(())
+    }
+
+    /// Counts what streams have waited for, and looks what they wait for now.
+    fn look_at_waits(&mut self) {
+        let Some(mut watch) = self.watch.take() else { return };
+        watch.record_turn(Instant::now(), |link| {
+            self.with(link, |connection| (connection.held(), connection.limits_told()))
+        });
+        self.watch = Some(watch);
+    }
+
+    /// So much of what was to be sent on a stream was taken.
+    pub(super) fn note_sent(
+        &mut self,
+        link: Link,
+        stream: u64,
+        sending: &Sending<'_>,
+        taken: Option<usize>,
+    ) {
+        let Some(mut watch) = self.watch.take() else { return };
+        let whole = taken == Some(sending.bytes.len());
+        let told = self.with(link, |connection| connection.limits_told());
+        watch.record_sent(link, stream, whole && sending.finishes, told.filter(|_| !whole));
+        self.watch = Some(watch);
     }
 
     /// Packets in, and timers.

@@ -4,9 +4,6 @@ use std::fmt::Write;
 
 use super::super::hello::take_varint;
 
-/// The unit of an acknowledgement's delay is 2^3 µs unless an end says otherwise, which none of ours does.
-const ACK_DELAY_EXPONENT: u32 = 3;
-
 /// Frames that are numbers and nothing else: type, name, what the numbers are.
 const NUMBERS: &[(u64, &str, &[&str])] = &[
     (0x01, "ping", &[]),
@@ -30,13 +27,14 @@ const NUMBERS: &[(u64, &str, &[&str])] = &[
 const LIMITS: &[(u64, &str, &str)] =
     &[(0x12, "max_streams", "maximum"), (0x16, "streams_blocked", "limit")];
 
-/// Writes the frames of a payload, as parts of an array; what can't be read is one of unknown type.
-pub(super) fn render_frames(payload: &[u8], into: &mut String) {
+/// Writes the frames of a payload, as parts of an array; what can't be read is one of unknown type. The delay
+/// of an acknowledgement is in units of 2^`ack_delay_exponent` µs.
+pub(super) fn render_frames(payload: &[u8], ack_delay_exponent: u8, into: &mut String) {
     let mut rest = payload;
     while !rest.is_empty() {
         let before = into.len();
         let kind = rest.first().copied().unwrap_or(0);
-        if render_frame(&mut rest, into).is_none() {
+        if render_frame(&mut rest, ack_delay_exponent, into).is_none() {
             into.truncate(before);
             add(into, "unknown", &[("raw_frame_type", kind.into())]);
             rest = &[];
@@ -60,7 +58,7 @@ fn add(into: &mut String, name: &str, fields: &[(&str, u64)]) {
     into.push('}');
 }
 
-fn render_frame(rest: &mut &[u8], into: &mut String) -> Option<()> {
+fn render_frame(rest: &mut &[u8], ack_delay_exponent: u8, into: &mut String) -> Option<()> {
     let kind = take_varint(rest)?;
     if let Some((_, name, fields)) = NUMBERS.iter().find(|(one, ..)| *one == kind) {
         let mut said = Vec::with_capacity(fields.len());
@@ -82,7 +80,8 @@ fn render_frame(rest: &mut &[u8], into: &mut String) -> Option<()> {
             skip(rest, more as u64)?;
             add(into, "padding", &[("payload_length", more as u64 + 1)]);
         }
-        0x02 | 0x03 => render_ack(kind == 0x03, rest, into)?,
+        0x02 => render_ack(false, rest, ack_delay_exponent, into)?,
+        0x03 => render_ack(true, rest, ack_delay_exponent, into)?,
         0x06 => {
             let (offset, length) = (take_varint(rest)?, take_varint(rest)?);
             skip(rest, length)?;
@@ -137,9 +136,14 @@ fn render_stream(kind: u64, rest: &mut &[u8], into: &mut String) -> Option<()> {
     Some(())
 }
 
-fn render_ack(counts_marks: bool, rest: &mut &[u8], into: &mut String) -> Option<()> {
+fn render_ack(
+    counts_marks: bool,
+    rest: &mut &[u8],
+    ack_delay_exponent: u8,
+    into: &mut String,
+) -> Option<()> {
     let mut largest = take_varint(rest)?;
-    let delay_ms = (take_varint(rest)? << ACK_DELAY_EXPONENT) as f64 / 1e3;
+    let delay_ms = take_varint(rest)? as f64 * 2_f64.powi(ack_delay_exponent.into()) / 1e3;
     let more = take_varint(rest)?;
     say!(into, "{{\"frame_type\":\"ack\",\"ack_delay\":{delay_ms:.3},\"acked_ranges\":[");
     let mut smallest = largest.checked_sub(take_varint(rest)?)?;
@@ -185,7 +189,7 @@ mod tests {
 
     fn read(payload: &[u8]) -> Value {
         let mut text = "[".to_owned();
-        render_frames(payload, &mut text);
+        render_frames(payload, 3, &mut text);
         text.push(']');
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }

@@ -78,11 +78,12 @@ impl World {
             let mut random = [0; 32];
             random.fill_with(|| next_word(&mut chance) as u8);
             let config = settings.endpoint(random).unwrap().into();
-            let server = accepts.then(|| server.config());
+            let address = SocketAddr::from(([192, 0, 2, 1], port));
+            let server = accepts.then(|| server.config(address));
             Node {
                 proto: quinn_proto::Endpoint::new(config, server, true, Some(random)),
                 connection: None,
-                address: SocketAddr::from(([192, 0, 2, 1], port)),
+                address,
                 established: false,
                 sent_bytes: 0,
                 received_bytes: 0,
@@ -91,8 +92,8 @@ impl World {
         let mut nodes = [node(false, 1_000), node(true, 4_433)];
         let now = Instant::now();
         let to = nodes[SERVER].address;
-        let (handle, proto) =
-            nodes[CLIENT].proto.connect(now, client.config().unwrap().0, to, "linerate").unwrap();
+        let config = client.config(to).unwrap().0;
+        let (handle, proto) = nodes[CLIENT].proto.connect(now, config, to, "linerate").unwrap();
         let touched = Rc::new(RefCell::new(Vec::new()));
         nodes[CLIENT].connection = Some(Connection::new(proto, handle, touched));
         Self {

@@ -5,22 +5,26 @@ use super::value::{
     brand, congestion, deprecated, fill_file, integer, latency_us, mean_us, percentile_us, service,
     text,
 };
-use super::{Selector, row};
+use super::{EndRow, Rows, WholeRow, of_end, row};
 
 /// In the order of `all`.
-pub(super) const OPTIONS: &[Selector] = &[
-    row("LOCAL_INTERVAL_USECS", "Local|Interval|Usecs", |o| {
-        integer(o.figures.last.local.interval_us)
-    }),
-    row("LOCAL_INTERVAL_BURST", "Local|Interval|Burst", |o| {
-        integer(o.figures.last.local.interval_burst)
-    }),
-    row("REMOTE_INTERVAL_USECS", "Remote|Interval|Usecs", |o| {
-        integer(o.figures.last.remote.interval_us)
-    }),
-    row("REMOTE_INTERVAL_BURST", "Remote|Interval|Burst", |o| {
-        integer(o.figures.last.remote.interval_burst)
-    }),
+pub(super) const OPTIONS: &[Rows] = &[
+    Rows::Ends(PACE),
+    Rows::Whole(RUN),
+    Rows::Ends(PRIORITY),
+    Rows::Ends(SERVICE),
+    Rows::Ends(CONGESTION),
+    Rows::Ends(FILL),
+    Rows::Whole(COMMAND),
+];
+
+const PACE: &[EndRow] = &[
+    of_end("INTERVAL_USECS", "Interval|Usecs", |e| integer(e.figures().interval_us)),
+    of_end("INTERVAL_BURST", "Interval|Burst", |e| integer(e.figures().interval_burst)),
+];
+
+/// The headings of both ends' security differ.
+const RUN: &[WholeRow] = &[
     row("LOCAL_SECURITY_TYPE_ID", "Local|OS|Security|Type ID", |_| integer(0)),
     row("LOCAL_SECURITY_TYPE", "Local|OS|Security|Type", |_| deprecated()),
     row("LOCAL_SECURITY_ENABLED_NUM", "Local|OS|Security|Enabled Num", |_| integer(0)),
@@ -40,19 +44,17 @@ pub(super) const OPTIONS: &[Selector] = &[
     row("P99_LATENCY", "99th|Percentile|Latency|Microseconds", |o| percentile_us(o, 0.99)),
     row("MEAN_LATENCY", "Mean|Latency|Microseconds", |o| mean_us(o, Statistics::mean_us)),
     row("STDDEV_LATENCY", "Stddev|Latency|Microseconds", |o| mean_us(o, Statistics::deviation_us)),
-    row("LOCAL_SOCKET_PRIO", "Local|Socket|Priority", |o| integer(o.figures.last.local.priority)),
-    row("REMOTE_SOCKET_PRIO", "Remote|Socket|Priority", |o| {
-        integer(o.figures.last.remote.priority)
-    }),
-    row("LOCAL_SOCKET_TOS", "Local|Socket|TOS", |o| service(o.figures.last.local.service)),
-    row("REMOTE_SOCKET_TOS", "Remote|Socket|TOS", |o| service(o.figures.last.remote.service)),
-    row("LOCAL_CONG_CONTROL", "Local|Congestion|Control|Algorithm", |o| {
-        congestion(&o.figures.last.local)
-    }),
-    row("REMOTE_CONG_CONTROL", "Remote|Congestion|Control|Algorithm", |o| {
-        congestion(&o.figures.last.remote)
-    }),
-    row("LOCAL_FILL_FILE", "Local|Fill|File", |o| fill_file(&o.request.plan.local)),
-    row("REMOTE_FILL_FILE", "Remote|Fill|File", |o| fill_file(&o.request.plan.remote)),
-    row("COMMAND_LINE", "Command|Line", |o| text(&format!("\"{}\"", o.request.command_line))),
 ];
+
+const PRIORITY: &[EndRow] =
+    &[of_end("SOCKET_PRIO", "Socket|Priority", |e| integer(e.figures().priority))];
+
+const SERVICE: &[EndRow] = &[of_end("SOCKET_TOS", "Socket|TOS", |e| service(e.figures().service))];
+
+const CONGESTION: &[EndRow] =
+    &[of_end("CONG_CONTROL", "Congestion|Control|Algorithm", |e| congestion(e.figures()))];
+
+const FILL: &[EndRow] = &[of_end("FILL_FILE", "Fill|File", |e| fill_file(e.plan()))];
+
+const COMMAND: &[WholeRow] =
+    &[row("COMMAND_LINE", "Command|Line", |o| text(&format!("\"{}\"", o.request.command_line)))];

@@ -1,10 +1,12 @@
 //! Selectors of the test, its result and its sizes.
 
 use super::value::{direction, fixed, integer, message_bytes, protocol, socket_type, text};
-use super::{Selector, row};
+use super::{EndRow, Rows, WholeRow, of_end, row};
 
 /// In the order of `all`.
-pub(super) const TEST: &[Selector] = &[
+pub(super) const TEST: &[Rows] = &[Rows::Whole(RESULT), Rows::Ends(SIZES), Rows::Whole(MESSAGES)];
+
+const RESULT: &[WholeRow] = &[
     row("SOCKET_TYPE", "Socket|Type", |o| text(socket_type(o))),
     row("PROTOCOL", "Protocol", |o| text(protocol(o))),
     row("DIRECTION", "Direction", |o| text(direction(o.request.plan.kind))),
@@ -47,10 +49,14 @@ pub(super) const TEST: &[Selector] = &[
     row("RSR_SIZE_END", "Remote|Recv Socket|Size|Final", |o| {
         integer(o.figures.last.remote.receive_buffer.at_end)
     }),
-    row("LOCAL_SEND_SIZE", "Local|Send|Size", |o| integer(o.figures.last.local.send_bytes)),
-    row("LOCAL_RECV_SIZE", "Local|Recv|Size", |o| integer(o.figures.last.local.receive_bytes)),
-    row("REMOTE_SEND_SIZE", "Remote|Send|Size", |o| integer(o.figures.last.remote.send_bytes)),
-    row("REMOTE_RECV_SIZE", "Remote|Recv|Size", |o| integer(o.figures.last.remote.receive_bytes)),
+];
+
+const SIZES: &[EndRow] = &[
+    of_end("SEND_SIZE", "Send|Size", |e| integer(e.figures().send_bytes)),
+    of_end("RECV_SIZE", "Recv|Size", |e| integer(e.figures().receive_bytes)),
+];
+
+const MESSAGES: &[WholeRow] = &[
     row("REQUEST_SIZE", "Request|Size|Bytes", |o| message_bytes(o, o.request.plan.request_bytes)),
     row("RESPONSE_SIZE", "Response|Size|Bytes", |o| {
         message_bytes(o, o.request.plan.response_bytes)

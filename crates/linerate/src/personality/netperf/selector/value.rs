@@ -80,10 +80,6 @@ pub(super) fn method(end: &EndFigures) -> Option<String> {
     integer(method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method)))
 }
 
-pub(super) fn cpu_count(end: &EndFigures, told: Option<u32>) -> Option<String> {
-    integer(told.or(end.cpu.as_ref().map(|cpu| cpu.cpus)).unwrap_or(0))
-}
-
 pub(super) fn peak(end: &EndFigures) -> Option<String> {
     cpu_share(end, |cpu| cpu.peak_percent)
 }
@@ -129,28 +125,9 @@ pub(super) fn family(used: Option<SocketAddr>) -> Option<String> {
     integer(used.map_or(0, |address| if address.is_ipv4() { 2 } else { 10 }))
 }
 
-/// A count of the server's; one that isn't known is -1.
-pub(super) fn told(o: &Origin<'_>, count: fn(&EndFigures) -> u64) -> Option<String> {
-    let last = &o.figures.last;
-    if last.server_told { integer(count(&last.remote)) } else { integer(-1) }
-}
-
-/// The server's bytes of a call, likewise.
-pub(super) fn told_per_call(
-    o: &Origin<'_>,
-    bytes_and_calls: fn(&EndFigures) -> (u64, u64),
-) -> Option<String> {
-    let (bytes, calls) = bytes_and_calls(&o.figures.last.remote);
-    if o.figures.last.server_told { per_call(bytes, calls) } else { fixed::<2>(UNMEASURED) }
-}
-
 /// Bytes written to, or read of, a buffer beside the transfer; -1: not asked for.
 pub(super) fn dirt(end: &EndPlan, bytes: fn(&Dirt) -> u32) -> Option<String> {
     count_or_unmeasured(end.dirt.as_ref().map(bytes))
-}
-
-pub(super) fn per_call(bytes: u64, calls: u64) -> Option<String> {
-    fixed::<2>(if calls == 0 { 0.0 } else { bytes as f64 / calls as f64 })
 }
 
 pub(super) fn moved(end: &EndFigures) -> u64 {

@@ -41,7 +41,7 @@ pub(super) fn render_result(request: &Request, figures: &Figures, uuid: &str) ->
 /// The result of TCP_MSS.
 pub(super) fn render_segment_size(request: &Request, mss_bytes: u32) -> String {
     let headers = if request.shown.headers { "Maximum\nSegment\nSize (bytes)\n\n" } else { "" };
-    format!("{headers}{mss_bytes:5} \n")
+    format!("{headers}{mss_bytes} \n")
 }
 
 /// Whether processors were asked for.

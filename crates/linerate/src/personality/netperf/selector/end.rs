@@ -1,0 +1,106 @@
+//! One end of a test, as selectors see it.
+
+use linerate_engine::netperf::{EndFigures, EndPlan};
+
+use super::super::figures::{Cost, UNMEASURED};
+use super::Origin;
+use super::value::{count_or_unmeasured, fixed, integer};
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Side {
+    Local,
+    Remote,
+}
+
+impl Side {
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Self::Local => "LOCAL",
+            Self::Remote => "REMOTE",
+        }
+    }
+
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            Self::Local => "Local",
+            Self::Remote => "Remote",
+        }
+    }
+}
+
+/// One end of a test.
+pub(in super::super) struct End<'a> {
+    pub(super) origin: &'a Origin<'a>,
+    pub(super) side: Side,
+}
+
+impl End<'_> {
+    fn is_local(&self) -> bool {
+        self.side == Side::Local
+    }
+
+    pub(super) fn figures(&self) -> &EndFigures {
+        let last = &self.origin.figures.last;
+        if self.is_local() { &last.local } else { &last.remote }
+    }
+
+    pub(super) fn plan(&self) -> &EndPlan {
+        let plan = &self.origin.request.plan;
+        if self.is_local() { &plan.local } else { &plan.remote }
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        let figures = &self.origin.figures;
+        if self.is_local() { figures.local } else { figures.remote }
+    }
+
+    pub(super) fn sent_rate(&self) -> f64 {
+        let rates = &self.origin.figures.rates;
+        if self.is_local() { rates.local_sent } else { rates.remote_sent }
+    }
+
+    pub(super) fn received_rate(&self) -> f64 {
+        let rates = &self.origin.figures.rates;
+        if self.is_local() { rates.local_received } else { rates.remote_received }
+    }
+
+    /// Its processor, where one was asked for.
+    pub(super) fn bound_cpu(&self) -> Option<u32> {
+        let request = self.origin.request;
+        if self.is_local() { request.plan.local.bind_cpu } else { request.server_cpu }
+    }
+
+    /// Its processors, as told (`-n`) or as counted.
+    pub(super) fn cpu_count(&self) -> u32 {
+        let told = self.origin.request.cpus.filter(|_| self.is_local());
+        told.or(self.figures().cpu.as_ref().map(|cpu| cpu.cpus)).unwrap_or(0)
+    }
+
+    /// TCP_CORK is this end's alone.
+    pub(super) fn is_corked(&self) -> bool {
+        self.is_local() && self.origin.request.plan.options.cork
+    }
+
+    fn is_told(&self) -> bool {
+        self.is_local() || self.origin.figures.last.server_told
+    }
+
+    /// A count; -1: it wasn't told.
+    pub(super) fn count(&self, of: fn(&EndFigures) -> u64) -> Option<String> {
+        let count = Some(of(self.figures())).filter(|_| self.is_told());
+        count.map_or_else(|| count_or_unmeasured(None), integer)
+    }
+
+    /// Bytes of a call, likewise.
+    pub(super) fn per_call(
+        &self,
+        bytes_and_calls: fn(&EndFigures) -> (u64, u64),
+    ) -> Option<String> {
+        fixed::<2>(match bytes_and_calls(self.figures()) {
+            _ if !self.is_told() => UNMEASURED,
+            (_, 0) => 0.0,
+            (bytes, calls) => bytes as f64 / calls as f64,
+        })
+    }
+}

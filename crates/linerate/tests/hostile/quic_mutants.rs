@@ -1,0 +1,264 @@
+//! QUIC with something wrong in it, by the million: first packets whose frames are changed before they are
+//! sealed, datagrams that are changed as they fly, and packets in clear, whose frames anybody can change.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process};
+use crate::ends::{LONGEST, holds_within};
+use crate::extent::{extent, is_long};
+use crate::flood::{EndOnDrop, FULL_SPEED};
+use crate::lot::Lot;
+use crate::quic_packets::{LEAST_BYTES, Opening};
+
+/// Mutants in the long form.
+const ALL: u64 = 10_000_000;
+/// How long the short form goes on.
+const SHORT: Duration = Duration::from_secs(3);
+/// What an attack may cost a server: handshakes that are begun, their number limited.
+const MOST_BYTES: u64 = 400 << 20;
+/// Sent before the sender sees whether the server keeps up.
+const AT_ONCE: usize = 100;
+/// What has got no answer is said again after so long.
+const AGAIN: Duration = Duration::from_secs(1);
+/// An honest client's requests: connections by streams.
+const REQUESTS: (u64, u64) = (4, 50);
+
+/// An address that speaks QUIC by hand, and counts what it said and what came.
+struct Stranger {
+    socket: UdpSocket,
+    sent_bytes: usize,
+    received_bytes: usize,
+}
+
+impl Stranger {
+    fn new(port: u16) -> Self {
+        let socket = UdpSocket::bind((FLOOD, 0)).unwrap();
+        socket.connect((FLOOD, port)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        Self { socket, sent_bytes: 0, received_bytes: 0 }
+    }
+
+    fn say(&mut self, datagram: &[u8]) {
+        // What the kernel has no room for is lost, as in any network.
+        self.sent_bytes += self.socket.send(datagram).unwrap_or(0);
+    }
+
+    /// What has come; never more than three times what was sent (RFC 9000, section 8.1).
+    fn hear(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = [0; 65_536];
+        let length = self.socket.recv(&mut bytes).ok()?;
+        self.received_bytes += length;
+        let (sent, received) = (self.sent_bytes, self.received_bytes);
+        assert!(received <= 3 * sent, "{received} bytes came for {sent}");
+        Some(bytes[..length].to_vec())
+    }
+
+    /// Waits until the server has taken in what came before: an opening of this packet's is answered.
+    fn await_server(&mut self, opening: &mut Opening, lot: &mut Lot) {
+        opening.source = lot.number().to_be_bytes();
+        let packet = opening.packet(lot.number().to_be_bytes(), 0, &opening.frames);
+        let is_answer = |datagram: Vec<u8>| {
+            // The length of the connection id that it goes to, and the id (RFC 9000, section 17.2).
+            datagram.get(5..14).is_some_and(|to| to[0] == 8 && to[1..] == opening.source)
+        };
+        let (mut said, mut answered) = (Instant::now() - AGAIN, false);
+        let is_done = || {
+            if said.elapsed() >= AGAIN {
+                self.say(&packet);
+                said = Instant::now();
+            }
+            while let Some(datagram) = self.hear() {
+                answered |= is_answer(datagram);
+            }
+            answered
+        };
+        assert!(holds_within(LONGEST, is_done), "the server answers no more");
+    }
+}
+
+/// Connections that begin wrongly, and datagrams that are wrong throughout.
+fn open_wrongly(port: u16, sent: &AtomicU64, goes_on: &AtomicBool) {
+    let mut lot = Lot::draw("first packets");
+    let mut opening = Opening::new(&mut lot);
+    let mut stranger = Stranger::new(port);
+    while goes_on.load(Ordering::Relaxed) {
+        for _ in 0..AT_ONCE {
+            let destination = lot.number().to_be_bytes();
+            let mut frames = opening.frames.clone();
+            let flies_wrong = lot.within(0..4) == 0;
+            if !flies_wrong {
+                lot.mutate(&mut frames);
+                frames.truncate(LEAST_BYTES - 100);
+            }
+            let number = lot.number() as u32;
+            let mut packet = opening.packet(destination, number, &frames);
+            if flies_wrong {
+                lot.mutate(&mut packet);
+            }
+            stranger.say(&packet);
+        }
+        stranger.await_server(&mut opening, &mut lot);
+        sent.fetch_add(AT_ONCE as u64, Ordering::Relaxed);
+        if lot.within(0..20) == 0 {
+            stranger = Stranger::new(port);
+        }
+    }
+}
+
+/// Carries one client's datagrams to a server and back, each of the client's with wrong ones behind it.
+fn carry_with_mutants(front: &UdpSocket, port: u16, sent: &AtomicU64, goes_on: &AtomicBool) {
+    let back = UdpSocket::bind((FLOOD, 0)).unwrap();
+    back.connect((FLOOD, port)).unwrap();
+    for socket in [front, &back] {
+        socket.set_nonblocking(true).unwrap();
+    }
+    let (mut lot, mut bytes, mut client) = (Lot::draw("datagrams"), [0; 65_536], None);
+    let is_quiet = |error: &std::io::Error| {
+        matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused)
+    };
+    while goes_on.load(Ordering::Relaxed) {
+        let mut idle = true;
+        match front.recv_from(&mut bytes) {
+            Ok((length, from)) => {
+                (idle, client) = (false, Some(from));
+                // What the kernel has no room for is lost, as in any network.
+                let _lost = back.send(&bytes[..length]);
+                for _ in 0..3 {
+                    let mut wrong = bytes[..length].to_vec();
+                    lot.mutate(&mut wrong);
+                    let _lost = back.send(&wrong);
+                }
+                sent.fetch_add(3, Ordering::Relaxed);
+            }
+            Err(error) => assert!(is_quiet(&error), "{error}"),
+        }
+        match back.recv(&mut bytes) {
+            Ok(length) => {
+                idle = false;
+                if let Some(client) = client {
+                    let _lost = front.send_to(&bytes[..length], client);
+                }
+            }
+            Err(error) => assert!(is_quiet(&error), "{error}"),
+        }
+        if idle {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A client whose packets are carried so, over and over, as it soon comes to an end by the mutants.
+fn client_with_mutants(clear: bool, port: u16, sent: &AtomicU64, goes_on: &AtomicBool) {
+    let front = UdpSocket::bind((FLOOD, 0)).unwrap();
+    let relay = front.local_addr().unwrap().port();
+    std::thread::scope(|scope| {
+        scope.spawn(|| carry_with_mutants(&front, port, sent, goes_on));
+        while goes_on.load(Ordering::Relaxed) {
+            let flags = if clear { "-encrypt:0" } else { "" };
+            let load = "-conns:3 -rconn:1 -streams:3 -rstream:1 -up:3000 -down:3000 -run:2s";
+            let words =
+                format!("secnetperf -target:127.0.0.1 -port:{relay} -bind:{FLOOD} {flags} {load}");
+            let mut client = Process::start(&words);
+            let ended = client.exit_code_within(LONGEST);
+            assert!(ended.is_some(), "the client doesn't end: {}", client.said());
+            assert!(!client.said().contains("panicked"), "{}", client.said());
+        }
+    });
+}
+
+/// Makes an honest test; the share of its requests that were completed.
+fn completed_share(host: &Host) -> f64 {
+    let (connections, streams) = REQUESTS;
+    let words = format!(
+        "secnetperf -target:127.0.0.1 -port:{} -bind:{HONEST} -conns:{connections} -streams:{streams} \
+         -up:2000 -down:2000 --json",
+        host.port
+    );
+    let mut client = Process::start(&words);
+    let code = client.exit_code_within(LONGEST);
+    assert_eq!(code, Some(0), "{}", client.said());
+    // Its last words may be on their way here.
+    assert!(holds_within(LONGEST, || client.said().ends_with("}\n")), "{}", client.said());
+    let said = client.said();
+    let document: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+    let done = document["streams"].as_u64().unwrap_or_else(|| panic!("{said}"));
+    done as f64 / (connections * streams) as f64
+}
+
+#[test]
+fn mutants_of_quic_end_nothing_grow_nothing_and_disturb_nobody() {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    let host = Host::start(Dialect::Quic);
+    let (sent, goes_on) = ([const { AtomicU64::new(0) }; 3], AtomicBool::new(true));
+    let all = || sent.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
+    let began = Instant::now();
+    let (mut worst, mut tests) = (f64::INFINITY, 0);
+    std::thread::scope(|scope| {
+        let end = EndOnDrop(&goes_on);
+        let attacks = [
+            scope.spawn(|| open_wrongly(host.port, &sent[0], &goes_on)),
+            scope.spawn(|| client_with_mutants(true, host.port, &sent[1], &goes_on)),
+            scope.spawn(|| client_with_mutants(false, host.port, &sent[2], &goes_on)),
+        ];
+        let is_over = || if is_long() { all() >= ALL } else { began.elapsed() > SHORT };
+        while tests < 2 || !is_over() {
+            worst = worst.min(completed_share(&host));
+            tests += 1;
+            host.assert_holds_at_most(8, MOST_BYTES);
+            assert!(attacks.iter().all(|attack| !attack.is_finished()), "an attack broke off");
+        }
+        drop(end);
+    });
+    eprintln!("{sent:?} in {:?}; at worst {worst} of {tests} tests' requests", began.elapsed());
+    assert!(worst > 0.95, "only {worst} of an honest client's requests were completed");
+    assert!(sent.iter().all(|count| count.load(Ordering::Relaxed) > 100), "{sent:?}");
+    host.assert_serves();
+    host.assert_idle();
+}
+
+/// Without a word from their owners, for the address might be somebody else's.
+#[test]
+fn strangers_who_speak_quic_get_no_more_than_three_times_what_they_sent() {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    let host = Host::start(Dialect::Quic);
+    let mut lot = Lot::draw("strangers");
+    let opening = Opening::new(&mut lot);
+    let (mut strangers, mut retries, mut answers) = (Vec::new(), 0, 0);
+    let count = extent(400, 10_000);
+    let mut hear_all = |strangers: &mut [Stranger]| {
+        for stranger in strangers {
+            while let Some(datagram) = stranger.hear() {
+                // A long header's kind (RFC 9000, section 17.2): 0 begins a handshake, 3 asks back.
+                match datagram[0] >> 4 & 3 {
+                    0 => answers += 1,
+                    3 => retries += 1,
+                    _ => {}
+                }
+            }
+        }
+    };
+    for number in 0..count {
+        let mut stranger = Stranger::new(host.port);
+        let destination = lot.number().to_be_bytes();
+        stranger.say(&opening.packet(destination, 0, &opening.frames));
+        strangers.push(stranger);
+        if number % AT_ONCE == 0 {
+            // So many handshakes take a server some time.
+            std::thread::sleep(Duration::from_millis(50));
+            hear_all(&mut strangers);
+        }
+    }
+    // What the server says again and again to who doesn't answer.
+    let end = Instant::now() + Duration::from_millis(extent(1_200, 12_000));
+    while Instant::now() < end {
+        hear_all(&mut strangers);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    eprintln!("{count} strangers: {answers} answers, {retries} were asked back");
+    assert!(answers > 100, "{answers} answers");
+    host.assert_serves();
+}

@@ -1,0 +1,113 @@
+//! The perf dialect over paths that lose packets.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::emulator::Emulator;
+use crate::network::{Network, SERVER_V4};
+use crate::skipped;
+
+/// No client of these tests may take longer.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A server; ended when dropped.
+struct Server(Child);
+
+impl Server {
+    fn start(network: &Network) -> Self {
+        let words = format!("-bind:{SERVER_V4}:4433");
+        let mut process =
+            program(&network.server).arg(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next().expect("a first line").unwrap();
+        assert_eq!(first, "Started!");
+        // What it says later is read and forgotten, so that its pipe never fills up.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self(process)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program(namespace: &str) -> Command {
+    let mut command = Command::new("ip");
+    let program = ["netns", "exec", namespace, env!("CARGO_BIN_EXE_linerate"), "secnetperf"];
+    command.args(program).stdin(Stdio::null());
+    command
+}
+
+/// A client's document, once it has ended well.
+fn measure(network: &Network, words: &str) -> Value {
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let mut client = program(&network.client)
+        .arg(format!("-target:{SERVER_V4}"))
+        .args(words.split_whitespace())
+        .args(["--json", "-pconn:1"])
+        .stdout(output.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = client.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > LONGEST {
+            client.kill().unwrap();
+            client.wait().unwrap();
+            panic!("'{words}' did not end within {LONGEST:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let text = std::fs::read_to_string(output.path()).unwrap();
+    assert!(status.success(), "{words}: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn what_is_lost_on_the_way_comes_all_the_same() {
+    for (loss, carriages) in [("1%", &[""][..]), ("5%", &["", "-encrypt:0"])] {
+        let description = format!("seed = 21\n[both]\ndelay = '2ms'\nloss = '{loss}'\n");
+        let emulator = match Emulator::start(&description) {
+            Ok(emulator) => emulator,
+            Err(why) => return skipped(&why),
+        };
+        let server = Server::start(&emulator.network);
+        for carriage in carriages {
+            let words = format!("{carriage} -streams:4 -up:200kb -down:200kb");
+            let document = measure(&emulator.network, &words);
+            for (field, expected) in [
+                ("connections", 1),
+                ("streams", 4),
+                ("uploaded_bytes", 800_000),
+                ("downloaded_bytes", 800_000),
+            ] {
+                assert_eq!(document[field], expected, "{loss} {words}: {document:#}");
+            }
+            for figure in ["upload_bps", "download_bps"] {
+                let bps = document[figure].as_f64();
+                assert!(bps > Some(1e4), "{loss} {words}: {figure} {bps:?}");
+            }
+            let connection = &document["connection_statistics"][0];
+            let count = |name: &str| connection[name].as_u64().unwrap();
+            // 500 packets at least go up: some of a hundredth of them are told from those that are late.
+            let (sent, lost) = (count("sent_packets"), count("lost_packets"));
+            assert!(sent > 500 && lost > 0 && lost < sent / 2, "{loss} {words}: {connection}");
+            let rtt_us = count("rtt_us");
+            assert!((4_000..5_000_000).contains(&rtt_us), "{loss} {words}: {connection}");
+        }
+        drop(server);
+        let link = emulator.stop();
+        for way in ["to_right", "to_left"] {
+            let lost = link[way]["counters"]["lost_at_random"].as_u64();
+            assert!(lost > Some(0), "{loss}: {link:#}");
+        }
+    }
+}
