@@ -98,7 +98,7 @@ impl Caller {
         (shard, _): (usize, usize),
         local: &Local,
     ) -> Option<Self> {
-        let Side::Client { server, client } = quic.side.clone() else { return None };
+        let Side::Client { server, client, agreement } = quic.side.clone() else { return None };
         let steps: Vec<Connection> = flows
             .iter()
             .filter_map(|flow| match flow_steps(workload, flow.number).client.pop() {
@@ -111,12 +111,13 @@ impl Caller {
         let mut first_bytes = opening.encode().to_vec();
         first_bytes.extend_from_slice(local.pattern.slice(0, step.request_bytes as usize));
         let mut places = Places::new(&steps, flows)?;
-        places.count_handshakes(workload.tls.handshake);
+        let handshake = agreement.wanted();
+        places.count_handshakes(agreement);
         Some(Self {
             client,
             server,
             script: Script { first_bytes, response_bytes: step.response_bytes as usize },
-            handshake: workload.tls.handshake,
+            handshake,
             seats: (0..places.len()).map(|_| Seat::default()).collect(),
             places,
             parting: Vec::new(),

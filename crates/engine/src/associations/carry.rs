@@ -151,7 +151,7 @@ impl Carrier {
         sockets: &mut Sockets,
         local: &Local,
     ) {
-        let Side::Client { server, client } = self.quic.side.clone() else { return };
+        let Side::Client { server, client, .. } = self.quic.side.clone() else { return };
         let made = sockets.get(number).and_then(|endpoint| {
             let made = endpoint.connect(server, "linerate", &client);
             let link = match made {

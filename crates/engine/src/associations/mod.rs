@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use linerate_measure::{Kind, Workload};
 
+use crate::connections::Agreement;
 use crate::error::Error;
 use crate::transport::quic::{Acknowledging, ClientSide, Congestion, Extras, ServerSide, Settings};
 
@@ -53,7 +54,7 @@ pub(crate) struct Quic {
 /// Which end it is.
 #[derive(Clone)]
 pub(crate) enum Side {
-    Client { server: SocketAddr, client: ClientSide },
+    Client { server: SocketAddr, client: ClientSide, agreement: Agreement },
     Server { server: ServerSide },
 }
 
@@ -70,7 +71,8 @@ impl Quic {
         if let Some(directory) = logs {
             client = client.with_logs(directory)?;
         }
-        Ok(Self { token, settings, side: Side::Client { server, client } })
+        let agreement = Agreement::new(workload.tls.handshake, workload.flows);
+        Ok(Self { token, settings, side: Side::Client { server, client, agreement } })
     }
 
     pub(crate) fn server(

@@ -20,7 +20,7 @@ use super::record::Record;
 use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
-use crate::connections::{Connections, Dial};
+use crate::connections::{Agreement, Connections, Dial};
 use crate::control::{Link, Reading, data_client, fingerprint, proof};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
                 source_ports: self.plan.local.source_ports,
                 options: workload.socket.clone(),
                 tls: tls.clone(),
-                handshake: workload.tls.handshake,
+                agreement: Agreement::new(workload.tls.handshake, workload.flows),
             })
         });
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;

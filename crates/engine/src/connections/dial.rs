@@ -82,7 +82,7 @@ impl Dialer {
         }
         let mut places = Places::new(&dialing.steps, dialing.flows)?;
         if dialing.dial.tls.is_some() {
-            places.count_handshakes(dialing.dial.handshake);
+            places.count_handshakes(dialing.dial.agreement.clone());
         }
         let (shard, shards) = dialing.shard;
         Some(Self {
@@ -92,7 +92,7 @@ impl Dialer {
                 response_bytes: step.response_bytes as usize,
                 close: step.close,
                 tls: dialing.dial.tls.clone(),
-                handshake: dialing.dial.handshake,
+                handshake: dialing.dial.agreement.wanted(),
             },
             source: Source::new(&dialing.dial, shard, shards),
             attempts: (0..places.len()).map(|_| None).collect(),

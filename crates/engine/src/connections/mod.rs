@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use linerate_measure::{Handshake, SocketOptions};
+use linerate_measure::SocketOptions;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
@@ -31,7 +31,7 @@ use crate::load::Bell;
 use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
-pub(crate) use places::{Due, Milestones, Places};
+pub(crate) use places::{Agreement, Due, Milestones, Places};
 pub(crate) use serve::Serving;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
@@ -60,8 +60,7 @@ pub(crate) struct Dial {
     pub(crate) source_ports: Option<(u16, u16)>,
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
-    /// How connections are to agree on their keys.
-    pub(crate) handshake: Handshake,
+    pub(crate) agreement: Agreement,
 }
 
 /// Where the server's connections come from.

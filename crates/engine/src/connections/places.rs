@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_measure::Handshake;
 use linerate_measure::report::Handshakes;
@@ -18,13 +19,50 @@ use crate::timetable::Timetable;
 /// After a connection that couldn't be made, this long none is begun in its place.
 const PAUSE_NS: u64 = MILLISECOND_NS;
 
+/// The kind of error of a connection that agreed on its keys in another way than was asked for.
+const NOT_RESUMED: &str = "not_resumed";
+
+/// How a load's connections are to agree on their keys.
+///
+/// A connection that resumes takes a ticket and brings another, so a load has enough when as many
+/// connections as it has places were made in full, only to be resumed: the forerunners. All shards
+/// of a load take their tickets from one stock, and so share the count of forerunners to come.
+#[derive(Clone)]
+pub(crate) struct Agreement {
+    wanted: Handshake,
+    places: u32,
+    forerunners: Arc<AtomicU32>,
+}
+
+impl Agreement {
+    /// That of a load with so many places.
+    pub(crate) fn new(wanted: Handshake, places: u32) -> Self {
+        Self { wanted, places, forerunners: Arc::new(AtomicU32::new(places)) }
+    }
+
+    pub(crate) fn wanted(&self) -> Handshake {
+        self.wanted
+    }
+
+    /// Whether one more may be.
+    fn take_forerunner(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.forerunners.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// A connection that failed may have taken a ticket, and brought none.
+    fn give_forerunner(&self) {
+        let more = |left: u32| (left < self.places).then_some(left + 1);
+        let _all_are_there =
+            self.forerunners.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+}
+
 /// One place for a connection.
 struct Place {
     shared: Arc<FlowShared>,
     errors: BTreeMap<&'static str, u64>,
     handshakes: Handshakes,
-    /// Whether it has had a connection that others can resume.
-    has_begun: bool,
     /// Nothing is begun here before this time.
     free_at_ns: u64,
 }
@@ -38,7 +76,7 @@ pub(crate) struct Places {
     pausing: Vec<usize>,
     timetable: Option<Timetable>,
     /// How connections are to agree on their keys, where they have any.
-    wanted: Option<Handshake>,
+    agreement: Option<Agreement>,
     timeout_ns: u64,
     /// Connections that may still be begun.
     left: u64,
@@ -84,7 +122,6 @@ impl Places {
             shared,
             errors: BTreeMap::new(),
             handshakes: Handshakes::default(),
-            has_begun: false,
             free_at_ns: 0,
         };
         Some(Self {
@@ -92,7 +129,7 @@ impl Places {
             places: flows.into_iter().map(place).collect(),
             pausing: Vec::new(),
             timetable: schedule.as_ref().map(Timetable::new),
-            wanted: None,
+            agreement: None,
             timeout_ns: step.timeout_ns,
             left,
             measured_from_ns: None,
@@ -173,22 +210,21 @@ impl Places {
     }
 
     /// Has it counted how connections agree on their keys.
-    pub(crate) fn count_handshakes(&mut self, wanted: Handshake) {
-        self.wanted = Some(wanted);
+    pub(crate) fn count_handshakes(&mut self, agreement: Agreement) {
+        self.agreement = Some(agreement);
     }
 
     /// The connection of a place came to its end.
     pub(crate) fn finish(&mut self, index: usize, times: &Milestones, local: &mut Local) {
         let place = &mut self.places[index];
-        if let Some(handshake) = times.handshake {
-            let is_first = !std::mem::replace(&mut place.has_begun, true);
-            if self.wanted != Some(handshake) {
-                if is_first {
+        if let (Some(handshake), Some(agreement)) = (times.handshake, &self.agreement) {
+            if handshake != agreement.wanted {
+                if agreement.take_forerunner() {
                     // It had nothing to resume, and is there to be resumed: it doesn't count.
                     self.left = self.left.saturating_add(1);
                     return self.idle.push(index);
                 }
-                return self.fail(index, "not_resumed", times.warm_up, times.closed_ns);
+                return self.fail(index, NOT_RESUMED, times.warm_up, times.closed_ns);
             }
             if !times.warm_up {
                 place.handshakes.record(handshake);
@@ -224,6 +260,9 @@ impl Places {
         }
         place.shared.tally.last_ns.set(now_ns);
         place.free_at_ns = now_ns + PAUSE_NS;
+        if let Some(agreement) = self.agreement.as_ref().filter(|_| kind != NOT_RESUMED) {
+            agreement.give_forerunner();
+        }
         self.pausing.push(index);
     }
 
@@ -274,7 +313,7 @@ impl Places {
             let ending = Ending {
                 errors: place.errors,
                 transactions_unsent,
-                handshakes: self.wanted.map(|_| place.handshakes),
+                handshakes: self.agreement.as_ref().map(|_| place.handshakes),
                 ..Ending::default()
             };
             place.shared.set_ended(ending, local);
