@@ -102,8 +102,10 @@ fn a_connection_with_a_low_rate_keeps_to_it_and_ends() {
         let words = format!("stream --quic {way} --pacing 2M --time 1s");
         let document = server.measure(&words).document(0);
         let received = document.count("received_bytes");
-        // 250,000 bytes in a second; a busy machine may stop the load some seconds late.
-        assert!(received > 0 && received < 1_500_000, "{words}: {received}");
+        // 250,000 bytes a second, however late a busy machine stops the load; what may be made up
+        // for, and what is there at the beginning, is a few packets.
+        let most = 250_000.0 * document.figure("elapsed_s") + 100_000.0;
+        assert!(received > 0 && (received as f64) < most, "{words}: {received} of {most}");
     }
 }
 
