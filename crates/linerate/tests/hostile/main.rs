@@ -28,6 +28,8 @@ mod quic_packets;
 mod treacherous;
 mod unread;
 
+#[path = "../lifecycle/any_certificate.rs"]
+mod any_certificate;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
 #[path = "../lifecycle/conversation.rs"]
 mod conversation;

@@ -7,7 +7,7 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Version};
 
-use crate::conversation::tls_config;
+use crate::any_certificate::tls_config;
 use crate::lot::Lot;
 
 /// A first datagram is never shorter (RFC 9000, section 14.1).

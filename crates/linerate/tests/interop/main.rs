@@ -19,6 +19,8 @@ mod quic_server;
 mod request;
 mod trust;
 
+#[path = "../lifecycle/any_certificate.rs"]
+mod any_certificate;
 #[allow(dead_code, reason = "shared with the tests of the command line, which need more of it")]
 #[path = "../secnetperf/fixture.rs"]
 mod fixture;

@@ -12,6 +12,7 @@
 )]
 
 mod admission;
+mod any_certificate;
 mod breaking;
 mod connect;
 mod conversation;
