@@ -297,11 +297,11 @@ pub(crate) struct Ending {
     /// Why, where not as planned.
     pub(crate) error: Option<FlowError>,
     pub(crate) tcp: Option<TcpStatus>,
-    pub(crate) quic: Option<QuicStatus>,
+    pub(crate) quic: Option<Box<QuicStatus>>,
     /// The same when the measured part of a flow of datagrams began after a warm-up.
-    pub(crate) quic_before: Option<QuicStatus>,
+    pub(crate) quic_before: Option<Box<QuicStatus>>,
     /// The socket as the kernel granted it, of a flow that is listed.
-    pub(crate) socket: Option<SocketFacts>,
+    pub(crate) socket: Option<Box<SocketFacts>>,
     /// Datagrams that the socket dropped since its measured part began.
     pub(crate) drops: Option<u64>,
     /// What a flow over a connection had done when its measured part began.

@@ -152,11 +152,11 @@ impl<S: ByteStream> StreamFlow<S> {
         let ending = Ending {
             error,
             tcp: tcp_status(socket.as_fd()),
-            quic: self.stream.quic(),
+            quic: self.stream.quic().map(Box::new),
             socket: self
                 .addresses
                 .take()
-                .map(|addresses| self.stream.complete(granted(socket, *addresses, true))),
+                .map(|addresses| Box::new(self.stream.complete(granted(socket, *addresses, true)))),
             base: self.base.take(),
             verification: self.verification.take(),
             transactions_unsent: self.transactions_unsent,

@@ -172,7 +172,7 @@ fn flow_report(
         tcp.retransmitted_segments = tcp.retransmitted_segments.saturating_sub(retransmits_before);
         tcp
     });
-    let socket = ending.socket.clone().map(|socket| SocketFacts {
+    let socket = ending.socket.as_deref().cloned().map(|socket| SocketFacts {
         gso: ending.datagrams.gso.or(socket.gso),
         gro: ending.datagrams.gro.or(socket.gro),
         ..socket
@@ -206,11 +206,11 @@ fn flow_report(
 /// What the QUIC connection said at the flow's end, its counters since the measured part began.
 fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
     let before = ending.base.as_ref().and_then(|base| base.quic);
-    let before = before.or(ending.quic_before).unwrap_or_default();
+    let before = before.or(ending.quic_before.as_deref().copied()).unwrap_or_default();
     let since = |now: Option<u64>, before: Option<u64>| {
         now.map(|now| now.saturating_sub(before.unwrap_or(0)))
     };
-    ending.quic.map(|now| QuicStatus {
+    ending.quic.as_deref().map(|now| QuicStatus {
         sent_packets: now.sent_packets.saturating_sub(before.sent_packets),
         lost_packets: now.lost_packets.saturating_sub(before.lost_packets),
         congestion_events: now.congestion_events.saturating_sub(before.congestion_events),
@@ -220,7 +220,7 @@ fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
         sent_acks: since(now.sent_acks, before.sent_acks),
         received_acks: since(now.received_acks, before.received_acks),
         acked_bytes: since(now.acked_bytes, before.acked_bytes),
-        ..now
+        ..*now
     })
 }
 

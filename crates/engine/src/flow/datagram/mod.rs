@@ -71,7 +71,7 @@ pub(crate) struct DatagramFlow<P, M: Manner<P>> {
     /// Whether the warm-up has been seen, and its end has not.
     warms_up: bool,
     /// What a QUIC connection said of its path when the warm-up ended.
-    quic_before: Option<QuicStatus>,
+    quic_before: Option<Box<QuicStatus>>,
 }
 
 enum Doing<D> {
@@ -139,7 +139,7 @@ impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
             phase if phase >= Phase::Measure && self.warms_up => {
                 self.warms_up = false;
                 self.path.end_warm_up();
-                self.quic_before = self.path.quic();
+                self.quic_before = self.path.quic().map(Box::new);
             }
             _ => {}
         }
@@ -159,10 +159,10 @@ impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
         ending.socket = self
             .addresses
             .take()
-            .map(|addresses| path.complete(granted(path.socket(), *addresses, false)));
+            .map(|addresses| Box::new(path.complete(granted(path.socket(), *addresses, false))));
         ending.drops = path.drops();
-        ending.quic = path.quic();
-        ending.quic_before = self.quic_before;
+        ending.quic = path.quic().map(Box::new);
+        ending.quic_before = self.quic_before.take();
         self.shared.set_ended(ending, local);
         Turn::Ended
     }
