@@ -26,8 +26,6 @@ pub(super) struct Guest {
     pub(super) expires_ns: u64,
     /// Whether its socket blocks, for a moment.
     pub(super) blocks: bool,
-    /// Whether that moment has passed once, and nothing came.
-    pub(super) was_silent: bool,
 }
 
 /// How far it has come; the numbers are bytes done.
@@ -52,14 +50,7 @@ pub(super) enum Fate {
 
 impl Guest {
     pub(super) fn new(socket: Socket, stage: Stage) -> Self {
-        Self {
-            carrier: Carrier::new(socket),
-            stage,
-            watched: None,
-            expires_ns: 0,
-            blocks: false,
-            was_silent: false,
-        }
+        Self { carrier: Carrier::new(socket), stage, watched: None, expires_ns: 0, blocks: false }
     }
 
     /// After the opening: sets the options that were asked for, and begins TLS where the load has it.
@@ -92,10 +83,7 @@ impl Guest {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => {
-                        self.was_silent |= self.blocks;
-                        return Ok(Fate::Waits(interest));
-                    }
+                    io::ErrorKind::WouldBlock => return Ok(Fate::Waits(interest)),
                     io::ErrorKind::Interrupted => {}
                     // Whoever closes by a reset has had its response.
                     io::ErrorKind::ConnectionReset if matches!(self.stage, Stage::Closing) => {

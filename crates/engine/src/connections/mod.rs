@@ -32,7 +32,7 @@ use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
 pub(crate) use places::{Agreement, Due, Milestones, Places};
-pub(crate) use serve::Serving;
+pub(crate) use serve::{Serving, limit_blocking};
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
 pub(crate) enum Connections {

@@ -1,5 +1,6 @@
 //! The server's loop: takes connections from the listener, answers each once, sees it closed.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -23,13 +24,18 @@ const LISTENER: usize = 0;
 const FIRST_GUEST: usize = 1;
 /// It is looked where packets come in once in so many connections.
 const CONNECTIONS_PER_LOOK: u32 = 64;
-/// How long the bytes of a connection are waited for where they follow at once: no longer than a path
-/// that is here would take.
-const AT_ONCE: Duration = Duration::from_millis(1);
+/// How long a listener that blocks waits for a connection, and a connection for its bytes.
+const LONGEST_BLOCK: Duration = Duration::from_nanos(LONGEST_WAIT_NS);
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
 /// Whoever hasn't said what it is after this time goes to the reception too.
 const PATIENCE_NS: u64 = SECOND_NS;
+
+/// Limits how long a listener that a load makes block does so. What it accepts inherits that.
+pub(crate) fn limit_blocking(listener: &Socket) -> io::Result<()> {
+    listener.set_read_timeout(Some(LONGEST_BLOCK))?;
+    listener.set_write_timeout(Some(LONGEST_BLOCK))
+}
 
 /// The part of a load of connections that one of the server's shards serves.
 pub(crate) struct Serving {
@@ -55,10 +61,11 @@ struct Host<'a> {
     next_sweep_ns: u64,
     /// Connections accepted.
     accepted: u32,
-    /// Whether a connection's bytes are waited for: where one comes at a time they follow at once,
-    /// and waiting is fewer calls than a poll set takes. One that is silent ends that, so that
-    /// a crowd of them holds nobody up.
-    awaits: bool,
+    /// Whether this sleeps in the calls that accept and receive: where one connection comes at a
+    /// time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that,
+    /// so that a crowd of them holds nobody up; so does one that others accepted, of which
+    /// the listener says nothing.
+    blocks: bool,
     /// Whether the kernel wakes this only when a connection's first bytes have come.
     woken_once: bool,
 }
@@ -82,10 +89,12 @@ impl Serving {
                 closing: Vec::new(),
                 next_sweep_ns: 0,
                 accepted: 0,
-                awaits: self.serve.at_once == 1,
+                blocks: false,
                 woken_once: false,
             };
+            host.set_blocks(self.serve.at_once == 1);
             host.run(waker, local, &mut ending);
+            host.set_blocks(false);
         }
         self.shared.tally.last_ns.set(monotonic_ns());
         self.shared.set_ended(ending, local);
@@ -96,8 +105,10 @@ impl Host<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
         while local.phase() < Phase::Drained {
-            self.poll.wait(LONGEST_WAIT_NS);
-            self.poll.take_ready(&mut ready, waker);
+            if !(self.blocks && self.accept_one(local, ending)) {
+                self.poll.wait(LONGEST_WAIT_NS);
+                self.poll.take_ready(&mut ready, waker);
+            }
             let about_to_close = std::mem::take(&mut self.closing);
             for index in ready.drain(..) {
                 match index {
@@ -121,25 +132,34 @@ impl Host<'_> {
 
     fn accept(&mut self, local: &mut Local, ending: &mut Ending) {
         for _ in 0..self.serve.at_once {
-            let blocks = self.awaits && !self.woken_once;
-            let blocks_for = blocks.then_some(AT_ONCE);
-            let socket = match accept_stream(&self.serve.listener, blocks_for) {
-                Ok(socket) => socket,
-                Err(error) if is_short_of_descriptors(&error) => {
-                    // The reception makes room in time; the listener would be ready all the while.
-                    return std::thread::sleep(SHORTAGE);
-                }
-                Err(_) => return,
-            };
-            self.choose_wake_ups(&socket);
-            if self.is_full() {
-                self.hand_over(socket);
-            } else {
-                let mut guest = Guest::new(socket, Stage::Opening);
-                guest.blocks = blocks;
-                self.receive(guest, local, ending);
+            if !self.accept_one(local, ending) {
+                return;
             }
         }
+    }
+
+    /// Says whether there was a connection.
+    fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
+        let blocks = self.blocks;
+        let socket = match accept_stream(&self.serve.listener, blocks) {
+            Ok(socket) => socket,
+            Err(error) => {
+                if is_short_of_descriptors(&error) {
+                    // The reception makes room in time; the listener would be ready all the while.
+                    std::thread::sleep(SHORTAGE);
+                }
+                return false;
+            }
+        };
+        self.choose_wake_ups(&socket);
+        if self.is_full() {
+            self.hand_over(socket);
+        } else {
+            let mut guest = Guest::new(socket, Stage::Opening);
+            guest.blocks = blocks;
+            self.receive(guest, local, ending);
+        }
+        true
     }
 
     /// Chooses whether to be woken once for a connection, by its request, or twice, by the
@@ -156,12 +176,24 @@ impl Host<'_> {
         let here = socket.cpu_affinity().is_ok_and(|cpu| cpu == thread_usage().on_cpu as usize);
         if here != self.woken_once && set_defer_accept(self.serve.listener.as_fd(), here).is_ok() {
             self.woken_once = here;
+            self.set_blocks(!here && self.serve.at_once == 1);
+        }
+    }
+
+    /// Makes the listener block or not. Another load's server may have it otherwise: this only asks
+    /// the poll set more often then.
+    fn set_blocks(&mut self, blocks: bool) {
+        if blocks != self.blocks && self.serve.listener.set_nonblocking(!blocks).is_ok() {
+            self.blocks = blocks;
         }
     }
 
     /// Takes those whose opening others have read.
     fn take_opened(&mut self, local: &mut Local, ending: &mut Ending) {
         while let Ok(socket) = self.inlet.try_recv() {
+            if self.accepted > 0 {
+                self.set_blocks(false);
+            }
             if self.is_full() {
                 // More than the load may have at once.
                 continue;
@@ -193,7 +225,6 @@ impl Host<'_> {
     fn advance(&mut self, index: usize, local: &mut Local, ending: &mut Ending) {
         let Some(Some(guest)) = self.guests.get_mut(index) else { return };
         let fate = guest.advance(self.serve, self.step, self.tally, local);
-        self.awaits &= !guest.was_silent;
         match fate {
             Ok(Fate::Answered) if self.woken_once || self.step.close == Closing::Rst => {
                 self.closing.push(index);
@@ -209,6 +240,7 @@ impl Host<'_> {
                 } else {
                     self.remove(index);
                 }
+                self.set_blocks(false);
             }
             Ok(Fate::Closed) => {
                 if let Some(guest) = self.remove(index) {

@@ -256,7 +256,7 @@ impl Served {
         let Some(socket) = &self.waiting else { return };
         match self.request.carrier {
             Carrier::Tcp => {
-                let accepted = accept_stream(socket, None);
+                let accepted = accept_stream(socket, false);
                 match accepted {
                     Ok(stream) => match self.make_load() {
                         Ok(mut load) => {

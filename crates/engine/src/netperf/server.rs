@@ -111,7 +111,7 @@ impl Server {
             }
             wait(self.listeners.iter().map(AsFd::as_fd), LOOK_NS);
             for listener in &self.listeners {
-                match accept_stream(listener, None) {
+                match accept_stream(listener, false) {
                     Ok(socket) if self.house.serial => self.serve_alone(socket, sink, cancel),
                     Ok(socket) => {
                         admit(socket, &self.house, (&clients, most, &crowd), &stopping, sink);

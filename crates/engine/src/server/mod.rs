@@ -22,6 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use socket2::Socket;
 
 use crate::access::{Identity, SharedKey};
+use crate::connections::limit_blocking;
 use crate::control::fingerprint;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -135,6 +136,7 @@ fn open_pair(
 ) -> io::Result<(Socket, Socket, SocketAddr)> {
     let device = options.bind_device.as_deref();
     let listener = listen(address, device)?;
+    limit_blocking(&listener)?;
     let unknown = || io::Error::from(io::ErrorKind::AddrNotAvailable);
     let bound = listener.local_addr()?.as_socket().ok_or_else(unknown)?;
     let datagrams = bind_datagram(bound, device)?;

@@ -184,6 +184,8 @@ impl Reception {
         if socket.set_nonblocking(true).is_err() {
             return;
         }
+        // As long as the listener's, which it inherits, when it is made to block.
+        let _waits_in_pieces = socket.set_read_timeout(None).and(socket.set_write_timeout(None));
         while self.strangers.len() >= MOST_STRANGERS {
             self.push_out_one();
         }

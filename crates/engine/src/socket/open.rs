@@ -103,15 +103,10 @@ pub(crate) fn connect_stream(
     }
 }
 
-/// Accepts a connection. It doesn't block, or for so long at most.
-pub(crate) fn accept_stream(listener: &Socket, blocks_for: Option<Duration>) -> io::Result<Socket> {
-    let mode = if blocks_for.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-    let socket = Socket::from(accept_with(listener, mode | SocketFlags::CLOEXEC)?);
-    if blocks_for.is_some() {
-        socket.set_read_timeout(blocks_for)?;
-        socket.set_write_timeout(blocks_for)?;
-    }
-    Ok(socket)
+/// Accepts a connection, which blocks or doesn't.
+pub(crate) fn accept_stream(listener: &Socket, blocks: bool) -> io::Result<Socket> {
+    let mode = if blocks { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    Ok(Socket::from(accept_with(listener, mode | SocketFlags::CLOEXEC)?))
 }
 
 /// Whether a call failed for want of descriptors.

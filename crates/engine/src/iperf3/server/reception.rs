@@ -128,7 +128,7 @@ impl Reception {
 
     fn accept(&mut self) -> Result<(), Failure> {
         for _ in 0..MOST_AT_ONCE {
-            match accept_stream(&self.server.listener, None) {
+            match accept_stream(&self.server.listener, false) {
                 Ok(socket) => self.guests.add(socket),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {

@@ -142,7 +142,7 @@ impl FramedEndpoint {
     fn accept(&mut self) {
         let Some((config, listener)) = self.server.clone() else { return };
         for _ in 0..ACCEPTED_AT_ONCE {
-            let socket = match accept_stream(&listener, None) {
+            let socket = match accept_stream(&listener, false) {
                 Ok(socket) => socket,
                 Err(error) if is_short_of_descriptors(&error) && self.push_out_one() => continue,
                 Err(error) if is_short_of_descriptors(&error) => return self.listen(false),
