@@ -250,7 +250,6 @@ fn what_was_changed_on_the_way_is_refused_after_what_came_before_it() {
 /// What a peer seals with the right keys and yet must not.
 #[test]
 fn a_peer_that_holds_up_the_load_or_breaks_the_rules_is_refused() {
-
     let key_update = [24, 0, 0, 1, 1];
     let ticket_of_a_client = [4, 0, 0, 1, 0];
     for (name, kind, content, times) in [
