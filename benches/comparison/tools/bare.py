@@ -3,6 +3,7 @@
 import json
 import os
 
+from .profiled import Profiled
 from .tool import GRACE_S, Measured, Tool
 
 
@@ -17,12 +18,23 @@ class BareLoop(Tool):
         return True
 
     def launch(self, work):
-        self.serve([self._program(work), "server", "0", *_options(work)])
+        self.serve([self._program(work), "server", "0", *self.options(work)])
         self.port = self.server.wait_for_line(lambda line: json.loads(line).get("port"))
 
     def client_argv(self, work):
         timing = ["--time", f"{work.seconds:g}"]
-        return [self._program(work), "client", self.placement.address, self.port, *timing, *_options(work)]
+        return [self._program(work), "client", self.placement.address, self.port, *timing, *self.options(work)]
+
+    def options(self, work):
+        """What both ends are told."""
+        argv = ["--size", work.size]
+        argv += ["--connections", work.flows] if work.flows > 1 else []
+        argv += ["--spin"] if work.spin else []
+        argv += ["--mode", work.mode] if work.kind == "udp_stream" else []
+        argv += ["--mode", work.close] if work.kind == "tcp_crr" else []
+        if work.transport == "tcp" and work.congestion:
+            argv += ["--congestion", work.congestion]
+        return argv
 
     def _program(self, work):
         many = work.kind == "tcp_rr" and work.flows > 1
@@ -45,24 +57,19 @@ class BareLoop(Tool):
         return Measured(figure, gigabytes, loss=loss, extra={"goodput_bps": bits_per_s})
 
 
-class BareTls(BareLoop):
-    """A Rust program that does no more than rustls asks for; its path is the program's."""
+class BareTls(Profiled, BareLoop):
+    """A Rust program that does no more than rustls asks for; its path is the program's. rustls moves bytes
+    through streams, or between its caller's buffers."""
 
     name = "rustls loop"
     kinds = ("tls_stream",)
     programs = ("tls_stream",)
     chooses_congestion = False
+    profiles = ("streams", "buffers")
+    choice = "by"
+
+    def options(self, work):
+        return super().options(work) + (["--unbuffered"] if self.profile == "buffers" else [])
 
     def _program(self, work):
         return self.path
-
-
-def _options(work):
-    argv = ["--size", work.size]
-    argv += ["--connections", work.flows] if work.flows > 1 else []
-    argv += ["--spin"] if work.spin else []
-    argv += ["--mode", work.mode] if work.kind == "udp_stream" else []
-    argv += ["--mode", work.close] if work.kind == "tcp_crr" else []
-    if work.transport == "tcp" and work.congestion:
-        argv += ["--congestion", work.congestion]
-    return argv

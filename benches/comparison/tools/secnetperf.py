@@ -1,60 +1,25 @@
 """secnetperf, MsQuic's own tool: QUIC, and sealed frames in TCP."""
 
 import re
-import statistics
 
 from ..process import RunFailed, free_port
-from ..table import render_figure
-from .tool import Measured, Tool
+from .profiled import Profiled
+from .tool import Measured
 
-CHOOSING_RUNS = 3
 AES_128 = 1  # linerate's first choice; secnetperf's would be AES-256
 POLL_IDLE_US = 1_000_000  # where both sides poll without sleep
 STREAM = re.compile(r"^Result: (Upload|Download) (\d+) bytes @ \d+ kbps \(([\d.]+) ms\)\.$", re.M)
 RATE = re.compile(r"^Result: (\d+) (RPS|HPS)$", re.M)
 
 
-class Secnetperf(Tool):
+class Secnetperf(Profiled):
     """With the execution profile that does a row's work best in that row's placement."""
 
     name = "secnetperf"
     kinds = ("quic_stream", "quic_rr", "quic_crr", "framed_stream", "framed_rr")
     chooses_congestion = False  # of TCP; over QUIC it has cubic, as linerate
     profiles = ("lowlat", "maxtput")
-
-    def __init__(self, *paths):
-        super().__init__(*paths)
-        self.profile = None
-
-    def start_server(self, placement, work):
-        if self.profile is None:
-            self._choose_profile(placement, work)
-        super().start_server(placement, work)
-
-    def _choose_profile(self, placement, work):
-        best = {}
-        if len(self.profiles) > 1:
-            for self.profile in self.profiles:
-                best[self.profile] = self._median(placement, work)
-            told = ", ".join(f"{name} {render_figure(figure) if figure else 'failed'}"
-                             for name, figure in best.items())
-            self.notes.append(f"{self.name} -exec, medians of up to {CHOOSING_RUNS} runs: {told}")
-        self.profile = max(self.profiles, key=lambda name: best.get(name, 0.0))
-
-    def _median(self, placement, work):
-        """The median of some runs with this profile, up to the first that fails; 0 without one."""
-        figures = []
-        try:
-            super().start_server(placement, work)
-            for _ in range(CHOOSING_RUNS):
-                measured = self.run(work)
-                self.prepared_cpu_s += measured.cpu_s
-                figures.append(measured.figure)
-        except RunFailed:
-            pass  # That it fails is shown where it does so in a pair.
-        finally:
-            self.stop()
-        return statistics.median(figures) if figures else 0.0
+    choice = "-exec"
 
     def launch(self, work):
         self.port = free_port()

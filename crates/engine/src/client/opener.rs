@@ -11,7 +11,7 @@ use linerate_wire::native::opening::Opening;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use rustix::time::Timespec;
-use rustls::{ClientConfig, ClientConnection, Connection};
+use rustls::ClientConfig;
 use socket2::Socket;
 
 use super::dial::{binding, flow_error};
@@ -20,6 +20,7 @@ use crate::control::server_name;
 use crate::error::Error;
 use crate::load::{Load, flow_tag, no_delay};
 use crate::socket::{configure_stream, connect_stream, flow_datagram};
+use crate::transport::Negotiation;
 
 /// Connections that are on their way at once: enough to hide the path's delay, few enough not to
 /// overflow a listener's queue.
@@ -183,15 +184,14 @@ impl Opener {
             .map_err(|error| option_error(workload, self.server, error))?;
         // 32 bytes always fit into the buffer of a new connection.
         socket.send(&Opening { flow, token: self.token }.encode()).map_err(failed)?;
-        let session = match &self.tls {
+        let negotiation = match &self.tls {
             None => None,
             Some(config) => Some(
-                ClientConnection::new(Arc::clone(config), server_name())
-                    .map(Connection::from)
+                Negotiation::client(config, server_name())
                     .map_err(|error| Error::Host(format!("can't begin TLS: {error}")))?,
             ),
         };
-        load.add_stream(flow, socket, session);
+        load.add_stream(flow, socket, negotiation);
         Ok(())
     }
 

@@ -127,6 +127,8 @@ pub(crate) fn data_client(
     let cipher = workload.tls.cipher.or(is_quic.then_some(Cipher::Aes128));
     let suites: Vec<CipherSuite> = cipher.map(suite_of).into_iter().collect();
     let mut config = client_tls(|_| Ok(Trusts::Only(certificate)), &suites, data_alpn(workload))?;
+    // A flow seals its records itself.
+    config.enable_secret_extraction = workload.transport == Transport::Tls;
     let handshake = workload.tls.handshake;
     if handshake != Handshake::Full {
         let tickets = Tickets::new(tickets_of(workload.flows));
@@ -143,6 +145,7 @@ pub(crate) fn data_client(
 pub(crate) fn data_server(base: &ServerConfig, workload: &Workload) -> Arc<ServerConfig> {
     let mut config = base.clone();
     config.alpn_protocols = data_alpn(workload);
+    config.enable_secret_extraction = workload.transport == Transport::Tls;
     let handshake = workload.tls.handshake;
     if handshake != Handshake::Full {
         config.send_tls13_tickets = 1;

@@ -28,7 +28,7 @@ use crate::phase::{Phase, SharedPhase};
 use crate::socket::thread_usage;
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
-    Discarding, FromPageCache, IntoNowhere, Lent, PageCache, Tcp, Tls, ZeroCopy,
+    Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream, ZeroCopy,
 };
 
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, udp_flow};
@@ -94,7 +94,7 @@ pub(crate) struct Fresh {
 /// What a flow goes over.
 pub(crate) enum Over {
     Tcp,
-    Tls(Box<rustls::Connection>),
+    Tls(Box<Negotiation>),
     /// TCP, with memory lent for sending.
     ZeroCopy,
     /// TCP, sending from a file.
@@ -117,8 +117,8 @@ impl Fresh {
         let Self { shared, steps, over } = self;
         match over {
             Over::Tcp => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
-            Over::Tls(session) => {
-                Box::new(StreamFlow::new(Tls::new(socket, *session), shared, steps))
+            Over::Tls(negotiation) => {
+                Box::new(StreamFlow::new(TlsStream::new(socket, *negotiation), shared, steps))
             }
             Over::ZeroCopy => Box::new(StreamFlow::new(ZeroCopy::new(socket), shared, steps)),
             Over::FromPageCache(file) => {

@@ -9,7 +9,7 @@ use super::{Load, Spread};
 use crate::error::Error;
 use crate::flow::Over;
 use crate::pattern::Pattern;
-use crate::transport::PageCache;
+use crate::transport::{Negotiation, PageCache};
 
 /// The pattern that a load sends, of which slices of up to `longest` bytes are needed.
 pub(super) fn pattern_for(workload: &Workload, longest: usize) -> Arc<Pattern> {
@@ -43,10 +43,10 @@ pub(super) fn file_for(
 }
 
 impl Load {
-    /// What carries a flow over a connection: TLS where a session is given.
-    pub(super) fn carriage(&self, steps: &[Step], session: Option<rustls::Connection>) -> Over {
-        if let Some(session) = session {
-            return Over::Tls(Box::new(session));
+    /// What carries a flow over a connection: TLS where there is something to agree on.
+    pub(super) fn carriage(&self, steps: &[Step], negotiation: Option<Negotiation>) -> Over {
+        if let Some(negotiation) = negotiation {
+            return Over::Tls(Box::new(negotiation));
         }
         match (steps.first(), &self.file) {
             (Some(Step::Send(transfer)), file) => match (transfer.movement, file) {

@@ -34,7 +34,7 @@ use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, raise_open_files_limit};
 use crate::shard::Shard;
 use crate::tally::Progress;
-use crate::transport::PageCache;
+use crate::transport::{Negotiation, PageCache};
 
 pub(crate) use bell::Bell;
 pub(crate) use census::Census;
@@ -177,14 +177,14 @@ impl Load {
         }
     }
 
-    /// Adds a flow over a connection, under TLS where a session is given.
+    /// Adds a flow over a connection, under TLS where there is something to agree on.
     pub(crate) fn add_stream(
         &mut self,
         flow: u32,
         socket: Socket,
-        session: Option<rustls::Connection>,
+        negotiation: Option<Negotiation>,
     ) {
-        let over = self.carriage(&self.steps_of(flow), session);
+        let over = self.carriage(&self.steps_of(flow), negotiation);
         self.hand_over(flow, socket, over);
     }
 

@@ -12,7 +12,6 @@ use linerate_wire::native::server::ServerEvent;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFlags};
 use rustix::time::Timespec;
-use rustls::{Connection, ServerConnection};
 use socket2::{SockAddr, Socket};
 
 use super::ServeOptions;
@@ -29,6 +28,7 @@ use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
 use crate::probe::raise_open_files_limit;
 use crate::socket::{Binding, configure_stream, is_short_of_descriptors, plain, set_defer_accept};
+use crate::transport::Negotiation;
 
 const LISTENER: usize = 0;
 const DATAGRAMS: usize = 1;
@@ -295,14 +295,14 @@ impl Reception {
         {
             return refuse(&self.sink, &format!("its options can't be set: {error}"));
         }
-        let session = match workload.transport {
-            Transport::Tls => match ServerConnection::new(data_server(&data_tls, workload)) {
-                Ok(session) => Some(Connection::from(session)),
+        let negotiation = match workload.transport {
+            Transport::Tls => match Negotiation::server(data_server(&data_tls, workload)) {
+                Ok(negotiation) => Some(negotiation),
                 Err(error) => return refuse(&self.sink, &format!("can't begin TLS: {error}")),
             },
             Transport::Tcp | Transport::Udp | Transport::Quic => None,
         };
-        load.add_stream(opening.flow, arrival.socket, session);
+        load.add_stream(opening.flow, arrival.socket, negotiation);
     }
 
     fn test_of(&mut self, token: &[u8; 16]) -> Option<&mut Test> {

@@ -22,7 +22,7 @@ pub(crate) use discard::Discarding;
 pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
-pub(crate) use tls::Tls;
+pub(crate) use tls::{Negotiation, Tls, TlsStream};
 pub(crate) use zero_copy::{Lent, ZeroCopy};
 
 /// An ordered stream of bytes over a socket.

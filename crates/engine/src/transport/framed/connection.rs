@@ -54,6 +54,8 @@ pub(super) struct Connection {
     /// When it is over if nothing moves.
     deadline_ns: u64,
     established: bool,
+    /// Whether the last turn brought much.
+    bulky: bool,
 }
 
 impl Connection {
@@ -80,6 +82,7 @@ impl Connection {
             clogged: false,
             deadline_ns: monotonic_ns() + HANDSHAKE_LIMIT_NS,
             established: false,
+            bulky: false,
         }
     }
 
@@ -94,6 +97,11 @@ impl Connection {
     /// Whether it stands.
     pub(super) fn is_established(&self) -> bool {
         self.established
+    }
+
+    /// Whether its last turn brought much: more will come soon.
+    pub(super) fn is_bulky(&self) -> bool {
+        self.bulky
     }
 
     /// What its socket should be watched for.
@@ -182,11 +190,13 @@ impl Connection {
             }
         }
         if readable && !self.connecting && self.failure.is_none() && !self.clogged {
+            self.bulky = false;
             for _ in 0..READS_AT_ONCE {
                 let received = self.receive(tell);
                 if self.noted(received).is_none_or(|bytes| bytes < MUCH_BYTES) {
                     break;
                 }
+                self.bulky = true;
             }
         }
         if !self.connecting && self.failure.is_none() {

@@ -24,6 +24,9 @@ use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, S
 const LISTENER: u64 = u64::MAX;
 /// Readiness taken at once.
 const READY_AT_ONCE: usize = 256;
+/// How long to try again before sleeping when much has just come. Else a receiver that is faster than its
+/// sender is put to sleep and woken for each segment, and it is the sender's processor that wakes it.
+const BULKY_BUSY_NS: u64 = 50_000;
 /// Connections accepted before others get their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections of one thread; further ones are closed at once.
@@ -52,6 +55,8 @@ pub(crate) struct FramedEndpoint {
     listening: bool,
     /// How long to try again and again before sleeping, ns.
     busy_ns: u64,
+    /// Whether a turn since the last wait brought much.
+    bulky: bool,
 }
 
 #[derive(Default)]
@@ -112,6 +117,7 @@ impl FramedEndpoint {
             next_look_ns: 0,
             listening: false,
             busy_ns: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
+            bulky: false,
         })
     }
 
@@ -187,12 +193,13 @@ impl FramedEndpoint {
 
     /// Lets a connection move its bytes, and takes it away when it is over.
     fn turn(&mut self, index: u32, readable: bool, writable: bool) {
-        let Self { slots, events, poll, strangers, places, .. } = self;
+        let Self { slots, events, poll, strangers, places, bulky, .. } = self;
         let Some(slot) = slots.get_mut(index as usize) else { return };
         let link = Link { index, generation: slot.generation };
         let Some(connection) = &mut slot.connection else { return };
         let turn =
             connection.turn(readable, writable, &mut |event| events.push_back((link, event)));
+        *bulky |= readable && connection.is_bulky();
         let is_known = turn == Turn::Over || connection.is_established();
         if let Some(number) = connection.stranger.take_if(|_| is_known) {
             strangers.remove(number);
@@ -265,7 +272,8 @@ impl Multiplexer for FramedEndpoint {
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         self.flush();
         self.look_for_silence();
-        let spun_out_ns = match self.busy_ns {
+        let bulky = std::mem::take(&mut self.bulky);
+        let spun_out_ns = match self.busy_ns.max(if bulky { BULKY_BUSY_NS } else { 0 }) {
             0 => 0,
             busy_ns => monotonic_ns().saturating_add(busy_ns),
         };
@@ -282,6 +290,10 @@ impl Multiplexer for FramedEndpoint {
             }
             if !ready.is_empty() || !spins || !self.events.is_empty() {
                 break;
+            }
+            if bulky {
+                // The sender may have no other processor.
+                rustix::thread::sched_yield();
             }
         }
         for event in ready.drain(..) {

@@ -1,4 +1,4 @@
-//! TLS 1.3 over TCP: rustls, with the socket's bytes moved here.
+//! TLS 1.3 over TCP, all of it rustls's but the bytes of the socket, which are moved here.
 //!
 //! Encrypted bytes are taken from the socket many records at a time and fed to rustls from memory;
 //! what rustls has to send leaves with one gathering call for all its records.
@@ -14,8 +14,8 @@ use rustix::net::RecvFlags;
 use rustls::{Connection, HandshakeKind};
 use socket2::Socket;
 
-use super::ByteStream;
 use crate::control::cipher_of;
+use crate::transport::ByteStream;
 
 /// Encrypted bytes taken from the socket at once.
 const INCOMING_BYTES: usize = 128 << 10;
