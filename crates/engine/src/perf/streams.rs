@@ -4,6 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::transport::multiplexer::Link;
 
+/// What is lent is about so long. Whoever makes packets of a stream looks for their place among the
+/// pieces that were not acknowledged, from the first on: few long ones cost less than many short ones.
+pub(super) const LENT_BYTES: usize = 512 << 10;
+
 /// Streams by their number.
 pub(super) struct Streams<T> {
     all: HashMap<u64, T>,

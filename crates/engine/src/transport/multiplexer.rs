@@ -176,6 +176,10 @@ pub(crate) trait Multiplexer {
     fn take_waits(&mut self, _link: Link, _stream: u64) -> Option<StreamWaits> {
         None
     }
+    /// Whether what it is lent isn't copied: pieces may then be as long as that is.
+    fn lends(&self) -> bool {
+        false
+    }
     /// What senders will send from: it needn't be copied where a transport can do without.
     fn lend(&mut self, _block: &Arc<Vec<u8>>) {}
     /// Lets the last words of closed connections leave.

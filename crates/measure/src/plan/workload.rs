@@ -13,6 +13,10 @@ const DEFAULT_CONNECT_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Large writes: 16 KiB ones cost about half the throughput.
 const DEFAULT_STREAM_SEND_BYTES: u32 = 128 * 1024;
 
+/// What is sent isn't copied, but every packet looks for its place among the sends that weren't
+/// acknowledged: few long ones take 3 % less of a processor than four times as many.
+const DEFAULT_QUIC_SEND_BYTES: u32 = 512 * 1024;
+
 /// Fits a QUIC packet of 1200 bytes, which every path carries, with 62 bytes to spare.
 const DEFAULT_QUIC_DATAGRAM_BYTES: u32 = 1100;
 
@@ -22,10 +26,11 @@ const DEFAULT_DATAGRAM_BYTES: u32 = 1448;
 
 impl Workload {
     /// Bulk transfer: one flow for 10 s at full speed, samples of 1 s, in calls of 128 KiB (TCP,
-    /// TLS) or datagrams of 1448 bytes (UDP).
+    /// TLS), 512 KiB (QUIC) or datagrams of 1448 bytes (UDP).
     pub fn stream(direction: Direction, transport: Transport) -> Self {
         let send_bytes = match transport {
-            Transport::Tcp | Transport::Tls | Transport::Quic => DEFAULT_STREAM_SEND_BYTES,
+            Transport::Tcp | Transport::Tls => DEFAULT_STREAM_SEND_BYTES,
+            Transport::Quic => DEFAULT_QUIC_SEND_BYTES,
             Transport::Udp => DEFAULT_DATAGRAM_BYTES,
         };
         Self::with_kind(Kind::Stream { direction, send_bytes }, transport)

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_wire::perf::exchange::Exchange;
+use linerate_wire::perf::exchange::{Exchange, Shape};
 use linerate_wire::perf::render_block;
 
 use super::{ClientEvent, ClientPlan, Seat, Totals};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::perf::Ending;
-use crate::perf::streams::{Push, Sender, Streams};
+use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Connections begun before those that are under way get their turn.
@@ -29,8 +29,9 @@ pub(super) struct Worker<'a, M> {
     seat: Seat<'a>,
     endpoint: M,
     destination: Destination,
-    /// What every request repeats.
+    /// What every request repeats, so many times.
     block: Arc<Vec<u8>>,
+    blocks: u64,
     links: HashMap<Link, Connection>,
     to_dial: u64,
     /// Connections that are under way.
@@ -58,7 +59,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let places = addresses.local.iter().cycle();
         let local = places.clone().nth(seat.number as usize).copied();
         let remote = addresses.remote;
-        let block = Arc::new(render_block(plan.shape.header(), plan.shape.block_bytes as usize));
+        let blocks = if endpoint.lends() && !plan.copies { blocks_of(&plan.shape) } else { 1 };
+        let block = render_block(plan.shape.header(), plan.shape.block_bytes as usize);
+        let block = Arc::new(block.repeat(blocks));
         let mut endpoint = endpoint;
         if !plan.copies {
             endpoint.lend(&block);
@@ -69,6 +72,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         Self {
             destination: Destination { remote, local, server_name },
             block,
+            blocks: blocks as u64,
             links: HashMap::new(),
             to_dial: seat.share(u64::from(plan.connections)),
             opening: 0,
@@ -334,7 +338,7 @@ impl<M: Multiplexer> Sender for Worker<'_, M> {
     fn send_block(&mut self, link: Link, stream: u64) -> Push {
         let Some(connection) = self.links.get_mut(&link) else { return Push::Done };
         let Some(exchange) = connection.streams.stream(stream) else { return Push::Done };
-        let Some(piece) = exchange.poll_send(now_us()) else { return Push::Done };
+        let Some(piece) = exchange.poll_run(now_us(), self.blocks) else { return Push::Done };
         let bytes = self.block.get(piece.offset..piece.offset + piece.length).unwrap_or_default();
         let sending = Sending { bytes, opens: piece.opens, finishes: piece.finishes };
         match self.endpoint.send(link, stream, sending) {
@@ -345,6 +349,13 @@ impl<M: Multiplexer> Sender for Worker<'_, M> {
             }
         }
     }
+}
+
+/// How many times a request's block is lent: as far as that is of use.
+fn blocks_of(shape: &Shape) -> usize {
+    let block_bytes = (shape.block_bytes as usize).max(1);
+    let wanted = if shape.timed { u64::MAX } else { shape.upload.div_ceil(block_bytes as u64) };
+    (LENT_BYTES / block_bytes).min(usize::try_from(wanted).unwrap_or(usize::MAX)).max(1)
 }
 
 /// Microseconds on the monotonic clock.

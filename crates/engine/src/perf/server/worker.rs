@@ -11,7 +11,7 @@ use linerate_wire::perf::render_block;
 
 use super::delays::Delays;
 use super::{Seat, ServerEvent, ServerPlan};
-use crate::perf::streams::{Push, Sender, Streams};
+use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
 use crate::transport::multiplexer::{Link, LinkEvent, Multiplexer, Sending};
 
 /// Streams of one connection at a time; what is opened beyond is given up.
@@ -29,6 +29,7 @@ pub(super) struct Worker<'a, M> {
     plan: &'a ServerPlan,
     seat: Seat,
     endpoint: M,
+    /// What every answer repeats, once or several times.
     block: Arc<Vec<u8>>,
     links: HashMap<Link, Streams<Stream>>,
     delays: Option<Delays<(Link, u64)>>,
@@ -47,7 +48,8 @@ pub(super) struct Stream {
 
 impl<'a, M: Multiplexer> Worker<'a, M> {
     pub(super) fn new(plan: &'a ServerPlan, seat: Seat, endpoint: M) -> Self {
-        let block = Arc::new(render_block(0, BLOCK_BYTES));
+        let blocks = if endpoint.lends() { LENT_BYTES / BLOCK_BYTES } else { 1 };
+        let block = Arc::new(render_block(0, BLOCK_BYTES).repeat(blocks));
         let mut endpoint = endpoint;
         endpoint.lend(&block);
         Self {
@@ -191,7 +193,7 @@ impl<M: Multiplexer> Sender for Worker<'_, M> {
         };
         let left_bytes = stream.answer_bytes - stream.sent_bytes;
         let offset = (stream.sent_bytes % BLOCK_BYTES as u64) as usize;
-        let length = left_bytes.min((BLOCK_BYTES - offset) as u64) as usize;
+        let length = left_bytes.min((self.block.len() - offset) as u64) as usize;
         let bytes = self.block.get(offset..offset + length).unwrap_or_default();
         let finishes = length as u64 == left_bytes;
         // Over TCP an answer without data opens what it ends, as the original has it.

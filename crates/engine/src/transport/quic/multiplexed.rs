@@ -382,6 +382,10 @@ impl Multiplexer for MultiplexedEndpoint {
         self.with(link, |connection| connection.delivered_bytes(id))?
     }
 
+    fn lends(&self) -> bool {
+        true
+    }
+
     fn lend(&mut self, block: &Arc<Vec<u8>>) {
         self.block = lend(Arc::clone(block));
     }

@@ -206,6 +206,10 @@ impl Multiplexer for SeparateEndpoints<'_> {
         endpoint.delivered_bytes(own, stream)
     }
 
+    fn lends(&self) -> bool {
+        true
+    }
+
     fn lend(&mut self, block: &Arc<Vec<u8>>) {
         self.block = Some(Arc::clone(block));
     }

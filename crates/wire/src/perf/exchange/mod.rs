@@ -2,6 +2,9 @@
 
 use super::{HEADER_BYTES, UNLIMITED};
 
+/// Before so much was sent nothing is known of how fast a stream is: buffers take the first at once.
+const SETTLED_BYTES: u64 = 16 << 20;
+
 /// What a client does on each stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -101,25 +104,41 @@ impl Exchange {
 
     /// What to send next; `None` when all is sent.
     pub fn poll_send(&mut self, now_us: u64) -> Option<Piece> {
+        self.poll_run(now_us, 1)
+    }
+
+    /// The same where up to so many blocks stand one behind another and can be sent as one piece. A
+    /// timed exchange takes no more of them at once than it has sent in a millisecond so far: it looks
+    /// at the clock once a piece.
+    pub fn poll_run(&mut self, now_us: u64, blocks: u64) -> Option<Piece> {
         if self.finished_sending || self.send_end_us.is_some() {
             return None;
         }
         let block_bytes = u64::from(self.shape.block_bytes).max(HEADER_BYTES as u64);
         let offset = self.sent_bytes % block_bytes;
+        let mut run_bytes = block_bytes * blocks.max(1) - offset;
         let (left_bytes, finishes) = if self.shape.timed {
             if offset == 0 && !self.last_block {
                 self.last_block = now_us.saturating_sub(self.opened_us) >= self.shape.upload;
             }
-            (block_bytes, self.last_block)
+            let paced_bytes =
+                self.sent_bytes / (now_us.saturating_sub(self.opened_us) / 1000).max(1);
+            let is_alone = self.last_block || offset > 0 || paced_bytes < block_bytes;
+            if is_alone || self.sent_bytes < SETTLED_BYTES {
+                run_bytes = block_bytes - offset;
+            } else {
+                run_bytes = run_bytes.min(paced_bytes / block_bytes * block_bytes);
+            }
+            (run_bytes, self.last_block)
         } else {
             let all_bytes = match self.shape.upload {
                 0 => HEADER_BYTES as u64,
                 bytes => bytes,
             };
             let left_bytes = all_bytes.saturating_sub(self.sent_bytes);
-            (left_bytes, left_bytes <= block_bytes - offset)
+            (left_bytes, left_bytes <= run_bytes)
         };
-        let length = left_bytes.min(block_bytes - offset);
+        let length = left_bytes.min(run_bytes);
         let (offset, length) = (offset as usize, length as usize);
         Some(Piece { offset, length, opens: self.sent_bytes == 0, finishes })
     }

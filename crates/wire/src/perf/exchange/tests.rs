@@ -122,3 +122,37 @@ fn a_rate_is_kept_in_32_bits() {
         (u128::from(u64::MAX) * 8000) as u32
     );
 }
+
+#[test]
+fn a_run_of_blocks_sends_what_single_blocks_would() {
+    for upload in [1, 1000, 1001, 7_999, 8_000, 12_345] {
+        let mut exchange = Exchange::new(shape(upload, 0, false), 0);
+        let mut bytes = 0;
+        while let Some(piece) = exchange.poll_run(5, 4) {
+            assert_eq!(piece.offset as u64, bytes % u64::from(BLOCK_BYTES));
+            assert!(piece.offset + piece.length <= 4 * BLOCK_BYTES as usize);
+            let taken = piece.length.min(1_700);
+            exchange.record_sent(&piece, taken);
+            bytes += taken as u64;
+            assert_eq!(piece.finishes && taken == piece.length, bytes == upload);
+        }
+        assert_eq!(bytes, upload);
+    }
+}
+
+#[test]
+fn a_timed_run_is_no_longer_than_what_a_millisecond_takes() {
+    let run_blocks = |rate_bytes_per_ms: u64| {
+        let mut exchange = Exchange::new(shape(u64::MAX, 0, true), 0);
+        let mut now_us = 0;
+        while exchange.sent_bytes < 4 * SETTLED_BYTES {
+            now_us = 1000 * exchange.sent_bytes.div_ceil(rate_bytes_per_ms);
+            let piece = exchange.poll_send(now_us).unwrap();
+            exchange.record_sent(&piece, piece.length);
+        }
+        exchange.poll_run(now_us, 8).unwrap().length / BLOCK_BYTES as usize
+    };
+    assert_eq!([10, 1_500, 3_500, 1_000_000].map(run_blocks), [1, 1, 3, 8]);
+    let mut first = Exchange::new(shape(1_000_000, 0, true), 0);
+    assert_eq!(first.poll_run(0, 8).unwrap().length, BLOCK_BYTES as usize);
+}
