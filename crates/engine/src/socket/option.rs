@@ -39,7 +39,8 @@ fn write_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets the kernel cut what is sent into datagrams of `segment_bytes` (UDP_SEGMENT, udp(7)).
+/// Lets the kernel cut what is sent into datagrams of `segment_bytes` (UDP_SEGMENT, udp(7)), or with
+/// 0 leave all as it is.
 pub(crate) fn set_send_segment(socket: BorrowedFd<'_>, segment_bytes: u16) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, i32::from(segment_bytes))
 }

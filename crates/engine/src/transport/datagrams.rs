@@ -143,7 +143,11 @@ impl DatagramPath for Udp {
         // No checksum offload on this path, or segments beyond its MTU: the kernel can't segment
         // here. Without the option the same batch leaves datagram by datagram.
         let cannot = matches!(code, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE));
-        self.sends_trains = !cannot;
+        if cannot {
+            self.sends_trains = false;
+            // While it is set, no datagram leaves that the path takes in fragments only.
+            let _unset = set_send_segment(self.socket.as_fd(), 0);
+        }
         cannot.then_some(most)
     }
 

@@ -155,8 +155,10 @@ impl DatagramSender {
     fn handle_failure(&mut self, error: io::Error, now_ns: u64) -> io::Result<Option<Turn>> {
         let code = error.raw_os_error();
         if self.offload && matches!(code, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE)) {
-            // The kernel can't cut on this path: without the option datagrams leave one by one.
+            // The kernel can't cut on this path: without the option datagrams leave one by one, and
+            // in fragments where the path takes no larger packets.
             self.offload = false;
+            let _unset = set_send_segment(self.socket.as_fd(), 0);
             return Ok(None);
         }
         match code {
