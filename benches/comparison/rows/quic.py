@@ -1,8 +1,8 @@
-"""QUIC against MsQuic's own tool."""
+"""QUIC against MsQuic's own tool, and the perf programs of quinn and s2n-quic."""
 
 from dataclasses import replace
 
-from ..tools import Secnetperf, Work
+from ..tools import QuinnPerf, S2nPerf, Secnetperf, Work
 from .row import PINNED, against
 
 STREAM = Work("quic_stream", None)
@@ -37,4 +37,18 @@ def quic_rows():
     for name, work in (("down", down), ("up", STREAM)):
         rows.append(against(Secnetperf, f"CPU of quic stream {name}", work, 0.85, "bit/s",
                             measure="cpu", placements=SPLIT))
+    ten = replace(REQUESTS, **MANY)
+    for peer, name, work, bar, figure, placements in (
+        (QuinnPerf, "quic stream down", down, 1.25, "bit/s", SPLIT),
+        (QuinnPerf, "quic stream up", STREAM, 1.25, "bit/s", SPLIT),
+        (S2nPerf, "quic stream down", down, 1.0, "bit/s", SPLIT),
+        (S2nPerf, "quic stream up", STREAM, 1.0, "bit/s", SPLIT),
+        (S2nPerf, "quic rr", REQUESTS, 1.0, "transactions/s", SPLIT),
+        (S2nPerf, "quic rr 10 connections", ten, 1.3, "transactions/s", FREE),
+        (Secnetperf, "quic rr 10 connections --threads 1", replace(ten, threads=1), None,
+         "transactions/s", FREE),
+        (Secnetperf, "quic stream down 10 connections --threads 1",
+         replace(down, threads=1, **MANY), None, "bit/s", FREE),
+    ):
+        rows.append(against(peer, name, work, bar, figure, placements=placements))
     return rows

@@ -8,7 +8,9 @@ from ..process import RunFailed
 from ..tools.iperf import parse_iperf2, parse_iperf3
 from ..tools.neper import parse_neper
 from ..tools.netperf import parse_netperf
+from ..tools import Work
 from ..tools.others import parse_ethr, parse_nuttcp
+from ..tools.quic_peers import parse_quinn
 from ..tools.sockperf import parse_sockperf
 
 
@@ -50,6 +52,13 @@ class Streams(unittest.TestCase):
         measured = parse_neper(captured("neper_stream_server.txt"), True)
         self.assertEqual(measured.figure, 36280391024)
         self.assertAlmostEqual(measured.units, 36280391024 * 1.009828706 / 8e9, places=6)
+
+    def test_quinn_counts_the_streams_of_one_direction(self):
+        down = Work("quic_stream", None, down=True)
+        measured = parse_quinn(captured("quinn_down.json"), down)
+        self.assertAlmostEqual(measured.figure, 7617970180.941205, delta=1)
+        with self.assertRaisesRegex(RunFailed, "no bytes"):
+            parse_quinn(captured("quinn_down.json"), Work("quic_stream", None))
 
     def test_nuttcp_gives_the_rate_of_its_receiver(self):
         measured = parse_nuttcp(captured("nuttcp.txt"))

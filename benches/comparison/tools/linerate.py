@@ -70,6 +70,7 @@ class Linerate(Tool):
         if work.transport in ("tcp", "tls") and work.congestion:
             argv += ["--congestion", work.congestion]
         argv += ["--flows", work.flows] if work.flows > 1 else []
+        argv += ["--threads", work.threads] if work.threads else []
         argv += ["--streams", work.streams] if work.streams > 1 else []
         argv += ["--bind", work.source] if work.source else []
         argv += ["--verify"] if work.verify else []

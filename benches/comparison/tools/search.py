@@ -9,6 +9,7 @@ from .iperf import Iperf2, Iperf3, Iperf3New
 from .neper import Neper
 from .netperf import Netperf
 from .others import Ethr, Nuttcp
+from .quic_peers import QuinnPerf, S2nPerf
 from .secnetperf import Secnetperf
 from .sockperf import Sockperf
 
@@ -24,15 +25,18 @@ PROGRAMS = {
     Nuttcp: ("nuttcp", None),
     Ethr: ("ethr", None),
     Secnetperf: ("secnetperf", None),
+    QuinnPerf: ("quinn-perf", None),
+    S2nPerf: ("s2n-quic-qns", None),
 }
 
 
 def find_peers(directories):
     """The path of every peer that is here: in the directories (and theirs: */, */bin, */src,
-    */build/bin/Release) first, then on PATH."""
+    */build/bin/Release, */src/target/release) first, then on PATH."""
     places = []
     for directory in directories:
-        for pattern in ("", "bin", "src", "*", "*/bin", "*/src", "*/build/bin/Release"):
+        for pattern in ("", "bin", "src", "*", "*/bin", "*/src", "*/build/bin/Release",
+                        "*/src/target/release"):
             places += sorted(glob.glob(os.path.join(glob.escape(directory), pattern)))
     places += os.get_exec_path()
     paths = {}
@@ -49,7 +53,7 @@ def version(kind, path):
     """What a peer says it is, or nothing."""
     # secnetperf passes over what it doesn't know, and would be a server.
     flag = {"netperf": "-V", "nuttcp": "-V", "ethr": None, "neper": None,
-            "secnetperf": None}.get(kind.name, "--version")
+            "secnetperf": None, "quinn": None, "s2n-quic": None}.get(kind.name, "--version")
     text = _answer(path, flag) if flag else ""
     match = re.search(r"\d+\.\d+(\.\d+)*\S*", text)
     return match[0].rstrip(",") if match else ""

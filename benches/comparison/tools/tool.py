@@ -19,6 +19,7 @@ class Work:
     flows: int = 1
     response: int | None = None  # rr: bytes of a response, where not `size`
     down: bool = False  # a stream from the server
+    threads: int | None = None  # linerate's, at each end; None: as many as it takes unasked
     streams: int = 1  # QUIC: flows that share a connection
     clear: bool = False  # QUIC: packets with data aren't encrypted
     spin: bool = False

@@ -12,10 +12,13 @@ use super::half_open::Reply;
 use super::{Endpoint, Event, Link};
 
 /// Trains that a turn takes in, and sends that it makes: bounded, so that acknowledgements leave
-/// while packets come and the other way round. Few sends: what is acknowledged early frees memory that
-/// is still in the cache (4 in place of 16 make uploads 7 % faster).
+/// while packets come and the other way round.
 const TRAINS_PER_TURN: usize = 8;
-const SENDS_PER_TURN: usize = 4;
+const SENDS_PER_TURN: usize = 16;
+/// Long trains are bounded by their bytes: what is acknowledged early frees memory that the cache still
+/// has (4 trains in place of 16 make uploads 7 % faster). Many connections with little each are not:
+/// in turns of 4 sends 10,000 of them don't hear each other in time.
+const BYTES_PER_TURN: usize = 256 << 10;
 /// The first byte of whatever is QUIC's is at least this (RFC 9000, section 17: the fixed bit).
 const FIRST_OF_QUIC: u8 = 0x40;
 /// What isn't QUIC's is kept until it is asked for, so many at most.
@@ -167,9 +170,9 @@ impl Endpoint {
         {
             return Ok(false);
         }
-        let mut sends = SENDS_PER_TURN;
+        let (mut sends, mut sent_bytes) = (SENDS_PER_TURN, 0);
         while let Some(index) = self.queue.pop_front() {
-            if sends == 0 {
+            if sends == 0 || sent_bytes >= BYTES_PER_TURN {
                 self.queue.push_front(index);
                 return Ok(true);
             }
@@ -178,6 +181,7 @@ impl Endpoint {
             if self.serve(index, &connection, now)? {
                 self.queue.push_back(index);
             }
+            sent_bytes += self.outgoing.len();
             if self.unsent.is_some() {
                 return Ok(false);
             }
