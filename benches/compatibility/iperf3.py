@@ -49,6 +49,7 @@ CASES = [
     J("-u -t 1 -b 10M -R -P 2"), J("-u -t 1 -b 10M --bidir"), J("-u -t 1 -b 10M --bidir -P 2"),
     J("-u -t 1 -b 10M -O 1"), J("-u -t 1 -b 10M -l 1000"), J("-u -n 1M -b 20M"),
     J("-u -k 100 -b 20M -l 1000"), J("-u -t 1"), J("-u -t 1 -b 10M/5 -l 1000"),
+    J("-u -t 1 -b 20M/50"), J("-u -t 1 -b 10M -l 8K"),
     J("-u -t 1 -b 10M --udp-counters-64bit"), J("-u -t 1 -b 10M --repeating-payload"),
     J("-u -t 1 -b 10M --dont-fragment -4"), J("-u -t 1 -b 10M -w 256K"),
     J("-u -t 1 -b 10M -6", host="::1"), J("-u -t 1 -b 20M -l 1400 --gsro", since="3.21"),
