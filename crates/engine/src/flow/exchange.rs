@@ -4,7 +4,7 @@ use std::io;
 
 use linerate_wire::step::{Exchange, StepEnd};
 
-use super::{CALLS_PER_TURN, Local, Stage, Turn};
+use super::{Calls, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::phase::Phase;
 use crate::tally::Tally;
@@ -47,7 +47,8 @@ impl Asker {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        for _ in 0..CALLS_PER_TURN {
+        let mut calls = Calls::of_turn(local);
+        while calls.take(local) {
             if self.unreceived == 0 {
                 match local.phase() {
                     Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
@@ -150,7 +151,8 @@ impl Answerer {
         // Requests that came since the last turn were announced then, and nobody announces them
         // again: unless the peer awaits this response, the socket must be asked.
         self.drained &= self.one_by_one;
-        for _ in 0..CALLS_PER_TURN {
+        let mut calls = Calls::of_turn(local);
+        while calls.take(local) {
             if self.unsent_bytes > 0 {
                 let length = self.unsent_bytes.min(local.receive_buffer.len());
                 let sent = stream.send(local.pattern.slice(0, length))?;

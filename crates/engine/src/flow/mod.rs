@@ -76,6 +76,30 @@ enum Sending {
 /// System calls that a flow makes in one turn before others have theirs.
 pub(crate) const CALLS_PER_TURN: u32 = 32;
 
+/// The calls of one turn. The one during which the measured part began is the last: a flow notes where
+/// it stood between its turns, and calls of a socket that blocks may be far apart.
+pub(crate) struct Calls {
+    left: u32,
+    measuring: bool,
+}
+
+impl Calls {
+    pub(crate) fn of_turn(local: &Local) -> Self {
+        Self { left: CALLS_PER_TURN, measuring: local.is_measuring() }
+    }
+
+    /// Whether there is another.
+    #[inline]
+    pub(crate) fn take(&mut self, local: &mut Local) -> bool {
+        local.phase();
+        if self.left == 0 || local.is_measuring() != self.measuring {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+}
+
 /// Something that a shard gives turns to.
 pub(crate) trait Drive {
     /// Goes on as far as it can.

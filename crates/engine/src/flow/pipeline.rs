@@ -6,7 +6,7 @@ use std::io;
 use linerate_wire::step::Exchange;
 
 use super::departures::Departures;
-use super::{CALLS_PER_TURN, Local, Sending, Stage, Turn};
+use super::{Calls, Local, Sending, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::phase::Phase;
 use crate::tally::Tally;
@@ -79,7 +79,8 @@ impl Pipeline {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        for _ in 0..CALLS_PER_TURN {
+        let mut calls = Calls::of_turn(local);
+        while calls.take(local) {
             let drained = self.receive(stream, tally, local)?;
             let phase = local.phase();
             if phase == Phase::Hold {

@@ -4,7 +4,7 @@ use std::io;
 
 use linerate_wire::step::{Content, StepEnd, Transfer};
 
-use super::{CALLS_PER_TURN, Local, Stage, Turn};
+use super::{Calls, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::pacing::Pacer;
 use crate::pattern::Verifier;
@@ -59,7 +59,8 @@ impl Sender {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        for _ in 0..CALLS_PER_TURN {
+        let mut calls = Calls::of_turn(local);
+        while calls.take(local) {
             match local.phase() {
                 Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
                 Phase::WarmUp | Phase::Measure => {}
@@ -140,7 +141,8 @@ impl Receiver {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        for _ in 0..CALLS_PER_TURN {
+        let mut calls = Calls::of_turn(local);
+        while calls.take(local) {
             let Local { receive_buffer, pattern, .. } = local;
             let verifier = &mut self.verifier;
             let length = stream.receive_in_place(receive_buffer, &mut |bytes| {
