@@ -14,7 +14,7 @@ use socket2::Socket;
 use super::carrier::Carrier;
 use super::{Interest, Serve};
 use crate::clock::monotonic_ns;
-use crate::flow::Local;
+use crate::flow::{CALLS_PER_TURN, Local};
 use crate::socket::configure_asked;
 use crate::tally::Tally;
 
@@ -74,11 +74,19 @@ impl Guest {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Fate> {
+        let mut calls = 0;
         loop {
+            calls += 1;
             let interest = match self.stage {
                 Stage::Answering(_) => Interest::Writable,
                 _ => Interest::Readable,
             };
+            if self.blocks && calls > CALLS_PER_TURN {
+                // Whoever takes so long waits where it holds nobody up.
+                self.carrier.socket().set_nonblocking(true)?;
+                self.blocks = false;
+                return Ok(Fate::Waits(interest));
+            }
             match self.step(serve, step, tally, local) {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}

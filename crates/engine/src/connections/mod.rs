@@ -16,6 +16,7 @@ mod worker;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::Sender;
 
 use linerate_measure::SocketOptions;
@@ -32,7 +33,7 @@ use crate::shard::{Inlet, OwnLoop};
 
 pub(crate) use dial::Dialing;
 pub(crate) use places::{Agreement, Due, Milestones, Places};
-pub(crate) use serve::{Serving, limit_blocking};
+pub(crate) use serve::{Serving, limit_blocking, restore_accepted, restore_listener};
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
 pub(crate) enum Connections {
@@ -67,6 +68,8 @@ pub(crate) struct Dial {
 #[derive(Clone)]
 pub(crate) struct Serve {
     pub(crate) listener: Arc<Socket>,
+    /// How many loops accept from it.
+    pub(crate) hosts: Arc<AtomicU32>,
     pub(crate) token: [u8; 16],
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -35,6 +36,19 @@ const PATIENCE_NS: u64 = SECOND_NS;
 pub(crate) fn limit_blocking(listener: &Socket) -> io::Result<()> {
     listener.set_read_timeout(Some(LONGEST_BLOCK))?;
     listener.set_write_timeout(Some(LONGEST_BLOCK))
+}
+
+/// Undoes what a load may have set of a listener.
+pub(crate) fn restore_listener(listener: &Socket) {
+    let _is_woken_late = set_defer_accept(listener.as_fd(), false);
+    let _blocks_for_a_moment = listener.set_nonblocking(true);
+}
+
+/// Undoes what a connection has inherited of such a listener.
+pub(crate) fn restore_accepted(socket: &Socket) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    socket.set_read_timeout(None)?;
+    socket.set_write_timeout(None)
 }
 
 /// The part of a load of connections that one of the server's shards serves.
@@ -92,9 +106,11 @@ impl Serving {
                 blocks: false,
                 woken_once: false,
             };
-            host.set_blocks(self.serve.at_once == 1);
+            self.serve.hosts.fetch_add(1, Ordering::Relaxed);
+            host.set_blocks(host.may_block());
             host.run(waker, local, &mut ending);
             host.set_blocks(false);
+            self.serve.hosts.fetch_sub(1, Ordering::Relaxed);
         }
         self.shared.tally.last_ns.set(monotonic_ns());
         self.shared.set_ended(ending, local);
@@ -105,6 +121,9 @@ impl Host<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
         while local.phase() < Phase::Drained {
+            if self.blocks && self.serve.hosts.load(Ordering::Relaxed) > 1 {
+                self.set_blocks(false);
+            }
             if !(self.blocks && self.accept_one(local, ending)) {
                 self.poll.wait(LONGEST_WAIT_NS);
                 self.poll.take_ready(&mut ready, waker);
@@ -176,12 +195,22 @@ impl Host<'_> {
         let here = socket.cpu_affinity().is_ok_and(|cpu| cpu == thread_usage().on_cpu as usize);
         if here != self.woken_once && set_defer_accept(self.serve.listener.as_fd(), here).is_ok() {
             self.woken_once = here;
-            self.set_blocks(!here && self.serve.at_once == 1);
+            self.set_blocks(!here && self.may_block());
         }
     }
 
-    /// Makes the listener block or not. Another load's server may have it otherwise: this only asks
-    /// the poll set more often then.
+    /// Whether this may sleep in its calls: connections come one at a time, nobody waits in the poll set,
+    /// and no handshake can hold it up, byte by byte.
+    fn may_block(&self) -> bool {
+        let waits = |guest: &Guest| guest.watched.is_some();
+        self.serve.at_once == 1
+            && self.serve.tls.is_none()
+            && self.serve.hosts.load(Ordering::Relaxed) == 1
+            && !self.guests.iter().flatten().any(waits)
+    }
+
+    /// Makes the listener block or not, and so for everyone who accepts from it: whoever blocks sees
+    /// within a round that it isn't alone any more.
     fn set_blocks(&mut self, blocks: bool) {
         if blocks != self.blocks && self.serve.listener.set_nonblocking(!blocks).is_ok() {
             self.blocks = blocks;
@@ -191,6 +220,7 @@ impl Host<'_> {
     /// Takes those whose opening others have read.
     fn take_opened(&mut self, local: &mut Local, ending: &mut Ending) {
         while let Ok(socket) = self.inlet.try_recv() {
+            // Before the first others may have had the listener.
             if self.accepted > 0 {
                 self.set_blocks(false);
             }

@@ -47,8 +47,13 @@ impl Spread {
         let receivers = sends.iter().filter(|sends| !**sends).count();
         let few = sends.len() - receivers <= FEW_SENDERS;
         let streams = if few { sends.len() } else { receivers };
-        let own = Own::claim(if datagrams { 0 } else { streams });
-        let alone = |sends: bool| own.0 > 0 && (few || !sends);
+        // Receivers first, where there is no room for all.
+        let mut own = Own::claim(if datagrams { 0 } else { streams });
+        if own.0 == 0 && !datagrams {
+            own = Own::claim(receivers);
+        }
+        let all_alone = own.0 == sends.len();
+        let alone = |sends: bool| own.0 > 0 && (all_alone || !sends);
         let sharing = sends.iter().filter(|sends| !alone(**sends)).count();
         let mut threads = vec![0; sharing.min(cpus_online() as usize)];
         let (shared, mut next) = (threads.len().max(1), 0);

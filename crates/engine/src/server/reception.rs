@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_measure::Transport;
@@ -22,12 +23,13 @@ use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
 use super::udp::{Knock, UdpPort};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::connections::{restore_accepted, restore_listener};
 use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
 use crate::probe::raise_open_files_limit;
-use crate::socket::{Binding, configure_stream, is_short_of_descriptors, plain, set_defer_accept};
+use crate::socket::{Binding, configure_stream, is_short_of_descriptors, plain};
 use crate::transport::Negotiation;
 
 const LISTENER: usize = 0;
@@ -55,6 +57,8 @@ pub(super) struct Reception {
     pub(super) listener: Arc<Socket>,
     /// Whether a load takes the connections from the listener, and hands over what isn't its own.
     listener_is_left: bool,
+    /// How many loops of those loads there are.
+    pub(super) listener_hosts: Arc<AtomicU32>,
     /// Connections that such a load has handed over.
     pub(super) strays: (Sender<Socket>, Receiver<Socket>),
     udp: UdpPort,
@@ -101,6 +105,7 @@ impl Reception {
         Ok(Self {
             listener: Arc::new(listener),
             listener_is_left: false,
+            listener_hosts: Arc::default(),
             strays: channel(),
             udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
             poll,
@@ -132,6 +137,7 @@ impl Reception {
             let _interrupted = epoll::wait(&self.poll, spare_capacity(&mut events), Some(&timeout));
             for event in &events {
                 match usize::try_from(event.data.u64()).unwrap_or(usize::MAX) {
+                    LISTENER if self.listener_is_left => {}
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
                     BELL => self.handle_bell(),
@@ -180,12 +186,8 @@ impl Reception {
     }
 
     fn receive(&mut self, socket: Socket, from: &SockAddr) {
+        let Ok(()) = restore_accepted(&socket) else { return };
         let Some(client) = from.as_socket().map(plain) else { return };
-        if socket.set_nonblocking(true).is_err() {
-            return;
-        }
-        // As long as the listener's, which it inherits, when it is made to block.
-        let _waits_in_pieces = socket.set_read_timeout(None).and(socket.set_write_timeout(None));
         while self.strangers.len() >= MOST_STRANGERS {
             self.push_out_one();
         }
@@ -217,8 +219,7 @@ impl Reception {
         } else {
             epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
         };
-        // A load may have set it for itself.
-        let _unset_at_worst = set_defer_accept(self.listener.as_fd(), false);
+        restore_listener(&self.listener);
         if changed.is_ok() {
             self.listener_is_left = leave;
         }

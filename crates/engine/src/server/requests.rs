@@ -138,6 +138,7 @@ impl Reception {
         Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {
             Connections::Serve(Serve {
                 listener: Arc::clone(&self.listener),
+                hosts: Arc::clone(&self.listener_hosts),
                 token,
                 options: workload.socket.clone(),
                 tls: (workload.transport == Transport::Tls)

@@ -60,7 +60,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let local = places.clone().nth(seat.number as usize).copied();
         let remote = addresses.remote;
         let blocks = if endpoint.lends() && !plan.copies { blocks_of(&plan.shape) } else { 1 };
-        let block = render_block(plan.shape.header(), plan.shape.block_bytes as usize);
+        let block = render_block(plan.shape.header(), plan.shape.repeated_bytes());
         let block = Arc::new(block.repeat(blocks));
         let mut endpoint = endpoint;
         if !plan.copies {
@@ -353,7 +353,7 @@ impl<M: Multiplexer> Sender for Worker<'_, M> {
 
 /// How many times a request's block is lent: as far as that is of use.
 fn blocks_of(shape: &Shape) -> usize {
-    let block_bytes = (shape.block_bytes as usize).max(1);
+    let block_bytes = shape.repeated_bytes();
     let wanted = if shape.timed { u64::MAX } else { shape.upload.div_ceil(block_bytes as u64) };
     (LENT_BYTES / block_bytes).min(usize::try_from(wanted).unwrap_or(usize::MAX)).max(1)
 }

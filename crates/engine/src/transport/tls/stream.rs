@@ -66,15 +66,21 @@ impl TlsStream {
 
     fn send_queued(&mut self) -> io::Result<()> {
         while !self.outgoing.unsent().is_empty() {
-            let sent = self.socket.send(self.outgoing.unsent())?;
-            self.outgoing.record_sent(sent);
+            match self.socket.send(self.outgoing.unsent()) {
+                Ok(sent) => self.outgoing.record_sent(sent),
+                // What is sealed counts as sent: whoever tried again would say it twice.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        let (length, _) =
-            rustix::net::recv(self.socket.as_fd(), self.incoming.vacant(), RecvFlags::empty())?;
+        // Whoever awaits an answer to what has not left yet would await it for ever.
+        let all_sent = self.outgoing.unsent().is_empty();
+        let flags = if all_sent { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let (length, _) = rustix::net::recv(self.socket.as_fd(), self.incoming.vacant(), flags)?;
         if length == 0 {
             // No session ends without a word of its own (RFC 8446, section 6.1), and one that hasn't
             // begun would wait for ever.
@@ -86,7 +92,11 @@ impl TlsStream {
 
     /// Goes on with the handshake as far as what has come allows; whether the keys are agreed on.
     fn agree(&mut self) -> Result<bool, Error> {
-        let Stage::Agreeing(negotiation) = &mut self.stage else { return Ok(true) };
+        let negotiation = match &mut self.stage {
+            Stage::Agreeing(negotiation) => negotiation,
+            Stage::Sealed(_) => return Ok(true),
+            Stage::Lost => return Err(Error::HandshakeNotComplete),
+        };
         let mut said = Vec::new();
         loop {
             let done = negotiation.advance(self.incoming.offered(), &mut said)?;
@@ -130,8 +140,6 @@ impl TlsStream {
 
     /// Has `look` see what comes, up to so many bytes; says how many.
     fn take(&mut self, most: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        // Whoever awaits an answer to what has not left yet would await it for ever.
-        self.flush()?;
         loop {
             let mut total = 0;
             while total < most && (self.incoming.has_plain() || self.open_data()) {
@@ -145,7 +153,10 @@ impl TlsStream {
             match &self.end {
                 Some(End::Finished) => return Ok(0),
                 Some(End::Failed(error)) => return Err(invalid(error.clone())),
-                None => self.fill()?,
+                None => {
+                    self.flush()?;
+                    self.fill()?;
+                }
             }
         }
     }

@@ -21,6 +21,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The length of what a stream repeats: a block that has room for the header.
+    pub fn repeated_bytes(&self) -> usize {
+        (self.block_bytes as usize).max(HEADER_BYTES)
+    }
+
     /// What the header of each request says. Timed ones want no end, as the original's do: it asks for
     /// bytes even when it only sends, and stops the answer at its first byte.
     pub fn header(&self) -> u64 {
@@ -114,7 +119,7 @@ impl Exchange {
         if self.finished_sending || self.send_end_us.is_some() {
             return None;
         }
-        let block_bytes = u64::from(self.shape.block_bytes).max(HEADER_BYTES as u64);
+        let block_bytes = self.shape.repeated_bytes() as u64;
         let offset = self.sent_bytes % block_bytes;
         let mut run_bytes = block_bytes * blocks.max(1) - offset;
         let (left_bytes, finishes) = if self.shape.timed {
