@@ -309,3 +309,33 @@ fn pair() -> (TlsStream, TlsStream) {
     });
     (near, far)
 }
+
+/// Where the socket blocks: an answer comes after the whole of its request.
+#[test]
+fn what_was_not_sent_leaves_before_an_answer_is_awaited() {
+    let (mut ours, mut theirs) = standing(false, 0);
+    let moment = Some(std::time::Duration::from_millis(10));
+    ours.socket().set_write_timeout(moment).unwrap();
+    ours.socket().set_send_buffer_size(4096).unwrap();
+    let request = some_bytes();
+    let (mut requests, mut into) = (0, [0; 16]);
+    // The peer takes nothing yet, so the last is taken and can't leave.
+    while ours.send(&request[..1000]).is_ok() {
+        requests += 1;
+    }
+    let waits = ours.receive(&mut into).unwrap_err();
+    assert_eq!(waits.kind(), ErrorKind::WouldBlock);
+    let answering = thread::spawn(move || {
+        assert!(theirs.receive_exactly(1000 * requests) == request[..1000].repeat(requests));
+        theirs.send(b"answer");
+        theirs
+    });
+    let length = loop {
+        match ours.receive(&mut into) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            length => break length.unwrap(),
+        }
+    };
+    assert_eq!(&into[..length], b"answer");
+    drop(answering.join().unwrap());
+}
