@@ -75,8 +75,8 @@ struct Host<'a> {
     next_sweep_ns: u64,
     /// Connections accepted.
     accepted: u32,
-    /// Whether this sleeps in the calls that accept and receive: where one connection comes at a
-    /// time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that,
+    /// Whether this sleeps in the calls that receive, and mostly in those that accept: where one
+    /// connection comes at a time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that,
     /// so that a crowd of them holds nobody up; so does one that others accepted, of which
     /// the listener says nothing.
     blocks: bool,
@@ -124,7 +124,7 @@ impl Host<'_> {
             if self.blocks && self.serve.hosts.load(Ordering::Relaxed) > 1 {
                 self.set_blocks(false);
             }
-            if !(self.blocks && self.accept_one(local, ending)) {
+            if !(self.sleeps_in_accept() && self.accept_one(local, ending)) {
                 self.poll.wait(LONGEST_WAIT_NS);
                 self.poll.take_ready(&mut ready, waker);
             }
@@ -212,9 +212,21 @@ impl Host<'_> {
     /// Makes the listener block or not, and so for everyone who accepts from it: whoever blocks sees
     /// within a round that it isn't alone any more.
     fn set_blocks(&mut self, blocks: bool) {
-        if blocks != self.blocks && self.serve.listener.set_nonblocking(!blocks).is_ok() {
-            self.blocks = blocks;
+        if blocks == self.blocks {
+            return;
         }
+        self.blocks = blocks;
+        let sleeps = self.sleeps_in_accept();
+        if self.serve.listener.set_nonblocking(!sleeps).is_err() {
+            self.blocks = false;
+        }
+    }
+
+    /// Whether this sleeps in accept too. (Measured on two processors, in parts of a bare loop's rate, by
+    /// a poll set and by sleeping in accept: where the client closes by a FIN 0.88 and 0.84, by
+    /// a reset 0.90 and 0.95, where the server closes 0.89 and 0.95.)
+    fn sleeps_in_accept(&self) -> bool {
+        self.blocks && self.step.close != Closing::Fin
     }
 
     /// Takes those whose opening others have read.
