@@ -17,6 +17,7 @@ mod hello;
 mod hystart;
 mod ids;
 mod keys;
+mod lent;
 mod multiplexed;
 mod packets;
 mod qlog;

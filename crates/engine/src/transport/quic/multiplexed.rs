@@ -1,6 +1,5 @@
 //! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
 
-mod lent;
 mod turn;
 mod waits;
 
@@ -16,6 +15,7 @@ use quinn_proto::{Dir, StreamId, VarInt};
 use super::Cause;
 use super::connection::Connection;
 use super::endpoint::{Endpoint, Event, Link as Place};
+use super::lent::{lend, part_of};
 use super::settings::ClientSide;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::transport::multiplexer::{
@@ -23,7 +23,6 @@ use crate::transport::multiplexer::{
     StreamWaits,
 };
 
-use lent::{lend, part_of};
 use waits::Watch;
 
 /// How long a connection may take to stand.

@@ -10,6 +10,7 @@ use quinn_proto::StreamId;
 use socket2::Socket;
 
 use super::connection::SharedConnection;
+use super::lent::part_of;
 use super::session::Agreed;
 use super::settings::Congestion;
 use crate::control::cipher_of;
@@ -73,13 +74,6 @@ impl QuicStream {
         Self { connection, id, way, socket, pattern, facts, has_received_all: false, is_bulk }
     }
 
-    /// The part of the pattern that `bytes` are, where they are.
-    fn shared(&self, bytes: &[u8]) -> Option<Bytes> {
-        let start = (bytes.as_ptr() as usize).checked_sub(self.pattern.as_ptr() as usize)?;
-        let end = start.checked_add(bytes.len())?;
-        (end <= self.pattern.len()).then(|| self.pattern.slice(start..end))
-    }
-
     fn receive_each(&mut self, most: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         if self.has_received_all {
             return Ok(0);
@@ -118,7 +112,7 @@ impl ByteStream for QuicStream {
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut connection = self.connection.borrow_mut();
-        match self.shared(bytes) {
+        match part_of(&self.pattern, bytes) {
             Some(bytes) if self.is_bulk => connection.send_watched(self.id, bytes),
             Some(bytes) => connection.send_shared(self.id, bytes),
             None => connection.send(self.id, bytes),
