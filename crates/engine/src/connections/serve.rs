@@ -76,9 +76,9 @@ struct Host<'a> {
     /// Connections accepted.
     accepted: u32,
     /// Whether this sleeps in the calls that receive, and mostly in those that accept: where one
-    /// connection comes at a time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that,
-    /// so that a crowd of them holds nobody up; so does one that others accepted, of which
-    /// the listener says nothing.
+    /// connection comes at a time that takes fewer calls, and shorter ones, than a poll set. One
+    /// that is silent ends that, so that a crowd of them holds nobody up; so does one that others
+    /// accepted, of which the listener says nothing.
     blocks: bool,
     /// Whether the kernel wakes this only when a connection's first bytes have come.
     woken_once: bool,

@@ -91,6 +91,7 @@ impl Calls {
     /// Whether there is another.
     #[inline]
     pub(crate) fn take(&mut self, local: &mut Local) -> bool {
+        // Whoever looks at the phase notes that the measured part has begun.
         local.phase();
         if self.left == 0 || local.is_measuring() != self.measuring {
             return false;

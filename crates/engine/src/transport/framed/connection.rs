@@ -189,8 +189,8 @@ impl Connection {
                 Ok(Some(error)) | Err(error) => self.failure = Some(cause(&error)),
             }
         }
+        self.bulky = false;
         if readable && !self.connecting && self.failure.is_none() && !self.clogged {
-            self.bulky = false;
             for _ in 0..READS_AT_ONCE {
                 let received = self.receive(tell);
                 if self.noted(received).is_none_or(|bytes| bytes < MUCH_BYTES) {

@@ -26,7 +26,7 @@ const LISTENER: u64 = u64::MAX;
 const READY_AT_ONCE: usize = 256;
 /// How long to try again before sleeping when much has just come. Else a receiver that is faster than its
 /// sender is put to sleep and woken for each segment, and it is the sender's processor that wakes it.
-const BULKY_BUSY_NS: u64 = 50_000;
+const BULKY_BUSY: Duration = Duration::from_micros(50);
 /// Connections accepted before others get their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections of one thread; further ones are closed at once.
@@ -273,7 +273,8 @@ impl Multiplexer for FramedEndpoint {
         self.flush();
         self.look_for_silence();
         let bulky = std::mem::take(&mut self.bulky);
-        let spun_out_ns = match self.busy_ns.max(if bulky { BULKY_BUSY_NS } else { 0 }) {
+        let bulky_ns = if bulky { BULKY_BUSY.min(at_most).as_nanos() as u64 } else { 0 };
+        let spun_out_ns = match self.busy_ns.max(bulky_ns) {
             0 => 0,
             busy_ns => monotonic_ns().saturating_add(busy_ns),
         };
