@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ContentType, ServerConnection};
@@ -314,18 +315,21 @@ fn pair() -> (TlsStream, TlsStream) {
 #[test]
 fn what_was_not_sent_leaves_before_an_answer_is_awaited() {
     let (mut ours, mut theirs) = standing(false, 0);
-    let moment = Some(std::time::Duration::from_millis(10));
-    ours.socket().set_write_timeout(moment).unwrap();
+    // Longer than the kernel's retransmissions, which may find room once more.
+    let moment = Duration::from_millis(300);
+    ours.socket().set_write_timeout(Some(moment)).unwrap();
     ours.socket().set_send_buffer_size(4096).unwrap();
     let request = some_bytes();
     let (mut requests, mut into) = (0, [0; 16]);
-    // The peer takes nothing yet, so the last is taken and can't leave.
+    // The peer takes nothing yet, so what is taken last can't leave.
     while ours.send(&request[..1000]).is_ok() {
         requests += 1;
     }
-    let waits = ours.receive(&mut into).unwrap_err();
-    assert_eq!(waits.kind(), ErrorKind::WouldBlock);
+    // Whoever waits for ever is found by the other end, which gives up.
+    theirs.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let answering = thread::spawn(move || {
+        // By then ours awaits the answer.
+        thread::sleep(3 * moment);
         assert!(theirs.receive_exactly(1000 * requests) == request[..1000].repeat(requests));
         theirs.send(b"answer");
         theirs
