@@ -91,7 +91,7 @@ pub enum Command {
 /// The flags of `self`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate self                     TCP up and down, TLS, TCP and UDP rr, UDP stream
+  linerate self                     TCP up and down, TLS, QUIC; TCP, UDP and QUIC rr; UDP stream
   linerate self --time 10s          10 seconds each
   linerate self --json              the runs as an array of JSON documents")]
 pub struct SelfArgs {

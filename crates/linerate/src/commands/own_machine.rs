@@ -19,13 +19,15 @@ use crate::signals::stop_on_signals;
 
 /// The standard set, by name. UDP is sent as fast as it goes, so what a receiver on the same
 /// processors can't take is lost, and shown.
-pub(super) fn standard_set() -> [(&'static str, Workload); 6] {
+pub(super) fn standard_set() -> [(&'static str, Workload); 8] {
     [
         ("TCP up", Workload::stream(Direction::Up, Transport::Tcp)),
         ("TCP down", Workload::stream(Direction::Down, Transport::Tcp)),
         ("TLS up", Workload::stream(Direction::Up, Transport::Tls)),
+        ("QUIC up", Workload::stream(Direction::Up, Transport::Quic)),
         ("TCP rr", Workload::rr(Transport::Tcp)),
         ("UDP rr", Workload::rr(Transport::Udp)),
+        ("QUIC rr", Workload::rr(Transport::Quic)),
         ("UDP stream", Workload::stream(Direction::Up, Transport::Udp)),
     ]
 }

@@ -26,6 +26,7 @@ mod keys;
 mod killing;
 mod open_loop;
 mod output_file;
+mod own_machine;
 mod pace;
 mod quic;
 mod quic_datagrams;
