@@ -33,7 +33,8 @@ pub(crate) use option::{
     set_unrouted,
 };
 pub(crate) use packet::{
-    Outgoing, enable_packet_facts, forbid_fragments, receive_packets, send_packets,
+    LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
+    send_packets,
 };
 pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;

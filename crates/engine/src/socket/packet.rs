@@ -11,7 +11,7 @@ use socket2::{SockAddr, SockAddrStorage};
 use super::option::set_option;
 
 /// The most that one receive brings: a train of datagrams (GRO).
-const LONGEST_TRAIN_BYTES: usize = 64 << 10;
+pub(crate) const LONGEST_TRAIN_BYTES: usize = 64 << 10;
 /// Bytes of a control message's header on Linux: a length as long as an address, two numbers.
 const HEADER_BYTES: usize = size_of::<usize>() + 8;
 const ALIGNMENT: usize = size_of::<usize>();

@@ -10,14 +10,17 @@ use quinn_proto::{EcnCodepoint, Transmit};
 use socket2::Socket;
 
 use crate::socket::{
-    Outgoing, enable_packet_facts, enable_receive_offload, forbid_fragments, plain,
-    receive_packets, send_packets,
+    LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, enable_receive_offload, forbid_fragments,
+    plain, receive_packets, send_packets,
 };
 
 /// The most segments of one train: the kernel takes 64 (udp(7)), and more than these bring nothing.
 const MOST_SEGMENTS: usize = 44;
 /// The most bytes of one: what a UDP packet over IPv4 can carry.
 const MOST_TRAIN_BYTES: usize = 65_507;
+
+/// Buffers that are kept: those that a turn fills before their bytes are read, and one.
+const MOST_BUFFERS: usize = 9;
 
 /// A train of datagrams that has arrived.
 pub(super) struct Train {
@@ -39,7 +42,8 @@ pub(super) struct Packets {
     /// How many datagrams go out with one call.
     most_segments: usize,
     pub(super) receives_trains: bool,
-    buffer: BytesMut,
+    /// Where trains come to. Memory that is given back with each train is taken again with page faults.
+    buffers: Vec<BytesMut>,
 }
 
 impl Packets {
@@ -58,7 +62,7 @@ impl Packets {
             ecn,
             most_segments: if offload { MOST_SEGMENTS } else { 1 },
             receives_trains,
-            buffer: BytesMut::new(),
+            buffers: Vec::new(),
         })
     }
 
@@ -74,9 +78,17 @@ impl Packets {
 
     /// Takes what has arrived; `None` where that is nothing.
     pub(super) fn receive(&mut self) -> io::Result<Option<Train>> {
-        match receive_packets(self.socket.as_fd(), &mut self.buffer) {
+        let free = |buffer: &mut BytesMut| buffer.try_reclaim(LONGEST_TRAIN_BYTES);
+        let place = self.buffers.iter_mut().position(free).unwrap_or_else(|| {
+            // In the last one's place, whose bytes somebody keeps, there will be another.
+            self.buffers.truncate(MOST_BUFFERS - 1);
+            self.buffers.push(BytesMut::new());
+            self.buffers.len() - 1
+        });
+        let Some(buffer) = self.buffers.get_mut(place) else { return Ok(None) };
+        match receive_packets(self.socket.as_fd(), buffer) {
             Ok(incoming) => {
-                let bytes = self.buffer.split_to(incoming.length);
+                let bytes = buffer.split_to(incoming.length);
                 let Some(from) = self.peer.or(incoming.from.map(plain)) else { return Ok(None) };
                 Ok(Some(Train {
                     from,
@@ -140,4 +152,46 @@ impl Packets {
 
 fn is_refused_train(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::time::Timespec;
+
+    use super::*;
+
+    fn receive(packets: &mut Packets) -> Train {
+        let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&packets.socket, PollFlags::IN)], Some(&limit)).unwrap();
+        packets.receive().unwrap().expect("a packet has come")
+    }
+
+    #[test]
+    fn buffers_are_kept_and_taken_again_when_nobody_needs_their_bytes() {
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let mut packets = Packets::new(Arc::new(receiver.into()), true, true, 0).unwrap();
+        let mut send_and_receive = |number: u8| {
+            sender.send(&[number; 100]).unwrap();
+            let train = receive(&mut packets);
+            (train.bytes, packets.buffers.len())
+        };
+        let (first, _) = send_and_receive(0);
+        let place = first.as_ptr();
+        drop(first);
+        let mut kept = Vec::new();
+        for number in 0..20 {
+            let (bytes, buffers) = send_and_receive(number);
+            kept.push(bytes);
+            assert_eq!(buffers, kept.len().min(MOST_BUFFERS));
+        }
+        assert_eq!(kept[0].as_ptr(), place);
+        assert!((0..20).zip(&kept).all(|(number, bytes)| **bytes == [number; 100]));
+        kept.clear();
+        assert_eq!(send_and_receive(0).0.as_ptr(), place);
+    }
 }
