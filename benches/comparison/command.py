@@ -20,6 +20,7 @@ from .tools.search import PROGRAMS, find_peers, version
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 INTERRUPTED = 130
+LEAST_LATENCY_S = 1.0  # secnetperf tells no latency of a shorter run
 
 
 class Context:
@@ -39,7 +40,8 @@ class Context:
 
     def prepared(self, work):
         """A row's work with this run's options."""
-        return replace(work, seconds=self.seconds, congestion=self.congestion)
+        seconds = max(self.seconds, LEAST_LATENCY_S) if work.percentile else self.seconds
+        return replace(work, seconds=seconds, congestion=self.congestion)
 
     def progress(self, outcome, done):
         """One line on the terminal that overwrites itself."""

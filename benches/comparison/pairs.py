@@ -24,6 +24,7 @@ def run_row(row, place, context):
     runner = {
         "ratio": _run_pairs,
         "cpu": _run_cpu_pairs,
+        "latency": _run_latency_pairs,
         "loss": _run_loss_pairs,
         "memory": run_memory,
         "first_byte": run_first_byte,
@@ -145,6 +146,12 @@ def _run_cpu_pairs(row, place, context, outcome):
     """What both ends' CPU seconds for the same work come to; less is better."""
     outcome.smaller_is_better = True
     return _run_pairs(row, place, context, outcome, _cpu_ratio)
+
+
+def _run_latency_pairs(row, place, context, outcome):
+    """The ratio of a percentile of both sides' latencies; less is better."""
+    outcome.smaller_is_better = True
+    return _run_pairs(row, place, context, outcome)
 
 
 def _run_loss_pairs(row, place, context, outcome):

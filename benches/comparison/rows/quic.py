@@ -2,23 +2,35 @@
 
 from dataclasses import replace
 
-from ..tools import QuinnPerf, S2nPerf, Secnetperf, Work
-from .row import PINNED, against
+from ..tools import OurSecnetperf, QuinnPerf, S2nPerf, Secnetperf, Work
+from .row import PINNED, against, replacing
 
 STREAM = Work("quic_stream", None)
 REQUESTS = Work("quic_rr", 512, response=4000)  # of its scenario `rps`
+HUNDRED = replace(REQUESTS, flows=100, streams=100)
 CONNECT = Work("quic_crr", None)
 MANY = {"flows": 10}
 FREE = ("free",)
 SPLIT = ("split",)
+SHARDS = (1, 2)
 
 
 def quic_rows():
     """Streams down and up, requests, handshakes; one connection pinned, two and ten unpinned, so
-    that both ends have a thread a processor; and what a gigabyte costs both ends."""
+    that both ends have a thread a processor; what a gigabyte costs both ends; how long requests
+    take; all beside secnetperf again with one and with two threads at each of linerate's ends."""
+    rows = [against(Secnetperf, name, work, bar, figure, placements=placements)
+            for name, work, bar, figure, placements in _beside_secnetperf()]
+    for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM)):
+        rows.append(against(Secnetperf, f"CPU of quic stream {name}", work, 0.85, "bit/s",
+                            measure="cpu", placements=SPLIT))
+    return [*rows, *_latency_rows(), *_other_peers(), *_shard_rows()]
+
+
+def _beside_secnetperf():
+    """Name, work, bar, figure and placements of each."""
     down = replace(STREAM, down=True)
-    rows = []
-    for name, work, bar, figure, placements in (
+    return (
         ("quic stream down", down, 1.15, "bit/s", PINNED),
         ("quic stream up", STREAM, 1.0, "bit/s", PINNED),
         ("quic stream down 2 connections", replace(down, flows=2), None, "bit/s", FREE),
@@ -28,27 +40,62 @@ def quic_rows():
         ("quic rr", REQUESTS, 1.0, "transactions/s", PINNED),
         ("quic rr --busy-poll", replace(REQUESTS, spin=True), 1.8, "transactions/s", SPLIT),
         ("quic rr 10 connections", replace(REQUESTS, **MANY), 2.0, "transactions/s", FREE),
-        ("quic rr 100 streams", replace(REQUESTS, flows=100, streams=100), 2.0, "transactions/s",
-         PINNED),
+        ("quic rr 100 streams", HUNDRED, 2.0, "transactions/s", PINNED),
         ("quic connect", CONNECT, 1.3, "connections/s", PINNED),
         ("quic connect 16 flows", replace(CONNECT, flows=16), 1.3, "connections/s", PINNED),
+        ("quic connect RSA", replace(CONNECT, rsa=True), 1.3, "connections/s", PINNED),
+        ("quic connect RSA 16 flows", replace(CONNECT, rsa=True, flows=16), 1.3, "connections/s",
+         PINNED),
+    )
+
+
+def _latency_rows():
+    """Percentiles of the requests' latency, of which less is better. With equal work, where both
+    ends of either pair open a stream for each request, they are for information."""
+    rows = []
+    for name, work, percentiles, placements in (
+        ("quic rr", REQUESTS, ((50, 1.0), (99, None)), SPLIT),
+        ("quic rr --busy-poll", replace(REQUESTS, spin=True), ((50, None), (99, None)), SPLIT),
+        ("quic rr 10 connections", replace(REQUESTS, **MANY), ((50, 1.0), (99, 1.0)), FREE),
+        ("quic rr 100 streams", HUNDRED, ((50, 1.0), (99, 1.0)), SPLIT),
     ):
-        rows.append(against(Secnetperf, name, work, bar, figure, placements=placements))
-    for name, work in (("down", down), ("up", STREAM)):
-        rows.append(against(Secnetperf, f"CPU of quic stream {name}", work, 0.85, "bit/s",
-                            measure="cpu", placements=SPLIT))
-    ten = replace(REQUESTS, **MANY)
-    for peer, name, work, bar, figure, placements in (
-        (QuinnPerf, "quic stream down", down, 1.25, "bit/s", SPLIT),
-        (QuinnPerf, "quic stream up", STREAM, 1.25, "bit/s", SPLIT),
-        (S2nPerf, "quic stream down", down, 1.0, "bit/s", SPLIT),
-        (S2nPerf, "quic stream up", STREAM, 1.0, "bit/s", SPLIT),
-        (S2nPerf, "quic rr", REQUESTS, 1.0, "transactions/s", SPLIT),
-        (S2nPerf, "quic rr 10 connections", ten, 1.3, "transactions/s", FREE),
-        (Secnetperf, "quic rr 10 connections --threads 1", replace(ten, threads=1), None,
-         "transactions/s", FREE),
-        (Secnetperf, "quic stream down 10 connections --threads 1",
-         replace(down, threads=1, **MANY), None, "bit/s", FREE),
+        rows += [against(Secnetperf, f"p{percentile} of {name}", replace(work, percentile=percentile),
+                         bar, "us", measure="latency", placements=placements)
+                 for percentile, bar in percentiles]
+    for name, work, placements in (
+        ("rps", REQUESTS, SPLIT),
+        ("rps 10 connections", replace(REQUESTS, **MANY), FREE),
+        ("rps 100 streams", HUNDRED, SPLIT),
     ):
-        rows.append(against(peer, name, work, bar, figure, placements=placements))
+        rows += [replacing(OurSecnetperf, Secnetperf, f"{name} p{percentile}",
+                           replace(work, percentile=percentile), None, "us", measure="latency",
+                           placements=placements)
+                 for percentile in (50, 99)]
     return rows
+
+
+def _other_peers():
+    """quinn's and s2n-quic's perf programs."""
+    down = replace(STREAM, down=True)
+    ten = replace(REQUESTS, **MANY)
+    return [
+        against(peer, name, work, bar, figure, placements=placements)
+        for peer, name, work, bar, figure, placements in (
+            (QuinnPerf, "quic stream down", down, 1.25, "bit/s", SPLIT),
+            (QuinnPerf, "quic stream up", STREAM, 1.25, "bit/s", SPLIT),
+            (S2nPerf, "quic stream down", down, 1.0, "bit/s", SPLIT),
+            (S2nPerf, "quic stream up", STREAM, 1.0, "bit/s", SPLIT),
+            (S2nPerf, "quic rr", REQUESTS, 1.0, "transactions/s", SPLIT),
+            (S2nPerf, "quic rr 10 connections", ten, 1.3, "transactions/s", FREE),
+        )
+    ]
+
+
+def _shard_rows():
+    """Unpinned, so that two threads have two processors; secnetperf has what it takes unasked."""
+    return [
+        against(Secnetperf, f"{name} --threads {threads}", replace(work, threads=threads), None,
+                figure, placements=FREE)
+        for name, work, _, figure, _ in _beside_secnetperf() if not work.rsa
+        for threads in SHARDS
+    ]

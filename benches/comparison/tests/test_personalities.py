@@ -60,6 +60,14 @@ class Output(unittest.TestCase):
         self.assertEqual((measured.figure, measured.units), (84213, 42106.5))
         self.assertEqual(parse_secnetperf(text, Work("quic_crr", None)).figure, 1)
 
+    def test_a_percentile_of_the_latency_is_told_where_it_counts(self):
+        text = captured("secnetperf_latency.txt")
+        for percentile, latency_us in ((50, 926), (99, 2605)):
+            measured = parse_secnetperf(text, replace(REQUESTS, percentile=percentile, seconds=1))
+            self.assertEqual((measured.figure, measured.units), (latency_us, 98886))
+        with self.assertRaisesRegex(RunFailed, "no 50th percentile"):
+            parse_secnetperf(captured("secnetperf_rps.txt"), replace(REQUESTS, percentile=50))
+
     def test_no_output_is_a_failed_run(self):
         for work in (DOWN, REQUESTS):
             self.assertRaises(RunFailed, parse_secnetperf, "", work)
@@ -68,11 +76,11 @@ class Output(unittest.TestCase):
 class Profiles(unittest.TestCase):
     """Which of its execution profiles a row has."""
 
-    def chosen(self, **figures):
+    def chosen(self, work=DOWN, **figures):
         """A tool that has been made ready, where its profiles reach these figures."""
         tool = FakeSecnetperf("secnetperf")
         tool.figures = {**tool.figures, **figures}
-        tool.start_server(PLACE, DOWN)
+        tool.start_server(PLACE, work)
         return tool
 
     def test_the_faster_one_is_taken_and_both_are_told(self):
@@ -86,6 +94,11 @@ class Profiles(unittest.TestCase):
         tool = self.chosen(maxtput=None)
         self.assertEqual(tool.profile, "lowlat")
         self.assertIn("lowlat 2, maxtput failed", tool.notes[0])
+
+    def test_less_latency_is_better(self):
+        self.assertEqual(self.chosen(replace(REQUESTS, percentile=99)).profile, "lowlat")
+        one_failed = self.chosen(replace(REQUESTS, percentile=99), lowlat=None)
+        self.assertEqual(one_failed.profile, "maxtput")
 
     def test_a_server_started_anew_keeps_its_profile(self):
         tool = self.chosen()
@@ -129,6 +142,11 @@ class Commands(unittest.TestCase):
         argv = [str(word) for word in tool.client_argv(REQUESTS)]
         self.assertIn("--quic --request 512 --response 4000 --flows 100 --streams 100",
                       " ".join(argv))
+
+    def test_latency_is_asked_for_where_it_counts(self):
+        tool = Secnetperf("/p/secnetperf")
+        self.assertIn("-plat:1", argv_of(tool, replace(REQUESTS, percentile=50)))
+        self.assertNotIn("-plat:1", argv_of(tool, REQUESTS))
 
     def test_sealed_frames_are_skipped_where_their_congestion_control_cant_be_had(self):
         tool = Secnetperf("/p/secnetperf")

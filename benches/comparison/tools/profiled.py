@@ -32,7 +32,7 @@ class Profiled(Tool):
             told = ", ".join(f"{name} {render_figure(figure) if figure else 'failed'}"
                              for name, figure in best.items())
             self.notes.append(f"{self.name} {self.choice}, medians of up to {CHOOSING_RUNS} runs: {told}")
-        self.profile = max(self.profiles, key=lambda name: best.get(name, 0.0))
+        self.profile = max(self.profiles, key=lambda name: _merit(best.get(name, 0.0), work))
 
     def _median(self, placement, work):
         """The median of some runs with this profile, up to the first that fails; 0 without one."""
@@ -48,3 +48,8 @@ class Profiled(Tool):
         finally:
             self.stop()
         return statistics.median(figures) if figures else 0.0
+
+
+def _merit(figure, work):
+    """The greater the better; nothing where no run was completed."""
+    return 1 / figure if figure and work.percentile else figure

@@ -9,6 +9,8 @@ from .tool import Measured
 AES_128 = 1  # linerate's first choice; secnetperf's would be AES-256
 POLL_IDLE_US = 1_000_000  # where both sides poll without sleep
 STREAM = re.compile(r"^Result: (Upload|Download) (\d+) bytes @ \d+ kbps \(([\d.]+) ms\)\.$", re.M)
+LATENCY = re.compile(r"^Result: \d+ RPS, Latency,us (.*)$", re.M)
+PERCENTILE = re.compile(r"([\d.]+)th: (\d+)")
 RATE = re.compile(r"^Result: (\d+) (RPS|HPS)$", re.M)
 
 
@@ -40,6 +42,7 @@ class Secnetperf(Profiled):
         argv += [f"-runtime:{time}", "-prate:1"]
         if work.kind == "quic_crr":
             return argv + ["-rconn:1"]
+        argv += ["-plat:1"] if work.percentile else []
         argv += [f"-up:{work.size}", f"-down:{work.response or work.size}"]
         return argv + [f"-streams:{work.streams}", "-rstream:1"]
 
@@ -59,7 +62,8 @@ def parse_secnetperf(text, work):
         rate = rates.get("HPS" if work.kind == "quic_crr" else "RPS")
         if rate is None:
             raise RunFailed("secnetperf: no rate in its output")
-        return Measured(rate, rate * work.seconds)
+        figure = _percentile_us(text, work.percentile) if work.percentile else rate
+        return Measured(figure, rate * work.seconds)
     direction = "Download" if work.down else "Upload"
     streams = [(int(bytes_), float(time_ms)) for kind, bytes_, time_ms in STREAM.findall(text)
                if kind == direction]
@@ -68,3 +72,12 @@ def parse_secnetperf(text, work):
     moved = sum(bytes_ for bytes_, _ in streams)
     longest_s = max(time_ms for _, time_ms in streams) / 1e3
     return Measured(moved * 8 / longest_s, moved / 1e9)
+
+
+def _percentile_us(text, percentile):
+    """Of the latencies from a stream's creation to the end of its answer; whole microseconds."""
+    line = LATENCY.search(text)
+    latencies = dict(PERCENTILE.findall(line[1])) if line else {}
+    if str(percentile) not in latencies:
+        raise RunFailed(f"secnetperf: no {percentile}th percentile in its output")
+    return float(latencies[str(percentile)])

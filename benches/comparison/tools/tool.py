@@ -21,7 +21,9 @@ class Work:
     down: bool = False  # a stream from the server
     threads: int | None = None  # linerate's, at each end; None: as many as it takes unasked
     streams: int = 1  # QUIC: flows that share a connection
+    rsa: bool = False  # linerate's server shows an RSA key of 2,048 bits, as secnetperf's always does
     clear: bool = False  # QUIC: packets with data aren't encrypted
+    percentile: int | None = None  # rr: what counts is this percentile of the latency, not the rate
     spin: bool = False
     verify: bool = False
     rate_bps: float | None = None
@@ -55,7 +57,7 @@ class Work:
 class Measured:
     """What came out of one run."""
 
-    figure: float  # bit/s, packets/s, transactions/s or connections/s, by the receiver's count
+    figure: float  # bit/s, packets/s, transactions/s or connections/s, by the receiver's count; us
     units: float  # gigabytes or transactions, what CPU time is divided by
     cpu_s: float = 0.0  # both ends, all threads
     loss: float | None = None
