@@ -30,6 +30,7 @@ mod own_machine;
 mod pace;
 mod quic;
 mod quic_datagrams;
+mod quic_rebinding;
 mod resources;
 mod strangers;
 mod timing;
@@ -37,3 +38,7 @@ mod tls;
 mod vanishing;
 mod variants;
 mod verification;
+
+#[allow(dead_code, reason = "shared with the tests of secnetperf, which need more of it")]
+#[path = "../secnetperf/relay.rs"]
+mod relay;

@@ -12,6 +12,8 @@ mod crowd;
 mod fixture;
 mod rebinding;
 mod refusals;
+#[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
+mod relay;
 mod runs;
 mod table;
 mod vanishing;

@@ -143,22 +143,28 @@ fn a_packet_in_clear_can_be_read_on_its_way() {
 
 #[test]
 fn a_close_can_be_the_transports() {
-    let extras = Extras { transport_close: true, ..Extras::default() };
-    let (mut pair, near, _far) =
-        Pair::with(&Settings::default(), (extras, Extras::default())).establish();
-    near.borrow_mut().close(0, b"enough_");
-    let mut cause = None;
-    pair.run(|_, far| {
-        while let Some((_, event)) = far.poll_event() {
-            if let Event::Closed(why) = event {
-                cause = Some(why);
+    for (client_closes, clear_packets) in
+        [(true, false), (false, false), (true, true), (false, true)]
+    {
+        let extras = Extras { transport_close: true, clear_packets, ..Extras::default() };
+        let (mut pair, near, far) =
+            Pair::with(&Settings::default(), (extras.clone(), extras)).establish();
+        let closing = if client_closes { &near } else { &far };
+        closing.borrow_mut().close(0, b"enough_");
+        let mut cause = None;
+        pair.run(|near, far| {
+            let other = if client_closes { far } else { near };
+            while let Some((_, event)) = other.poll_event() {
+                if let Event::Closed(why) = event {
+                    cause = Some(why);
+                }
             }
-        }
-        cause.is_some()
-    });
-    let cause = cause.unwrap();
-    assert_eq!(cause.code, None);
-    assert!(cause.text.contains("enough") && !cause.text.contains('_'), "{}", cause.text);
+            cause.is_some()
+        });
+        let cause = cause.unwrap();
+        assert_eq!(cause.code, None);
+        assert!(cause.text.contains("enough") && !cause.text.contains('_'), "{}", cause.text);
+    }
 }
 
 fn send_three_megabytes(mut pair: Pair, near: &SharedConnection, far: &SharedConnection) {

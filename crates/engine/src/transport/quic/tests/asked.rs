@@ -91,6 +91,22 @@ fn the_version_and_the_mark_stand_in_the_packets() {
 }
 
 #[test]
+fn a_server_answers_a_close_with_one_of_the_transports() {
+    let clear = || Extras { clear_packets: true, ..Extras::default() };
+    let mut pair = Relayed::new(&Settings::default(), (clear(), clear()), false);
+    let mut turns_after = 0;
+    pair.run(|(near, established), far| {
+        if established {
+            near.borrow_mut().close(0, b"");
+        }
+        turns_after += u32::from(far.borrow().lost.is_some());
+        turns_after > 20
+    });
+    // No error, of no frame, for no reason (RFC 9000, sections 10.2.2 and 19.19).
+    assert!(pair.down.seen.ends_with(&[0x1c, 0, 0, 0]), "{:?}", pair.down.seen.last_chunk::<8>());
+}
+
+#[test]
 fn ends_with_different_marks_do_not_agree() {
     let marked = |bytes: &[u8]| Settings {
         ids: ConnectionIds { mark: Mark::new(bytes), ..ConnectionIds::default() },

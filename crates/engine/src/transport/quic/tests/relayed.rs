@@ -64,7 +64,7 @@ pub(super) struct Relayed {
     far: Endpoint,
     pub(super) link: Link,
     pub(super) up: Path,
-    down: Path,
+    pub(super) down: Path,
     addresses: (SocketAddr, SocketAddr),
 }
 
