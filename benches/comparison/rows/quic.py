@@ -18,7 +18,8 @@ SHARDS = (1, 2)
 def quic_rows():
     """Streams down and up, requests, handshakes; one connection pinned, two and ten unpinned, so
     that both ends have a thread a processor; what a gigabyte costs both ends; how long requests
-    take; all beside secnetperf again with one and with two threads at each of linerate's ends."""
+    take; all beside secnetperf again with one and with two threads at each of linerate's ends,
+    where there are two connections."""
     rows = [against(Secnetperf, name, work, bar, figure, placements=placements)
             for name, work, bar, figure, placements in _beside_secnetperf()]
     for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM)):
@@ -92,10 +93,11 @@ def _other_peers():
 
 
 def _shard_rows():
-    """Unpinned, so that two threads have two processors; secnetperf has what it takes unasked."""
+    """Unpinned, so that two threads have two processors; secnetperf has what it takes unasked. A
+    connection is one thread's, so that a row of one has no second."""
     return [
         against(Secnetperf, f"{name} --threads {threads}", replace(work, threads=threads), None,
                 figure, placements=FREE)
         for name, work, _, figure, _ in _beside_secnetperf() if not work.rsa
-        for threads in SHARDS
+        for threads in SHARDS if threads <= work.connections
     ]
