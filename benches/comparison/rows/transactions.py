@@ -25,6 +25,9 @@ def rr_rows():
                             placements=("split",)))
         rows.append(against(Sockperf, f"{name} --busy-poll", replace(sockperf, spin=True), 1.0,
                             RATE, placements=("split",)))
+        # netperf always waits: what a user of either gets from one flow at its best.
+        rows.append(against(Netperf, f"{name} --busy-poll", replace(work, spin=True), 1.0, RATE,
+                            placements=("split",)))
         rows.append(against(Neper, f"{name} 100 flows", replace(work, flows=100), 1.2, RATE))
     return rows
 

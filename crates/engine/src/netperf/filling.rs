@@ -9,10 +9,11 @@ use linerate_wire::netperf::test::Dirt as Told;
 
 use super::job::{Job, Task};
 use super::plan::{EndPlan, TestKind, TestPlan};
+use super::timing::{TimedFlow, stream_flow};
 use crate::buffers::{Buffers, Dirt};
 use crate::error::Error;
-use crate::flow::{MakeFlow, PlainFlow, StreamFlow};
-use crate::transport::{FromPageCache, PageCache, Ring, Tcp};
+use crate::flow::{MakeFlow, PlainFlow};
+use crate::transport::{FromPageCache, PageCache, Ring, Tcp, Timed, Udp};
 
 /// So much of a fill file is used, as much as all buffers of a ring have.
 const MOST_BYTES: u64 = 4 << 20;
@@ -69,17 +70,26 @@ pub(super) fn dirt(told: Told) -> Dirt {
 ///
 /// When it can't be opened, or is empty.
 pub(super) fn file_flow(plan: &TestPlan) -> Result<Option<MakeFlow>, Error> {
+    let times_calls = plan.times_calls;
     let Some(path) = &plan.file else { return Ok(None) };
     let file = PageCache::open(path).map_err(|error| unusable(path, &error))?;
     Ok(Some(Box::new(move |socket, shared, steps| {
-        Box::new(StreamFlow::new(FromPageCache::new(Tcp(socket), file), shared, steps))
+        stream_flow(FromPageCache::new(Tcp(socket), file), shared, steps, times_calls)
     })))
 }
 
 /// Makes a flow of datagrams as netperf has them, which say nothing of themselves.
 pub(super) fn plain_flow(job: &Job) -> MakeFlow {
-    let buffers = job.buffers.clone();
-    Box::new(move |socket, shared, steps| Box::new(PlainFlow::new(socket, shared, buffers, steps)))
+    let (buffers, times_calls) = (job.buffers.clone(), job.times_calls);
+    Box::new(move |socket, shared, steps| {
+        let path = Udp::new(socket, true);
+        if !times_calls {
+            return Box::new(PlainFlow::new(path, shared, buffers, steps));
+        }
+        TimedFlow::over(|times| {
+            Box::new(PlainFlow::new(Timed::new(path, times), shared, buffers, steps))
+        })
+    })
 }
 
 /// Makes a flow whose buffers are other than they always are; `None` where they aren't.
@@ -89,8 +99,9 @@ pub(super) fn ring_flow(job: &Job) -> Option<MakeFlow> {
     if buffers.are_plain() || job.task == Task::Connections {
         return None;
     }
-    let unit_bytes = job.send_bytes() as usize;
+    let (unit_bytes, times_calls) = (job.send_bytes() as usize, job.times_calls);
     Some(Box::new(move |socket, shared, steps| {
-        Box::new(StreamFlow::new(Ring::new(socket, &buffers, unit_bytes, width), shared, steps))
+        let ring = Ring::new(socket, &buffers, unit_bytes, width);
+        stream_flow(ring, shared, steps, times_calls)
     }))
 }

@@ -35,6 +35,8 @@ pub(super) struct Job {
     pub(super) buffers: Buffers,
     /// Send buffers, where they are an end's own.
     pub(super) send_width: u32,
+    /// Whether the calls of bulk are timed.
+    pub(super) times_calls: bool,
 }
 
 /// What one end does.
@@ -76,6 +78,7 @@ impl Job {
             interval_ns: u64::MAX,
             buffers: Buffers { content: None, dirt: dirt(request.dirt) },
             send_width: request.rings.send_width,
+            times_calls: false,
         }
     }
 

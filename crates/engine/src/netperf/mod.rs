@@ -21,6 +21,7 @@ mod request;
 mod served;
 mod server;
 mod session;
+mod timing;
 mod trial;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

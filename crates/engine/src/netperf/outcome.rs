@@ -22,7 +22,7 @@ pub struct Outcome {
     pub local: EndFigures,
     /// The server's end, as it tells.
     pub remote: EndFigures,
-    /// The latency of every transaction; empty for bulk.
+    /// The latency of every transaction; of bulk how long each call took, where that was asked for.
     pub latency: Histogram,
     /// Transactions given up because no response came in time.
     pub transactions_lost: u64,

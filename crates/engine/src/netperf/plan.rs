@@ -107,6 +107,9 @@ pub struct TestPlan {
     pub timeout_ns: Option<u64>,
     /// The file that TCP_SENDFILE sends, over and over; absent: one in memory.
     pub file: Option<PathBuf>,
+    /// Whether each send (or receive) of bulk is timed at this end. Datagrams then leave one a call;
+    /// receiving them isn't timed.
+    pub times_calls: bool,
     /// What both ends are asked for.
     pub options: TestOptions,
 }
@@ -131,6 +134,7 @@ impl TestPlan {
             source_ports: None,
             timeout_ns: None,
             file: None,
+            times_calls: false,
             options: TestOptions { routed, ..TestOptions::default() },
         }
     }

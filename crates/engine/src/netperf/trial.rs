@@ -24,6 +24,7 @@ use super::outcome::Outcome;
 use super::plan::{TestKind, TestPlan};
 use super::processor::Ticks;
 use super::request::{data_plan, job, request};
+use super::timing::timed_flow;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -216,7 +217,10 @@ impl<'a> Trial<'a> {
         let mut load =
             Load::prepare_given(Role::Client, &workload, steps, &cpus, &bell, connections)?;
         load.be_patient(DRAIN_NS);
-        let made = file_flow(self.plan)?.or_else(|| ring_flow(&self.job));
+        let made = match file_flow(self.plan)?.or_else(|| ring_flow(&self.job)) {
+            None => timed_flow(&self.job)?,
+            made => made,
+        };
         // Connections that come and go make sockets of their own.
         let socket = self.socket.take().filter(|_| !self.job_is_connections());
         if let Some(socket) = &socket

@@ -36,8 +36,8 @@ pub(crate) trait DatagramPath {
         Ok(true)
     }
 
-    /// Makes ready to send datagrams of one length, up to so many at once.
-    fn begin_sending(&mut self, unit_bytes: usize, most: usize);
+    /// Makes ready to send datagrams of one length, up to so many at once; says how many it takes.
+    fn begin_sending(&mut self, unit_bytes: usize, most: usize) -> usize;
 
     /// Sends datagrams that lie one behind the other, `unit_bytes` each; says how many were taken.
     fn send(&mut self, batch: &[u8], unit_bytes: usize) -> io::Result<usize>;
@@ -115,11 +115,12 @@ impl DatagramPath for Udp {
         &self.socket
     }
 
-    fn begin_sending(&mut self, unit_bytes: usize, most: usize) {
+    fn begin_sending(&mut self, unit_bytes: usize, most: usize) -> usize {
         let segment_bytes = u16::try_from(unit_bytes).unwrap_or(u16::MAX);
         self.sends_trains = self.offload
             && most > 1
             && set_send_segment(self.socket.as_fd(), segment_bytes).is_ok();
+        most
     }
 
     #[inline]

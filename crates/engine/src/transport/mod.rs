@@ -8,6 +8,7 @@ pub(crate) mod quic;
 mod ring;
 mod splice;
 mod tcp;
+mod timed;
 mod tls;
 mod zero_copy;
 
@@ -22,6 +23,7 @@ pub(crate) use discard::Discarding;
 pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
+pub(crate) use timed::{CallTimes, Timed};
 pub(crate) use tls::{Negotiation, Tls, TlsStream};
 pub(crate) use zero_copy::{Lent, ZeroCopy};
 

@@ -1,6 +1,9 @@
 //! Every test from the command line, read as wrappers read it.
 
-use super::server_process::{Netserver, netperf, value};
+use std::io::Read as _;
+use std::net::{Shutdown, TcpListener};
+
+use super::server_process::{Netserver, netperf, netperf_of, value};
 
 /// The numbers of the last line that has any.
 fn numbers(stdout: &str) -> Vec<f64> {
@@ -60,6 +63,26 @@ fn datagrams_are_sent_and_asked() {
     assert!(lines[0][3] >= lines[1][2] && lines[1][2] > 0.0, "{}", ended.stdout);
     let ended = server.netperf("-P 0 -t UDP_RR -l 1");
     assert!(numbers(ended.stdout.lines().next().unwrap_or_default())[5] > 0.0, "{}", ended.stdout);
+}
+
+#[test]
+fn every_call_of_bulk_is_timed_where_that_is_asked_for() {
+    let server = Netserver::start("");
+    for (test, calls) in [("TCP_STREAM", "SEND"), ("TCP_MAERTS", "RECV"), ("UDP_STREAM", "SEND")] {
+        let ended = server.netperf(&format!(
+            "-P 0 -v 2 -l 1 -t {test} -- -m 1000 -k LOCAL_{calls}_CALLS,MIN_LATENCY,P50_LATENCY,\
+             P99_LATENCY,MAX_LATENCY"
+        ));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        let out = &ended.stdout;
+        let total = out.lines().find_map(|line| line.strip_prefix("HIST_TOTAL:")).unwrap();
+        assert_eq!(total.trim(), value(out, &format!("LOCAL_{calls}_CALLS")), "{test}: {out}");
+        let in_order = ["MIN_LATENCY", "P50_LATENCY", "P99_LATENCY", "MAX_LATENCY"];
+        let in_order = in_order.map(|name| figure(out, name));
+        assert!(in_order.is_sorted() && in_order[0] >= 0.0, "{test}: {out}");
+    }
+    let untimed = server.netperf("-P 0 -l -100000 -t TCP_STREAM -- -k THROUGHPUT");
+    assert_eq!(untimed.stdout.lines().count(), 1, "{}", untimed.stdout);
 }
 
 #[test]
@@ -126,6 +149,30 @@ fn a_server_that_is_not_there_is_told_as_the_original_tells_it() {
     let ended = netperf("-H no-such-host.invalid");
     assert_eq!(ended.exit_code, 255);
     assert!(ended.stdout.contains("Netperf could not resolve no-such-host.invalid as a host name"));
+}
+
+#[test]
+fn a_netserver_of_before_2_6_is_spoken_to_in_its_messages() {
+    let server = Netserver::start("");
+    for test in ["TCP_STREAM", "TCP_MAERTS", "TCP_RR", "TCP_CRR"] {
+        let words = format!("-H 127.0.0.1 -p {} -P 0 -l -500 -t {test}", server.port);
+        let ended = netperf_of("2.4.5", &words);
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let words = format!("-H 127.0.0.1 -p {}", listener.local_addr().unwrap().port());
+    let client = std::thread::spawn(move || netperf_of("2.5.0", &words).exit_code);
+    let mut control = listener.accept().unwrap().0;
+    let mut request = [0; 256];
+    control.read_exact(&mut request).unwrap();
+    // TCP_STREAM as it was before there was OMNI; nothing comes behind it.
+    assert_eq!(request[..4], [0, 0, 0, 10]);
+    control.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(control.read_to_end(&mut Vec::new()).unwrap_or(0), 0);
+    assert_ne!(client.join().unwrap(), 0);
+    let ended = netperf_of("1.0", "-H 127.0.0.1");
+    assert_eq!((ended.exit_code, ended.stdout.as_str()), (1, ""));
+    assert!(ended.stderr.contains("it can be 2.4, 2.5, 2.6 or 2.7"), "{}", ended.stderr);
 }
 
 #[test]

@@ -50,8 +50,14 @@ pub(crate) struct Ended {
 }
 
 pub(crate) fn netperf(options: &str) -> Ended {
+    netperf_of("", options)
+}
+
+/// Netperf that takes its netserver for one of this release.
+pub(crate) fn netperf_of(release: &str, options: &str) -> Ended {
     let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg("netperf")
+        .env("LINERATE_NETPERF_VERSION", release)
         .args(options.split_whitespace())
         .stdin(Stdio::null())
         .output()

@@ -42,7 +42,7 @@ impl<H: Heading> DatagramSender<H> {
         let pacer = step.pace.map(Pacer::new);
         let burst = pacer.as_ref().map_or(usize::MAX, |pacer| pacer.most_bytes() / unit_bytes);
         let most = burst.min(MOST_CALL_BYTES / unit_bytes).clamp(1, MOST_SEGMENTS);
-        path.begin_sending(unit_bytes, most);
+        let most = path.begin_sending(unit_bytes, most);
         Self {
             heading,
             mark: Mark::default(),

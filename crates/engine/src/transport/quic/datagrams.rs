@@ -162,7 +162,9 @@ impl DatagramPath for QuicDatagrams {
         }
     }
 
-    fn begin_sending(&mut self, _unit_bytes: usize, _most: usize) {}
+    fn begin_sending(&mut self, _unit_bytes: usize, most: usize) -> usize {
+        most
+    }
 
     fn send(&mut self, batch: &[u8], unit_bytes: usize) -> io::Result<usize> {
         let mut connection = self.connection.borrow_mut();

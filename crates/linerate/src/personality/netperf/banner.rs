@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use linerate_engine::netperf::{TestKind, TestTransport};
+
 use super::planning::Request;
 
 /// The ends' addresses as the banner shows them, resolved.
@@ -49,7 +51,9 @@ fn render_extras(request: &Request) -> String {
         }
     }
     let options = &request.plan.options;
-    let keeps_histogram = request.shown.verbosity > 1 && request.plan.kind.has_transactions();
+    let received_datagrams =
+        request.plan.kind == TestKind::Receive && request.plan.transport == TestTransport::Udp;
+    let keeps_histogram = request.shown.verbosity > 1 && !received_datagrams;
     let paced = request.plan.local.pacing.is_some() || request.plan.remote.pacing.is_some();
     let dirties = request.plan.local.dirt.is_some() || request.plan.remote.dirt.is_some();
     for (shown, extra) in [

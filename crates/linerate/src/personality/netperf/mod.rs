@@ -10,6 +10,7 @@ mod latency;
 mod number;
 mod planning;
 mod reading;
+mod release;
 mod run;
 mod selection;
 mod selector;

@@ -209,13 +209,16 @@ fn assemble(
     transport: TestTransport,
     table: Table,
 ) -> Result<Request, Refusal> {
-    let plan = test_plan(&typed, kind, transport)?;
+    let mut plan = test_plan(&typed, kind, transport)?;
     let cpu = typed.local.cpu || typed.remote.cpu;
     let selection = match (&typed.shown.selected, table) {
         (None, Table::Omni) => Some(Selection::usual(kind, cpu)),
         (None, _) => None,
         (Some(selected), _) => Some(parse_selection(selected, kind, cpu)?),
     };
+    plan.times_calls = typed.shown.statistics
+        || typed.shown.verbosity > 1
+        || selection.as_ref().is_some_and(Selection::has_latencies);
     let name = |host: &Option<DataHost>| host.as_ref().map(|host| host.name.clone());
     let names = Names {
         local: name(&typed.data_local).or(typed.shown.local_host.clone()),

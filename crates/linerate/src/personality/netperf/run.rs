@@ -18,9 +18,10 @@ use super::figures::Iterations;
 use super::interim::Interim;
 use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
+use super::release::{VARIABLE, parse_short_messages};
 use super::table::{render_result, render_segment_size};
 use super::typed::resolve;
-use super::{EXIT_FAILED, family_name};
+use super::{EXIT_FAILED, EXIT_USAGE, family_name};
 use crate::output::narrate;
 use crate::personality::say;
 use crate::signals::stop_on_signals;
@@ -30,7 +31,7 @@ const EVENTS_WAITING_MAX: usize = 1024;
 
 /// Does what netperf's command line says; its exit code.
 pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
-    let (control, work, notes) = match read(name, words) {
+    let (mut control, work, notes) = match read(name, words) {
         Read::Work(control, work, notes) => (control, work, notes),
         Read::Said { stdout, stderr, exit_code } => {
             say(&stdout);
@@ -39,6 +40,13 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         }
     };
     notes.iter().for_each(|note| narrate(note));
+    match parse_short_messages(std::env::var(VARIABLE).ok().as_deref()) {
+        Ok(short_messages) => control.plan.short_messages = short_messages,
+        Err(sentence) => {
+            narrate(&format!("{name}: {sentence}\n"));
+            return EXIT_USAGE;
+        }
+    }
     match perform_work(*control, work) {
         Ok(()) => 0,
         Err(failure) => {

@@ -35,6 +35,11 @@ impl Selection {
         Self::of_names(Layout::Columns, &[usual_names(kind, cpu)])
     }
 
+    /// Whether any of them takes the time of each call.
+    pub(super) fn has_latencies(&self) -> bool {
+        self.blocks.iter().flatten().any(|selector| selector.is_latency())
+    }
+
     fn of_names(layout: Layout, blocks: &[String]) -> Self {
         let mut unknown = Vec::new();
         let blocks = blocks

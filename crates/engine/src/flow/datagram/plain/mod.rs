@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use linerate_wire::step::{Close, Step};
 use rustix::net::SendFlags;
-use socket2::Socket;
 
 use super::heading::NoHeading;
 use super::send::DatagramSender;
@@ -18,7 +17,7 @@ use super::{DatagramFlow, Manner};
 use crate::buffers::Buffers;
 use crate::flow::{Ending, FlowShared, Local, Stage};
 use crate::tally::Tally;
-use crate::transport::{DatagramPath, Udp};
+use crate::transport::DatagramPath;
 use exchange::{PlainAnswerer, PlainAsker};
 use receive::PlainReceiver;
 
@@ -32,16 +31,16 @@ pub(crate) struct Plain {
 }
 
 /// A flow of plain datagrams.
-pub(crate) type PlainFlow = DatagramFlow<Udp, Plain>;
+pub(crate) type PlainFlow<P> = DatagramFlow<P, Plain>;
 
-impl PlainFlow {
+impl<P: DatagramPath> PlainFlow<P> {
     pub(crate) fn new(
-        socket: Arc<Socket>,
+        path: P,
         shared: Arc<FlowShared>,
         buffers: Buffers,
         steps: Vec<Step>,
     ) -> Self {
-        Self::over(Udp::new(socket, true), shared, Plain { buffers }, steps)
+        Self::over(path, shared, Plain { buffers }, steps)
     }
 }
 
@@ -54,10 +53,10 @@ pub(crate) enum PlainStep {
     Finishing,
 }
 
-impl Manner<Udp> for Plain {
+impl<P: DatagramPath> Manner<P> for Plain {
     type Doing = PlainStep;
 
-    fn begin(&self, path: &mut Udp, step: Step) -> Option<PlainStep> {
+    fn begin(&self, path: &mut P, step: Step) -> Option<PlainStep> {
         Some(match step {
             Step::Send(transfer) => {
                 let sender = DatagramSender::new(path, NoHeading, &transfer);
@@ -80,7 +79,7 @@ impl Manner<Udp> for Plain {
     #[inline]
     fn turn(
         doing: &mut PlainStep,
-        path: &mut Udp,
+        path: &mut P,
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
@@ -99,7 +98,7 @@ impl Manner<Udp> for Plain {
         }
     }
 
-    fn leave(doing: PlainStep, path: &Udp, ending: &mut Ending) {
+    fn leave(doing: PlainStep, path: &P, ending: &mut Ending) {
         match doing {
             PlainStep::Sending(sender) => sender.leave(path, &mut ending.datagrams),
             PlainStep::Asking(asker) => ending.transactions_lost = Some(asker.lost()),

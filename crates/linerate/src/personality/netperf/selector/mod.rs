@@ -43,6 +43,12 @@ impl Selector {
         }
     }
 
+    /// Whether it is of the time that each transaction, or each call of bulk, took.
+    pub(super) fn is_latency(&self) -> bool {
+        let Self::Whole(row) = self else { return false };
+        row.name.ends_with("_LATENCY") && row.name != "RT_LATENCY"
+    }
+
     /// Up to four lines.
     pub(super) fn heading_lines(&self) -> impl Iterator<Item = &'static str> {
         let (first, rest) = match self {

@@ -4,7 +4,7 @@ mod request_response;
 mod stream;
 mod udp_stream;
 
-use linerate_engine::netperf::{EndFigures, EndPlan, TestTransport, method_letter};
+use linerate_engine::netperf::{EndFigures, EndPlan, TestKind, TestTransport, method_letter};
 
 use super::confidence::render_warning;
 use super::figures::{Cost, Figures, UNMEASURED};
@@ -29,13 +29,24 @@ pub(super) fn render_result(request: &Request, figures: &Figures, uuid: &str) ->
         };
     }
     if request.shown.verbosity > 1 && !figures.latency.is_empty() {
-        let title = match (request.table, request.plan.transport) {
-            (Table::RequestResponse, TestTransport::Udp) => "Histogram of request/reponse times.",
-            _ => "Histogram of request/response times",
-        };
-        text += &format!("\n{title}\n{}", render_histogram(&figures.latency));
+        text += &format!("\n{}\n{}", histogram_title(request), render_histogram(&figures.latency));
     }
     text
+}
+
+/// The original's, a word for each test.
+fn histogram_title(request: &Request) -> &'static str {
+    match (request.plan.kind, request.plan.transport) {
+        (TestKind::Receive, _) => "\nHistogram of time spent in recv() call.",
+        (TestKind::Send | TestKind::SendFile, TestTransport::Tcp) => {
+            "\nHistogram of time spent in send() call."
+        }
+        (TestKind::Send | TestKind::SendFile, TestTransport::Udp) => {
+            "Histogram of time spent in send() call"
+        }
+        (TestKind::RequestResponse, TestTransport::Udp) => "Histogram of request/reponse times.",
+        _ => "Histogram of request/response times",
+    }
 }
 
 /// The result of TCP_MSS.

@@ -68,7 +68,7 @@ fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
         remote.cpu = Some(cpu());
     }
     let mut latency = Histogram::new();
-    if plan.kind.has_transactions() {
+    if plan.kind.has_transactions() || plan.times_calls {
         [12, 14, 14, 19, 59].iter().for_each(|us| latency.record_ns(us * 1000));
     }
     Outcome {
