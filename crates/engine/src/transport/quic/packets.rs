@@ -1,5 +1,6 @@
 //! An endpoint's socket: packets in and out, in trains where the kernel has them.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -19,8 +20,14 @@ const MOST_SEGMENTS: usize = 44;
 /// The most bytes of one: what a UDP packet over IPv4 can carry.
 const MOST_TRAIN_BYTES: usize = 65_507;
 
-/// Buffers that are kept: those that a turn fills before their bytes are read, and one.
+/// Buffers that a thread keeps: those that a turn fills before their bytes are read, and one.
 const MOST_BUFFERS: usize = 9;
+
+thread_local! {
+    /// Where trains come to. Memory that is given back with each train is taken again with page faults.
+    /// Endpoints of one thread have their turns one after the other, and there may be thousands.
+    static BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A train of datagrams that has arrived.
 pub(super) struct Train {
@@ -42,8 +49,6 @@ pub(super) struct Packets {
     /// How many datagrams go out with one call.
     most_segments: usize,
     pub(super) receives_trains: bool,
-    /// Where trains come to. Memory that is given back with each train is taken again with page faults.
-    buffers: Vec<BytesMut>,
 }
 
 impl Packets {
@@ -62,7 +67,6 @@ impl Packets {
             ecn,
             most_segments: if offload { MOST_SEGMENTS } else { 1 },
             receives_trains,
-            buffers: Vec::new(),
         })
     }
 
@@ -78,14 +82,19 @@ impl Packets {
 
     /// Takes what has arrived; `None` where that is nothing.
     pub(super) fn receive(&mut self) -> io::Result<Option<Train>> {
-        let free = |buffer: &mut BytesMut| buffer.try_reclaim(LONGEST_TRAIN_BYTES);
-        let place = self.buffers.iter_mut().position(free).unwrap_or_else(|| {
-            // In the last one's place, whose bytes somebody keeps, there will be another.
-            self.buffers.truncate(MOST_BUFFERS - 1);
-            self.buffers.push(BytesMut::new());
-            self.buffers.len() - 1
-        });
-        let Some(buffer) = self.buffers.get_mut(place) else { return Ok(None) };
+        BUFFERS.with_borrow_mut(|buffers| {
+            let free = |buffer: &mut BytesMut| buffer.try_reclaim(LONGEST_TRAIN_BYTES);
+            let place = buffers.iter_mut().position(free).unwrap_or_else(|| {
+                // In the last one's place, whose bytes somebody keeps, there will be another.
+                buffers.truncate(MOST_BUFFERS - 1);
+                buffers.push(BytesMut::new());
+                buffers.len() - 1
+            });
+            buffers.get_mut(place).map_or(Ok(None), |buffer| self.receive_into(buffer))
+        })
+    }
+
+    fn receive_into(&self, buffer: &mut BytesMut) -> io::Result<Option<Train>> {
         match receive_packets(self.socket.as_fd(), buffer) {
             Ok(incoming) => {
                 let bytes = buffer.split_to(incoming.length);
@@ -178,7 +187,7 @@ mod tests {
         let mut send_and_receive = |number: u8| {
             sender.send(&[number; 100]).unwrap();
             let train = receive(&mut packets);
-            (train.bytes, packets.buffers.len())
+            (train.bytes, BUFFERS.with_borrow(Vec::len))
         };
         let (first, _) = send_and_receive(0);
         let place = first.as_ptr();
