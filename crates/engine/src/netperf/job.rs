@@ -35,6 +35,9 @@ pub(super) struct Job {
     pub(super) buffers: Buffers,
     /// Send buffers, where they are an end's own.
     pub(super) send_width: u32,
+    /// Whether empty datagrams say that no more requests will come: servers of before 2.6 take them
+    /// for a failure.
+    pub(super) says_end: bool,
     /// Whether the calls of bulk are timed.
     pub(super) times_calls: bool,
 }
@@ -78,6 +81,7 @@ impl Job {
             interval_ns: u64::MAX,
             buffers: Buffers { content: None, dirt: dirt(request.dirt) },
             send_width: request.rings.send_width,
+            says_end: true,
             times_calls: false,
         }
     }
@@ -148,6 +152,7 @@ impl Job {
         match self.task {
             Task::Send => vec![Step::Send(self.transfer()), Step::Close(Close::Graceful)],
             Task::Receive => vec![Step::Receive(self.transfer()), Step::Close(Close::AfterPeer)],
+            Task::Ask if !self.says_end => vec![Step::Exchange(self.exchange())],
             Task::Ask => vec![Step::Exchange(self.exchange()), Step::Close(Close::Graceful)],
             Task::Answer => vec![Step::Answer(self.exchange()), Step::Close(Close::AfterPeer)],
             Task::Connections => Vec::new(),

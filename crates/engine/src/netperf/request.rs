@@ -202,6 +202,7 @@ pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted, buffers
             _ => Movement::Copy,
         },
         interval_ns: plan.interval_ns.unwrap_or(u64::MAX),
+        says_end: true,
         times_calls: plan.times_calls && matches!(task, Task::Send | Task::Receive),
     }
 }

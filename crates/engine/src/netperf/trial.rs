@@ -10,6 +10,7 @@ use linerate_measure::Role;
 use linerate_measure::plan::Family as PlanFamily;
 use linerate_wire::netperf::client::ClientEvent;
 use linerate_wire::netperf::fault::Fault;
+use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
 use socket2::Socket;
 
@@ -88,7 +89,13 @@ impl<'a> Trial<'a> {
             let bound = socket.local_addr().ok().and_then(|address| address.as_socket());
             request.client_port = bound.map_or(0, |address| address.port());
         }
-        let job = job(plan, &request, &granted, buffers(plan)?);
+        let mut job = job(plan, &request, &granted, buffers(plan)?);
+        let is_old = client.as_ref().is_some_and(|client| client.machine.form() == Form::Short);
+        if is_old && request.carrier == Carrier::Udp {
+            // It stops at the first datagram that has another size than it was told.
+            request.receive_bytes = Some(job.unit_bytes).filter(|_| job.task == Task::Send);
+            job.says_end = job.task != Task::Ask;
+        }
         let socket = Some(socket);
         Ok(Self { client, remote, plan, request, job, data_plan, socket, granted, v6 })
     }
@@ -110,7 +117,7 @@ impl<'a> Trial<'a> {
         self.conduct(&mut course, sink, cancel)?;
         let ended_ns = monotonic_ns();
         let cpu = ticks.and_then(|ticks| Ticks::now().use_since(&ticks));
-        let server_knows = !self.job_is_connections();
+        let server_knows = !self.job_is_connections() && self.job.says_end;
         if let Some(client) = &mut self.client {
             client.machine.handle_data_over(server_knows, ended_ns);
         }

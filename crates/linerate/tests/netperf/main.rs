@@ -10,6 +10,7 @@
 mod cli_alone;
 mod cli_background;
 mod cli_tests;
+mod old_server;
 mod server_clients;
 mod server_hostile;
 mod server_process;

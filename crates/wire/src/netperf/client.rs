@@ -62,6 +62,8 @@ pub struct Client {
     state: State,
     /// The classic test that was asked for; `None`: omni.
     classic: Option<Classic>,
+    /// Bytes of each datagram that a classic test sends.
+    datagram_bytes: u32,
     inbox: Inbox,
     written: VecDeque<Vec<u8>>,
     events: VecDeque<ClientEvent>,
@@ -78,6 +80,7 @@ impl Client {
             form,
             state: State::Idle,
             classic: None,
+            datagram_bytes: 0,
             inbox: Inbox::default(),
             written: VecDeque::new(),
             events: VecDeque::new(),
@@ -91,6 +94,11 @@ impl Client {
             client.written.push_back(message.into_bytes());
         }
         client
+    }
+
+    /// The length of its messages.
+    pub fn form(&self) -> Form {
+        self.form
     }
 
     /// Asks for a test; `cpu` is the processor that the server shall run on. In short messages the
@@ -114,6 +122,7 @@ impl Client {
                 "netperf before 2.6 has no test in which the server sends datagrams".to_owned()
             })?),
         };
+        self.datagram_bytes = request.receive_bytes.unwrap_or(0);
         let message = match self.classic {
             None => omni::encode_request(self.form, request, cpu),
             Some(classic) => classic.encode_request(self.form, request, cpu),
@@ -187,7 +196,7 @@ impl Client {
             State::Results { cpu } => {
                 let results = match self.classic {
                     None => omni::decode_results(message, cpu),
-                    Some(classic) => classic.decode_results(message, cpu),
+                    Some(classic) => self.classic_results(classic, message, cpu),
                 };
                 self.rest();
                 self.events.push_back(ClientEvent::Results(results));
@@ -203,6 +212,17 @@ impl Client {
             }
             State::Over => {}
         }
+    }
+
+    /// What a classic test came to. Servers of before 2.6 have the bytes of datagrams the other way
+    /// round, and count a last one of another size: their clients multiply, too.
+    fn classic_results(&self, classic: Classic, message: &Message, cpu: bool) -> Results {
+        let mut results = classic.decode_results(message, cpu);
+        if classic == Classic::UdpStream {
+            results.bytes_received =
+                u64::from(results.receive_calls) * u64::from(self.datagram_bytes);
+        }
+        results
     }
 
     /// The connection has ended.
