@@ -55,6 +55,8 @@ pub(super) struct Served {
     stopped_ns: Option<u64>,
     /// Whether it ends when nothing more comes.
     ends_quietly: bool,
+    /// Those when it was last seen to go on, where its end is its silence.
+    last_ticks: Option<Ticks>,
     /// Whether it ended by a timer with four seconds more than the test.
     padded: bool,
 }
@@ -102,6 +104,7 @@ impl Served {
             stopped_ns: None,
             ends_quietly: request.part.connects() || !place.marks_end,
             padded: false,
+            last_ticks: None,
             job,
             request,
         };
@@ -214,6 +217,9 @@ impl Served {
                 _ => counts.transactions,
             };
             self.watch.handle_count(count, now_ns);
+            if self.ends_quietly && self.ticks.is_some() && self.watch.changed_ns() == now_ns {
+                self.last_ticks = Some(Ticks::now());
+            }
             if self.watch.over_at_ns().is_some_and(|over_ns| over_ns <= now_ns) {
                 self.stop(now_ns);
             }
@@ -305,7 +311,9 @@ impl Served {
 
     /// What came of it.
     pub(super) fn results(self, now_ns: u64) -> Results {
-        let cpu = self.ticks.as_ref().and_then(|ticks| Ticks::now().use_since(ticks));
+        // The silence that says the end is no part of the test.
+        let last_ticks = self.last_ticks.unwrap_or_else(Ticks::now);
+        let cpu = self.ticks.as_ref().and_then(|ticks| last_ticks.use_since(ticks));
         // Of a client that never came there is nothing to tell.
         let concluded = self.load.map(|load| load.conclude(now_ns));
         let (counts, facts) = concluded.map_or_else(
@@ -313,7 +321,9 @@ impl Served {
             |(_, counts, mut report)| (counts, report.flows.pop()),
         );
         let mut elapsed_ns = now_ns.saturating_sub(self.began_ns);
-        if self.padded {
+        if self.padded && self.ends_quietly {
+            elapsed_ns = self.watch.changed_ns().saturating_sub(self.began_ns).max(1);
+        } else if self.padded {
             elapsed_ns = elapsed_ns.saturating_sub(PAD_NS).max(1);
         }
         let socket = facts.as_ref().and_then(|flow| flow.socket.clone());

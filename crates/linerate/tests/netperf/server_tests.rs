@@ -1,13 +1,18 @@
 //! Every test, over both families: what one end sends the other receives.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::netperf::{
     Client, ControlPlan, Pacing, TestEnd, TestKind, TestPlan, TestTransport,
 };
 
-use crate::service::{Service, tcp, udp};
+use linerate_wire::netperf::classic::Classic;
+use linerate_wire::netperf::message::Form;
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+
+use crate::service::{PATIENCE, Service, tcp, udp};
 
 const BYTES: u32 = 3_000_000;
 const SECOND: TestEnd = TestEnd::Seconds(1);
@@ -155,6 +160,35 @@ fn one_connection_carries_many_tests_and_their_samples() {
     for end in [&outcome.local, &outcome.remote] {
         let cpu = end.cpu.expect("it was asked for");
         assert!(cpu.util_percent > 0.0 && cpu.util_percent <= 100.0, "{cpu:?}");
+    }
+}
+
+/// A client of 2.4.5 closes its data connection when it has the results, not before.
+#[test]
+fn requests_of_before_2_6_end_without_a_word() {
+    let service = Service::start(None);
+    for length in [Length::Seconds(2), Length::Units(100)] {
+        let request = Request { length, cpu: true, ..Request::new(Part::Answer, Carrier::Tcp) };
+        let mut control = TcpStream::connect(service.address(false)).unwrap();
+        control.set_read_timeout(Some(PATIENCE)).unwrap();
+        let asked = Classic::Rr.encode_request(Form::Short, &request, None).into_bytes();
+        control.write_all(&asked).unwrap();
+        let mut answer = [0; 256];
+        control.read_exact(&mut answer).unwrap();
+        let word = |answer: &[u8; 256], at: usize| {
+            u32::from_be_bytes(answer[at..at + 4].try_into().unwrap())
+        };
+        let port = u16::try_from(word(&answer, 8 + 4 * 5)).unwrap();
+        let mut data = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        for _ in 0..100 {
+            data.write_all(&[1]).unwrap();
+            data.read_exact(&mut [0]).unwrap();
+        }
+        control.read_exact(&mut answer).unwrap();
+        assert_eq!((word(&answer, 4), word(&answer, 16)), (0, 100), "{length:?}");
+        let elapsed_s = f32::from_bits(word(&answer, 20));
+        // The silence that follows is no part of it.
+        assert!(elapsed_s > 0.0 && elapsed_s < 2.0, "{length:?}: {elapsed_s}");
     }
 }
 

@@ -139,9 +139,10 @@ impl Classic {
         }
     }
 
-    /// Whether the data connection says when the test is over. Where not, the server's timer does.
+    /// Whether the data connection says when the test is over. Where not, the server's timer does:
+    /// TCP_RR closes it only when it has the results.
     pub fn marks_end(self) -> bool {
-        matches!(self, Self::Stream | Self::Maerts | Self::Rr)
+        matches!(self, Self::Stream | Self::Maerts)
     }
 
     fn part(self) -> (Part, Carrier) {

@@ -1,6 +1,6 @@
 //! When a server's part of a test is over.
 
-use super::test::{Carrier, Length, Part, Request};
+use super::test::{Length, Part, Request};
 
 /// Servers that wait for a client's word give it so much longer than the test.
 pub const PAD_NS: u64 = 4 * SECOND_NS;
@@ -17,12 +17,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 ///    counted from the answer.
 /// 3. Connections that come and go end when their length is over, counted from the answer, and none
 ///    has come for a while; or when the number asked for was served.
-/// 4. A test that ends by a number of units, or never, has until its data connection comes.
+/// 4. Where no sign of the client's will come, 3 goes for what receives or answers, too.
+/// 5. A test that ends by a number of units, or never, has until its data connection comes.
 #[derive(Clone, Debug)]
 pub struct Watch {
     part: Part,
     length: Length,
-    /// Whether datagrams bring no sign of the end.
+    /// Whether nothing on the wire says the end.
     unmarked: bool,
     answered_ns: u64,
     connected_ns: Option<u64>,
@@ -32,13 +33,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A watch over a test that was answered just now. `marks_end` says whether a client that
-    /// sends datagrams says when there are no more.
+    /// A watch over a test that was answered just now. `marks_end` says whether the client says
+    /// when there is no more.
     pub fn new(request: &Request, marks_end: bool, now_ns: u64) -> Self {
         Self {
             part: request.part,
             length: request.length,
-            unmarked: request.carrier == Carrier::Udp && !marks_end,
+            unmarked: !marks_end,
             answered_ns: now_ns,
             connected_ns: None,
             count: 0,
@@ -59,10 +60,16 @@ impl Watch {
         }
     }
 
+    /// When what was counted last changed, as far as was looked.
+    pub fn changed_ns(&self) -> u64 {
+        self.changed_ns
+    }
+
     /// When the test is over, as far as can be said now; `None`: time doesn't tell.
     pub fn over_at_ns(&self) -> Option<u64> {
         let Length::Seconds(seconds) = self.length else {
-            let served = matches!(self.length, Length::Units(units) if self.part.connects()
+            let counts = self.part.connects() || self.unmarked && self.part == Part::Answer;
+            let served = matches!(self.length, Length::Units(units) if counts
                 && self.count >= u64::from(units));
             return match self.connected_ns {
                 _ if served => Some(self.changed_ns),
@@ -90,6 +97,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test::Carrier;
     use super::*;
 
     fn watch(part: Part, length: Length, carrier: Carrier, marks_end: bool) -> Watch {
@@ -138,6 +146,22 @@ mod tests {
         let mut watch = watch(Part::Receive, Length::Seconds(3), Carrier::Udp, false);
         watch.handle_count(9, 13 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), Some(13 * SECOND_NS + QUIET_NS));
+    }
+
+    #[test]
+    fn requests_without_a_sign_end_early_or_with_their_number() {
+        let mut timed = watch(Part::Answer, Length::Seconds(3), Carrier::Tcp, false);
+        timed.handle_count(9, 12 * SECOND_NS);
+        assert_eq!(
+            (timed.over_at_ns(), timed.changed_ns()),
+            (Some(13 * SECOND_NS), 12 * SECOND_NS)
+        );
+        let mut counted = watch(Part::Answer, Length::Units(3), Carrier::Tcp, false);
+        counted.handle_connection(11 * SECOND_NS);
+        counted.handle_count(2, 12 * SECOND_NS);
+        assert_eq!(counted.over_at_ns(), None);
+        counted.handle_count(3, 13 * SECOND_NS);
+        assert_eq!(counted.over_at_ns(), Some(13 * SECOND_NS));
     }
 
     #[test]
