@@ -5,13 +5,12 @@
 pub(super) const VARIABLE: &str = "LINERATE_NETPERF_VERSION";
 
 /// Whether a netserver of the release that the value of [`VARIABLE`] names has the messages of 256
-/// bytes of 2.5 and before; a later one where there is no value.
+/// bytes of 2.5 and before; a later one where it is empty.
 ///
 /// # Errors
 ///
 /// A sentence about what is no release that we speak with.
-pub(super) fn parse_short_messages(value: Option<&str>) -> Result<bool, String> {
-    let value = value.unwrap_or_default();
+pub(super) fn parse_short_messages(value: &str) -> Result<bool, String> {
     let mut numbers = value.split('.').map(str::parse::<u32>);
     match (value, numbers.next(), numbers.next()) {
         ("", ..) | (_, Some(Ok(2)), Some(Ok(6 | 7))) => Ok(false),
@@ -23,14 +22,11 @@ pub(super) fn parse_short_messages(value: Option<&str>) -> Result<bool, String> 
 #[test]
 fn messages_are_short_up_to_2_5() {
     for (release, short) in [("2.4.5", true), ("2.5", true), ("2.6", false), ("2.7.1", false)] {
-        assert_eq!(parse_short_messages(Some(release)), Ok(short), "{release}");
+        assert_eq!(parse_short_messages(release), Ok(short), "{release}");
     }
-    assert_eq!(
-        (parse_short_messages(None), parse_short_messages(Some(""))),
-        (Ok(false), Ok(false))
-    );
+    assert_eq!(parse_short_messages(""), Ok(false));
     for unknown in ["2", "2.x", "3.1", "2.8", "-"] {
-        let told = parse_short_messages(Some(unknown));
+        let told = parse_short_messages(unknown);
         assert!(told.is_err_and(|text| text.contains("2.4, 2.5, 2.6 or 2.7")), "{unknown}");
     }
 }

@@ -40,7 +40,8 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         }
     };
     notes.iter().for_each(|note| narrate(note));
-    match parse_short_messages(std::env::var(VARIABLE).ok().as_deref()) {
+    let release = std::env::var_os(VARIABLE).unwrap_or_default();
+    match parse_short_messages(&release.to_string_lossy()) {
         Ok(short_messages) => control.plan.short_messages = short_messages,
         Err(sentence) => {
             narrate(&format!("{name}: {sentence}\n"));
