@@ -304,6 +304,8 @@ impl Drop for Load {
 struct Carrier {
     payload: Arc<[u8]>,
     page_cache: Option<PageCache>,
+    /// Whether no streams share a thread.
+    are_alone: bool,
 }
 
 impl Carrier {
@@ -316,7 +318,8 @@ impl Carrier {
             .then(|| PageCache::of(&payload))
             .transpose()
             .map_err(|error| Failure::system(Code::CREATE_STREAM, &error))?;
-        Ok(Self { payload, page_cache })
+        let are_alone = load.spread.threads.iter().all(|streams| *streams == 1);
+        Ok(Self { payload, page_cache, are_alone })
     }
 
     fn make(&self, setup: &Setup, sends: bool, course: Course) -> Result<MakeFlow, Failure> {
@@ -355,14 +358,21 @@ impl Carrier {
             Some(path) => Payload::of_file(path).map_err(file)?,
             None => Payload::Fixed(Arc::clone(&self.payload)),
         };
-        let page_cache = self.page_cache.clone();
+        let (page_cache, is_alone) = (self.page_cache.clone(), self.are_alone);
         Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
             match page_cache {
                 Some(file) => {
                     let stream = FromPageCache::new(Tcp(socket), file);
-                    Box::new(Sender::new(stream, course, payload, throttle, block_bytes))
+                    Box::new(Sender::new(stream, course, payload, throttle, block_bytes, is_alone))
                 }
-                None => Box::new(Sender::new(Tcp(socket), course, payload, throttle, block_bytes)),
+                None => Box::new(Sender::new(
+                    Tcp(socket),
+                    course,
+                    payload,
+                    throttle,
+                    block_bytes,
+                    is_alone,
+                )),
             }
         }))
     }

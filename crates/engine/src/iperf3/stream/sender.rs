@@ -1,7 +1,9 @@
 //! Sending over TCP.
 
 use std::io;
+use std::os::fd::AsFd;
 
+use rustix::net::sockopt;
 use socket2::Socket;
 
 use super::{Course, Now, Payload, Throttle};
@@ -12,6 +14,11 @@ use crate::transport::ByteStream;
 /// After so many bytes a sender lets others on its processor have a turn, as native flows do: a
 /// receiver there then finds the bytes in the cache.
 const BYTES_PER_YIELD: usize = 2560 << 10;
+/// Where the kernel spaces out what it sends, a turn that was given away is late. Measured with bbr,
+/// eight streams and the original's server, in times of its own client's rate: 0.82 with a yield after
+/// 512 KiB, 0.90 after 2560, 1.00 after 10 MiB, 0.96 without. Senders that share a thread do better
+/// with the shorter one: 1.40 and 1.26 of 128 streams.
+const BYTES_PER_YIELD_SPACED: usize = 10 << 20;
 
 /// Sends blocks over a connection until the test ends.
 pub(in super::super) struct Sender<S> {
@@ -25,6 +32,7 @@ pub(in super::super) struct Sender<S> {
     /// Blocks that may be sent before the rate is looked at again.
     blocks: u64,
     unyielded_bytes: usize,
+    yield_bytes: usize,
 }
 
 impl<S: ByteStream> Sender<S> {
@@ -34,7 +42,11 @@ impl<S: ByteStream> Sender<S> {
         payload: Payload,
         throttle: Option<Throttle>,
         block_bytes: usize,
+        is_alone: bool,
     ) -> Self {
+        let congestion = sockopt::tcp_congestion(stream.socket().as_fd());
+        let is_spaced = is_alone && congestion.is_ok_and(|name| name.starts_with("bbr"));
+        let yield_bytes = if is_spaced { BYTES_PER_YIELD_SPACED } else { BYTES_PER_YIELD };
         Self {
             stream,
             course,
@@ -44,6 +56,7 @@ impl<S: ByteStream> Sender<S> {
             left_bytes: 0,
             blocks: 0,
             unyielded_bytes: 0,
+            yield_bytes,
         }
     }
 
@@ -105,7 +118,7 @@ impl<S: ByteStream> Sender<S> {
             throttle.record_sent(sent);
         }
         self.unyielded_bytes += sent;
-        if self.unyielded_bytes >= BYTES_PER_YIELD {
+        if self.unyielded_bytes >= self.yield_bytes {
             self.unyielded_bytes = 0;
             rustix::thread::sched_yield();
         }
