@@ -6,7 +6,7 @@
 
 use super::message::{Form, Message, code};
 use super::omni::{DATAGRAM_MAX_BYTES, family, family_number, port, refusal, size, unit, word};
-use super::test::{Carrier, Cpu, Length, Part, Request, Results, Setup};
+use super::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Setup};
 
 /// A classic test, by the code of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,20 @@ const DATAGRAMS: Layout = Layout {
     family: 12,
 };
 
+/// What is asked of the server, and has no word in a classic request.
+fn unsaid(request: &Request) -> Option<&'static str> {
+    let wants = [
+        (request.address.is_some(), "the address of its data connection"),
+        (request.pacing.is_some(), "its pace"),
+        (request.priority.is_some(), "the priority of its packets"),
+        (request.service.is_some(), "its type of service"),
+        (request.congestion.is_some(), "its congestion control"),
+        (request.fill_file.is_some(), "a file to send from"),
+        (request.dirt != Dirt::default(), "bytes to write to and read of its buffers"),
+    ];
+    wants.into_iter().find_map(|(is_wanted, what)| is_wanted.then_some(what))
+}
+
 impl Classic {
     /// The test that a code asks for.
     pub fn of(number: i32) -> Option<Self> {
@@ -112,9 +126,16 @@ impl Classic {
         })
     }
 
-    /// The test that does what is asked for; `None` where no classic test does.
-    pub fn for_request(request: &Request) -> Option<Self> {
-        Some(match (request.part, request.carrier) {
+    /// The test that does what is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When no classic test does, or a server can't be told of some of it; the text says of what.
+    pub fn for_request(request: &Request) -> Result<Self, String> {
+        if let Some(what) = unsaid(request) {
+            return Err(format!("netperf before 2.6 can't be told of {what}: leave that out"));
+        }
+        Ok(match (request.part, request.carrier) {
             (Part::Receive, Carrier::Tcp) => Self::Stream,
             (Part::Send, Carrier::Tcp) => Self::Maerts,
             (Part::Answer, Carrier::Tcp) => Self::Rr,
@@ -122,7 +143,10 @@ impl Classic {
             (Part::Accept, Carrier::Tcp) => Self::Cc,
             (Part::Receive, Carrier::Udp) => Self::UdpStream,
             (Part::Answer, Carrier::Udp) => Self::UdpRr,
-            (Part::Send | Part::AnswerOnce | Part::Accept, Carrier::Udp) => return None,
+            (Part::Send | Part::AnswerOnce | Part::Accept, Carrier::Udp) => {
+                let why = "netperf before 2.6 has no test in which the server sends datagrams";
+                return Err(why.to_owned());
+            }
         })
     }
 

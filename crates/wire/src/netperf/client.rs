@@ -118,9 +118,7 @@ impl Client {
         }
         self.classic = match self.form {
             Form::Long => None,
-            Form::Short => Some(Classic::for_request(request).ok_or_else(|| {
-                "netperf before 2.6 has no test in which the server sends datagrams".to_owned()
-            })?),
+            Form::Short => Some(Classic::for_request(request)?),
         };
         self.datagram_bytes = request.receive_bytes.unwrap_or(0);
         let message = match self.classic {

@@ -116,6 +116,24 @@ fn the_originals_classic_figures_are_read() {
 }
 
 #[test]
+fn what_a_classic_request_has_no_word_for_is_refused() {
+    let plain = Request::new(Part::Receive, Carrier::Tcp);
+    let refused = [
+        (Request { congestion: Some("bbr".to_owned()), ..plain.clone() }, "its congestion control"),
+        (Request { priority: Some(6), ..plain.clone() }, "the priority of its packets"),
+        (Request { service: Some(8), ..plain.clone() }, "its type of service"),
+        (Request { fill_file: Some("x".to_owned()), ..plain.clone() }, "a file to send from"),
+        (Request::new(Part::Send, Carrier::Udp), "in which the server sends datagrams"),
+    ];
+    for (request, why) in refused {
+        let mut client = Client::new(Form::Short, None);
+        let told = client.request(&request, None, 0).unwrap_err();
+        assert!(told.contains(why), "{told}");
+        assert_eq!(client.request(&plain, None, 0), Ok(()));
+    }
+}
+
+#[test]
 fn figures_of_processors_count_only_where_they_were_asked_for() {
     // What stands in their place otherwise is left over from other messages.
     assert_eq!(answers("tcp_stream").1.cpu, None);
