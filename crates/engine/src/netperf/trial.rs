@@ -67,6 +67,20 @@ struct Course {
     interrupted_ns: Option<u64>,
 }
 
+/// Has datagrams be what a server of before 2.6 takes.
+fn fit_old_server(request: &mut Request, job: &mut Job) -> Result<(), Error> {
+    job.says_end = job.task != Task::Ask;
+    let told = Some(job.unit_bytes).filter(|_| job.task == Task::Send);
+    if let Some(bytes) = request.receive_bytes.filter(|bytes| Some(*bytes) != told) {
+        return Err(Error::Plan(format!(
+            "netperf before 2.6 stops at the first datagram that has not the size it receives ({bytes} \
+             bytes): leave out -M"
+        )));
+    }
+    request.receive_bytes = told;
+    Ok(())
+}
+
 impl<'a> Trial<'a> {
     pub(super) fn prepare(
         client: Option<&'a mut Client>,
@@ -92,9 +106,7 @@ impl<'a> Trial<'a> {
         let mut job = job(plan, &request, &granted, buffers(plan)?);
         let is_old = client.as_ref().is_some_and(|client| client.machine.form() == Form::Short);
         if is_old && request.carrier == Carrier::Udp {
-            // It stops at the first datagram that has another size than it was told.
-            request.receive_bytes = Some(job.unit_bytes).filter(|_| job.task == Task::Send);
-            job.says_end = job.task != Task::Ask;
+            fit_old_server(&mut request, &mut job)?;
         }
         let socket = Some(socket);
         Ok(Self { client, remote, plan, request, job, data_plan, socket, granted, v6 })

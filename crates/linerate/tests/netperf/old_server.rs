@@ -9,16 +9,22 @@ use std::time::Duration;
 use linerate_wire::netperf::classic::Classic;
 use linerate_wire::netperf::message::{Form, Message};
 use linerate_wire::netperf::test::{Results, Setup};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use super::server_process::{netperf_of, value};
+use super::server_process::{Netserver, netperf_of, value};
 
 /// It stops by its own timer; here, when nothing has come for so long.
 const SILENCE: Duration = Duration::from_millis(1500);
 
+/// How long a client may keep it waiting.
+const LONGEST: Duration = Duration::from_secs(20);
+
 /// Serves one test; says how many datagrams came.
 fn serve(listener: TcpListener, classic: Classic) -> JoinHandle<u32> {
     std::thread::spawn(move || {
+        set_socket_timeout(&listener, Timeout::Recv, Some(LONGEST)).unwrap();
         let mut control = listener.accept().unwrap().0;
+        control.set_read_timeout(Some(LONGEST)).unwrap();
         let mut request = [0; 256];
         control.read_exact(&mut request).unwrap();
         assert_eq!(request[..4], classic.code().to_be_bytes());
@@ -86,4 +92,13 @@ fn an_old_netserver_is_sent_datagrams_of_the_size_that_it_was_told() {
             assert!(figure("LOCAL_BYTES_RECVD") > 0, "{}", ended.stdout);
         }
     }
+}
+
+#[test]
+fn an_old_netserver_is_not_told_of_two_sizes() {
+    let server = Netserver::start("");
+    let words = format!("-H 127.0.0.1 -p {} -t UDP_STREAM -l 1 -- -m 1000 -M 900", server.port);
+    let ended = netperf_of("2.5", &words);
+    assert_eq!(ended.exit_code, 1);
+    assert!(ended.stderr.contains("900 bytes): leave out -M"), "{}", ended.stderr);
 }
