@@ -6,17 +6,27 @@ use std::sync::Arc;
 
 use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
+use super::lookout::{Lookout, comes_from_elsewhere};
+use crate::clock::monotonic_ns;
 use crate::socket::{
     enable_receive_offload, receive_batch, send_batch, set_send_segment, socket_drops,
 };
 
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of newer kernels, linux/udp.h).
-pub(crate) const MOST_SEGMENTS: usize = 128;
+const MOST_SEGMENTS: usize = 128;
 /// The same of every kernel that has UDP_SEGMENT.
 const MOST_SEGMENTS_OF_OLD: usize = 64;
+/// The most bytes of one call: an IPv4 datagram's payload, which the kernel cuts up.
+const MOST_CALL_BYTES: usize = 65_507;
+
+/// How many datagrams of a length may leave with one call.
+pub(crate) fn most_of_one_call(unit_bytes: usize) -> usize {
+    (MOST_CALL_BYTES / unit_bytes.max(1)).clamp(1, MOST_SEGMENTS)
+}
 
 /// A way for datagrams to one peer.
 ///
@@ -99,14 +109,46 @@ pub(crate) struct Udp {
     offload: bool,
     sends_trains: bool,
     receives_trains: bool,
+    lookout: Option<Lookout>,
     drops_in_warm_up: u64,
 }
 
 impl Udp {
     /// `offload`: use segmentation offload where the kernel has it.
     pub(crate) fn new(socket: Arc<Socket>, offload: bool) -> Self {
-        let (sends_trains, receives_trains) = (false, false);
-        Self { socket, offload, sends_trains, receives_trains, drops_in_warm_up: 0 }
+        Self {
+            socket,
+            offload,
+            sends_trains: false,
+            receives_trains: false,
+            lookout: None,
+            drops_in_warm_up: 0,
+        }
+    }
+
+    /// Receives what the kernel hands over as one; says how many bytes.
+    #[inline]
+    fn receive_train(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let socket = &self.socket;
+        let receive = |buffer: &mut [u8], flags| {
+            rustix::net::recv(socket.as_fd(), buffer, flags).map(|(length, _)| length)
+        };
+        let Some(lookout) = &mut self.lookout else {
+            return Ok(receive(buffer, RecvFlags::empty())?);
+        };
+        loop {
+            match receive(buffer, RecvFlags::DONTWAIT) {
+                Err(Errno::AGAIN) => {
+                    if !lookout.asks_again(monotonic_ns(), || comes_from_elsewhere(socket)) {
+                        return Ok(receive(buffer, RecvFlags::empty())?);
+                    }
+                }
+                received => {
+                    lookout.found();
+                    return Ok(received?);
+                }
+            }
+        }
     }
 }
 
@@ -154,6 +196,7 @@ impl DatagramPath for Udp {
 
     fn begin_receiving(&mut self) {
         self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
+        self.lookout = Lookout::of(&self.socket);
     }
 
     #[inline]
@@ -164,8 +207,7 @@ impl DatagramPath for Udp {
         mut look: impl FnMut(&[u8]),
     ) -> io::Result<()> {
         if self.receives_trains {
-            let (length, _) =
-                rustix::net::recv(self.socket.as_fd(), &mut *buffer, RecvFlags::empty())?;
+            let length = self.receive_train(buffer)?;
             look(buffer.get(..length).unwrap_or_default());
             return Ok(());
         }

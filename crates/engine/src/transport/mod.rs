@@ -3,6 +3,7 @@
 mod datagrams;
 mod discard;
 pub(crate) mod framed;
+mod lookout;
 pub(crate) mod multiplexer;
 pub(crate) mod quic;
 mod ring;
@@ -18,7 +19,7 @@ use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
-pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS, Udp};
+pub(crate) use datagrams::{DatagramPath, Udp, most_of_one_call};
 pub(crate) use discard::Discarding;
 pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};

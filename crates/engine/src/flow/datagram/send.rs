@@ -11,12 +11,10 @@ use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
 use crate::pacing::Pacer;
 use crate::phase::Phase;
 use crate::tally::Tally;
-use crate::transport::{DatagramPath, MOST_SEGMENTS};
+use crate::transport::{DatagramPath, most_of_one_call};
 
 /// How often it is looked whether all that the path has taken has left.
 const FLUSH_NS: u64 = MILLISECOND_NS;
-/// The most bytes of one call: an IPv4 datagram's payload, which the kernel cuts up.
-const MOST_CALL_BYTES: usize = 65_507;
 
 /// Sends datagrams until the step's end.
 pub(crate) struct DatagramSender<H> {
@@ -41,7 +39,7 @@ impl<H: Heading> DatagramSender<H> {
         let unit_bytes = step.unit_bytes as usize;
         let pacer = step.pace.map(Pacer::new);
         let burst = pacer.as_ref().map_or(usize::MAX, |pacer| pacer.most_bytes() / unit_bytes);
-        let most = burst.min(MOST_CALL_BYTES / unit_bytes).clamp(1, MOST_SEGMENTS);
+        let most = burst.clamp(1, most_of_one_call(unit_bytes));
         let most = path.begin_sending(unit_bytes, most);
         Self {
             heading,

@@ -1,27 +1,24 @@
 //! Receiving datagrams.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_wire::iperf3::datagram::{Arrivals, Header};
-use rustix::net::RecvFlags;
 use socket2::Socket;
 
 use super::{Course, Now};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
-use crate::socket::{enable_receive_offload, receive_batch};
+use crate::transport::{DatagramPath, Udp};
 
 /// Receives numbered datagrams until the test ends.
 pub(in super::super) struct DatagramReceiver {
-    socket: Arc<Socket>,
+    path: Udp,
     course: Course,
     arrivals: Arrivals,
     unit_bytes: usize,
     wide: bool,
-    /// Whether the kernel hands over several as one.
-    offload: bool,
+    has_begun: bool,
 }
 
 impl DatagramReceiver {
@@ -31,12 +28,21 @@ impl DatagramReceiver {
         unit_bytes: usize,
         wide: bool,
     ) -> Self {
-        let offload = enable_receive_offload(socket.as_fd()).is_ok();
-        let arrivals = Arrivals::default();
-        Self { socket, course, arrivals, unit_bytes: unit_bytes.max(1), wide, offload }
+        Self {
+            path: Udp::new(socket, true),
+            course,
+            arrivals: Arrivals::default(),
+            unit_bytes: unit_bytes.max(1),
+            wide,
+            has_begun: false,
+        }
     }
 
     fn advance(&mut self, local: &mut Local) -> io::Result<Turn> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.path.begin_receiving();
+        }
         for _ in 0..CALLS_PER_TURN {
             match self.course.now(local) {
                 Now::Works { begins: false } | Now::Drains => {}
@@ -56,47 +62,30 @@ impl DatagramReceiver {
 
     /// Takes what has come; says whether more may.
     fn receive(&mut self, buffer: &mut [u8], local: &mut Local) -> io::Result<bool> {
-        let mut lengths = [0; 64];
-        // One byte more than a datagram has, so that longer ones show.
-        let slot_bytes = if self.offload { buffer.len() } else { self.unit_bytes + 1 };
-        let count = if self.offload {
-            let (length, _) =
-                rustix::net::recv(self.socket.as_fd(), &mut *buffer, RecvFlags::empty())?;
-            lengths[0] = length;
-            1
-        } else {
-            receive_batch(self.socket.as_fd(), buffer, slot_bytes, &mut lengths)?
-        };
-        let now_ns = monotonic_ns();
-        // The omitted time may have ended during the call.
-        let now = self.course.now(local);
-        match now {
-            Now::Works { begins: true } => self.arrivals.reset_jitter(),
-            Now::Ends => return Ok(false),
-            _ => {}
-        }
-        let mut bytes = 0;
-        for (slot, length) in buffer.chunks_exact(slot_bytes).zip(lengths.iter().take(count)) {
-            bytes += self.record(slot.get(..*length).unwrap_or_default(), now_ns);
-        }
-        self.publish(bytes, local);
+        let Self { path, course, arrivals, unit_bytes, wide, .. } = self;
+        let mut seen = None;
         // A socket that was shut down gives nothing, without an end.
-        let nothing = lengths.iter().take(count).all(|length| *length == 0);
-        Ok(!(nothing && now == Now::Drains))
-    }
-
-    /// Datagrams of the stream's size, one behind the other; says how many bytes they have.
-    #[inline]
-    fn record(&mut self, bytes: &[u8], now_ns: u64) -> usize {
-        let mut taken = 0;
-        for datagram in bytes.chunks(self.unit_bytes) {
-            // The greeting and its answer are too short to be data.
-            if let Some(header) = Header::decode(self.wide, datagram) {
-                self.arrivals.record(header, now_ns);
-                taken += datagram.len();
+        let (mut bytes, mut nothing) = (0, true);
+        path.receive(*unit_bytes, buffer, |received| {
+            // The omitted time may have ended during the call.
+            let (now_ns, now) = *seen.get_or_insert_with(|| {
+                let now = course.now(local);
+                if now == (Now::Works { begins: true }) {
+                    arrivals.reset_jitter();
+                }
+                (monotonic_ns(), now)
+            });
+            nothing &= received.is_empty();
+            if now != Now::Ends {
+                bytes += record(arrivals, received, *unit_bytes, *wide, now_ns);
             }
-        }
-        taken
+        })?;
+        self.publish(bytes, local);
+        Ok(match seen {
+            Some((_, Now::Ends)) => false,
+            Some((_, Now::Drains)) => !nothing,
+            _ => true,
+        })
     }
 
     #[inline]
@@ -111,6 +100,26 @@ impl DatagramReceiver {
         shared.flow.tally.datagrams_expected.set(self.arrivals.highest);
         self.course.record_received(bytes, local);
     }
+}
+
+/// Records datagrams of one size, one behind the other; says how many bytes they have.
+#[inline]
+fn record(
+    arrivals: &mut Arrivals,
+    bytes: &[u8],
+    unit_bytes: usize,
+    wide: bool,
+    now_ns: u64,
+) -> usize {
+    let mut taken = 0;
+    for datagram in bytes.chunks(unit_bytes) {
+        // The greeting and its answer are too short to be data.
+        if let Some(header) = Header::decode(wide, datagram) {
+            arrivals.record(header, now_ns);
+            taken += datagram.len();
+        }
+    }
+    taken
 }
 
 impl Drive for DatagramReceiver {
@@ -133,6 +142,6 @@ impl Drive for DatagramReceiver {
     }
 
     fn socket(&self) -> &Socket {
-        &self.socket
+        self.path.socket()
     }
 }

@@ -1,35 +1,27 @@
 //! Sending datagrams.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_wire::iperf3::datagram::Header;
-use rustix::net::SendFlags;
 use socket2::Socket;
 
 use super::{Course, Now, Throttle};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
-use crate::socket::{send_batch, set_send_segment};
-
-/// The most datagrams of one call: what every kernel that can cut them takes (UDP_MAX_SEGMENTS,
-/// linux/udp.h).
-const MOST_SEGMENTS: usize = 64;
-/// The most bytes of one call.
-const MOST_CALL_BYTES: usize = 65_507;
+use crate::transport::{DatagramPath, Udp, most_of_one_call};
 
 /// Sends numbered datagrams until the test ends.
 pub(in super::super) struct DatagramSender {
-    socket: Arc<Socket>,
+    path: Udp,
     course: Course,
     throttle: Option<Throttle>,
     /// Datagrams one behind the other.
     batch: Vec<u8>,
     unit_bytes: usize,
+    /// Datagrams that may leave with one call.
+    most: usize,
     wide: bool,
-    /// Whether the kernel cuts what is sent into datagrams.
-    offload: bool,
     /// The number of the last one sent.
     number: u64,
     /// Datagrams that may be sent before the rate is looked at again.
@@ -47,17 +39,16 @@ impl DatagramSender {
         wide: bool,
     ) -> Self {
         let unit_bytes = payload.len().max(1);
-        let most = (MOST_CALL_BYTES / unit_bytes).clamp(1, MOST_SEGMENTS);
-        let segment_bytes = u16::try_from(unit_bytes).unwrap_or(u16::MAX);
-        let offload = most > 1 && set_send_segment(socket.as_fd(), segment_bytes).is_ok();
+        let mut path = Udp::new(socket, true);
+        let most = path.begin_sending(unit_bytes, most_of_one_call(unit_bytes));
         Self {
-            socket,
+            path,
             course,
             throttle,
             batch: payload.repeat(most),
             unit_bytes,
+            most,
             wide,
-            offload,
             number: 0,
             blocks: 0,
             claimed: 0,
@@ -84,7 +75,8 @@ impl DatagramSender {
                 return Ok(Turn::Held);
             }
             self.write_headers(wanted, now_ns);
-            match self.send(wanted * self.unit_bytes) {
+            let batch = self.batch.get(..wanted * self.unit_bytes).unwrap_or_default();
+            match self.path.send(batch, self.unit_bytes) {
                 Ok(sent) => self.record_sent(sent, local),
                 Err(error) => {
                     if let Some(turn) = self.handle_failure(error, now_ns)? {
@@ -107,7 +99,7 @@ impl DatagramSender {
     /// How many datagrams leave with the next call.
     #[inline]
     fn wanted(&mut self, local: &Local) -> usize {
-        let mut most = self.batch.len() / self.unit_bytes;
+        let mut most = self.most;
         if self.throttle.is_some() {
             most = most.min(usize::try_from(self.blocks).unwrap_or(usize::MAX));
         }
@@ -126,18 +118,6 @@ impl DatagramSender {
         }
     }
 
-    /// Sends the first `bytes` of the batch; says how many datagrams the kernel took.
-    #[inline]
-    fn send(&self, bytes: usize) -> io::Result<usize> {
-        let batch = self.batch.get(..bytes).unwrap_or_default();
-        if self.offload || bytes == self.unit_bytes {
-            let sent = rustix::net::send(self.socket.as_fd(), batch, SendFlags::empty())?;
-            Ok(sent / self.unit_bytes)
-        } else {
-            send_batch(self.socket.as_fd(), batch, self.unit_bytes)
-        }
-    }
-
     #[inline]
     fn record_sent(&mut self, datagrams: usize, local: &Local) {
         let bytes = datagrams * self.unit_bytes;
@@ -153,15 +133,11 @@ impl DatagramSender {
 
     /// What the kernel refused was never on the path, and its numbers are used again.
     fn handle_failure(&mut self, error: io::Error, now_ns: u64) -> io::Result<Option<Turn>> {
-        let code = error.raw_os_error();
-        if self.offload && matches!(code, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE)) {
-            // The kernel can't cut on this path: without the option datagrams leave one by one, and
-            // in fragments where the path takes no larger packets.
-            self.offload = false;
-            let _unset = set_send_segment(self.socket.as_fd(), 0);
+        if let Some(most) = self.path.adapt(&error, self.most) {
+            self.most = most;
             return Ok(None);
         }
-        match code {
+        match error.raw_os_error() {
             Some(libc::ENOBUFS) => Ok(Some(Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 })),
             // The peer's port may have been closed; the conversation tells why.
             Some(libc::ECONNREFUSED) => Ok(Some(Turn::Pause { until_ns: now_ns + MILLISECOND_NS })),
@@ -186,6 +162,6 @@ impl Drive for DatagramSender {
     }
 
     fn socket(&self) -> &Socket {
-        &self.socket
+        self.path.socket()
     }
 }
