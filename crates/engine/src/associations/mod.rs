@@ -135,6 +135,8 @@ fn settings(workload: &Workload) -> Settings {
         dscp: workload.socket.dscp.unwrap_or(0),
         datagrams: quic.datagrams,
         mtu_most_bytes: short(quic.mtu_most_bytes),
+        // What goes in datagrams is known to be shorter.
+        jumbo: !quic.datagrams,
         pacing: quic.pacing,
         version: quic.version,
         ids: default.ids,
