@@ -15,7 +15,7 @@ fn quic<'a>(run: &'a Document, role: &str, flow: usize) -> &'a Value {
 /// What each end has found over IPv4 and over IPv6.
 fn found(network: &Network) -> Vec<[u64; 2]> {
     let server = Server::start(network);
-    let words = ["stream", "--quic", "--both", "--rate", "20M", "--time", "1s"];
+    let words = ["stream", "--quic", "--both", "--rate", "20M", "--time", "500ms"];
     let runs = [server.start_client(&words), server.start_client_v6(&words)];
     let runs = runs.map(|client| client.finish().document);
     let bytes = |run: &Document| {

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 /// The longest UDP payload that a path is tried with where nothing is known of it: what fits into an
 /// Ethernet frame over IPv4 and over IPv6.
 pub(super) const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
-/// The same where the route is known: what a jumbo frame of 9,000 bytes carries. Links with longer ones
-/// are rare, and where there is one (loopback) packets that are longer still are slower.
+/// The same where the route is known: what a jumbo frame of 9,000 bytes carries. Hardly a link has longer
+/// ones but loopback, where they bring little: against 1,472 bytes, 4,096 move 1.56 times as much, 8,972
+/// 1.8 to 2.0 times, 12,000 1.9 to 2.0, 16,384 1.9 to 2.2 (medians of six rounds, down and up).
 pub(super) const MOST_JUMBO_BYTES: [u16; 2] = [8_972, 8_952];
 /// What every path carries (RFC 9000, section 14).
-const LEAST_PAYLOAD_BYTES: u16 = 1_200;
+pub(crate) const LEAST_PAYLOAD_BYTES: u16 = 1_200;
 /// Headers of IP and UDP (RFC 791, RFC 8200, RFC 768).
 const HEADERS_BYTES: [u32; 2] = [28, 48];
 
