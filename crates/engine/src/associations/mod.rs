@@ -97,6 +97,10 @@ const LEAST_WINDOW_BYTES: u64 = 64 << 10;
 /// What a connection may send at first, unless two of its packets are longer.
 const LEAST_FIRST_BYTES: u64 = 14_720;
 
+/// Where there are more connections, long packets that all of them try at once overflow the sockets (10,000
+/// connections then don't come to stand in time, and a thousand take a second longer).
+const MOST_JUMBO_CONNECTIONS: u32 = 64;
+
 /// A connection that says less than this and goes is gone before it has used what it found out: without
 /// the long packets that are tried there are a sixth more of them, and with answers of 400 kB still 7 %.
 const BRIEF_BYTES: u64 = 512 << 10;
@@ -154,7 +158,7 @@ fn settings(workload: &Workload) -> Settings {
         mtu_most_bytes: short(quic.mtu_most_bytes),
         // What goes in datagrams is known to be shorter; and connections that come and go would be over
         // before what was tried had paid (with answers of 100 kB a third fewer of them).
-        jumbo: !quic.datagrams && !connects,
+        jumbo: !quic.datagrams && !connects && connections <= MOST_JUMBO_CONNECTIONS,
         pacing: quic.pacing,
         version: quic.version,
         ids: default.ids,
@@ -176,8 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_last_look_for_jumbo_frames_and_brief_ones_for_nothing() {
+    fn few_connections_that_last_look_for_jumbo_frames_and_brief_ones_for_nothing() {
         assert_eq!(lengths(&Workload::rr(Transport::Quic)), (None, true));
+        let mut many = Workload::rr(Transport::Quic);
+        many.flows = 128;
+        assert_eq!(lengths(&many), (None, false));
+        many.quic.streams = 2;
+        assert_eq!(lengths(&many), (None, true));
         let mut connect = Workload::connect(Transport::Quic);
         assert_eq!(lengths(&connect), (Some(1_200), false));
         connect.quic.mtu_bytes = Some(1_300);
