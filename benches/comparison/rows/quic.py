@@ -8,24 +8,26 @@ from .row import PINNED, against, replacing
 STREAM = Work("quic_stream", None)
 REQUESTS = Work("quic_rr", 512, response=4000)  # of its scenario `rps`
 HUNDRED = replace(REQUESTS, flows=100, streams=100)
+EQUAL = ("quic stream down", "quic stream up", "quic rr 10 connections", "quic rr 100 streams")
 CONNECT = Work("quic_crr", None)
 MANY = {"flows": 10}
 FREE = ("free",)
 SPLIT = ("split",)
 SHARDS = (1, 2)
+MSQUIC_PACKET = 1472  # the UDP payload that its packets of 1,500 bytes have
 
 
 def quic_rows():
     """Streams down and up, requests, handshakes; one connection pinned, two and ten unpinned, so
     that both ends have a thread a processor; what a gigabyte costs both ends; how long requests
-    take; all beside secnetperf again with one and with two threads at each of linerate's ends,
+    take; some with packets no longer than secnetperf's; all beside secnetperf again with one and with two threads at each of linerate's ends,
     where there are two connections."""
     rows = [against(Secnetperf, name, work, bar, figure, placements=placements)
             for name, work, bar, figure, placements in _beside_secnetperf()]
     for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM)):
         rows.append(against(Secnetperf, f"CPU of quic stream {name}", work, 0.85, "bit/s",
                             measure="cpu", placements=SPLIT))
-    return [*rows, *_latency_rows(), *_other_peers(), *_shard_rows()]
+    return [*rows, *_equal_rows(), *_latency_rows(), *_other_peers(), *_shard_rows()]
 
 
 def _beside_secnetperf():
@@ -48,6 +50,13 @@ def _beside_secnetperf():
         ("quic connect RSA 16 flows", replace(CONNECT, rsa=True, flows=16), 1.3, "connections/s",
          PINNED),
     )
+
+
+def _equal_rows():
+    """linerate with packets as long as secnetperf's: what of a ratio isn't their length."""
+    return [against(Secnetperf, f"{name} equal packets", replace(work, packet=MSQUIC_PACKET), None,
+                    figure, placements=SPLIT if placements == PINNED else placements)
+            for name, work, _, figure, placements in _beside_secnetperf() if name in EQUAL]
 
 
 def _latency_rows():

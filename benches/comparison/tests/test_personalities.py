@@ -143,6 +143,16 @@ class Commands(unittest.TestCase):
         self.assertIn("--quic --request 512 --response 4000 --flows 100 --streams 100",
                       " ".join(argv))
 
+    def test_only_linerate_is_told_how_long_packets_may_be(self):
+        work = replace(DOWN, packet=1472)
+        tool = Linerate("/o/linerate")
+        tool.address, tool.fingerprint = "127.0.0.1:1", "00"
+        argv = [str(word) for word in tool.client_argv(work)]
+        self.assertIn("--mtu-limit 1472", " ".join(argv))
+        self.assertNotIn("--mtu-limit", tool.client_argv(DOWN))
+        secnetperf = Secnetperf("/p/secnetperf")
+        self.assertEqual(argv_of(secnetperf, work), argv_of(secnetperf, DOWN))
+
     def test_latency_is_asked_for_where_it_counts(self):
         tool = Secnetperf("/p/secnetperf")
         self.assertIn("-plat:1", argv_of(tool, replace(REQUESTS, percentile=50)))

@@ -88,6 +88,7 @@ class Linerate(Tool):
         argv += ["--flows", work.flows] if work.flows > 1 else []
         argv += ["--threads", work.threads] if work.threads else []
         argv += ["--streams", work.streams] if work.streams > 1 else []
+        argv += ["--mtu-limit", work.packet] if work.packet else []
         argv += ["--bind", work.source] if work.source else []
         argv += ["--verify"] if work.verify else []
         argv += ["--busy-poll"] if work.spin else []

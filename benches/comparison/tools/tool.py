@@ -22,6 +22,7 @@ class Work:
     threads: int | None = None  # linerate's, at each end; None: as many as it takes unasked
     streams: int = 1  # QUIC: flows that share a connection
     rsa: bool = False  # linerate's server shows an RSA key of 2,048 bits, as secnetperf's always does
+    packet: int | None = None  # QUIC: linerate's longest UDP payload; None: what it finds unasked
     clear: bool = False  # QUIC: packets with data aren't encrypted
     percentile: int | None = None  # rr: what counts is this percentile of the latency, not the rate
     spin: bool = False

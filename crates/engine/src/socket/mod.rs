@@ -34,7 +34,7 @@ pub(crate) use option::{
 };
 pub(crate) use packet::{
     LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
-    send_packets,
+    route_mtu_bytes, send_packets,
 };
 pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;

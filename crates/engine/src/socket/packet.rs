@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use bytes::BytesMut;
 use socket2::{SockAddr, SockAddrStorage};
 
-use super::option::set_option;
+use super::option::{read_option, set_option};
 
 /// The most that one receive brings: a train of datagrams (GRO).
 pub(crate) const LONGEST_TRAIN_BYTES: usize = 64 << 10;
@@ -114,6 +114,22 @@ pub(crate) fn forbid_fragments(socket: BorrowedFd<'_>, ipv6: bool) {
     if ipv6 {
         let _fragments_at_worst =
             set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, probe);
+    }
+}
+
+/// The longest IP packet that a connected socket's route carries, as far as the kernel knows (IP_MTU,
+/// ip(7); IPV6_MTU, ipv6(7)).
+///
+/// # Errors
+///
+/// Where the socket isn't connected, or has lost its route.
+pub(crate) fn route_mtu_bytes(socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<u32> {
+    let (level, name) =
+        if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
+    let mut bytes = [0; 4];
+    match read_option(socket, level, name, &mut bytes)? {
+        4 => Ok(u32::from_ne_bytes(bytes)),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 

@@ -207,7 +207,7 @@ pub struct LoadArgs {
     /// QUIC: what a receiver lets each stream have on its way [default: 8Mi]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub stream_window: Option<u32>,
-    /// QUIC: the length of every full UDP payload [default: found out, up to 1472]
+    /// QUIC: the length of every full UDP payload [default: found out, up to 8972]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,
     /// TLS and QUIC: what seals records and packets: aes128 (QUIC's default), aes256 or chacha20
@@ -235,7 +235,8 @@ pub struct LoadArgs {
     /// QUIC: a connection that hears nothing for so long has ended [default: 4s]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
     pub idle_timeout: Option<u64>,
-    /// QUIC: the longest UDP payload that is looked for [default: 1472, over IPv6 1452]
+    /// QUIC: the longest UDP payload that is looked for [default: what
+    /// the interface carries, 8972 at most]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu_limit: Option<u32>,
     /// QUIC: the version: v1 (default) or draft-29

@@ -20,6 +20,7 @@ mod ends;
 mod fast_open;
 mod fragments;
 mod host_figures;
+mod lengths;
 mod link;
 mod loss;
 mod network;

@@ -77,6 +77,15 @@ impl Network {
         run(&[&device[..], &limit[..]].concat()).unwrap();
     }
 
+    /// Sets what both devices carry, IP headers included.
+    pub(crate) fn set_mtu(&self, bytes: u32) {
+        let bytes = bytes.to_string();
+        let devices = [(&self.client, CLIENT_DEVICE), (&self.server, SERVER_DEVICE)];
+        for (namespace, device) in devices {
+            run(&["ip", "-n", namespace, "link", "set", device, "mtu", &bytes]).unwrap();
+        }
+    }
+
     /// Installs an nftables rule set in the server's namespace.
     pub(crate) fn filter(&self, rules: &str) {
         let file = tempfile::NamedTempFile::new().unwrap();

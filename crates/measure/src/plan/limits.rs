@@ -46,12 +46,12 @@ pub const ACK_DELAY_NS: RangeInclusive<u64> = 1_000_000..=1_000_000_000;
 pub const IDLE_NS: RangeInclusive<u64> = 100_000_000..=600 * 1_000_000_000;
 /// UDP payload of a QUIC packet: the least that every path must carry (RFC 9000, section 14), to what
 /// IPv4 can.
-pub const QUIC_MTU_BYTES: RangeInclusive<u64> = 1_200..=65_000;
+pub const QUIC_MTU_BYTES: RangeInclusive<u64> = 1_200..=65_507;
 /// What a QUIC packet has beside the datagram in it: flags (1), connection id (8), packet number (4) and
 /// tag (16) of the packet (RFC 9000, section 17.3.1; RFC 9001, section 5.3), type (1) and length (8) of
 /// the frame (RFC 9221, section 4).
 pub const QUIC_DATAGRAM_OVERHEAD_BYTES: u64 = 38;
-/// The UDP payload up to which QUIC finds out by itself what the path carries.
+/// The UDP payload up to which QUIC with datagrams finds out by itself what the path carries.
 pub const QUIC_MTU_FOUND_BYTES: u64 = 1_452;
 /// Bytes of the name of a protocol (RFC 7301, section 3.1).
 pub const ALPN_BYTES: RangeInclusive<usize> = 1..=255;

@@ -15,8 +15,10 @@ pub struct QuicOptions {
     /// What a receiver lets each stream have on its way (flow control).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_window_bytes: Option<u32>,
-    /// The length of every full UDP payload; absent: found out (RFC 8899), up to what fits
-    /// into an Ethernet frame: 1472 bytes over IPv4, 1452 over IPv6.
+    /// The length of every full UDP payload; absent: found out (RFC 8899), up to what the
+    /// route's MTU has room for, 8972 bytes over IPv4 and 8952 over IPv6 at most; 1472 and 1452
+    /// with `datagrams`, `unidirectional`, more than 64 connections or connections that come and go; 1200 where these say
+    /// less than 512 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// A receiver acknowledges at least every so many packets (RFC 9000 has it every second); absent:
@@ -42,8 +44,7 @@ pub struct QuicOptions {
     /// absent: whatever the receiver likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_reordering: Option<u32>,
-    /// The longest UDP payload that is looked for (RFC 8899); absent: 1472 bytes over IPv4, 1452
-    /// over IPv6.
+    /// The longest UDP payload that is looked for (RFC 8899); absent: as `mtu_bytes` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_most_bytes: Option<u32>,
     /// Flows go in datagrams (RFC 9221), not in streams.

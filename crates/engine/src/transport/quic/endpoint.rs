@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use quinn_proto::{ConnectionHandle, Dir, StreamId, Transmit};
+use quinn_proto::{ConnectionHandle, Dir, StreamId, Transmit, TransportConfig};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use socket2::Socket;
@@ -64,6 +64,8 @@ pub(crate) struct Endpoint {
     proto: quinn_proto::Endpoint,
     packets: Packets,
     accepts: Option<ServerSide>,
+    /// What its connections are told where the socket's route is known.
+    route: Option<Arc<TransportConfig>>,
     most_connections: usize,
     connections: Vec<Option<SharedConnection>>,
     open: usize,
@@ -96,13 +98,16 @@ impl Endpoint {
         let config = Arc::new(settings.endpoint(random()?)?);
         // Each connection is accepted with what its peer's address asks for.
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let server = accepts.map(|server| server.config(any));
+        let server = accepts.map(|server| server.config(any, None));
         let packets = Packets::new(socket, settings.offload, settings.ecn, settings.dscp)
             .map_err(|error| Error::Host(format!("can't set up a UDP socket for QUIC: {error}")))?;
+        let route = packets.route();
+        let route = route.and_then(|(peer, mtu_bytes)| settings.route_transport(peer, mtu_bytes));
         Ok(Self {
             proto: quinn_proto::Endpoint::new(config, server, true, Some(random()?)),
             packets,
             accepts: accepts.cloned(),
+            route,
             most_connections: settings.connections,
             connections: Vec::new(),
             open: 0,
@@ -144,7 +149,7 @@ impl Endpoint {
         server_name: &str,
         client: &ClientSide,
     ) -> io::Result<Link> {
-        let (config, log) = client.config(to)?;
+        let (config, log) = client.config(to, self.route.as_ref())?;
         let made = self.proto.connect(Instant::now(), config, to, server_name);
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;

@@ -35,7 +35,9 @@ pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, Side, StreamId};
 pub(crate) use separate::SeparateEndpoints;
 pub(crate) use session::Extras;
-pub(crate) use settings::{Acknowledging, ClientSide, Congestion, ServerSide, Settings};
+pub(crate) use settings::{
+    Acknowledging, ClientSide, Congestion, LEAST_PAYLOAD_BYTES, ServerSide, Settings,
+};
 pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use socket2::Socket;
 
 use crate::socket::{
     LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, enable_receive_offload, forbid_fragments,
-    plain, receive_packets, send_packets,
+    plain, receive_packets, route_mtu_bytes, send_packets,
 };
 
 /// The most segments of one train: the kernel takes 64 (udp(7)), and more than these bring nothing.
@@ -68,6 +68,11 @@ impl Packets {
             most_segments: if offload { MOST_SEGMENTS } else { 1 },
             receives_trains,
         })
+    }
+
+    /// The other end of a connected socket, and its route's MTU, where the kernel knows it.
+    pub(super) fn route(&self) -> Option<(SocketAddr, u32)> {
+        Some((self.peer?, route_mtu_bytes(self.socket.as_fd(), self.ipv6).ok()?))
     }
 
     /// How many datagrams of this length leave with one call.
@@ -131,6 +136,10 @@ impl Packets {
             bytes: bytes.get(..transmit.size).unwrap_or(bytes),
         };
         match send_packets(self.socket.as_fd(), &out) {
+            // A router that an earlier packet was too long for says so now, and nothing of this has left.
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
+                send_packets(self.socket.as_fd(), &out)
+            }
             // A path without segmentation offload says so at the first train (EIO, EINVAL).
             Err(error) if out.segment_bytes.is_some() && is_refused_train(&error) => {
                 self.most_segments = 1;

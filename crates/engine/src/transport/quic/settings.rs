@@ -13,12 +13,16 @@ use quinn_proto::{
     ServerConfig, TransportConfig, VarInt,
 };
 
+mod payload;
+
 use super::governor::{GovernedFactory, first_send_window_bytes};
 use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
 use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
+pub(crate) use payload::LEAST_PAYLOAD_BYTES;
+use payload::{MOST_JUMBO_BYTES, MOST_PAYLOAD_BYTES, of_family, route_payload_bytes};
 
 /// Streams that a peer may have open until it is told of more. Each that is allowed costs memory
 /// whether it is used or not.
@@ -31,9 +35,6 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
-/// The longest UDP payload that a path is tried with: what fits into an Ethernet frame over IPv4 and
-/// over IPv6.
-const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
 /// Versions by their numbers on the wire (RFC 9000, section 15).
 const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
@@ -134,8 +135,10 @@ pub(crate) struct Settings {
     pub(crate) dscp: u8,
     /// Whether the peer may send datagrams (RFC 9221).
     pub(crate) datagrams: bool,
-    /// The longest UDP payload that is looked for; `None`: what Ethernet carries.
+    /// The longest UDP payload that is looked for; `None`: what Ethernet carries, or the route.
     pub(crate) mtu_most_bytes: Option<u16>,
+    /// Whether that is what the route of a connected socket carries, jumbo frames included.
+    pub(crate) jumbo: bool,
     pub(crate) pacing: Pacing,
     /// What a client speaks; a server takes every version that there is here.
     pub(crate) version: QuicVersion,
@@ -195,6 +198,7 @@ impl Default for Settings {
             dscp: 0,
             datagrams: false,
             mtu_most_bytes: None,
+            jumbo: false,
             pacing: Pacing::On,
             version: QuicVersion::V1,
             ids: ConnectionIds::default(),
@@ -211,12 +215,26 @@ impl Settings {
         // it (RFC 9287).
         config.grease_quic_bit(false);
         self.ids.apply(&mut config);
-        if let Some(bytes) = self.mtu_bytes.or(self.mtu_most_bytes) {
+        let asked = self.mtu_bytes.or(self.mtu_most_bytes);
+        let [jumbo_bytes, _] = MOST_JUMBO_BYTES;
+        // The other end's route may carry longer packets than this one's.
+        if let Some(bytes) = asked.or(self.jumbo.then_some(jumbo_bytes)) {
             config.max_udp_payload_size(bytes).map_err(|_| {
                 Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
             })?;
         }
         Ok(config)
+    }
+
+    /// What the connections over a socket are told that is connected to `peer` by a route with this MTU;
+    /// `None`: as over any other.
+    pub(super) fn route_transport(
+        &self,
+        peer: SocketAddr,
+        mtu_bytes: u32,
+    ) -> Option<Arc<TransportConfig>> {
+        let found_out = self.mtu_bytes.is_none() && self.mtu_most_bytes.is_none();
+        (self.jumbo && found_out).then(|| self.transport(route_payload_bytes(peer, mtu_bytes)))
     }
 
     fn transports(&self) -> Transports {
@@ -260,8 +278,7 @@ struct Transports([Arc<TransportConfig>; 2]);
 
 impl Transports {
     fn of(&self, peer: SocketAddr) -> Arc<TransportConfig> {
-        let [ipv4, ipv6] = &self.0;
-        Arc::clone(if peer.ip().to_canonical().is_ipv4() { ipv4 } else { ipv6 })
+        Arc::clone(of_family(&self.0, peer))
     }
 }
 
@@ -313,10 +330,15 @@ impl ClientSide {
         Ok(Self { logs: Some(directory.to_owned()), ..self })
     }
 
-    /// What a connection to this peer needs, and its log.
-    pub(super) fn config(&self, peer: SocketAddr) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
+    /// What a connection to this peer needs, and its log; `route`: what is told of the path, where its
+    /// route is known.
+    pub(super) fn config(
+        &self,
+        peer: SocketAddr,
+        route: Option<&Arc<TransportConfig>>,
+    ) -> io::Result<(ClientConfig, Option<Arc<Log>>)> {
         let (mut config, log) = self.logged()?;
-        config.transport_config(self.transports.of(peer));
+        config.transport_config(route.map_or_else(|| self.transports.of(peer), Arc::clone));
         Ok((config, log))
     }
 
@@ -354,10 +376,14 @@ impl ServerSide {
         Ok(Self { config, transports: settings.transports() })
     }
 
-    /// What a connection from this peer needs.
-    pub(super) fn config(&self, peer: SocketAddr) -> Arc<ServerConfig> {
+    /// What a connection from this peer needs; `route` as a client's.
+    pub(super) fn config(
+        &self,
+        peer: SocketAddr,
+        route: Option<&Arc<TransportConfig>>,
+    ) -> Arc<ServerConfig> {
         let mut config = self.config.clone();
-        config.transport_config(self.transports.of(peer));
+        config.transport_config(route.map_or_else(|| self.transports.of(peer), Arc::clone));
         Arc::new(config)
     }
 }

@@ -11,6 +11,7 @@ use super::*;
 use crate::control::{data_client, data_server, make_identity, server_tls};
 
 mod asked;
+mod lengths;
 mod relayed;
 mod simulated;
 mod world;

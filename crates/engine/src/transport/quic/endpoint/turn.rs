@@ -85,8 +85,8 @@ impl Endpoint {
         self.outgoing.clear();
         let from = incoming.remote_address();
         let has_room = self.open < self.most_connections;
-        let Some(config) = self.accepts.as_ref().filter(|_| has_room).map(|one| one.config(from))
-        else {
+        let server = self.accepts.as_ref().filter(|_| has_room);
+        let Some(config) = server.map(|server| server.config(from, self.route.as_ref())) else {
             self.refused += 1;
             let refusal = self.proto.refuse(incoming, &mut self.outgoing);
             return self.respond(&refusal);

@@ -79,7 +79,7 @@ impl World {
             random.fill_with(|| next_word(&mut chance) as u8);
             let config = settings.endpoint(random).unwrap().into();
             let address = SocketAddr::from(([192, 0, 2, 1], port));
-            let server = accepts.then(|| server.config(address));
+            let server = accepts.then(|| server.config(address, None));
             Node {
                 proto: quinn_proto::Endpoint::new(config, server, true, Some(random)),
                 connection: None,
@@ -92,7 +92,7 @@ impl World {
         let mut nodes = [node(false, 1_000), node(true, 4_433)];
         let now = Instant::now();
         let to = nodes[SERVER].address;
-        let config = client.config(to).unwrap().0;
+        let config = client.config(to, None).unwrap().0;
         let (handle, proto) = nodes[CLIENT].proto.connect(now, config, to, "linerate").unwrap();
         let touched = Rc::new(RefCell::new(Vec::new()));
         nodes[CLIENT].connection = Some(Connection::new(proto, handle, touched));

@@ -1,0 +1,76 @@
+//! How long packets get over sockets that know their route, and over those that don't.
+
+use super::*;
+
+/// Two sockets of loopback, connected to each other or not, and the second one's address.
+fn sockets(address: &str, connected: bool) -> (Arc<Socket>, Arc<Socket>, SocketAddr) {
+    let address: SocketAddr = address.parse().unwrap();
+    let bound = || {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None).unwrap();
+        socket.bind(&address.into()).unwrap();
+        let bound = socket.local_addr().unwrap();
+        (socket, bound)
+    };
+    let ((near, near_address), (far, far_address)) = (bound(), bound());
+    if connected {
+        near.connect(&far_address).unwrap();
+        far.connect(&near_address).unwrap();
+    }
+    (Arc::new(near), Arc::new(far), far_address.as_socket().unwrap())
+}
+
+fn established(
+    address: &str,
+    connected: bool,
+    settings: &Settings,
+) -> (Pair, SharedConnection, SharedConnection) {
+    let (client, server) = sides(settings);
+    let (near, far, address) = sockets(address, connected);
+    let mut near = Endpoint::new(near, settings, None).unwrap();
+    let far = Endpoint::new(far, settings, Some(&server)).unwrap();
+    let link = near.connect(address, "linerate", &client).unwrap();
+    Pair { near, far, link }.establish()
+}
+
+fn found(one: &SharedConnection) -> u32 {
+    one.borrow().status().mtu_bytes
+}
+
+#[test]
+fn a_connected_socket_finds_what_a_jumbo_frame_carries() {
+    let jumbo = Settings { jumbo: true, ..Settings::default() };
+    for (address, most) in [("127.0.0.1:0", 8_972), ("[::1]:0", 8_952)] {
+        let (mut pair, near, far) = established(address, true, &jumbo);
+        pair.run(|_, _| found(&near) == most && found(&far) == most);
+        assert_eq!(near.borrow().status().lost_packets, 0);
+    }
+}
+
+#[test]
+fn whoever_knows_no_route_or_does_not_ask_stays_within_an_ethernet_frame() {
+    let jumbo = Settings { jumbo: true, ..Settings::default() };
+    for (settings, connected) in [(&jumbo, false), (&Settings::default(), true)] {
+        let (mut pair, near, far) = established("127.0.0.1:0", connected, settings);
+        pair.run(|_, _| found(&near) == 1_472 && found(&far) == 1_472);
+        send_three_megabytes(pair, &near, &far);
+        assert_eq!((found(&near), found(&far)), (1_472, 1_472));
+    }
+}
+
+#[test]
+fn a_length_that_was_asked_for_is_the_one_that_is_found() {
+    for (mtu_bytes, mtu_most_bytes) in
+        [(None, Some(2_000)), (None, Some(65_507)), (Some(65_507), None)]
+    {
+        let settings = Settings {
+            jumbo: true,
+            mtu_bytes,
+            mtu_most_bytes,
+            initial_window_bytes: Some(200_000),
+            ..Settings::default()
+        };
+        let most = mtu_bytes.or(mtu_most_bytes).map(u32::from).unwrap();
+        let (mut pair, near, far) = established("127.0.0.1:0", true, &settings);
+        pair.run(|_, _| found(&near) == most && found(&far) == most);
+    }
+}
