@@ -7,11 +7,11 @@
 mod datagram;
 mod departures;
 mod exchange;
+mod failure;
 mod pipeline;
 mod stream;
 mod transfer;
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -28,10 +28,12 @@ use crate::phase::{Phase, SharedPhase};
 use crate::socket::thread_usage;
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
-    Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream, ZeroCopy,
+    Awake, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream,
+    ZeroCopy,
 };
 
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, udp_flow};
+pub(crate) use failure::{FlowError, error_kind};
 pub(crate) use stream::StreamFlow;
 
 /// What a flow wants after its turn.
@@ -119,6 +121,8 @@ pub(crate) struct Fresh {
 /// What a flow goes over.
 pub(crate) enum Over {
     Tcp,
+    /// TCP, received from in bulk.
+    Awake,
     Tls(Box<Negotiation>),
     /// TCP, with memory lent for sending.
     ZeroCopy,
@@ -142,6 +146,7 @@ impl Fresh {
         let Self { shared, steps, over } = self;
         match over {
             Over::Tcp => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
+            Over::Awake => Box::new(StreamFlow::new(Awake::new(socket), shared, steps)),
             Over::Tls(negotiation) => {
                 Box::new(StreamFlow::new(TlsStream::new(socket, *negotiation), shared, steps))
             }
@@ -364,35 +369,4 @@ pub(crate) struct DatagramEnding {
     pub(crate) arrivals: Option<Box<SequenceTracker>>,
     pub(crate) gso: Option<bool>,
     pub(crate) gro: Option<bool>,
-}
-
-/// Why a flow ended early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FlowError {
-    /// The kind that results count it under.
-    pub(crate) kind: &'static str,
-    /// What the system said.
-    pub(crate) text: String,
-}
-
-impl From<io::Error> for FlowError {
-    fn from(error: io::Error) -> Self {
-        Self { kind: error_kind(&error), text: error.to_string() }
-    }
-}
-
-/// The kind that results count a failure under.
-pub(crate) fn error_kind(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => "refused",
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
-        io::ErrorKind::ConnectionAborted => "aborted",
-        io::ErrorKind::TimedOut => "timed_out",
-        io::ErrorKind::UnexpectedEof => "closed_early",
-        io::ErrorKind::InvalidData => "tls",
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
-        io::ErrorKind::NetworkDown => "network_down",
-        io::ErrorKind::FileTooLarge => "too_large",
-        _ => "io",
-    }
 }

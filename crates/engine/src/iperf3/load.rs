@@ -24,7 +24,7 @@ use crate::phase::{Phase, SharedPhase};
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
 use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
-use crate::transport::{Discarding, FromPageCache, PageCache, Tcp};
+use crate::transport::{Awake, Discarding, FromPageCache, PageCache, Tcp};
 
 /// What an end's streams are to do.
 pub(super) struct Setup {
@@ -350,7 +350,7 @@ impl Carrier {
                 if discards {
                     Box::new(Receiver::new(Discarding(Tcp(socket)), course, sink))
                 } else {
-                    Box::new(Receiver::new(Tcp(socket), course, sink))
+                    Box::new(Receiver::new(Awake::new(socket), course, sink))
                 }
             }));
         }

@@ -57,7 +57,7 @@ impl Load {
             (Some(Step::Receive(transfer)), _) => match transfer.movement {
                 Movement::Splice => Over::IntoNowhere,
                 Movement::Discard => Over::Discarding,
-                Movement::Copy | Movement::ZeroCopy => Over::Tcp,
+                Movement::Copy | Movement::ZeroCopy => Over::Awake,
             },
             _ => Over::Tcp,
         }

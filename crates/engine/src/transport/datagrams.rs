@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::lookout::{Lookout, comes_from_elsewhere};
-use crate::clock::monotonic_ns;
+use super::lookout::Lookout;
 use crate::socket::{
     enable_receive_offload, receive_batch, send_batch, set_send_segment, socket_drops,
 };
@@ -129,25 +127,9 @@ impl Udp {
     /// Receives what the kernel hands over as one; says how many bytes.
     #[inline]
     fn receive_train(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let socket = &self.socket;
-        let receive = |buffer: &mut [u8], flags| {
-            rustix::net::recv(socket.as_fd(), buffer, flags).map(|(length, _)| length)
-        };
-        let Some(lookout) = &mut self.lookout else {
-            return Ok(receive(buffer, RecvFlags::empty())?);
-        };
-        loop {
-            match receive(buffer, RecvFlags::DONTWAIT) {
-                Err(Errno::AGAIN) => {
-                    if !lookout.asks_again(monotonic_ns(), || comes_from_elsewhere(socket)) {
-                        return Ok(receive(buffer, RecvFlags::empty())?);
-                    }
-                }
-                received => {
-                    lookout.found();
-                    return Ok(received?);
-                }
-            }
+        match &mut self.lookout {
+            Some(lookout) => lookout.receive(&self.socket, buffer),
+            None => Ok(rustix::net::recv(self.socket.as_fd(), buffer, RecvFlags::empty())?.0),
         }
     }
 }

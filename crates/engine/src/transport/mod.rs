@@ -1,5 +1,6 @@
 //! What carries a flow's bytes.
 
+mod awake;
 mod datagrams;
 mod discard;
 pub(crate) mod framed;
@@ -19,6 +20,7 @@ use linerate_measure::report::SocketFacts;
 use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
+pub(crate) use awake::Awake;
 pub(crate) use datagrams::{DatagramPath, Udp, most_of_one_call};
 pub(crate) use discard::Discarding;
 pub(crate) use ring::Ring;

@@ -1,0 +1,34 @@
+//! Why flows end early.
+
+use std::io;
+
+/// Why a flow ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FlowError {
+    /// The kind that results count it under.
+    pub(crate) kind: &'static str,
+    /// What the system said.
+    pub(crate) text: String,
+}
+
+impl From<io::Error> for FlowError {
+    fn from(error: io::Error) -> Self {
+        Self { kind: error_kind(&error), text: error.to_string() }
+    }
+}
+
+/// The kind that results count a failure under.
+pub(crate) fn error_kind(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refused",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
+        io::ErrorKind::ConnectionAborted => "aborted",
+        io::ErrorKind::TimedOut => "timed_out",
+        io::ErrorKind::UnexpectedEof => "closed_early",
+        io::ErrorKind::InvalidData => "tls",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
+        io::ErrorKind::NetworkDown => "network_down",
+        io::ErrorKind::FileTooLarge => "too_large",
+        _ => "io",
+    }
+}
