@@ -32,8 +32,8 @@ pub(super) enum Holder {
     Flow(usize, StreamId, Arc<FlowShared>),
     /// Nobody's yet: as much of its opening as has come.
     Arriving([u8; OPENING_BYTES], usize),
-    /// One that has asked for another, in the other direction.
-    Asking,
+    /// One that has asked for another, in the other direction, for the flow of this number.
+    Asking(u32),
 }
 
 /// One connection.
@@ -87,7 +87,7 @@ impl Carried {
     pub(super) fn flows(&self) -> impl Iterator<Item = (StreamId, &Arc<FlowShared>)> {
         self.holders.iter().chain(&self.returned).filter_map(|holder| match holder {
             Holder::Flow(_, id, shared) => Some((*id, shared)),
-            Holder::Arriving(..) | Holder::Asking => None,
+            Holder::Arriving(..) | Holder::Asking(_) => None,
         })
     }
 
@@ -102,6 +102,13 @@ impl Carried {
     pub(super) fn holder(&mut self, id: StreamId) -> Option<&mut Holder> {
         let index = usize::try_from(id.index()).ok()?;
         self.holders_of(id).get_mut(index)
+    }
+
+    /// The stream that has asked for the one that this flow goes in.
+    fn asking(&self, flow: u32) -> Option<StreamId> {
+        let of_flow = |holder: &Holder| matches!(holder, Holder::Asking(number) if *number == flow);
+        let index = self.holders.iter().position(of_flow)?;
+        Some(StreamId::new(Side::Client, Dir::Uni, index as u64))
     }
 
     /// Takes the next stream that the peer has opened.
@@ -166,7 +173,7 @@ impl Carried {
             let way = match steps.first() {
                 _ if id.dir() == Dir::Bi => Way::Both,
                 Some(Step::Send(_)) => Way::Out,
-                _ => Way::In,
+                _ => Way::In(self.asking(shared.number)),
             };
             let stream =
                 QuicStream::new(connection, (id, way), socket, pattern, self.facts, is_bulk);
@@ -209,7 +216,7 @@ impl Carried {
         let all = sooner.iter().chain(later).chain(&self.returned);
         let flows = all.filter_map(|holder| match holder {
             Holder::Flow(slot, ..) => Some(*slot),
-            Holder::Arriving(..) | Holder::Asking => None,
+            Holder::Arriving(..) | Holder::Asking(_) => None,
         });
         flows.map(|slot| slots.handle_ready(slot)).count()
     }

@@ -198,7 +198,7 @@ impl Carrier {
                     self.slots.handle_ready(slot);
                 }
                 Some(Holder::Arriving(..)) => self.read_opening(place, id),
-                Some(Holder::Asking) | None => {}
+                Some(Holder::Asking(_)) | None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
                 if let Some(Holder::Flow(slot, ..)) = self.holder(place, id) {
@@ -247,7 +247,8 @@ impl Carrier {
     }
 
     /// The client's connection stands: each of its flows gets a stream, which it opens with the
-    /// test's token. Where that has one direction and the flow needs the other, it asks for one.
+    /// test's token. Where that has one direction and the flow needs the other, it asks for one, and ends when
+    /// the flow has: so the client stays until the server has heard of that.
     fn open_flows(&mut self, place: Place, local: &Local) {
         let dir = self.dir();
         let Some(carried) = self.carried.get_mut(&place) else { return };
@@ -263,9 +264,7 @@ impl Carrier {
             self.undelivered += 1;
             let steps = flow_steps(&self.workload, shared.number).client;
             if dir == Dir::Uni && !matches!(steps.first(), Some(Step::Send(_))) {
-                // Where that fails the connection has, and says so.
-                let _lost = carried.connection.borrow_mut().finish(id);
-                carried.holders.push(Holder::Asking);
+                carried.holders.push(Holder::Asking(shared.number));
                 carried.expected.push(shared);
                 continue;
             }
@@ -308,7 +307,7 @@ impl Carrier {
         if dir == Dir::Uni && matches!(steps.first(), Some(Step::Send(_))) {
             // The client asks for a stream in the other direction.
             if let Some(holder) = carried.holder(id) {
-                *holder = Holder::Asking;
+                *holder = Holder::Asking(opening.flow);
             }
             own = carried.open(dir, &opening);
         }

@@ -158,12 +158,7 @@ fn settings(workload: &Workload) -> Settings {
         mtu_most_bytes: short(quic.mtu_most_bytes),
         // What goes in datagrams is known to be shorter; and connections that come and go would be over
         // before what was tried had paid (with answers of 100 kB a third fewer of them).
-        // Brief downloads in streams of one direction weren't told as whole at the server while longer ones
-        // were looked for.
-        jumbo: !quic.datagrams
-            && !quic.unidirectional
-            && !connects
-            && connections <= MOST_JUMBO_CONNECTIONS,
+        jumbo: !quic.datagrams && !connects && connections <= MOST_JUMBO_CONNECTIONS,
         pacing: quic.pacing,
         version: quic.version,
         ids: default.ids,
@@ -189,7 +184,7 @@ mod tests {
         assert_eq!(lengths(&Workload::rr(Transport::Quic)), (None, true));
         let mut one_way = Workload::rr(Transport::Quic);
         one_way.quic.unidirectional = true;
-        assert_eq!(lengths(&one_way), (None, false));
+        assert_eq!(lengths(&one_way), (None, true));
         let mut many = Workload::rr(Transport::Quic);
         many.flows = 128;
         assert_eq!(lengths(&many), (None, false));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::ends::Server;
+use crate::ends::{Client, Server};
+use crate::relay::Relay;
 
 #[test]
 fn every_byte_of_a_stream_arrives_and_is_right() {
@@ -38,6 +39,25 @@ fn every_byte_of_a_stream_arrives_and_is_right() {
         assert_eq!(document.count("sent_bytes"), bytes * ways, "{words}");
         let right = |role| document.sum_of_flows(role, "verification/verified_bytes");
         assert_eq!(right("client") + right("server"), bytes * ways, "{words}");
+    }
+}
+
+#[test]
+fn a_short_load_is_whole_at_both_ends_though_its_clients_last_words_get_lost() {
+    let server = Server::start("");
+    for way in ["--down --unidirectional", "--down", "--up --unidirectional", "--up"] {
+        let relay = Relay::with_connections(server.port);
+        // All the rest is on its way by then, and what says that it has come is lost.
+        relay.lose(50_000, Duration::from_millis(100));
+        let words = format!(
+            "stream 127.0.0.1 --port {} --quic {way} --bytes 100k --mtu 1200 \
+             --initial-window 300k --pacing off --json --quiet --server-key {}",
+            relay.port, server.fingerprint
+        );
+        let client = Client::start(server.home(), &words);
+        let document = client.finish_within(Duration::from_secs(40)).document(0);
+        assert_eq!(document.count("received_bytes"), 100_000, "{way}");
+        assert!(relay.has_lost(), "{way}");
     }
 }
 

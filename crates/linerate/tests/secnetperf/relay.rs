@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes that pass, both ways together, before the next change.
 const BYTES_EACH: u64 = 400_000;
@@ -16,12 +16,21 @@ pub(crate) struct Relay {
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
+/// When what a client says is lost.
+struct Hole {
+    /// So many bytes pass before, both ways together.
+    after_bytes: u64,
+    length: Duration,
+    until: Option<Instant>,
+}
+
 struct Shared {
     front: UdpSocket,
     back: Mutex<Arc<UdpSocket>>,
     server_port: u16,
     passed_bytes: AtomicU64,
     changes: AtomicU64,
+    hole: Mutex<Option<Hole>>,
     ends: AtomicBool,
 }
 
@@ -49,6 +58,16 @@ impl Shared {
             *self.back.lock().unwrap() = Self::new_back(self.server_port);
             self.changes.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn loses(&self) -> bool {
+        let mut hole = self.hole.lock().unwrap();
+        let Some(hole) = hole.as_mut() else { return false };
+        if self.passed_bytes.load(Ordering::Relaxed) < hole.after_bytes {
+            return false;
+        }
+        let now = Instant::now();
+        now < *hole.until.get_or_insert(now + hole.length)
     }
 
     /// Carries connections until the test ends; what they still carry then ends with their ends.
@@ -86,6 +105,9 @@ impl Shared {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
                 Err(error) => panic!("{error}"),
             };
+            if up && self.loses() {
+                continue;
+            }
             // What the kernel has no room for is lost, as in any network.
             if up {
                 let _lost = self.back().send(&bytes[..length]);
@@ -132,6 +154,7 @@ impl Relay {
             server_port,
             passed_bytes: AtomicU64::new(0),
             changes: AtomicU64::new(0),
+            hole: Mutex::new(None),
             ends: AtomicBool::new(false),
         });
         let client = Arc::new(Mutex::new(None));
@@ -140,6 +163,17 @@ impl Relay {
             std::thread::spawn(move || shared.carry(&client, up))
         });
         Self { port, shared, threads: threads.into() }
+    }
+
+    /// Loses all that the client sends for so long, from the moment on when so many bytes have passed.
+    #[allow(dead_code, reason = "not every test that has a relay loses something")]
+    pub(crate) fn lose(&self, after_bytes: u64, length: Duration) {
+        *self.shared.hole.lock().unwrap() = Some(Hole { after_bytes, length, until: None });
+    }
+
+    #[allow(dead_code, reason = "likewise")]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.shared.hole.lock().unwrap().as_ref().is_some_and(|hole| hole.until.is_some())
     }
 
     pub(crate) fn changes(&self) -> u64 {

@@ -53,6 +53,8 @@ pub(super) struct Governor {
     cuts: AtomicU64,
     ecn_events: AtomicU64,
     shut: AtomicBool,
+    /// Whether the connection has closed.
+    closed: AtomicBool,
     /// How often the window was asked for.
     asked: AtomicU64,
 }
@@ -68,6 +70,7 @@ impl Governor {
             cuts: AtomicU64::new(0),
             ecn_events: AtomicU64::new(0),
             shut: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             asked: AtomicU64::new(0),
         }
     }
@@ -145,8 +148,18 @@ impl Governor {
         self.shut.store(shut, Ordering::Relaxed);
     }
 
+    /// The connection has closed: all that still leaves is what tells the peer so, and no window holds that
+    /// back (RFC 9002, section 7). The crate has it wait where anything else that the peer would have to
+    /// acknowledge is left to be sent, and as no acknowledgement counts any more, for ever.
+    pub(super) fn set_closed(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
     /// The window as the connection is to see it.
     fn shown_bytes(&self, window_bytes: u64) -> u64 {
+        if self.closed.load(Ordering::Relaxed) {
+            return BOUNDLESS;
+        }
         if self.pacing == Pacing::On {
             return window_bytes;
         }
@@ -329,11 +342,17 @@ mod tests {
     }
 
     #[test]
-    fn a_shut_gate_lets_nothing_leave() {
+    fn a_shut_gate_lets_nothing_leave_but_a_close() {
         let (control, governor) = governed(Pacing::Rate { bps: 8_000_000 }, 10_000);
         governor.set_shut(true);
         assert_eq!(control.window(), SHUT);
         governor.set_shut(false);
         assert_eq!(control.window(), BOUNDLESS);
+        governor.set_shut(true);
+        governor.set_closed();
+        assert_eq!(control.window(), BOUNDLESS);
+        let (paced, governor) = governed(Pacing::On, 10_000);
+        governor.set_closed();
+        assert_eq!(paced.window(), BOUNDLESS);
     }
 }

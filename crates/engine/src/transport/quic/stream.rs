@@ -22,7 +22,8 @@ use crate::transport::ByteStream;
 pub(crate) enum Way {
     Both,
     Out,
-    In,
+    /// In, and which stream has asked for it: that one says that all was received.
+    In(Option<StreamId>),
 }
 
 /// One stream of a connection that stands.
@@ -143,10 +144,12 @@ impl ByteStream for QuicStream {
     }
 
     fn finish_sending(&mut self) -> io::Result<()> {
-        if self.way == Way::In {
-            return Ok(());
-        }
-        self.connection.borrow_mut().finish(self.id)
+        let id = match self.way {
+            Way::Both | Way::Out => self.id,
+            Way::In(Some(asking)) => asking,
+            Way::In(None) => return Ok(()),
+        };
+        self.connection.borrow_mut().finish(id)
     }
 
     fn quic(&self) -> Option<QuicStatus> {

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_measure::{Transport, Workload};
+use linerate_measure::{Pacing, Transport, Workload};
 use socket2::{Domain, Socket, Type};
 
+use super::connection::Held;
 use super::*;
 use crate::control::{data_client, data_server, make_identity, server_tls};
 
@@ -216,6 +217,36 @@ fn a_close_tells_its_code() {
     assert_eq!(cause.unwrap().code, Some(77));
     // Both forget it in time.
     pair.run(|near, far| near.open_connections() == 0 && far.open_connections() == 0);
+}
+
+#[test]
+fn a_close_leaves_whatever_holds_back_what_else_waits() {
+    for pacing in [Pacing::On, Pacing::Off, Pacing::Rate { bps: 200_000 }] {
+        let settings = Settings { pacing, ..Settings::default() };
+        let (mut pair, near, _far) = Pair::established(&settings);
+        let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+        near.borrow_mut().send(id, &[1; 100_000]).unwrap();
+        // Nobody acknowledges anything meanwhile.
+        let end = Instant::now() + Duration::from_secs(20);
+        while !matches!(near.borrow().held(), Held::Congestion | Held::Pacing) {
+            assert!(Instant::now() < end, "{pacing:?}: nothing holds it back");
+            pair.near.turn().unwrap();
+        }
+        // Whoever is done sends what there is, and is gone.
+        pair.near.close_all(77);
+        pair.near.flush(Duration::from_secs(1));
+        let mut cause = None;
+        while cause.is_none() {
+            assert!(Instant::now() < end, "{pacing:?}: it never left");
+            pair.far.turn().unwrap();
+            while let Some((_, event)) = pair.far.poll_event() {
+                if let Event::Closed(why) = event {
+                    cause = why.code;
+                }
+            }
+        }
+        assert_eq!(cause, Some(77), "{pacing:?}");
+    }
 }
 
 #[test]

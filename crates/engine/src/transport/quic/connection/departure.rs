@@ -34,6 +34,9 @@ impl Connection {
             self.remote = self.proto.remote_address();
             self.governor = Governor::of(&self.proto);
         }
+        if self.proto.is_closed() {
+            self.governor.set_closed();
+        }
         let mut most = self.governor.packets_at_once(most, packet_bytes);
         let mut shut = false;
         if let Some(gate) = &mut self.gate {
