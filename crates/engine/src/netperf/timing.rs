@@ -14,7 +14,9 @@ use super::job::{Job, Task};
 use crate::error::Error;
 use crate::flow::{Drive, FlowShared, Local, MakeFlow, StreamFlow, Turn};
 use crate::pattern::Pattern;
-use crate::transport::{ByteStream, CallTimes, FromPageCache, IntoNowhere, PageCache, Tcp, Timed};
+use crate::transport::{
+    Awake, ByteStream, CallTimes, FromPageCache, IntoNowhere, PageCache, Tcp, Timed,
+};
 
 /// A flow over a way that times its calls. When it ends they are its shard's latencies.
 pub(super) struct TimedFlow {
@@ -81,6 +83,9 @@ pub(super) fn timed_flow(job: &Job) -> Result<Option<MakeFlow>, Error> {
         (Task::Receive, Movement::Splice) => Box::new(|socket, shared, steps| {
             stream_flow(IntoNowhere(Tcp(socket)), shared, steps, true)
         }),
+        (Task::Receive, _) => {
+            Box::new(|socket, shared, steps| stream_flow(Awake::new(socket), shared, steps, true))
+        }
         _ => Box::new(|socket, shared, steps| stream_flow(Tcp(socket), shared, steps, true)),
     }))
 }

@@ -178,7 +178,7 @@ impl DatagramPath for Udp {
 
     fn begin_receiving(&mut self) {
         self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
-        self.lookout = Lookout::of(&self.socket);
+        self.lookout = self.receives_trains.then(|| Lookout::of(&self.socket)).flatten();
     }
 
     #[inline]

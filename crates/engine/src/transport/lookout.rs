@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
+use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
 use socket2::Socket;
 
@@ -16,14 +17,17 @@ use crate::clock::monotonic_ns;
 /// How long it asks. Measured with bytes and with trains of datagrams from another processor: more have
 /// come after 20 us as a rule where the sender is never idle.
 const LOOK_NS: u64 = 20_000;
+/// Who got less than this last is not received from in bulk: waking it costs little of such a rate.
+const BULK_BYTES: usize = 4 << 10;
 /// The most receives that sleep at once after looks in vain.
 const MOST_PASSES: u32 = 255;
 
 /// Receivers of this process that have a lookout.
 static LOOKOUTS: AtomicUsize = AtomicUsize::new(0);
-/// The most of them that leave a processor to each sender on this machine.
+/// The most that look: as many as leave this process's other half of the processors to senders. (What
+/// the process may use is what its first thread may: others are pinned.)
 static MOST: LazyLock<usize> = LazyLock::new(|| {
-    let cpus = sched_getaffinity(None).map_or(1, |cpus| cpus.count() as usize);
+    let cpus = sched_getaffinity(Some(getpid())).map_or(1, |cpus| cpus.count() as usize);
     (cpus / 2).max(1)
 });
 
@@ -32,8 +36,8 @@ static MOST: LazyLock<usize> = LazyLock::new(|| {
 /// Each time it sleeps, the sender pays for waking it: more than a tenth of a sender's time where much
 /// comes from another processor at full rate. There it asks again for a moment; where that is in vain it
 /// sleeps at once the next times, twice as often after each failure. On the sender's own processor, and
-/// where receivers are more than half of the processors, it never asks: it would only keep others from
-/// sending.
+/// where such receivers of this process are more than half of its processors, it never asks: it would only
+/// keep others from sending.
 #[derive(Default)]
 pub(super) struct Lookout {
     /// When the look in progress ends.
@@ -42,6 +46,8 @@ pub(super) struct Lookout {
     passes: u32,
     /// How many they were last.
     last_passes: u32,
+    /// Whether the last receive brought much.
+    in_bulk: bool,
 }
 
 impl Lookout {
@@ -58,23 +64,29 @@ impl Lookout {
     /// Receives, asking again for a moment where nothing has come, and then as the socket does.
     #[inline]
     pub(super) fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
-        let sleep = |into: &mut [u8]| {
-            let (length, _) = rustix::net::recv(socket.as_fd(), into, RecvFlags::empty())?;
-            Ok(length)
-        };
+        let received = self.receive_awake(socket, into).unwrap_or_else(|| {
+            rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()).map(|(length, _)| length)
+        });
+        self.in_bulk = received.is_ok_and(|length| length >= BULK_BYTES);
+        Ok(received?)
+    }
+
+    /// Receives what has come or comes in a moment; `None`: it's time to sleep.
+    #[inline]
+    fn receive_awake(&mut self, socket: &Socket, into: &mut [u8]) -> Option<Result<usize, Errno>> {
         if self.passes() {
-            return sleep(into);
+            return None;
         }
         loop {
             match rustix::net::recv(socket.as_fd(), &mut *into, RecvFlags::DONTWAIT) {
                 Err(Errno::AGAIN) => {
                     if !self.asks_again(monotonic_ns(), || may_find_more(socket)) {
-                        return sleep(into);
+                        return None;
                     }
                 }
                 received => {
                     self.found();
-                    return Ok(received?.0);
+                    return Some(received.map(|(length, _)| length));
                 }
             }
         }
@@ -98,6 +110,7 @@ impl Lookout {
                 self.last_passes = (self.last_passes * 2 + 1).min(MOST_PASSES);
                 self.passes = self.last_passes;
             }
+            None if !self.in_bulk => {}
             None if may_find_more() => {
                 self.until_ns = Some(now_ns + LOOK_NS);
                 return true;
@@ -134,11 +147,19 @@ fn may_find_more(socket: &Socket) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::net::Shutdown;
+    use std::time::Duration;
+
+    use socket2::{Domain, Type};
+
     use super::*;
 
     fn lookout() -> Lookout {
         let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-        Lookout::of(&socket).unwrap()
+        let mut lookout = Lookout::of(&socket).unwrap();
+        lookout.in_bulk = true;
+        lookout
     }
 
     /// How often it asks in one wait in which nothing comes, a microsecond a time.
@@ -185,6 +206,43 @@ mod tests {
         for _ in 0..1_000 {
             assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, false), 0);
         }
+    }
+
+    #[test]
+    fn after_little_it_never_asks() {
+        let (mut lookout, mut now_ns) = (lookout(), 1);
+        lookout.in_bulk = false;
+        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 0);
+        lookout.in_bulk = true;
+        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 20);
+    }
+
+    #[test]
+    fn it_receives_what_comes_and_ends_where_the_socket_does() {
+        let (near, far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        let mut lookout = Lookout::of(&near).unwrap();
+        let sender = std::thread::spawn(move || {
+            for length in [1, BULK_BYTES, 3] {
+                (&far).write_all(&vec![7; length]).unwrap();
+                // Longer than a look: it sleeps.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let mut buffer = vec![0; 2 * BULK_BYTES];
+        let lengths: Vec<_> =
+            (0..4).map(|_| lookout.receive(&near, &mut buffer).unwrap()).collect();
+        assert_eq!(lengths, [1, BULK_BYTES, 3, 0]);
+        sender.join().unwrap();
+
+        let (near, _far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        let blocked = near.try_clone().unwrap();
+        let receiver = std::thread::spawn(move || {
+            let mut lookout = Lookout::of(&blocked).unwrap();
+            lookout.receive(&blocked, &mut [0; 8]).unwrap()
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        near.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(receiver.join().unwrap(), 0);
     }
 
     #[test]

@@ -16,9 +16,9 @@ pub struct QuicOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_window_bytes: Option<u32>,
     /// The length of every full UDP payload; absent: found out (RFC 8899), up to what the
-    /// route's MTU has room for, 8972 bytes over IPv4 and 8952 over IPv6 at most; 1472 and 1452
-    /// with `datagrams`, more than 64 connections or connections that come and go; 1200 where these say
-    /// less than 512 KiB.
+    /// route's MTU has room for, 8972 bytes over IPv4 and 8952 over IPv6 at most; up to 1472 and
+    /// 1452 with `datagrams`, more than 64 connections, or connections that come and go; and where
+    /// these say less than 512 KiB, 1200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// A receiver acknowledges at least every so many packets (RFC 9000 has it every second); absent:

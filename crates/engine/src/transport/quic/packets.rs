@@ -135,11 +135,12 @@ impl Packets {
                 .and_then(|bytes| u16::try_from(bytes).ok()),
             bytes: bytes.get(..transmit.size).unwrap_or(bytes),
         };
-        match send_packets(self.socket.as_fd(), &out) {
+        let mut sent = send_packets(self.socket.as_fd(), &out);
+        if sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EMSGSIZE)) {
             // A router that an earlier packet was too long for says so now, and nothing of this has left.
-            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
-                send_packets(self.socket.as_fd(), &out)
-            }
+            sent = send_packets(self.socket.as_fd(), &out);
+        }
+        match sent {
             // A path without segmentation offload says so at the first train (EIO, EINVAL).
             Err(error) if out.segment_bytes.is_some() && is_refused_train(&error) => {
                 self.most_segments = 1;
