@@ -100,11 +100,21 @@ impl Process {
     }
 }
 
-fn listens(port: u16) -> bool {
-    let wanted = format!(":{port:04X} ");
+/// Whether this process listens at the port. Another one may have the socket that found the port free
+/// for a moment longer: one that was forked meanwhile and has yet to become a program.
+fn listens(process: u32, port: u16) -> bool {
+    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    let links = descriptors.flatten().filter_map(|one| std::fs::read_link(one.path()).ok());
+    let own: BTreeSet<_> = links.map(|link| link.display().to_string()).collect();
+    let at_port = format!(":{port:04X}");
     ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|path| {
         let table = std::fs::read_to_string(path).unwrap_or_default();
-        table.lines().any(|line| line.contains(&wanted) && line.contains(" 0A "))
+        table.lines().any(|line| {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            fields.get(1).is_some_and(|local| local.ends_with(&at_port))
+                && fields.get(3) == Some(&"0A")
+                && fields.get(9).is_some_and(|inode| own.contains(&format!("socket:[{inode}]")))
+        })
     })
 }
 
@@ -117,7 +127,7 @@ pub(crate) fn serve(program: Program, words: &str) -> (Process, u16) {
         let mut server = Process::start(&mut program.command(&format!("-s -1 -p {port} {words}")));
         let start = Instant::now();
         while server.0.try_wait().unwrap().is_none() {
-            if listens(port) {
+            if listens(server.0.id(), port) {
                 return (server, port);
             }
             assert!(start.elapsed() < LIMIT, "the server does not listen");
@@ -350,8 +360,8 @@ fn a_server_in_the_background_listens_when_the_command_ends() {
     let words = format!("-s -D -1 -p {port} -I {} --logfile {}", path("pid"), path("log"));
     let started = output(&words);
     assert_eq!(started.status.code(), Some(0), "{started:?}");
-    assert!(listens(port));
     let pid = std::fs::read_to_string(path("pid")).unwrap();
+    assert!(listens(pid.parse().unwrap(), port));
     assert!(Path::new(&format!("/proc/{pid}")).exists());
     let taken = output(&format!("-s -D -1 -p {port}"));
     assert_eq!(taken.status.code(), Some(1));
