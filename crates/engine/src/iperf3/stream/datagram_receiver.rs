@@ -18,6 +18,7 @@ pub(in super::super) struct DatagramReceiver {
     arrivals: Arrivals,
     unit_bytes: usize,
     wide: bool,
+    /// Whether it has had a turn: only then does the socket wait as it will.
     has_begun: bool,
 }
 
