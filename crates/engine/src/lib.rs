@@ -30,6 +30,7 @@ pub mod link;
 mod load;
 pub mod netperf;
 mod pacing;
+mod page_aligned;
 mod pattern;
 pub mod perf;
 mod phase;

@@ -23,6 +23,7 @@ use socket2::Socket;
 
 use crate::latencies::Latencies;
 use crate::load::{Bell, Census};
+use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::socket::thread_usage;
@@ -165,7 +166,7 @@ impl Fresh {
 
 /// What the flows of one shard share, and nobody else.
 pub(crate) struct Local {
-    pub(crate) receive_buffer: Vec<u8>,
+    pub(crate) receive_buffer: PageAligned,
     pub(crate) pattern: Arc<Pattern>,
     pub(crate) latencies: Latencies,
     /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
@@ -189,7 +190,7 @@ impl Local {
         spins_alone: bool,
     ) -> Self {
         Self {
-            receive_buffer: vec![0; receive_bytes],
+            receive_buffer: PageAligned::new(receive_bytes),
             pattern,
             latencies,
             spins_alone,

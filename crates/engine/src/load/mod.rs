@@ -39,6 +39,7 @@ use crate::transport::{Negotiation, PageCache};
 pub(crate) use bell::Bell;
 pub(crate) use census::Census;
 use meter::Meter;
+pub(crate) use shards::RECEIVE_BYTES;
 pub(crate) use spread::{Spread, is_apart, spread};
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};

@@ -80,7 +80,8 @@ impl PlainAsker {
                 }
             }
             self.dirt.before_receive(&mut local.receive_buffer);
-            match rustix::net::recv(socket.as_fd(), &mut local.receive_buffer, RecvFlags::empty()) {
+            match rustix::net::recv(socket.as_fd(), &mut *local.receive_buffer, RecvFlags::empty())
+            {
                 // The peer says that it will answer no more.
                 Ok((0, _)) => {
                     tally.last_ns.set(monotonic_ns());
@@ -174,7 +175,7 @@ impl PlainAnswerer {
             if self.unsent {
                 self.send_response(socket, tally)?;
             }
-            let into = local.receive_buffer.as_mut_slice();
+            let into = &mut *local.receive_buffer;
             self.dirt.before_receive(into);
             let length = match rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()) {
                 Ok((length, _)) => length,
