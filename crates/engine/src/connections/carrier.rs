@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use linerate_measure::Handshake;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::RecvFlags;
 use rustix::time::Timespec;
 use rustls::Connection;
 use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
+use super::awake::Awake;
 use crate::transport::{ByteStream, Tcp, Tls};
 
 /// A connection's socket, and the session over it where there is one.
@@ -76,10 +78,16 @@ impl Carrier {
         }
     }
 
-    pub(super) fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match &mut self.tls {
-            Some(tls) => tls.receive(into),
-            None => self.tcp.receive(into),
+    /// Receives; without TLS by way of `awake` where there is one.
+    pub(super) fn receive(
+        &mut self,
+        into: &mut [u8],
+        awake: &mut Option<Awake>,
+    ) -> io::Result<usize> {
+        match (&mut self.tls, awake) {
+            (Some(tls), _) => tls.receive(into),
+            (None, Some(awake)) => awake.receive(&self.tcp.0, into, RecvFlags::empty()),
+            (None, None) => self.tcp.receive(into),
         }
     }
 

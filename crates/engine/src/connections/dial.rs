@@ -9,6 +9,7 @@ use linerate_wire::step::Connection;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
+use super::awake::Awake;
 use super::places::{Due, Places};
 use super::source::{Source, kind_of};
 use super::worker::{Attempt, Script};
@@ -34,6 +35,8 @@ struct Dialer {
     places: Places,
     /// The connections under way, by their places.
     attempts: Vec<Option<Attempt>>,
+    /// Where there is one place, whose connections are not under TLS.
+    awake: Option<Awake>,
 }
 
 impl Dialing {
@@ -96,6 +99,7 @@ impl Dialer {
             },
             source: Source::new(&dialing.dial, shard, shards),
             attempts: (0..places.len()).map(|_| None).collect(),
+            awake: (places.len() == 1 && dialing.dial.tls.is_none()).then(|| Awake::new(false)),
             places,
         })
     }
@@ -165,7 +169,7 @@ impl Dialer {
     fn advance(&mut self, index: usize, poll: &Poll, local: &mut Local) {
         let alone = self.is_alone();
         let Some(Some(attempt)) = self.attempts.get_mut(index) else { return };
-        match attempt.advance(&self.script, self.places.tally(index), local) {
+        match attempt.advance(&self.script, self.places.tally(index), local, &mut self.awake) {
             Ok(Some(interest)) => {
                 if alone || poll.watch(attempt.carrier().as_fd(), index, attempt.watched, interest)
                 {
@@ -181,6 +185,9 @@ impl Dialer {
 
     fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.attempts[index].take() else { return };
+        if let Some(awake) = &mut self.awake {
+            awake.learn(attempt.carrier().socket());
+        }
         let times = attempt.close(self.script.close);
         self.places.finish(index, &times, local);
     }

@@ -11,6 +11,7 @@ use rustix::net::{RecvFlags, recv};
 use rustls::{Connection as Session, ServerConnection};
 use socket2::Socket;
 
+use super::awake::Awake;
 use super::carrier::Carrier;
 use super::{Interest, Serve};
 use crate::clock::monotonic_ns;
@@ -73,6 +74,7 @@ impl Guest {
         step: &Connection,
         tally: &Tally,
         local: &mut Local,
+        awake: &mut Option<Awake>,
     ) -> io::Result<Fate> {
         let mut calls = 0;
         loop {
@@ -87,7 +89,7 @@ impl Guest {
                 self.blocks = false;
                 return Ok(Fate::Waits(interest));
             }
-            match self.step(serve, step, tally, local) {
+            match self.step(serve, step, tally, local, awake) {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}
                 Err(error) => match error.kind() {
@@ -110,17 +112,18 @@ impl Guest {
         step: &Connection,
         tally: &Tally,
         local: &mut Local,
+        awake: &mut Option<Awake>,
     ) -> io::Result<Option<Fate>> {
         let (request_bytes, response_bytes) =
             (step.request_bytes as usize, step.response_bytes as usize);
         match self.stage {
-            Stage::Opening => return self.open(serve, step, tally, local),
+            Stage::Opening => return self.open(serve, step, tally, local, awake),
             Stage::Securing => {
                 self.carrier.establish()?;
                 self.stage = Stage::Asked(0);
             }
             Stage::Asked(done) => {
-                let length = self.carrier.receive(&mut local.receive_buffer)?;
+                let length = self.carrier.receive(&mut local.receive_buffer, awake)?;
                 if length == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
@@ -158,7 +161,7 @@ impl Guest {
             }
             Stage::Closing => {
                 // Whoever says more than it should gets no more attention than anybody else.
-                return Ok(Some(match self.carrier.receive(&mut local.receive_buffer)? {
+                return Ok(Some(match self.carrier.receive(&mut local.receive_buffer, awake)? {
                     0 => Fate::Closed,
                     _ => Fate::Waits(Interest::Readable),
                 }));
@@ -174,12 +177,16 @@ impl Guest {
         step: &Connection,
         tally: &Tally,
         local: &mut Local,
+        awake: &mut Option<Awake>,
     ) -> io::Result<Option<Fate>> {
         let secured = serve.tls.is_some();
         let most = OPENING_BYTES + if secured { 0 } else { step.request_bytes as usize };
         let most = most.min(local.receive_buffer.len());
         let buffer = &mut local.receive_buffer[..most];
-        let (seen, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK)?;
+        let seen = match awake {
+            Some(awake) => awake.receive(self.carrier.socket(), buffer, RecvFlags::PEEK)?,
+            None => recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK)?.0,
+        };
         match sniff(&buffer[..seen.min(OPENING_BYTES)]) {
             // One that comes in pieces is the reception's: there it waits without being looked at.
             Some(Arrival::Data) if seen < OPENING_BYTES => return Ok(Some(Fate::Foreign)),

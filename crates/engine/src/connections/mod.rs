@@ -5,6 +5,7 @@
 //! and the server's serves. A server's loop takes the connections from the listener itself; one that
 //! turns out to be somebody else's goes to the reception.
 
+mod awake;
 mod carrier;
 mod dial;
 mod guest;

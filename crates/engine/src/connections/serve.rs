@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_wire::step::{Closing, Connection};
 use socket2::Socket;
 
+use super::awake::{Awake, CONNECTIONS_PER_LOOK};
 use super::guest::{Fate, Guest, Stage};
 use super::{Interest, LONGEST_WAIT_NS, Poll, Serve};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -23,8 +24,6 @@ use crate::tally::Tally;
 const LISTENER: usize = 0;
 /// The first index of a guest among the events.
 const FIRST_GUEST: usize = 1;
-/// It is looked where packets come in once in so many connections.
-const CONNECTIONS_PER_LOOK: u32 = 64;
 /// How long a listener that blocks waits for a connection, and a connection for its bytes.
 const LONGEST_BLOCK: Duration = Duration::from_nanos(LONGEST_WAIT_NS);
 /// How long a shard leaves the listener alone when there are no more descriptors.
@@ -80,6 +79,8 @@ struct Host<'a> {
     /// that is silent ends that, so that a crowd of them holds nobody up; so does one that others
     /// accepted, of which the listener says nothing.
     blocks: bool,
+    /// While it sleeps so.
+    awake: Option<Awake>,
     /// Whether the kernel wakes this only when a connection's first bytes have come.
     woken_once: bool,
 }
@@ -104,6 +105,7 @@ impl Serving {
                 next_sweep_ns: 0,
                 accepted: 0,
                 blocks: false,
+                awake: None,
                 woken_once: false,
             };
             self.serve.hosts.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +126,7 @@ impl Host<'_> {
             if self.blocks && self.serve.hosts.load(Ordering::Relaxed) > 1 {
                 self.set_blocks(false);
             }
-            if !(self.sleeps_in_accept() && self.accept_one(local, ending)) {
+            if !(self.comes_here() && self.accept_one(local, ending)) {
                 self.poll.wait(LONGEST_WAIT_NS);
                 self.poll.take_ready(&mut ready, waker);
             }
@@ -220,6 +222,13 @@ impl Host<'_> {
         if self.serve.listener.set_nonblocking(!sleeps).is_err() {
             self.blocks = false;
         }
+        self.awake = self.blocks.then(|| Awake::new(true));
+    }
+
+    /// Whether a connection has come, or this sleeps in accept until one does.
+    fn comes_here(&mut self) -> bool {
+        let listener = &self.serve.listener;
+        self.awake.as_mut().is_some_and(|awake| awake.has_come(listener)) || self.sleeps_in_accept()
     }
 
     /// Whether this sleeps in accept too. (Measured on two processors, in parts of a bare loop's rate, by
@@ -266,7 +275,7 @@ impl Host<'_> {
 
     fn advance(&mut self, index: usize, local: &mut Local, ending: &mut Ending) {
         let Some(Some(guest)) = self.guests.get_mut(index) else { return };
-        let fate = guest.advance(self.serve, self.step, self.tally, local);
+        let fate = guest.advance(self.serve, self.step, self.tally, local, &mut self.awake);
         match fate {
             Ok(Fate::Answered) if self.woken_once || self.step.close == Closing::Rst => {
                 self.closing.push(index);

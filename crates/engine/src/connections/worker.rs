@@ -9,6 +9,7 @@ use linerate_wire::step::Closing;
 use rustls::{ClientConnection, Connection};
 
 use super::Interest;
+use super::awake::Awake;
 use super::carrier::Carrier;
 use super::places::Milestones;
 use super::source::Dialed;
@@ -91,9 +92,10 @@ impl Attempt {
         script: &Script,
         tally: &Tally,
         local: &mut Local,
+        awake: &mut Option<Awake>,
     ) -> io::Result<Option<Interest>> {
         for _ in 0..CALLS_PER_TURN {
-            match self.step(script, tally, local) {
+            match self.step(script, tally, local, awake) {
                 Ok(true) => return Ok(None),
                 // The response can't be here yet; asking for it now would be a call for nothing.
                 Ok(false) if !self.blocks && matches!(self.stage, Stage::Awaiting(0)) => break,
@@ -115,7 +117,13 @@ impl Attempt {
     }
 
     /// One operation; says whether everything is done but the close.
-    fn step(&mut self, script: &Script, tally: &Tally, local: &mut Local) -> io::Result<bool> {
+    fn step(
+        &mut self,
+        script: &Script,
+        tally: &Tally,
+        local: &mut Local,
+        awake: &mut Option<Awake>,
+    ) -> io::Result<bool> {
         match self.stage {
             Stage::Opening(_) if self.connecting => {
                 self.carrier.await_connection()?;
@@ -160,7 +168,10 @@ impl Attempt {
                     Stage::Requesting(done + sent)
                 };
             }
-            Stage::Awaiting(done) => return self.await_response(done, script, tally, local),
+            Stage::Awaiting(done) => {
+                let length = self.receive(tally, local, awake)?;
+                return self.take_response(done, length, script);
+            }
             Stage::Parting => {
                 match self.carrier.take_ticket() {
                     // A server that gives none has closed: the next connection will say so.
@@ -170,20 +181,13 @@ impl Attempt {
                     _ => return Ok(true),
                 }
             }
-            Stage::Closing => return Ok(self.receive(tally, local)? == 0),
+            Stage::Closing => return Ok(self.receive(tally, local, awake)? == 0),
         }
         Ok(false)
     }
 
-    /// Takes more of the response; says whether everything is done but the close.
-    fn await_response(
-        &mut self,
-        done: usize,
-        script: &Script,
-        tally: &Tally,
-        local: &mut Local,
-    ) -> io::Result<bool> {
-        let length = self.receive(tally, local)?;
+    /// So much more of the response has come; says whether everything is done but the close.
+    fn take_response(&mut self, done: usize, length: usize, script: &Script) -> io::Result<bool> {
         if length == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -216,8 +220,13 @@ impl Attempt {
         Ok(())
     }
 
-    fn receive(&mut self, tally: &Tally, local: &mut Local) -> io::Result<usize> {
-        let length = self.carrier.receive(&mut local.receive_buffer)?;
+    fn receive(
+        &mut self,
+        tally: &Tally,
+        local: &mut Local,
+        awake: &mut Option<Awake>,
+    ) -> io::Result<usize> {
+        let length = self.carrier.receive(&mut local.receive_buffer, awake)?;
         tally.record_received(length);
         Ok(length)
     }

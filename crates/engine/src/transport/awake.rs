@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use socket2::Socket;
 
-use super::lookout::Lookout;
+use super::lookout::BulkLookout;
 use super::{ByteStream, Tcp};
 
 /// A connected TCP socket that is received from in bulk.
 pub(crate) struct Awake {
     tcp: Tcp,
     /// Absent until the first receive, when it's known how the socket waits.
-    lookout: Option<Option<Lookout>>,
+    lookout: Option<Option<BulkLookout>>,
 }
 
 impl Awake {
@@ -42,7 +42,7 @@ impl ByteStream for Awake {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self.lookout.get_or_insert_with(|| Lookout::of(&self.tcp.0)) {
+        match self.lookout.get_or_insert_with(|| BulkLookout::of(&self.tcp.0)) {
             Some(lookout) => lookout.receive(&self.tcp.0, into),
             None => self.tcp.receive(into),
         }

@@ -9,7 +9,7 @@ use linerate_measure::sample::QuicStatus;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::lookout::Lookout;
+use super::lookout::BulkLookout;
 use crate::socket::{
     enable_receive_offload, receive_batch, send_batch, set_send_segment, socket_drops,
 };
@@ -107,7 +107,7 @@ pub(crate) struct Udp {
     offload: bool,
     sends_trains: bool,
     receives_trains: bool,
-    lookout: Option<Lookout>,
+    lookout: Option<BulkLookout>,
     drops_in_warm_up: u64,
 }
 
@@ -178,7 +178,7 @@ impl DatagramPath for Udp {
 
     fn begin_receiving(&mut self) {
         self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
-        self.lookout = self.receives_trains.then(|| Lookout::of(&self.socket)).flatten();
+        self.lookout = self.receives_trains.then(|| BulkLookout::of(&self.socket)).flatten();
     }
 
     #[inline]

@@ -14,15 +14,15 @@ use socket2::Socket;
 
 use crate::clock::monotonic_ns;
 
-/// How long it asks. Measured with bytes and with trains of datagrams from another processor: more have
-/// come after 20 us as a rule where the sender is never idle.
-const LOOK_NS: u64 = 20_000;
+/// How long a receiver in bulk asks. Measured with bytes and with trains of datagrams from another
+/// processor: more have come after 20 us as a rule where the sender is never idle.
+const BULK_LOOK_NS: u64 = 20_000;
+/// The most of its receives that sleep at once after looks in vain.
+const BULK_MOST_PASSES: u32 = 255;
 /// Who got less than this last is not received from in bulk: waking it costs little of such a rate.
 const BULK_BYTES: usize = 4 << 10;
-/// The most receives that sleep at once after looks in vain.
-const MOST_PASSES: u32 = 255;
 
-/// Receivers of this process that have a lookout.
+/// Those of this process that have a lookout.
 static LOOKOUTS: AtomicUsize = AtomicUsize::new(0);
 /// The most that look: as many as leave this process's other half of the processors to senders. (What
 /// the process may use is what its first thread may: others are pinned.)
@@ -31,62 +31,54 @@ static MOST: LazyLock<usize> = LazyLock::new(|| {
     (cpus / 2).max(1)
 });
 
-/// A receiver's patience with an empty socket.
+/// A receiver's patience where nothing has come.
 ///
 /// Each time it sleeps, the sender pays for waking it: more than a tenth of a sender's time where much
 /// comes from another processor at full rate. There it asks again for a moment; where that is in vain it
 /// sleeps at once the next times, twice as often after each failure. On the sender's own processor, and
 /// where such receivers of this process are more than half of its processors, it never asks: it would only
 /// keep others from sending.
-#[derive(Default)]
-pub(super) struct Lookout {
+pub(crate) struct Lookout {
+    /// How long it asks.
+    look_ns: u64,
+    /// The most receives that sleep at once after looks in vain.
+    most_passes: u32,
     /// When the look in progress ends.
     until_ns: Option<u64>,
     /// Receives that sleep at once before the next that may look.
     passes: u32,
     /// How many they were last.
     last_passes: u32,
-    /// Whether the last receive brought much.
-    in_bulk: bool,
 }
 
 impl Lookout {
-    /// For a socket that blocks; `None` for one that doesn't, whose receiver does other things
-    /// meanwhile.
-    pub(super) fn of(socket: &Socket) -> Option<Self> {
-        let blocks = fcntl_getfl(socket.as_fd()).is_ok_and(|how| !how.contains(OFlags::NONBLOCK));
-        blocks.then(|| {
-            LOOKOUTS.fetch_add(1, Ordering::Relaxed);
-            Self::default()
-        })
+    pub(crate) fn new(look_ns: u64, most_passes: u32) -> Self {
+        LOOKOUTS.fetch_add(1, Ordering::Relaxed);
+        Self { look_ns, most_passes, until_ns: None, passes: 0, last_passes: 0 }
     }
 
-    /// Receives, asking again for a moment where nothing has come, and then as the socket does.
+    /// Tries what must not wait, again for a moment where nothing has come and there `may_come` something
+    /// soon; `None`: it's time to sleep.
     #[inline]
-    pub(super) fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
-        let received = self.receive_awake(socket, into).unwrap_or_else(|| {
-            rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()).map(|(length, _)| length)
-        });
-        self.in_bulk = received.is_ok_and(|length| length >= BULK_BYTES);
-        Ok(received?)
-    }
-
-    /// Receives what has come or comes in a moment; `None`: it's time to sleep.
-    #[inline]
-    fn receive_awake(&mut self, socket: &Socket, into: &mut [u8]) -> Option<Result<usize, Errno>> {
+    pub(crate) fn look<T>(
+        &mut self,
+        may_come: impl Fn() -> bool,
+        mut attempt: impl FnMut() -> Result<T, Errno>,
+    ) -> Option<Result<T, Errno>> {
         if self.passes() {
             return None;
         }
+        let may_come = || LOOKOUTS.load(Ordering::Relaxed) <= *MOST && may_come();
         loop {
-            match rustix::net::recv(socket.as_fd(), &mut *into, RecvFlags::DONTWAIT) {
+            match attempt() {
                 Err(Errno::AGAIN) => {
-                    if !self.asks_again(monotonic_ns(), || may_find_more(socket)) {
+                    if !self.asks_again(monotonic_ns(), may_come) {
                         return None;
                     }
                 }
-                received => {
+                came => {
                     self.found();
-                    return Some(received.map(|(length, _)| length));
+                    return Some(came);
                 }
             }
         }
@@ -102,20 +94,19 @@ impl Lookout {
 
     /// Nothing has come: whether to ask again; if not, it's time to sleep.
     #[inline]
-    fn asks_again(&mut self, now_ns: u64, may_find_more: impl Fn() -> bool) -> bool {
+    fn asks_again(&mut self, now_ns: u64, may_come: impl Fn() -> bool) -> bool {
         match self.until_ns {
             Some(until_ns) if now_ns < until_ns => return true,
             Some(_) => {
                 self.until_ns = None;
-                self.last_passes = (self.last_passes * 2 + 1).min(MOST_PASSES);
+                self.last_passes = (self.last_passes * 2 + 1).min(self.most_passes);
                 self.passes = self.last_passes;
             }
-            None if !self.in_bulk => {}
-            None if may_find_more() => {
-                self.until_ns = Some(now_ns + LOOK_NS);
+            None if may_come() => {
+                self.until_ns = Some(now_ns + self.look_ns);
                 return true;
             }
-            None => self.passes = MOST_PASSES,
+            None => self.passes = self.most_passes,
         }
         false
     }
@@ -135,14 +126,53 @@ impl Drop for Lookout {
     }
 }
 
-/// Whether there is a processor to spare, and the kernel takes the socket's packets in on another one
-/// than this thread's (SO_INCOMING_CPU, socket(7); loopback's are taken in where they are sent).
-fn may_find_more(socket: &Socket) -> bool {
-    if LOOKOUTS.load(Ordering::Relaxed) > *MOST {
-        return false;
-    }
+/// Whether the kernel takes the socket's packets in on another processor than this thread's
+/// (SO_INCOMING_CPU, socket(7); loopback's are taken in where they are sent).
+pub(crate) fn comes_from_elsewhere(socket: &Socket) -> bool {
     let cpu = socket.cpu_affinity().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU);
     cpu.is_some_and(|cpu| cpu != sched_getcpu())
+}
+
+/// The lookout of a receiver in bulk.
+pub(super) struct BulkLookout {
+    lookout: Lookout,
+    /// Whether the last receive brought much.
+    in_bulk: bool,
+}
+
+impl BulkLookout {
+    /// For a socket that blocks; `None` for one that doesn't, whose receiver does other things
+    /// meanwhile.
+    pub(super) fn of(socket: &Socket) -> Option<Self> {
+        let blocks = fcntl_getfl(socket.as_fd()).is_ok_and(|how| !how.contains(OFlags::NONBLOCK));
+        blocks
+            .then(|| Self { lookout: Lookout::new(BULK_LOOK_NS, BULK_MOST_PASSES), in_bulk: false })
+    }
+
+    /// Receives, asking again for a moment where nothing has come, and then as the socket does.
+    #[inline]
+    pub(super) fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
+        let received = self.receive_awake(socket, into).unwrap_or_else(|| {
+            rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()).map(|(length, _)| length)
+        });
+        self.in_bulk = received.is_ok_and(|length| length >= BULK_BYTES);
+        Ok(received?)
+    }
+
+    /// Receives what has come or comes in a moment; `None`: it's time to sleep.
+    #[inline]
+    fn receive_awake(&mut self, socket: &Socket, into: &mut [u8]) -> Option<Result<usize, Errno>> {
+        if !self.in_bulk {
+            return None;
+        }
+        self.lookout.look(
+            || comes_from_elsewhere(socket),
+            || {
+                let received = rustix::net::recv(socket.as_fd(), &mut *into, RecvFlags::DONTWAIT);
+                received.map(|(length, _)| length)
+            },
+        )
+    }
 }
 
 #[cfg(test)]
@@ -155,11 +185,8 @@ mod tests {
 
     use super::*;
 
-    fn lookout() -> Lookout {
-        let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-        let mut lookout = Lookout::of(&socket).unwrap();
-        lookout.in_bulk = true;
-        lookout
+    fn bulk() -> Lookout {
+        Lookout::new(BULK_LOOK_NS, BULK_MOST_PASSES)
     }
 
     /// How often it asks in one wait in which nothing comes, a microsecond a time.
@@ -177,7 +204,7 @@ mod tests {
 
     #[test]
     fn looks_in_vain_become_rare_and_one_that_finds_something_makes_them_common_again() {
-        let (mut lookout, mut now_ns) = (lookout(), 1);
+        let (mut lookout, mut now_ns) = (bulk(), 1);
         let mut waits_between = Vec::new();
         let mut waits = 0;
         while waits_between.len() < 10 {
@@ -202,25 +229,29 @@ mod tests {
 
     #[test]
     fn on_the_senders_processor_it_never_asks() {
-        let (mut lookout, mut now_ns) = (lookout(), 1);
+        let (mut lookout, mut now_ns) = (bulk(), 1);
         for _ in 0..1_000 {
             assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, false), 0);
         }
     }
 
     #[test]
-    fn after_little_it_never_asks() {
-        let (mut lookout, mut now_ns) = (lookout(), 1);
-        lookout.in_bulk = false;
-        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 0);
-        lookout.in_bulk = true;
-        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 20);
+    fn after_little_it_never_looks() {
+        let (near, far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        let mut lookout = BulkLookout::of(&near).unwrap();
+        let mut buffer = vec![0; BULK_BYTES];
+        assert!(lookout.receive_awake(&near, &mut buffer).is_none());
+        for (length, looks) in [(BULK_BYTES, true), (BULK_BYTES - 1, false)] {
+            (&far).write_all(&vec![7; length]).unwrap();
+            assert_eq!(lookout.receive(&near, &mut buffer).unwrap(), length);
+            assert_eq!(lookout.in_bulk, looks);
+        }
     }
 
     #[test]
     fn it_receives_what_comes_and_ends_where_the_socket_does() {
         let (near, far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        let mut lookout = Lookout::of(&near).unwrap();
+        let mut lookout = BulkLookout::of(&near).unwrap();
         let sender = std::thread::spawn(move || {
             for length in [1, BULK_BYTES, 3] {
                 (&far).write_all(&vec![7; length]).unwrap();
@@ -237,7 +268,7 @@ mod tests {
         let (near, _far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
         let blocked = near.try_clone().unwrap();
         let receiver = std::thread::spawn(move || {
-            let mut lookout = Lookout::of(&blocked).unwrap();
+            let mut lookout = BulkLookout::of(&blocked).unwrap();
             lookout.receive(&blocked, &mut [0; 8]).unwrap()
         });
         std::thread::sleep(Duration::from_millis(20));
@@ -248,8 +279,8 @@ mod tests {
     #[test]
     fn a_socket_that_does_not_block_has_none() {
         let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-        assert!(Lookout::of(&socket).is_some());
+        assert!(BulkLookout::of(&socket).is_some());
         socket.set_nonblocking(true).unwrap();
-        assert!(Lookout::of(&socket).is_none());
+        assert!(BulkLookout::of(&socket).is_none());
     }
 }
