@@ -13,7 +13,7 @@ use rustls::Connection;
 use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
-use super::awake::Awake;
+use super::spin_wait::{Awaited, SpinWait};
 use crate::transport::{ByteStream, Tcp, Tls};
 
 /// A connection's socket, and the session over it where there is one.
@@ -78,15 +78,18 @@ impl Carrier {
         }
     }
 
-    /// Receives; without TLS by way of `awake` where there is one.
+    /// Receives; without TLS by way of `spin_wait` where there is one.
     pub(super) fn receive(
         &mut self,
+        awaited: Awaited,
         into: &mut [u8],
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<usize> {
-        match (&mut self.tls, awake) {
+        match (&mut self.tls, spin_wait) {
             (Some(tls), _) => tls.receive(into),
-            (None, Some(awake)) => awake.receive(&self.tcp.0, into, RecvFlags::empty()),
+            (None, Some(spin_wait)) => {
+                spin_wait.receive(awaited, &self.tcp.0, into, RecvFlags::empty())
+            }
             (None, None) => self.tcp.receive(into),
         }
     }

@@ -9,9 +9,9 @@ use linerate_wire::step::Connection;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use super::awake::Awake;
 use super::places::{Due, Places};
 use super::source::{Source, kind_of};
+use super::spin_wait::SpinWait;
 use super::worker::{Attempt, Script};
 use super::{Dial, LONGEST_WAIT_NS, Poll};
 use crate::clock::monotonic_ns;
@@ -36,7 +36,7 @@ struct Dialer {
     /// The connections under way, by their places.
     attempts: Vec<Option<Attempt>>,
     /// Where there is one place, whose connections are not under TLS.
-    awake: Option<Awake>,
+    spin_wait: Option<SpinWait>,
 }
 
 impl Dialing {
@@ -99,7 +99,8 @@ impl Dialer {
             },
             source: Source::new(&dialing.dial, shard, shards),
             attempts: (0..places.len()).map(|_| None).collect(),
-            awake: (places.len() == 1 && dialing.dial.tls.is_none()).then(|| Awake::new(false)),
+            spin_wait: (places.len() == 1 && dialing.dial.tls.is_none())
+                .then(|| SpinWait::new(false)),
             places,
         })
     }
@@ -169,7 +170,7 @@ impl Dialer {
     fn advance(&mut self, index: usize, poll: &Poll, local: &mut Local) {
         let alone = self.is_alone();
         let Some(Some(attempt)) = self.attempts.get_mut(index) else { return };
-        match attempt.advance(&self.script, self.places.tally(index), local, &mut self.awake) {
+        match attempt.advance(&self.script, self.places.tally(index), local, &mut self.spin_wait) {
             Ok(Some(interest)) => {
                 if alone || poll.watch(attempt.carrier().as_fd(), index, attempt.watched, interest)
                 {
@@ -185,8 +186,8 @@ impl Dialer {
 
     fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.attempts[index].take() else { return };
-        if let Some(awake) = &mut self.awake {
-            awake.learn(attempt.carrier().socket());
+        if let Some(spin_wait) = &mut self.spin_wait {
+            spin_wait.learn(attempt.carrier().socket());
         }
         let times = attempt.close(self.script.close);
         self.places.finish(index, &times, local);

@@ -11,8 +11,8 @@ use rustix::net::{RecvFlags, recv};
 use rustls::{Connection as Session, ServerConnection};
 use socket2::Socket;
 
-use super::awake::Awake;
 use super::carrier::Carrier;
+use super::spin_wait::{Awaited, SpinWait};
 use super::{Interest, Serve};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Local};
@@ -74,7 +74,7 @@ impl Guest {
         step: &Connection,
         tally: &Tally,
         local: &mut Local,
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Fate> {
         let mut calls = 0;
         loop {
@@ -89,7 +89,7 @@ impl Guest {
                 self.blocks = false;
                 return Ok(Fate::Waits(interest));
             }
-            match self.step(serve, step, tally, local, awake) {
+            match self.step(serve, step, tally, local, spin_wait) {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}
                 Err(error) => match error.kind() {
@@ -112,18 +112,19 @@ impl Guest {
         step: &Connection,
         tally: &Tally,
         local: &mut Local,
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Option<Fate>> {
         let (request_bytes, response_bytes) =
             (step.request_bytes as usize, step.response_bytes as usize);
         match self.stage {
-            Stage::Opening => return self.open(serve, step, tally, local, awake),
+            Stage::Opening => return self.open(serve, step, tally, local, spin_wait),
             Stage::Securing => {
                 self.carrier.establish()?;
                 self.stage = Stage::Asked(0);
             }
             Stage::Asked(done) => {
-                let length = self.carrier.receive(&mut local.receive_buffer, awake)?;
+                let length =
+                    self.carrier.receive(Awaited::Bytes, &mut local.receive_buffer, spin_wait)?;
                 if length == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
@@ -161,10 +162,16 @@ impl Guest {
             }
             Stage::Closing => {
                 // Whoever says more than it should gets no more attention than anybody else.
-                return Ok(Some(match self.carrier.receive(&mut local.receive_buffer, awake)? {
-                    0 => Fate::Closed,
-                    _ => Fate::Waits(Interest::Readable),
-                }));
+                return Ok(Some(
+                    match self.carrier.receive(
+                        Awaited::Close,
+                        &mut local.receive_buffer,
+                        spin_wait,
+                    )? {
+                        0 => Fate::Closed,
+                        _ => Fate::Waits(Interest::Readable),
+                    },
+                ));
             }
         }
         Ok(None)
@@ -177,14 +184,16 @@ impl Guest {
         step: &Connection,
         tally: &Tally,
         local: &mut Local,
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Option<Fate>> {
         let secured = serve.tls.is_some();
         let most = OPENING_BYTES + if secured { 0 } else { step.request_bytes as usize };
         let most = most.min(local.receive_buffer.len());
         let buffer = &mut local.receive_buffer[..most];
-        let seen = match awake {
-            Some(awake) => awake.receive(self.carrier.socket(), buffer, RecvFlags::PEEK)?,
+        let seen = match spin_wait {
+            Some(spin_wait) => {
+                spin_wait.receive(Awaited::Bytes, self.carrier.socket(), buffer, RecvFlags::PEEK)?
+            }
             None => recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK)?.0,
         };
         match sniff(&buffer[..seen.min(OPENING_BYTES)]) {

@@ -5,13 +5,13 @@
 //! and the server's serves. A server's loop takes the connections from the listener itself; one that
 //! turns out to be somebody else's goes to the reception.
 
-mod awake;
 mod carrier;
 mod dial;
 mod guest;
 mod places;
 mod serve;
 mod source;
+mod spin_wait;
 mod worker;
 
 use std::net::{IpAddr, SocketAddr};

@@ -10,15 +10,16 @@ use std::time::Duration;
 use linerate_wire::step::{Closing, Connection};
 use socket2::Socket;
 
-use super::awake::{Awake, CONNECTIONS_PER_LOOK};
 use super::guest::{Fate, Guest, Stage};
+use super::spin_wait::{CONNECTIONS_PER_LOOK, SpinWait};
 use super::{Interest, LONGEST_WAIT_NS, Poll, Serve};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::Inlet;
-use crate::socket::{accept_stream, is_short_of_descriptors, set_defer_accept, thread_usage};
+use crate::socket::{accept_stream, is_short_of_descriptors, set_defer_accept};
 use crate::tally::Tally;
+use crate::transport::comes_from_elsewhere;
 
 /// Marks the listener among the events.
 const LISTENER: usize = 0;
@@ -74,13 +75,13 @@ struct Host<'a> {
     next_sweep_ns: u64,
     /// Connections accepted.
     accepted: u32,
-    /// Whether this sleeps in the calls that receive, and mostly in those that accept: where one
-    /// connection comes at a time that takes fewer calls, and shorter ones, than a poll set. One
-    /// that is silent ends that, so that a crowd of them holds nobody up; so does one that others
-    /// accepted, of which the listener says nothing.
-    blocks: bool,
-    /// While it sleeps so.
-    awake: Option<Awake>,
+    /// Of them, those since this began or ceased to sleep in its calls.
+    accepted_since: u32,
+    /// Present while this sleeps in the calls that receive and accept: where one connection comes at
+    /// a time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that for
+    /// a while, so that a crowd of them holds nobody up; so does one that others accepted, of which the
+    /// listener says nothing.
+    spin_wait: Option<SpinWait>,
     /// Whether the kernel wakes this only when a connection's first bytes have come.
     woken_once: bool,
 }
@@ -104,8 +105,8 @@ impl Serving {
                 closing: Vec::new(),
                 next_sweep_ns: 0,
                 accepted: 0,
-                blocks: false,
-                awake: None,
+                accepted_since: 0,
+                spin_wait: None,
                 woken_once: false,
             };
             self.serve.hosts.fetch_add(1, Ordering::Relaxed);
@@ -123,10 +124,12 @@ impl Host<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
         while local.phase() < Phase::Drained {
-            if self.blocks && self.serve.hosts.load(Ordering::Relaxed) > 1 {
+            if self.blocks() && self.serve.hosts.load(Ordering::Relaxed) > 1 {
                 self.set_blocks(false);
+            } else if !self.blocks() && self.is_to_block_again() {
+                self.set_blocks(true);
             }
-            if !(self.comes_here() && self.accept_one(local, ending)) {
+            if !(self.blocks() && self.accept_awake(local, ending)) {
                 self.poll.wait(LONGEST_WAIT_NS);
                 self.poll.take_ready(&mut ready, waker);
             }
@@ -159,9 +162,16 @@ impl Host<'_> {
         }
     }
 
+    /// Sleeps in accept if nothing comes in a moment; says whether there was a connection.
+    fn accept_awake(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
+        let listener = &self.serve.listener;
+        let _or_comes = self.spin_wait.as_mut().is_some_and(|wait| wait.has_come(listener));
+        self.accept_one(local, ending)
+    }
+
     /// Says whether there was a connection.
     fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
-        let blocks = self.blocks;
+        let blocks = self.blocks();
         let socket = match accept_stream(&self.serve.listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
@@ -191,13 +201,14 @@ impl Host<'_> {
     fn choose_wake_ups(&mut self, socket: &Socket) {
         let looks = self.accepted.is_multiple_of(CONNECTIONS_PER_LOOK);
         self.accepted = self.accepted.wrapping_add(1);
+        self.accepted_since = self.accepted_since.saturating_add(1);
         if !looks {
             return;
         }
-        let here = socket.cpu_affinity().is_ok_and(|cpu| cpu == thread_usage().on_cpu as usize);
+        let here = !comes_from_elsewhere(socket);
         if here != self.woken_once && set_defer_accept(self.serve.listener.as_fd(), here).is_ok() {
             self.woken_once = here;
-            self.set_blocks(!here && self.may_block());
+            self.set_blocks(self.blocks() && !here);
         }
     }
 
@@ -211,31 +222,24 @@ impl Host<'_> {
             && !self.guests.iter().flatten().any(waits)
     }
 
+    fn blocks(&self) -> bool {
+        self.spin_wait.is_some()
+    }
+
+    /// Whether what ended that is over: a silent one, or another load.
+    fn is_to_block_again(&self) -> bool {
+        self.accepted_since >= CONNECTIONS_PER_LOOK && !self.woken_once && self.may_block()
+    }
+
     /// Makes the listener block or not, and so for everyone who accepts from it: whoever blocks sees
     /// within a round that it isn't alone any more.
     fn set_blocks(&mut self, blocks: bool) {
-        if blocks == self.blocks {
+        if blocks == self.blocks() {
             return;
         }
-        self.blocks = blocks;
-        let sleeps = self.sleeps_in_accept();
-        if self.serve.listener.set_nonblocking(!sleeps).is_err() {
-            self.blocks = false;
-        }
-        self.awake = self.blocks.then(|| Awake::new(true));
-    }
-
-    /// Whether a connection has come, or this sleeps in accept until one does.
-    fn comes_here(&mut self) -> bool {
-        let listener = &self.serve.listener;
-        self.awake.as_mut().is_some_and(|awake| awake.has_come(listener)) || self.sleeps_in_accept()
-    }
-
-    /// Whether this sleeps in accept too. (Measured on two processors, in parts of a bare loop's rate, by
-    /// a poll set and by sleeping in accept: where the client closes by a FIN 0.88 and 0.84, by
-    /// a reset 0.90 and 0.95, where the server closes 0.89 and 0.95.)
-    fn sleeps_in_accept(&self) -> bool {
-        self.blocks && self.step.close != Closing::Fin
+        self.accepted_since = 0;
+        let is_set = self.serve.listener.set_nonblocking(!blocks).is_ok();
+        self.spin_wait = (blocks && is_set).then(|| SpinWait::new(true));
     }
 
     /// Takes those whose opening others have read.
@@ -275,7 +279,7 @@ impl Host<'_> {
 
     fn advance(&mut self, index: usize, local: &mut Local, ending: &mut Ending) {
         let Some(Some(guest)) = self.guests.get_mut(index) else { return };
-        let fate = guest.advance(self.serve, self.step, self.tally, local, &mut self.awake);
+        let fate = guest.advance(self.serve, self.step, self.tally, local, &mut self.spin_wait);
         match fate {
             Ok(Fate::Answered) if self.woken_once || self.step.close == Closing::Rst => {
                 self.closing.push(index);

@@ -9,10 +9,10 @@ use linerate_wire::step::Closing;
 use rustls::{ClientConnection, Connection};
 
 use super::Interest;
-use super::awake::Awake;
 use super::carrier::Carrier;
 use super::places::Milestones;
 use super::source::Dialed;
+use super::spin_wait::{Awaited, SpinWait};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Local};
 use crate::tally::Tally;
@@ -92,10 +92,10 @@ impl Attempt {
         script: &Script,
         tally: &Tally,
         local: &mut Local,
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Option<Interest>> {
         for _ in 0..CALLS_PER_TURN {
-            match self.step(script, tally, local, awake) {
+            match self.step(script, tally, local, spin_wait) {
                 Ok(true) => return Ok(None),
                 // The response can't be here yet; asking for it now would be a call for nothing.
                 Ok(false) if !self.blocks && matches!(self.stage, Stage::Awaiting(0)) => break,
@@ -122,7 +122,7 @@ impl Attempt {
         script: &Script,
         tally: &Tally,
         local: &mut Local,
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<bool> {
         match self.stage {
             Stage::Opening(_) if self.connecting => {
@@ -169,7 +169,7 @@ impl Attempt {
                 };
             }
             Stage::Awaiting(done) => {
-                let length = self.receive(tally, local, awake)?;
+                let length = self.receive(Awaited::Bytes, tally, local, spin_wait)?;
                 return self.take_response(done, length, script);
             }
             Stage::Parting => {
@@ -181,7 +181,9 @@ impl Attempt {
                     _ => return Ok(true),
                 }
             }
-            Stage::Closing => return Ok(self.receive(tally, local, awake)? == 0),
+            Stage::Closing => {
+                return Ok(self.receive(Awaited::Close, tally, local, spin_wait)? == 0);
+            }
         }
         Ok(false)
     }
@@ -222,11 +224,12 @@ impl Attempt {
 
     fn receive(
         &mut self,
+        awaited: Awaited,
         tally: &Tally,
         local: &mut Local,
-        awake: &mut Option<Awake>,
+        spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<usize> {
-        let length = self.carrier.receive(&mut local.receive_buffer, awake)?;
+        let length = self.carrier.receive(awaited, &mut local.receive_buffer, spin_wait)?;
         tally.record_received(length);
         Ok(length)
     }

@@ -21,10 +21,10 @@ use crate::probe::cpus_online;
 /// streams. Streams beyond them share threads, so that many tests at once don't fill the memory.
 const MOST_OWN: usize = 256;
 
-/// Receivers with a thread each have half of a receive buffer when they are more than this: buffers that together fill
-/// the processors' cache cost more than the calls that they save. (Measured with the original's client and
-/// 128 streams on two processors, in times of its own server's rate: 0.99 with 256 KiB, 1.04 with half of
-/// that, 0.98 with a quarter; where BBR controls the window 1.16, 1.16, 0.96.)
+/// Receivers with a thread each have half of a receive buffer when they are more than this: buffers that
+/// together fill the processors' cache cost more than the calls that they save. (Measured with the
+/// original's client and 128 streams on two processors, in times of its own server's rate: 0.99 with
+/// 256 KiB, 1.04 with half of that, 0.98 with a quarter; where BBR controls the window 1.16, 1.16, 0.96.)
 const MANY: usize = 32;
 
 /// A test's senders share threads when they are more than this.
@@ -75,8 +75,8 @@ impl Spread {
         Self { threads, places, own }
     }
 
-    /// What a thread receives into, bytes: room for the largest datagrams that the kernel merges, and
-    /// for a block.
+    /// What a thread receives into, bytes: room for the largest datagrams that the kernel merges. Blocks,
+    /// which may be longer, count only where streams share threads.
     pub(super) fn receive_bytes(&self, thread: usize, block_bytes: usize) -> usize {
         match self.own.0 {
             own if thread + own < self.threads.len() || own == 0 => block_bytes.max(RECEIVE_BYTES),

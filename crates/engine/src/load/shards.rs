@@ -14,7 +14,7 @@ use crate::latencies::Latencies;
 use crate::shard::{Shape, Shard, ShardPlan};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one. (Measured with TCP in bulk, both
-/// ends on one processor, sends of 128 KiB: 1.05 times the rate of as much as a send brings.)
+/// ends on one processor, sends of 128 KiB: 1.05 times the rate that 128 KiB have.)
 pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 const MOST_RECEIVE_BYTES: usize = 1 << 20;
 impl Load {

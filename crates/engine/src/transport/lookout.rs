@@ -1,4 +1,4 @@
-//! Whether a receiver that finds nothing asks again before it sleeps.
+//! Whether one who finds that nothing has come asks again before it sleeps.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -31,60 +31,76 @@ static MOST: LazyLock<usize> = LazyLock::new(|| {
     (cpus / 2).max(1)
 });
 
-/// A receiver's patience where nothing has come.
+/// One who asks again for a moment before it sleeps.
 ///
-/// Each time it sleeps, the sender pays for waking it: more than a tenth of a sender's time where much
+/// Each time a receiver sleeps, the sender pays for waking it: more than a tenth of a sender's time where much
 /// comes from another processor at full rate. There it asks again for a moment; where that is in vain it
 /// sleeps at once the next times, twice as often after each failure. On the sender's own processor, and
 /// where such receivers of this process are more than half of its processors, it never asks: it would only
 /// keep others from sending.
-pub(crate) struct Lookout {
-    /// How long it asks.
-    look_ns: u64,
-    /// The most receives that sleep at once after looks in vain.
-    most_passes: u32,
-    /// When the look in progress ends.
-    until_ns: Option<u64>,
-    /// Receives that sleep at once before the next that may look.
-    passes: u32,
-    /// How many they were last.
-    last_passes: u32,
-}
+pub(crate) struct Lookout(());
 
 impl Lookout {
-    pub(crate) fn new(look_ns: u64, most_passes: u32) -> Self {
+    pub(crate) fn new() -> Self {
         LOOKOUTS.fetch_add(1, Ordering::Relaxed);
-        Self { look_ns, most_passes, until_ns: None, passes: 0, last_passes: 0 }
+        Self(())
     }
 
     /// Tries what must not wait, again for a moment where nothing has come and there `may_come` something
     /// soon; `None`: it's time to sleep.
     #[inline]
     pub(crate) fn look<T>(
-        &mut self,
+        &self,
+        patience: &mut Patience,
         may_come: impl Fn() -> bool,
         mut attempt: impl FnMut() -> Result<T, Errno>,
     ) -> Option<Result<T, Errno>> {
-        if self.passes() {
+        if patience.passes() {
             return None;
         }
         let may_come = || LOOKOUTS.load(Ordering::Relaxed) <= *MOST && may_come();
         loop {
             match attempt() {
                 Err(Errno::AGAIN) => {
-                    if !self.asks_again(monotonic_ns(), may_come) {
+                    if !patience.asks_again(monotonic_ns(), may_come) {
                         return None;
                     }
                 }
                 came => {
-                    self.found();
+                    patience.found();
                     return Some(came);
                 }
             }
         }
     }
+}
 
-    /// Whether the next receive sleeps at once.
+impl Drop for Lookout {
+    fn drop(&mut self) {
+        LOOKOUTS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long and how often one asks again, for one kind of thing that it waits for.
+pub(crate) struct Patience {
+    /// How long it asks.
+    look_ns: u64,
+    /// The most waits that sleep at once after looks in vain.
+    most_passes: u32,
+    /// When the look in progress ends.
+    until_ns: Option<u64>,
+    /// Waits that sleep at once before the next that may look.
+    passes: u32,
+    /// How many they were last.
+    last_passes: u32,
+}
+
+impl Patience {
+    pub(crate) fn new(look_ns: u64, most_passes: u32) -> Self {
+        Self { look_ns, most_passes, until_ns: None, passes: 0, last_passes: 0 }
+    }
+
+    /// Whether this wait sleeps at once.
     #[inline]
     fn passes(&mut self) -> bool {
         let passes = self.passes > 0;
@@ -120,12 +136,6 @@ impl Lookout {
     }
 }
 
-impl Drop for Lookout {
-    fn drop(&mut self) {
-        LOOKOUTS.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Whether the kernel takes the socket's packets in on another processor than this thread's
 /// (SO_INCOMING_CPU, socket(7); loopback's are taken in where they are sent).
 pub(crate) fn comes_from_elsewhere(socket: &Socket) -> bool {
@@ -136,6 +146,7 @@ pub(crate) fn comes_from_elsewhere(socket: &Socket) -> bool {
 /// The lookout of a receiver in bulk.
 pub(super) struct BulkLookout {
     lookout: Lookout,
+    patience: Patience,
     /// Whether the last receive brought much.
     in_bulk: bool,
 }
@@ -145,8 +156,11 @@ impl BulkLookout {
     /// meanwhile.
     pub(super) fn of(socket: &Socket) -> Option<Self> {
         let blocks = fcntl_getfl(socket.as_fd()).is_ok_and(|how| !how.contains(OFlags::NONBLOCK));
-        blocks
-            .then(|| Self { lookout: Lookout::new(BULK_LOOK_NS, BULK_MOST_PASSES), in_bulk: false })
+        blocks.then(|| Self {
+            lookout: Lookout::new(),
+            patience: Patience::new(BULK_LOOK_NS, BULK_MOST_PASSES),
+            in_bulk: false,
+        })
     }
 
     /// Receives, asking again for a moment where nothing has come, and then as the socket does.
@@ -166,6 +180,7 @@ impl BulkLookout {
             return None;
         }
         self.lookout.look(
+            &mut self.patience,
             || comes_from_elsewhere(socket),
             || {
                 let received = rustix::net::recv(socket.as_fd(), &mut *into, RecvFlags::DONTWAIT);
@@ -185,17 +200,17 @@ mod tests {
 
     use super::*;
 
-    fn bulk() -> Lookout {
-        Lookout::new(BULK_LOOK_NS, BULK_MOST_PASSES)
+    fn bulk() -> Patience {
+        Patience::new(BULK_LOOK_NS, BULK_MOST_PASSES)
     }
 
     /// How often it asks in one wait in which nothing comes, a microsecond a time.
-    fn asks_in_vain(lookout: &mut Lookout, now_ns: &mut u64, elsewhere: bool) -> u32 {
+    fn asks_in_vain(patience: &mut Patience, now_ns: &mut u64, elsewhere: bool) -> u32 {
         let mut asks = 0;
-        if lookout.passes() {
+        if patience.passes() {
             return asks;
         }
-        while lookout.asks_again(*now_ns, || elsewhere) {
+        while patience.asks_again(*now_ns, || elsewhere) {
             asks += 1;
             *now_ns += 1_000;
         }
@@ -204,11 +219,11 @@ mod tests {
 
     #[test]
     fn looks_in_vain_become_rare_and_one_that_finds_something_makes_them_common_again() {
-        let (mut lookout, mut now_ns) = (bulk(), 1);
+        let (mut patience, mut now_ns) = (bulk(), 1);
         let mut waits_between = Vec::new();
         let mut waits = 0;
         while waits_between.len() < 10 {
-            match asks_in_vain(&mut lookout, &mut now_ns, true) {
+            match asks_in_vain(&mut patience, &mut now_ns, true) {
                 0 => waits += 1,
                 asks => {
                     assert_eq!(asks, 20);
@@ -219,19 +234,19 @@ mod tests {
         }
         assert_eq!(waits_between, [0, 1, 3, 7, 15, 31, 63, 127, 255, 255]);
 
-        while lookout.passes() {}
-        assert!(lookout.asks_again(now_ns, || true));
-        lookout.found();
-        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 20);
-        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 0);
-        assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, true), 20);
+        while patience.passes() {}
+        assert!(patience.asks_again(now_ns, || true));
+        patience.found();
+        assert_eq!(asks_in_vain(&mut patience, &mut now_ns, true), 20);
+        assert_eq!(asks_in_vain(&mut patience, &mut now_ns, true), 0);
+        assert_eq!(asks_in_vain(&mut patience, &mut now_ns, true), 20);
     }
 
     #[test]
     fn on_the_senders_processor_it_never_asks() {
-        let (mut lookout, mut now_ns) = (bulk(), 1);
+        let (mut patience, mut now_ns) = (bulk(), 1);
         for _ in 0..1_000 {
-            assert_eq!(asks_in_vain(&mut lookout, &mut now_ns, false), 0);
+            assert_eq!(asks_in_vain(&mut patience, &mut now_ns, false), 0);
         }
     }
 
