@@ -32,7 +32,7 @@ pub(super) enum Awaited {
 ///
 /// The ends of a connection of one request wake each other half a dozen times, which takes longer than
 /// what they do then. (Measured on two processors, in parts of a bare loop's rate: 0.9 to 1.0 where both
-/// sleep at once, 1.3 where the client looks, 1.9 to 2.4 where both do, for 0.75 to 0.9 of the loop's CPU
+/// sleep at once, 1.3 where the client looks, 1.9 to 2.2 where both do, for 0.8 to 1.0 of the loop's CPU
 /// seconds a connection.)
 pub(super) struct SpinWait {
     lookout: Lookout,
