@@ -19,6 +19,7 @@ use crate::clock::monotonic_ns;
 use crate::flow::{Drive, FlowShared, Fresh, MakeFlow, Over};
 use crate::latencies::Latencies;
 use crate::load::{Bell, Census};
+use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
@@ -302,7 +303,7 @@ impl Drop for Load {
 
 /// What the streams of a test send from and how.
 struct Carrier {
-    payload: Arc<[u8]>,
+    payload: Arc<PageAligned>,
     page_cache: Option<PageCache>,
     /// Whether no streams share a thread.
     are_alone: bool,
@@ -319,7 +320,7 @@ impl Carrier {
             .transpose()
             .map_err(|error| Failure::system(Code::CREATE_STREAM, &error))?;
         let are_alone = load.spread.threads.iter().all(|streams| *streams == 1);
-        Ok(Self { payload, page_cache, are_alone })
+        Ok(Self { payload: Arc::new(payload), page_cache, are_alone })
     }
 
     fn make(&self, setup: &Setup, sends: bool, course: Course) -> Result<MakeFlow, Failure> {

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::control::random;
+use crate::page_aligned::PageAligned;
 
 /// What a stream sends.
 pub(in super::super) enum Payload {
     /// The same bytes in every block.
-    Fixed(Arc<[u8]>),
+    Fixed(Arc<PageAligned>),
     /// A file's, from its beginning to its end.
     File {
         file: File,
@@ -22,9 +23,13 @@ pub(in super::super) enum Payload {
 
 impl Payload {
     /// A block's worth of bytes that no compression makes smaller, or of digits where `repeating`.
-    pub(in super::super) fn fixed(block_bytes: usize, repeating: bool) -> Arc<[u8]> {
+    /// It begins where a page does, as the original's, so that the kernel copies both alike.
+    pub(in super::super) fn fixed(block_bytes: usize, repeating: bool) -> PageAligned {
+        let mut block = PageAligned::new(block_bytes);
         if repeating {
-            return b"0123456789".iter().copied().cycle().take(block_bytes).collect();
+            let digits = b"0123456789".iter().copied().cycle();
+            block.iter_mut().zip(digits).for_each(|(byte, digit)| *byte = digit);
+            return block;
         }
         // A small generator (xorshift64*, Marsaglia and Vigna) is random enough for this.
         let seed = random::<8>().map_or(0x9e37_79b9_7f4a_7c15, u64::from_ne_bytes);
@@ -35,7 +40,8 @@ impl Payload {
             state ^= state >> 27;
             state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_be_bytes()[0]
         };
-        (0..block_bytes).map(|_| next()).collect()
+        block.fill_with(&mut next);
+        block
     }
 
     pub(in super::super) fn of_file(path: &Path) -> io::Result<Self> {
