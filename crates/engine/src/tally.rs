@@ -123,7 +123,7 @@ pub(crate) struct PathGauge {
     lost_packets: Counter,
     congestion_events: Counter,
     /// Those that may be unknown, as [`PathGauge::optional`] has them: their value and one more; 0: unknown.
-    optional: [Counter; 7],
+    optional: [Counter; 8],
 }
 
 impl PathGauge {
@@ -142,12 +142,13 @@ impl PathGauge {
     }
 
     /// The figures of a status that may be unknown.
-    fn optional(status: &mut QuicStatus) -> [&mut Option<u64>; 7] {
+    fn optional(status: &mut QuicStatus) -> [&mut Option<u64>; 8] {
         [
             &mut status.ecn_events,
             &mut status.lost_bytes,
             &mut status.in_flight_bytes,
             &mut status.received_datagrams,
+            &mut status.received_ce_datagrams,
             &mut status.sent_acks,
             &mut status.received_acks,
             &mut status.acked_bytes,

@@ -156,6 +156,9 @@ pub struct QuicStatus {
     /// UDP datagrams received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_datagrams: Option<u64>,
+    /// Part of them that a router on the path had marked "congestion experienced" (RFC 3168, section 5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_ce_datagrams: Option<u64>,
     /// ACK frames sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_acks: Option<u64>,

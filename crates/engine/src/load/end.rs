@@ -217,6 +217,7 @@ fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
         ecn_events: since(now.ecn_events, before.ecn_events),
         lost_bytes: since(now.lost_bytes, before.lost_bytes),
         received_datagrams: since(now.received_datagrams, before.received_datagrams),
+        received_ce_datagrams: since(now.received_ce_datagrams, before.received_ce_datagrams),
         sent_acks: since(now.sent_acks, before.sent_acks),
         received_acks: since(now.received_acks, before.received_acks),
         acked_bytes: since(now.acked_bytes, before.acked_bytes),

@@ -111,16 +111,17 @@ fn nothing_is_found_where_nothing_flips() {
     });
 }
 
+const MARKING_QUEUE: &str = "
+    [both]
+    delay = '5ms'
+    rate = '20Mbit/s'
+    queue = '2000 packets'
+    mark_at = '20 packets'
+";
+
 #[test]
 fn a_queue_marks_before_it_drops() {
-    let description = "
-        [both]
-        delay = '5ms'
-        rate = '20Mbit/s'
-        queue = '2000 packets'
-        mark_at = '20 packets'
-    ";
-    with_link(description, |emulator| {
+    with_link(MARKING_QUEUE, |emulator| {
         for namespace in [&emulator.network.client, &emulator.network.server] {
             let set = "echo 1 > /proc/sys/net/ipv4/tcp_ecn";
             run(&["ip", "netns", "exec", namespace, "sh", "-c", set]).unwrap();
@@ -130,6 +131,21 @@ fn a_queue_marks_before_it_drops() {
         let counters = emulator.stop()["to_right"]["counters"].clone();
         assert!(counters["marked"].as_u64() > Some(5), "{counters}");
         assert_eq!(counters["lost_in_queue"], 0, "{counters}");
+    });
+}
+
+#[test]
+fn both_ends_of_a_quic_connection_tell_what_was_marked() {
+    with_link(MARKING_QUEUE, |emulator| {
+        let run = Server::start(&emulator.network).measure(&["stream", "--quic", "--time", "3s"]);
+        let quic = |role| run.report(role)["flows"][0]["quic"].clone();
+        let counters = emulator.stop()["to_right"]["counters"].clone();
+        let (marked, received) =
+            (counters["marked"].as_u64().unwrap(), &quic("server")["received_ce_datagrams"]);
+        // The last ones may come when the server's flow has ended.
+        assert!((1..=marked).contains(&received.as_u64().unwrap()), "{received} of {counters}");
+        assert!(quic("client")["ecn_events"].as_u64() > Some(0), "{}", quic("client"));
+        assert_eq!(quic("client")["received_ce_datagrams"], 0);
     });
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Connection {
     deliveries: HashMap<StreamId, Delivery>,
     /// Where what happens to it is written down.
     pub(super) log: Option<Arc<Log>>,
+    /// Datagrams that came with a mark of congestion.
+    pub(super) ce_datagrams: u64,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
     held: Held,
@@ -93,6 +95,7 @@ impl Connection {
             deliveries: HashMap::new(),
             log: None,
             held: Held::default(),
+            ce_datagrams: 0,
             is_marked: false,
             datagrams: DatagramsTaken::default(),
         }
@@ -351,6 +354,7 @@ impl Connection {
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),
             received_datagrams: Some(stats.udp_rx.datagrams),
+            received_ce_datagrams: Some(self.ce_datagrams),
             sent_acks: Some(stats.frame_tx.acks),
             received_acks: Some(stats.frame_rx.acks),
             acked_bytes: None,

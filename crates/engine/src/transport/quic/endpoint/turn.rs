@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::io;
 use std::time::Instant;
 
-use quinn_proto::{DatagramEvent, Event as ProtoEvent, Incoming, StreamEvent, Transmit};
+use quinn_proto::{
+    DatagramEvent, EcnCodepoint, Event as ProtoEvent, Incoming, StreamEvent, Transmit,
+};
 
 use super::super::cause::Cause;
 use super::super::connection::{Connection, SharedConnection};
@@ -57,7 +59,7 @@ impl Endpoint {
                     datagram,
                     &mut self.outgoing,
                 );
-                self.handle_datagram(now, event);
+                self.handle_datagram(now, train.ecn, event);
             }
             if is_alone {
                 return Ok(false);
@@ -66,11 +68,17 @@ impl Endpoint {
         Ok(true)
     }
 
-    fn handle_datagram(&mut self, now: Instant, event: Option<DatagramEvent>) {
+    fn handle_datagram(
+        &mut self,
+        now: Instant,
+        ecn: Option<EcnCodepoint>,
+        event: Option<DatagramEvent>,
+    ) {
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(Some(connection)) = self.connections.get(handle.0) {
                     let mut connection = connection.borrow_mut();
+                    connection.ce_datagrams += u64::from(ecn == Some(EcnCodepoint::Ce));
                     connection.proto.handle_event(event);
                     connection.touch();
                 }
