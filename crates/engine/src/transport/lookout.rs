@@ -136,11 +136,20 @@ impl Patience {
     }
 }
 
-/// Whether the kernel takes the socket's packets in on another processor than this thread's
-/// (SO_INCOMING_CPU, socket(7); loopback's are taken in where they are sent).
+/// Whether the kernel takes the socket's packets in on another processor than this thread's.
 pub(crate) fn comes_from_elsewhere(socket: &Socket) -> bool {
-    let cpu = socket.cpu_affinity().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU);
-    cpu.is_some_and(|cpu| cpu != sched_getcpu())
+    incoming_processor(socket).is_some_and(|cpu| cpu != sched_getcpu())
+}
+
+/// Whether it takes them in on this thread's.
+pub(crate) fn comes_from_here(socket: &Socket) -> bool {
+    incoming_processor(socket).is_some_and(|cpu| cpu == sched_getcpu())
+}
+
+/// Where the kernel takes the socket's packets in (SO_INCOMING_CPU, socket(7); loopback's are taken in
+/// where they are sent). Of a UDP socket without a peer it doesn't know.
+fn incoming_processor(socket: &Socket) -> Option<usize> {
+    socket.cpu_affinity().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU)
 }
 
 /// The lookout of a receiver in bulk.

@@ -17,6 +17,7 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 mod half_open;
+mod look;
 mod turn;
 
 use super::cause::Cause;
@@ -26,6 +27,7 @@ use super::settings::{ClientSide, ServerSide, Settings};
 use crate::control::random;
 use crate::error::Error;
 use half_open::HalfOpen;
+use look::Look;
 
 /// A connection's place in its endpoint. It is taken again when the connection has closed and was
 /// forgotten, some time after its [`Event::Closed`].
@@ -78,6 +80,7 @@ pub(crate) struct Endpoint {
     outgoing: Vec<u8>,
     /// What the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
+    look: Look,
     /// Connections that were refused because there were too many.
     pub(crate) refused: u64,
     /// How often a packet is said to have found the peer's port closed. Anybody can say so; it means
@@ -119,6 +122,7 @@ impl Endpoint {
             foreign: VecDeque::new(),
             outgoing: Vec::new(),
             unsent: None,
+            look: Look::new(),
             refused: 0,
             refusals: 0,
         })
@@ -236,8 +240,8 @@ impl Endpoint {
         PollFlags::IN | blocked
     }
 
-    /// Waits for the socket, for a timer, or for one of `others`, no longer than this.
-    pub(crate) fn wait(&self, at_most: Duration, others: &[BorrowedFd<'_>]) {
+    /// Waits for the socket or for a timer, no longer than this.
+    pub(crate) fn wait(&mut self, at_most: Duration) {
         if self.is_busy() {
             return;
         }
@@ -245,9 +249,12 @@ impl Endpoint {
         if let Some(due) = self.next_time() {
             wait = wait.min(due.saturating_duration_since(Instant::now()));
         }
-        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(1 + others.len());
-        polled.push(PollFd::new(&*self.packets.socket, self.poll_flags()));
-        polled.extend(others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)));
+        // No timer is late for a look.
+        let may_look = wait > Look::LONGEST && self.unsent.is_none();
+        if may_look && self.look.finds(&self.packets.socket) {
+            return;
+        }
+        let mut polled = [PollFd::new(&*self.packets.socket, self.poll_flags())];
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         // Interrupted by a signal: as if the time were over.
@@ -273,7 +280,7 @@ impl Endpoint {
             match self.send(Instant::now()) {
                 Ok(true) => {}
                 Ok(false) if self.unsent.is_some() => {
-                    self.wait(Duration::from_millis(1), &[]);
+                    self.wait(Duration::from_millis(1));
                 }
                 _ => return,
             }

@@ -286,7 +286,7 @@ impl Multiplexer for MultiplexedEndpoint {
             self.spin(at_most)?;
         }
         if self.events.is_empty() {
-            self.endpoint.wait(at_most, &[]);
+            self.endpoint.wait(at_most);
         }
         self.take_in()
     }

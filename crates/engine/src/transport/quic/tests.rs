@@ -258,7 +258,7 @@ fn a_peer_that_is_gone_is_noticed() {
     while cause.is_none() {
         assert!(Instant::now() < end, "nobody noticed");
         pair.near.turn().unwrap();
-        pair.near.wait(Duration::from_millis(50), &[]);
+        pair.near.wait(Duration::from_millis(50));
         while let Some((_, event)) = pair.near.poll_event() {
             if let Event::Closed(why) = event {
                 cause = Some(why.kind);

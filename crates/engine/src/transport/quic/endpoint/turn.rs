@@ -28,6 +28,7 @@ const MOST_FOREIGN: usize = 16;
 
 impl Endpoint {
     pub(super) fn receive(&mut self, now: Instant) -> io::Result<bool> {
+        self.look.begin();
         for _ in 0..TRAINS_PER_TURN {
             let mut train = match self.packets.receive() {
                 Ok(Some(train)) => train,
@@ -41,6 +42,7 @@ impl Endpoint {
             };
             // One packet alone is, as a rule, all there is; the next wait tells if not.
             let is_alone = train.bytes.len() <= train.segment_bytes;
+            self.look.record(train.bytes.len());
             while !train.bytes.is_empty() {
                 let length = train.segment_bytes.min(train.bytes.len());
                 let datagram = train.bytes.split_to(length);
