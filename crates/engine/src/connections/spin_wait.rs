@@ -3,13 +3,11 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use rustix::time::Timespec;
 use socket2::Socket;
 
-use crate::transport::{Lookout, Patience, comes_from_elsewhere};
+use crate::transport::{Lookout, Patience, comes_from_elsewhere, readiness};
 
 /// How long it asks; both ends stay awake once either has come back while the other was still asking.
 const LOOK_NS: u64 = 50_000;
@@ -80,14 +78,7 @@ impl SpinWait {
 
     /// Whether a connection has come, or comes in a moment.
     pub(super) fn has_come(&mut self, listener: &Socket) -> bool {
-        let ready = || {
-            let mut polled = [PollFd::new(listener, PollFlags::IN)];
-            match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-                Ok(0) => Err(Errno::AGAIN),
-                outcome => outcome,
-            }
-        };
-        matches!(self.look(Awaited::Connection, ready), Some(Ok(_)))
+        matches!(self.look(Awaited::Connection, || readiness(listener)), Some(Ok(())))
     }
 
     fn look<T>(

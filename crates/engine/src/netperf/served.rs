@@ -9,9 +9,7 @@ use linerate_measure::Role;
 use linerate_wire::netperf::end::{PAD_NS, Watch};
 use linerate_wire::netperf::omni::refusal;
 use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
-use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::connections::Acceptor;
@@ -25,6 +23,7 @@ use crate::error::Error;
 use crate::load::{Bell, Load};
 use crate::socket::{accept_stream, plain};
 use crate::tally::Counts;
+use crate::transport::readiness;
 
 /// What doesn't end when it should is given up after so long.
 const GRACE_NS: u64 = SECOND_NS;
@@ -251,7 +250,7 @@ impl Served {
     fn take_client(&mut self, now_ns: u64) {
         if let Some(listener) = self.listener.as_deref().filter(|_| self.load.is_none()) {
             // Its own loop accepts.
-            if is_readable(listener) {
+            if readiness(listener).is_ok() {
                 match self.make_load() {
                     Ok(load) => self.begin(load, now_ns),
                     Err(_) => self.stop(now_ns),
@@ -356,11 +355,6 @@ impl Served {
             },
         }
     }
-}
-
-fn is_readable(socket: &Socket) -> bool {
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    matches!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
 }
 
 /// Where the first datagram that waits came from. One of somebody else's is dropped.

@@ -5,11 +5,13 @@ use std::os::fd::AsFd;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
+use rustix::time::Timespec;
 use socket2::Socket;
 
 use crate::clock::monotonic_ns;
@@ -35,9 +37,9 @@ static MOST: LazyLock<usize> = LazyLock::new(|| {
 ///
 /// Each time a receiver sleeps, the sender pays for waking it: more than a tenth of a sender's time where much
 /// comes from another processor at full rate. There it asks again for a moment; where that is in vain it
-/// sleeps at once the next times, twice as often after each failure. On the sender's own processor, and
-/// where such receivers of this process are more than half of its processors, it never asks: it would only
-/// keep others from sending.
+/// sleeps at once the next times, twice as often after each failure. On the sender's own processor, where
+/// that is known, and where such receivers of this process are more than half of its processors, it never
+/// asks: it would only keep others from sending.
 pub(crate) struct Lookout(());
 
 impl Lookout {
@@ -133,6 +135,19 @@ impl Patience {
         if self.until_ns.take().is_some() {
             self.last_passes = 0;
         }
+    }
+}
+
+/// Whether the socket has something to take now: bytes, packets, a connection, an error.
+///
+/// # Errors
+///
+/// `EAGAIN`: not yet; or what poll(2) says.
+pub(crate) fn readiness(socket: &Socket) -> Result<(), Errno> {
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+        0 => Err(Errno::AGAIN),
+        _ => Ok(()),
     }
 }
 

@@ -23,7 +23,7 @@ use socket2::Socket;
 pub(crate) use awake::Awake;
 pub(crate) use datagrams::{DatagramPath, Udp, most_of_one_call};
 pub(crate) use discard::Discarding;
-pub(crate) use lookout::{Lookout, Patience, comes_from_elsewhere, comes_from_here};
+pub(crate) use lookout::{Lookout, Patience, comes_from_elsewhere, comes_from_here, readiness};
 pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;

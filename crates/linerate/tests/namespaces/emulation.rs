@@ -142,8 +142,12 @@ fn both_ends_of_a_quic_connection_tell_what_was_marked() {
         let counters = emulator.stop()["to_right"]["counters"].clone();
         let (marked, received) =
             (counters["marked"].as_u64().unwrap(), &quic("server")["received_ce_datagrams"]);
+        let received = received.as_u64().unwrap();
         // The last ones may come when the server's flow has ended.
-        assert!((1..=marked).contains(&received.as_u64().unwrap()), "{received} of {counters}");
+        assert!(
+            marked > 5 && received <= marked && received > marked / 2,
+            "{received} of {counters}"
+        );
         assert!(quic("client")["ecn_events"].as_u64() > Some(0), "{}", quic("client"));
         assert_eq!(quic("client")["received_ce_datagrams"], 0);
     });

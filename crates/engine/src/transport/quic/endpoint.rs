@@ -240,25 +240,33 @@ impl Endpoint {
         PollFlags::IN | blocked
     }
 
-    /// Waits for the socket or for a timer, no longer than this.
+    /// Waits for the socket or for a timer, no longer than this and a look.
     pub(crate) fn wait(&mut self, at_most: Duration) {
         if self.is_busy() {
             return;
         }
-        let mut wait = at_most;
-        if let Some(due) = self.next_time() {
-            wait = wait.min(due.saturating_duration_since(Instant::now()));
-        }
         // No timer is late for a look.
-        let may_look = wait > Look::LONGEST && self.unsent.is_none();
+        let may_look = self.wait_at_most(at_most) > Look::LONGEST && self.unsent.is_none();
         if may_look && self.look.finds(&self.packets.socket) {
             return;
         }
+        let wait = self.wait_at_most(at_most);
         let mut polled = [PollFd::new(&*self.packets.socket, self.poll_flags())];
         let timeout =
             Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         // Interrupted by a signal: as if the time were over.
         let _interrupted = poll(&mut polled, Some(&timeout));
+    }
+
+    /// Whether much came in the last turn.
+    #[cfg(test)]
+    pub(super) fn is_in_bulk(&self) -> bool {
+        self.look.is_in_bulk()
+    }
+
+    fn wait_at_most(&self, at_most: Duration) -> Duration {
+        let left = |due: Instant| due.saturating_duration_since(Instant::now());
+        self.next_time().map_or(at_most, |due| at_most.min(left(due)))
     }
 
     /// When a timer is due.

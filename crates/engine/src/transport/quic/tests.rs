@@ -12,6 +12,7 @@ use super::*;
 use crate::control::{data_client, data_server, make_identity, server_tls};
 
 mod asked;
+mod bulk;
 mod lengths;
 mod relayed;
 mod simulated;

@@ -3,25 +3,23 @@
 use std::hint::spin_loop;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::time::Timespec;
 use socket2::Socket;
 
-use crate::transport::{Lookout, Patience, comes_from_here};
+use crate::transport::{Lookout, Patience, comes_from_here, readiness};
 
 /// The most of its waits that sleep at once after looks in vain.
 const MOST_PASSES: u32 = 255;
-/// Who got less than this since its last wait is not received from in bulk.
+/// Who brought less than this in the last turn is not received from in bulk.
 const BULK_BYTES: usize = 32 << 10;
-/// Pauses between two questions. A processor that shares its core with the sender's would slow it down
-/// otherwise: with none, looking brings nothing.
+/// Pauses between two questions. A processor that shares its core with the sender's would slow that down
+/// otherwise: 20 us without pauses brought nothing.
 const PAUSES: u32 = 10;
 
 /// One that asks again for a moment after it has received much, unless that comes from its own processor. (A
 /// socket without a peer doesn't say from where; there looks in vain become rare.)
 pub(super) struct Look {
-    /// Only who has received in bulk counts among those that look.
+    /// Of one that receives in bulk: others don't count among those that look.
     lookout: Option<Lookout>,
     patience: Patience,
     received_bytes: usize,
@@ -48,9 +46,15 @@ impl Look {
         self.received_bytes += bytes;
     }
 
+    /// Whether the last turn brought much.
+    pub(super) fn is_in_bulk(&self) -> bool {
+        self.received_bytes >= BULK_BYTES
+    }
+
     /// Whether more packets come soon; if not, it's time to sleep.
     pub(super) fn finds(&mut self, socket: &Socket) -> bool {
-        if self.received_bytes < BULK_BYTES {
+        if !self.is_in_bulk() {
+            self.lookout = None;
             return false;
         }
         let lookout = self.lookout.get_or_insert_with(Lookout::new);
@@ -60,12 +64,7 @@ impl Look {
 
 /// Asks whether there are packets; that takes no lock which the sender needs.
 fn ask(socket: &Socket) -> Result<(), Errno> {
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    if poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0 {
-        return Ok(());
-    }
-    (0..PAUSES).for_each(|_| spin_loop());
-    Err(Errno::AGAIN)
+    readiness(socket).inspect_err(|_| (0..PAUSES).for_each(|_| spin_loop()))
 }
 
 #[cfg(test)]
