@@ -42,7 +42,7 @@ impl ByteStream for Awake {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self.lookout.get_or_insert_with(|| BulkLookout::of(&self.tcp.0)) {
+        match self.lookout.get_or_insert_with(|| BulkLookout::of_stream(&self.tcp.0)) {
             Some(lookout) => lookout.receive(&self.tcp.0, into),
             None => self.tcp.receive(into),
         }

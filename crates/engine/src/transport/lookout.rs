@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::getpid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_yield};
 use rustix::time::Timespec;
 use socket2::Socket;
 
@@ -55,25 +55,10 @@ impl Lookout {
         &self,
         patience: &mut Patience,
         may_come: impl Fn() -> bool,
-        mut attempt: impl FnMut() -> Result<T, Errno>,
+        attempt: impl FnMut() -> Result<T, Errno>,
     ) -> Option<Result<T, Errno>> {
-        if patience.passes() {
-            return None;
-        }
         let may_come = || LOOKOUTS.load(Ordering::Relaxed) <= *MOST && may_come();
-        loop {
-            match attempt() {
-                Err(Errno::AGAIN) => {
-                    if !patience.asks_again(monotonic_ns(), may_come) {
-                        return None;
-                    }
-                }
-                came => {
-                    patience.found();
-                    return Some(came);
-                }
-            }
-        }
+        patience.ask(may_come, || {}, attempt)
     }
 }
 
@@ -100,6 +85,34 @@ pub(crate) struct Patience {
 impl Patience {
     pub(crate) fn new(look_ns: u64, most_passes: u32) -> Self {
         Self { look_ns, most_passes, until_ns: None, passes: 0, last_passes: 0 }
+    }
+
+    /// Tries what must not wait, and where nothing has come and there `may_come` something, tries again
+    /// for so long, with something done in between; `None`: it's time to sleep.
+    #[inline]
+    fn ask<T>(
+        &mut self,
+        may_come: impl Fn() -> bool,
+        between: impl Fn(),
+        mut attempt: impl FnMut() -> Result<T, Errno>,
+    ) -> Option<Result<T, Errno>> {
+        if self.passes() {
+            return None;
+        }
+        loop {
+            match attempt() {
+                Err(Errno::AGAIN) => {
+                    if !self.asks_again(monotonic_ns(), &may_come) {
+                        return None;
+                    }
+                    between();
+                }
+                came => {
+                    self.found();
+                    return Some(came);
+                }
+            }
+        }
     }
 
     /// Whether this wait sleeps at once.
@@ -171,6 +184,8 @@ fn incoming_processor(socket: &Socket) -> Option<usize> {
 pub(super) struct BulkLookout {
     lookout: Lookout,
     patience: Patience,
+    /// For a sender on this very processor, which is let go on once before the receiver sleeps.
+    courtesy: Option<Patience>,
     /// Whether the last receive brought much.
     in_bulk: bool,
 }
@@ -183,16 +198,29 @@ impl BulkLookout {
         blocks.then(|| Self {
             lookout: Lookout::new(),
             patience: Patience::new(BULK_LOOK_NS, BULK_MOST_PASSES),
+            courtesy: None,
             in_bulk: false,
         })
+    }
+
+    /// The same, with courtesy to a sender that shares the processor.
+    ///
+    /// Whoever sleeps there is woken by the next packet, and takes the processor from the sender for the
+    /// little that has come. A receiver that yields it finds much, and neither is woken: 1.15 times the rate.
+    /// Only where what waits can't be lost: of datagrams of 1400 bytes half as many arrived.
+    pub(super) fn of_stream(socket: &Socket) -> Option<Self> {
+        let courtesy = Some(Patience::new(0, BULK_MOST_PASSES));
+        Self::of(socket).map(|lookout| Self { courtesy, ..lookout })
     }
 
     /// Receives, asking again for a moment where nothing has come, and then as the socket does.
     #[inline]
     pub(super) fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
-        let received = self.receive_awake(socket, into).unwrap_or_else(|| {
-            rustix::net::recv(socket.as_fd(), into, RecvFlags::empty()).map(|(length, _)| length)
-        });
+        let mut received = self.receive_awake(socket, into);
+        if received.is_none() {
+            received = self.receive_in_turn(socket, into);
+        }
+        let received = received.unwrap_or_else(|| receive(socket, into, RecvFlags::empty()));
         self.in_bulk = received.is_ok_and(|length| length >= BULK_BYTES);
         Ok(received?)
     }
@@ -206,120 +234,30 @@ impl BulkLookout {
         self.lookout.look(
             &mut self.patience,
             || comes_from_elsewhere(socket),
-            || {
-                let received = rustix::net::recv(socket.as_fd(), &mut *into, RecvFlags::DONTWAIT);
-                received.map(|(length, _)| length)
-            },
+            || receive(socket, into, RecvFlags::DONTWAIT),
+        )
+    }
+
+    /// Receives what has come, or comes while the sender has this processor; `None`: it's time to sleep.
+    #[inline]
+    fn receive_in_turn(
+        &mut self,
+        socket: &Socket,
+        into: &mut [u8],
+    ) -> Option<Result<usize, Errno>> {
+        let courtesy = self.courtesy.as_mut().filter(|_| self.in_bulk)?;
+        courtesy.ask(
+            || comes_from_here(socket),
+            sched_yield,
+            || receive(socket, into, RecvFlags::DONTWAIT),
         )
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::Shutdown;
-    use std::time::Duration;
-
-    use socket2::{Domain, Type};
-
-    use super::*;
-
-    fn bulk() -> Patience {
-        Patience::new(BULK_LOOK_NS, BULK_MOST_PASSES)
-    }
-
-    /// How often it asks in one wait in which nothing comes, a microsecond a time.
-    fn asks_in_vain(patience: &mut Patience, now_ns: &mut u64, elsewhere: bool) -> u32 {
-        let mut asks = 0;
-        if patience.passes() {
-            return asks;
-        }
-        while patience.asks_again(*now_ns, || elsewhere) {
-            asks += 1;
-            *now_ns += 1_000;
-        }
-        asks
-    }
-
-    #[test]
-    fn looks_in_vain_become_rare_and_one_that_finds_something_makes_them_common_again() {
-        let (mut patience, mut now_ns) = (bulk(), 1);
-        let mut waits_between = Vec::new();
-        let mut waits = 0;
-        while waits_between.len() < 10 {
-            match asks_in_vain(&mut patience, &mut now_ns, true) {
-                0 => waits += 1,
-                asks => {
-                    assert_eq!(asks, 20);
-                    waits_between.push(waits);
-                    waits = 0;
-                }
-            }
-        }
-        assert_eq!(waits_between, [0, 1, 3, 7, 15, 31, 63, 127, 255, 255]);
-
-        while patience.passes() {}
-        assert!(patience.asks_again(now_ns, || true));
-        patience.found();
-        assert_eq!(asks_in_vain(&mut patience, &mut now_ns, true), 20);
-        assert_eq!(asks_in_vain(&mut patience, &mut now_ns, true), 0);
-        assert_eq!(asks_in_vain(&mut patience, &mut now_ns, true), 20);
-    }
-
-    #[test]
-    fn on_the_senders_processor_it_never_asks() {
-        let (mut patience, mut now_ns) = (bulk(), 1);
-        for _ in 0..1_000 {
-            assert_eq!(asks_in_vain(&mut patience, &mut now_ns, false), 0);
-        }
-    }
-
-    #[test]
-    fn after_little_it_never_looks() {
-        let (near, far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        let mut lookout = BulkLookout::of(&near).unwrap();
-        let mut buffer = vec![0; BULK_BYTES];
-        assert!(lookout.receive_awake(&near, &mut buffer).is_none());
-        for (length, looks) in [(BULK_BYTES, true), (BULK_BYTES - 1, false)] {
-            (&far).write_all(&vec![7; length]).unwrap();
-            assert_eq!(lookout.receive(&near, &mut buffer).unwrap(), length);
-            assert_eq!(lookout.in_bulk, looks);
-        }
-    }
-
-    #[test]
-    fn it_receives_what_comes_and_ends_where_the_socket_does() {
-        let (near, far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        let mut lookout = BulkLookout::of(&near).unwrap();
-        let sender = std::thread::spawn(move || {
-            for length in [1, BULK_BYTES, 3] {
-                (&far).write_all(&vec![7; length]).unwrap();
-                // Longer than a look: it sleeps.
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let mut buffer = vec![0; 2 * BULK_BYTES];
-        let lengths: Vec<_> =
-            (0..4).map(|_| lookout.receive(&near, &mut buffer).unwrap()).collect();
-        assert_eq!(lengths, [1, BULK_BYTES, 3, 0]);
-        sender.join().unwrap();
-
-        let (near, _far) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        let blocked = near.try_clone().unwrap();
-        let receiver = std::thread::spawn(move || {
-            let mut lookout = BulkLookout::of(&blocked).unwrap();
-            lookout.receive(&blocked, &mut [0; 8]).unwrap()
-        });
-        std::thread::sleep(Duration::from_millis(20));
-        near.shutdown(Shutdown::Both).unwrap();
-        assert_eq!(receiver.join().unwrap(), 0);
-    }
-
-    #[test]
-    fn a_socket_that_does_not_block_has_none() {
-        let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-        assert!(BulkLookout::of(&socket).is_some());
-        socket.set_nonblocking(true).unwrap();
-        assert!(BulkLookout::of(&socket).is_none());
-    }
+#[inline]
+fn receive(socket: &Socket, into: &mut [u8], how: RecvFlags) -> Result<usize, Errno> {
+    rustix::net::recv(socket.as_fd(), into, how).map(|(length, _)| length)
 }
+
+#[cfg(test)]
+mod tests;
