@@ -26,6 +26,10 @@ def _netperf_rows():
             ("UDP_RR", Work("udp_rr", 1), 0.97, "transactions/s"),
             ("TCP_CRR", Work("tcp_crr", 1), 1.0, "connections/s"),
         )
+    ] + [
+        replacing(OurNetperf, Netperf, f"{name} --busy-poll", Work(kind, 1, spin=True), 1.0,
+                  "transactions/s", placements=("split",))
+        for name, kind in (("TCP_RR", "tcp_rr"), ("UDP_RR", "udp_rr"))
     ]
 
 

@@ -67,6 +67,14 @@ class OurNetperf(Personality, Netperf):
     name = "our netperf"
     original = Netperf
     ours = {"client": "netperf", "server": "netserver"}
+    spins = False
+
+    def launch(self, work):
+        self.spins = work.spin
+        super().launch(work)
+
+    def words(self, end):
+        return super().words(end) + (["--busy-poll"] if self.spins else [])
 
 
 class OurSecnetperf(Personality, Secnetperf):

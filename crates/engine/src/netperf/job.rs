@@ -40,6 +40,8 @@ pub(super) struct Job {
     pub(super) says_end: bool,
     /// Whether the calls of bulk are timed.
     pub(super) times_calls: bool,
+    /// Whether it never sleeps.
+    pub(super) busy_poll: bool,
 }
 
 /// What one end does.
@@ -54,8 +56,9 @@ pub(super) enum Task {
 }
 
 impl Job {
-    /// The server's, by a client's request. It sends and receives `unit_bytes` at a time.
-    pub(super) fn of_server(request: &Request, unit_bytes: u32) -> Self {
+    /// The server's, by a client's request. It sends and receives `unit_bytes` at a time, and with
+    /// `busy_poll` doesn't sleep while it answers.
+    pub(super) fn of_server(request: &Request, unit_bytes: u32, busy_poll: bool) -> Self {
         Self {
             carrier: request.carrier,
             task: match request.part {
@@ -83,6 +86,7 @@ impl Job {
             send_width: request.rings.send_width,
             says_end: true,
             times_calls: false,
+            busy_poll: busy_poll && request.part == Part::Answer,
         }
     }
 
@@ -128,6 +132,7 @@ impl Job {
         }
         workload.interval_ns = self.interval_ns;
         workload.threads = Some(1);
+        workload.busy_poll = self.busy_poll;
         workload.variant = Variant {
             splice: self.task == Task::Send && self.movement == Movement::Splice,
             ..Variant::default()

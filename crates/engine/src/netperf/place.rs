@@ -20,6 +20,8 @@ pub(super) struct Place {
     pub(super) other_addresses: bool,
     /// Processors, as the client is told.
     pub(super) cpu_count: u32,
+    /// Whether whoever answers requests never sleeps.
+    pub(super) busy_poll: bool,
 }
 
 impl Place {

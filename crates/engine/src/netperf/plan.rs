@@ -110,6 +110,9 @@ pub struct TestPlan {
     /// Whether each send (or receive) of bulk is timed at this end. Datagrams then leave one a call;
     /// receiving them isn't timed.
     pub times_calls: bool,
+    /// Whether this end asks again and again in place of sleeping until something comes, which takes
+    /// a whole processor; requests and responses only.
+    pub busy_poll: bool,
     /// What both ends are asked for.
     pub options: TestOptions,
 }
@@ -135,6 +138,7 @@ impl TestPlan {
             timeout_ns: None,
             file: None,
             times_calls: false,
+            busy_poll: false,
             options: TestOptions { routed, ..TestOptions::default() },
         }
     }

@@ -108,6 +108,13 @@ fn check(plan: &TestPlan) -> Result<(), Error> {
                 .to_owned(),
         );
     }
+    if plan.busy_poll && plan.kind != TestKind::RequestResponse {
+        return refused(
+            "--busy-poll is for requests and responses over one connection (TCP_RR, UDP_RR): leave \
+             it out of other tests"
+                .to_owned(),
+        );
+    }
     let units = matches!(plan.kind, TestKind::RequestResponse | TestKind::ConnectRequestResponse);
     for (what, bytes) in [("request", plan.request_bytes), ("response", plan.response_bytes)] {
         let most = if udp { DATAGRAM_MAX_BYTES } else { MOST };
@@ -204,6 +211,7 @@ pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted, buffers
         interval_ns: plan.interval_ns.unwrap_or(u64::MAX),
         says_end: true,
         times_calls: plan.times_calls && matches!(task, Task::Send | Task::Receive),
+        busy_poll: plan.busy_poll,
     }
 }
 

@@ -84,7 +84,7 @@ impl Served {
         let waiting = plan.await_client(request.carrier, address, request.port);
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
-        let job = Job::of_server(&request, unit_bytes);
+        let job = Job::of_server(&request, unit_bytes, place.busy_poll);
         let listener = request.part.connects().then(|| socket.try_clone().map(Arc::new));
         let listener = listener.transpose().map_err(|error| number_of(&error))?;
         let now_ns = monotonic_ns();

@@ -56,6 +56,9 @@ pub struct ServerOptions {
     pub serial: bool,
     /// The number of processors that clients are told; absent: how many there are (`-n`).
     pub cpu_count: Option<u32>,
+    /// Whether requests are answered (TCP_RR, UDP_RR) without ever sleeping, which takes a whole
+    /// processor for each test.
+    pub busy_poll: bool,
 }
 
 /// A netserver that listens.

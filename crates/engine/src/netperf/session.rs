@@ -33,6 +33,8 @@ pub(super) struct House {
     pub(super) other_addresses: bool,
     pub(super) serial: bool,
     pub(super) cpu_count: Option<u32>,
+    /// Whether requests are answered without ever sleeping.
+    pub(super) busy_poll: bool,
 }
 
 impl House {
@@ -43,6 +45,7 @@ impl House {
             other_addresses: options.other_addresses,
             serial: options.serial,
             cpu_count: options.cpu_count,
+            busy_poll: options.busy_poll,
         }
     }
 
@@ -108,6 +111,7 @@ impl Session {
                             marks_end,
                             other_addresses: self.house.other_addresses,
                             cpu_count: self.house.cpu_count(),
+                            busy_poll: self.house.busy_poll,
                         };
                         match Served::prepare(*request, &place, &self.bell) {
                             Ok((served, setup)) => {

@@ -40,6 +40,11 @@ impl<I: Copy + 'static> Flag<I> {
     ) -> Self {
         Self { id, short: Some(short), long: "", takes, value_name, help }
     }
+
+    /// A flag that is a name alone and takes nothing.
+    pub(super) const fn name(long: &'static str, help: &'static str, id: I) -> Self {
+        Self { id, short: None, long, takes: Takes::Nothing, value_name: "", help }
+    }
 }
 
 /// Whether an argument belongs to a flag.

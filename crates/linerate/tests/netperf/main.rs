@@ -9,6 +9,7 @@
 
 mod cli_alone;
 mod cli_background;
+mod cli_busy_poll;
 mod cli_tests;
 mod old_server;
 mod server_clients;

@@ -27,6 +27,17 @@ impl Netserver {
     pub(crate) fn netperf(&self, options: &str) -> Ended {
         netperf(&format!("-H 127.0.0.1 -p {} {options}", self.port))
     }
+
+    /// Starts netperf against it.
+    pub(crate) fn start_netperf(&self, options: &str) -> Child {
+        let options = format!("-H 127.0.0.1 -p {} {options}", self.port);
+        command("", &options).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Its number in /proc.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Netserver {
@@ -55,18 +66,19 @@ pub(crate) fn netperf(options: &str) -> Ended {
 
 /// Netperf that takes its netserver for one of this release.
 pub(crate) fn netperf_of(release: &str, options: &str) -> Ended {
-    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .arg("netperf")
-        .env("LINERATE_NETPERF_VERSION", release)
-        .args(options.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = command(release, options).output().unwrap();
     Ended {
         exit_code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+fn command(release: &str, options: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.arg("netperf").env("LINERATE_NETPERF_VERSION", release);
+    command.args(options.split_whitespace()).stdin(Stdio::null());
+    command
 }
 
 /// What `-k` printed.

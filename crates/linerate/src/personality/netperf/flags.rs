@@ -7,9 +7,13 @@ use super::number::{
     pair, pair_of_first, parse_fraction, parse_interval_us, parse_number, parse_port,
     parse_service, parse_size,
 };
-use super::typed::{Deed, Stop, bare, parse_family, takes, takes_if};
+use super::typed::{Deed, Stop, bare, ours, parse_family, takes, takes_if};
 use super::unit::Unit;
 use crate::personality::getopt::Flag;
+
+/// What `--busy-poll` does, at netserver too.
+pub(super) const BUSY_POLL_HELP: &str =
+    "Never sleep in TCP_RR and UDP_RR, which takes a whole processor (ours alone)";
 
 /// Whether the next word is the rate of `-c` or `-C`.
 fn is_rate(word: &str) -> bool {
@@ -199,6 +203,10 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     bare('6', "IPv6", |t, _| {
         t.family = Some(Family::Ipv6);
+        Ok(())
+    }),
+    ours("busy-poll", BUSY_POLL_HELP, |t, _| {
+        t.busy_poll = true;
         Ok(())
     }),
 ];

@@ -210,6 +210,7 @@ fn assemble(
     table: Table,
 ) -> Result<Request, Refusal> {
     let mut plan = test_plan(&typed, kind, transport)?;
+    plan.busy_poll = typed.busy_poll;
     let cpu = typed.local.cpu || typed.remote.cpu;
     let selection = match (&typed.shown.selected, table) {
         (None, Table::Omni) => Some(Selection::usual(kind, cpu)),

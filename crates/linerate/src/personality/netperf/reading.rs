@@ -4,7 +4,7 @@ use super::flags::GLOBAL;
 use super::planning::{Control, Refusal, Work, plan_work};
 use super::selection::render_names;
 use super::test_flags::TEST;
-use super::typed::{Deed, Stop, Typed};
+use super::typed::{Deed, Stop, Typed, blame};
 use super::{EXIT_FAILED, EXIT_USAGE, VERSION_LINE};
 use crate::personality::getopt::{Flag, parse_words, render_flags};
 
@@ -76,9 +76,8 @@ fn obey(
     let lexed = parse_words(flags, words)
         .map_err(|error| complaint(format!("{name}: {error}\n{}", usage()), EXIT_USAGE))?;
     for (deed, value) in lexed.flags {
-        (deed.act)(typed, value.as_deref().unwrap_or_default()).map_err(|sentence| {
-            complaint(format!("{name}: -{}: {sentence}\n", deed.letter), EXIT_USAGE)
-        })?;
+        (deed.act)(typed, value.as_deref().unwrap_or_default())
+            .map_err(|sentence| complaint(blame(name, deed.letter, &sentence), EXIT_USAGE))?;
     }
     Ok(lexed.operands)
 }

@@ -13,9 +13,9 @@ use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
 use rustix::fs::FileType;
 
-use super::flags::set_family;
+use super::flags::{BUSY_POLL_HELP, set_family};
 use super::number::{pair_of_first, parse_port, parse_size};
-use super::typed::resolve;
+use super::typed::{blame, resolve};
 use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
 use crate::output::narrate;
 use crate::personality::getopt::{Flag, Takes, parse_words, render_flags};
@@ -41,10 +41,14 @@ struct Typed {
     passphrase: Option<String>,
     serial: bool,
     cpu_count: Option<u32>,
+    busy_poll: bool,
 }
 
 /// What a flag does with its argument.
 type Act = fn(&mut Typed, &str) -> Result<(), String>;
+
+/// A flag: its letter, for sentences, and what it does.
+type Deed = (Option<char>, Act);
 
 const fn flag(
     short: char,
@@ -52,12 +56,12 @@ const fn flag(
     value_name: &'static str,
     help: &'static str,
     act: Act,
-) -> Flag<(char, Act)> {
-    Flag::letter(short, takes, value_name, help, (short, act))
+) -> Flag<Deed> {
+    Flag::letter(short, takes, value_name, help, (Some(short), act))
 }
 
 /// The options of netserver.
-const FLAGS: &[Flag<(char, Act)>] = &[
+const FLAGS: &[Flag<Deed>] = &[
     flag('d', Takes::Nothing, "", "Tell what happens", |t, _| {
         t.debug = true;
         Ok(())
@@ -111,6 +115,14 @@ const FLAGS: &[Flag<(char, Act)>] = &[
         t.family = Some(Family::Ipv6);
         Ok(())
     }),
+    Flag::name(
+        "busy-poll",
+        BUSY_POLL_HELP,
+        (None, |t, _| {
+            t.busy_poll = true;
+            Ok(())
+        }),
+    ),
 ];
 
 /// Does what netserver's command line says; its exit code.
@@ -162,12 +174,13 @@ fn read(name: &str, words: &[String]) -> Result<Typed, String> {
         passphrase: None,
         serial: false,
         cpu_count: None,
+        busy_poll: false,
     };
     let lexed =
         parse_words(FLAGS, words).map_err(|error| format!("{name}: {error}\n{}", usage()))?;
     for ((letter, act), value) in lexed.flags {
         act(&mut typed, value.as_deref().unwrap_or_default())
-            .map_err(|sentence| format!("{name}: -{letter}: {sentence}\n"))?;
+            .map_err(|sentence| blame(name, letter, &sentence))?;
     }
     if let Some(word) = lexed.operands.first() {
         narrate(&format!("{name}: '{word}' belongs to no option and is not looked at\n"));
@@ -196,6 +209,7 @@ fn options(typed: &Typed) -> ServerOptions {
         passphrase: typed.passphrase.clone(),
         serial: typed.serial,
         cpu_count: typed.cpu_count,
+        busy_poll: typed.busy_poll,
         ..ServerOptions::default()
     }
 }

@@ -11,10 +11,10 @@ use crate::personality::getopt::{Flag, Takes};
 /// What a flag does with its argument.
 pub(super) type Act = fn(&mut Typed, &str) -> Result<(), String>;
 
-/// A flag: its letter, for sentences, and what it does.
+/// A flag: its letter, for sentences, and what it does. One without a letter can do nothing wrong.
 #[derive(Clone, Copy)]
 pub(super) struct Deed {
-    pub(super) letter: char,
+    pub(super) letter: Option<char>,
     pub(super) act: Act,
 }
 
@@ -25,7 +25,7 @@ pub(super) const fn takes(
     help: &'static str,
     act: Act,
 ) -> Flag<Deed> {
-    Flag::letter(short, Takes::Value, value_name, help, Deed { letter: short, act })
+    Flag::letter(short, Takes::Value, value_name, help, Deed { letter: Some(short), act })
 }
 
 /// A flag that has the next word as its value if it looks like one.
@@ -36,12 +36,29 @@ pub(super) const fn takes_if(
     help: &'static str,
     act: Act,
 ) -> Flag<Deed> {
-    Flag::letter(short, Takes::NextIf(is_value), value_name, help, Deed { letter: short, act })
+    Flag::letter(
+        short,
+        Takes::NextIf(is_value),
+        value_name,
+        help,
+        Deed { letter: Some(short), act },
+    )
 }
 
 /// A flag without a value.
 pub(super) const fn bare(short: char, help: &'static str, act: Act) -> Flag<Deed> {
-    Flag::letter(short, Takes::Nothing, "", help, Deed { letter: short, act })
+    Flag::letter(short, Takes::Nothing, "", help, Deed { letter: Some(short), act })
+}
+
+/// A flag of ours, which has a name and no letter.
+pub(super) const fn ours(long: &'static str, help: &'static str, act: Act) -> Flag<Deed> {
+    Flag::name(long, help, Deed { letter: None, act })
+}
+
+/// What is said of a flag whose value makes no sense.
+pub(super) fn blame(name: &str, letter: Option<char>, sentence: &str) -> String {
+    let letter = letter.map(|letter| format!("-{letter}: ")).unwrap_or_default();
+    format!("{name}: {letter}{sentence}\n")
 }
 
 /// A host of the data connection as typed.
@@ -88,6 +105,7 @@ pub(super) struct Typed {
     pub(super) data_host: Option<DataHost>,
     /// `-N`: there is no netserver.
     pub(super) alone: bool,
+    pub(super) busy_poll: bool,
     pub(super) omni: OmniTyped,
     pub(super) shown: Shown,
     pub(super) repeat: Repeat,
@@ -200,6 +218,7 @@ impl Default for Typed {
             data_local: None,
             data_host: None,
             alone: false,
+            busy_poll: false,
             omni: OmniTyped::default(),
             shown: Shown {
                 unit: None,

@@ -74,6 +74,13 @@ fn options_reach_the_plan() {
 }
 
 #[test]
+fn an_option_of_ours_has_a_name() {
+    assert!(request("-t TCP_RR --busy-poll").plan.busy_poll);
+    assert!(request("--busy -t UDP_RR -- -r 2").plan.busy_poll);
+    assert!(!request("-t TCP_RR").plan.busy_poll);
+}
+
+#[test]
 fn the_control_connection_has_options_of_its_own() {
     let line = "-H host,6 -p 1,2 -L other -Z secret -t UUID";
     let Read::Work(control, Work::Uuid, notes) = read("netperf", &words(line)) else {
@@ -182,6 +189,7 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
         ("-- -L 10.0.0.0/x", "netperf: -L: '10.0.0.0/x' is no host and mask"),
         ("-- -H /8", "netperf: -H: '/8' is no host and mask"),
         ("-- -H ::1/129", "netperf: -H: '::1/129' is no host and mask"),
+        ("--idle", "netperf: unrecognized option '--idle'\n"),
         ("-l 3G", "netperf: -l 3221225472: at most 2147483647 either way"),
     ] {
         let (stdout, stderr, exit_code) = said(line);

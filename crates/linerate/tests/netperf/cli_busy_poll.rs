@@ -1,0 +1,100 @@
+//! Ends that ask again and again in place of sleeping.
+
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use super::server_process::{Netserver, value};
+use super::service::PATIENCE;
+
+/// A hundred requests a second: whoever sleeps between them has next to nothing to do.
+const PACE: &str = "-b 1 -w 10m";
+/// What shows that an end spins.
+const MUCH: Duration = Duration::from_millis(300);
+/// What an end that sleeps doesn't take in [`WHILE`].
+const LITTLE: Duration = Duration::from_millis(100);
+const WHILE: Duration = Duration::from_secs(1);
+
+/// The processor time of a process so far, of /proc/PID/stat (proc(5)).
+fn processor_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The fields behind the name, which is in brackets and may have blanks, begin with the third.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+}
+
+fn wait_until(what: &str, mut has_come: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !has_come() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn kill(mut client: Child) {
+    client.kill().unwrap();
+    client.wait().unwrap();
+}
+
+#[test]
+fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
+    for test in ["TCP_RR", "UDP_RR"] {
+        for (local, remote) in [("", ""), ("--busy-poll", ""), ("", "--busy-poll")] {
+            let server = Netserver::start(remote);
+            let client = server.start_netperf(&format!("{local} {PACE} -t {test} -l 60"));
+            let ends = [(client.id(), local), (server.pid(), remote)];
+            for (pid, _) in ends.iter().filter(|(_, option)| !option.is_empty()) {
+                wait_until("it spins", || processor_time(*pid) >= MUCH);
+            }
+            let before = ends.map(|(pid, _)| processor_time(pid));
+            std::thread::sleep(WHILE);
+            for ((pid, option), before) in ends.iter().zip(before) {
+                let taken = processor_time(*pid) - before;
+                assert!(!option.is_empty() || taken < LITTLE, "{test} {local} {remote}: {taken:?}");
+            }
+            kill(client);
+        }
+    }
+}
+
+#[test]
+fn a_server_rests_when_the_client_for_which_it_spins_is_killed() {
+    let server = Netserver::start("--busy-poll");
+    let client = server.start_netperf("-t TCP_RR -l 60");
+    wait_until("it spins", || processor_time(server.pid()) >= MUCH);
+    kill(client);
+    wait_until("it rests", || {
+        let before = processor_time(server.pid());
+        std::thread::sleep(WHILE);
+        processor_time(server.pid()) - before < LITTLE
+    });
+    assert_eq!(server.netperf("-P 0 -t TCP_RR -l -200").exit_code, 0);
+}
+
+#[test]
+fn transactions_are_counted_as_without() {
+    let server = Netserver::start("--busy-poll");
+    for (options, own) in
+        [("-t TCP_RR", ""), ("-t TCP_RR", "-b 3"), ("-t TCP_RR -k 5", ""), ("-t omni", "-d rr")]
+    {
+        let ended = server.netperf(&format!(
+            "-P 0 {options} -l -200 --busy-poll -- {own} -k LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD"
+        ));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{options} {own}");
+        let [sent, received] =
+            ["LOCAL_BYTES_SENT", "REMOTE_BYTES_RECVD"].map(|key| value(&ended.stdout, key));
+        assert_eq!(sent, received, "{options} {own}");
+        assert!(sent.parse::<u64>().unwrap() >= 200, "{options} {own}: {sent}");
+    }
+}
+
+#[test]
+fn tests_without_requests_refuse_it() {
+    let server = Netserver::start("");
+    for test in ["TCP_STREAM", "UDP_STREAM", "TCP_CRR", "TCP_CC"] {
+        let ended = server.netperf(&format!("--busy-poll -t {test}"));
+        assert_eq!(ended.exit_code, 1, "{test}");
+        let sentence = "netperf: --busy-poll is for requests and responses over one connection";
+        assert!(ended.stderr.contains(sentence), "{test}: {}", ended.stderr);
+    }
+}
