@@ -265,7 +265,8 @@ impl<'a> Trial<'a> {
             Carrier::Tcp => socket.connect_timeout(&server.into(), CONNECT),
             Carrier::Udp => socket.connect(&server.into()),
         };
-        connected.map_err(|source| Error::Io {
+        // A shard that waits for several things at once, or for none, must not be kept by one of them.
+        connected.and_then(|()| socket.set_nonblocking(true)).map_err(|source| Error::Io {
             operation: "make the data connection to",
             address: server.to_string(),
             source,

@@ -58,6 +58,21 @@ fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
 }
 
 #[test]
+fn whoever_waits_for_an_answer_spins_too() {
+    for test in ["TCP_RR", "UDP_RR -e 60", "TCP_RR -b 3"] {
+        let (test, own) = test.split_once(" ").unwrap_or((test, ""));
+        let server = Netserver::start("");
+        let client = server.start_netperf(&format!("--busy-poll -t {test} -l 60 -- {own}"));
+        wait_until("it runs", || processor_time(client.id()) >= MUCH);
+        server.freeze();
+        std::thread::sleep(LITTLE);
+        let before = processor_time(client.id());
+        wait_until("it spins", || processor_time(client.id()) - before >= MUCH);
+        kill(client);
+    }
+}
+
+#[test]
 fn a_server_rests_when_the_client_for_which_it_spins_is_killed() {
     let server = Netserver::start("--busy-poll");
     let client = server.start_netperf("-t TCP_RR -l 60");

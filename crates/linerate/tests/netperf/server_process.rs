@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal};
+
 /// A netserver in the foreground on a free port; it ends with the value.
 pub(crate) struct Netserver {
     child: Child,
@@ -32,6 +34,12 @@ impl Netserver {
     pub(crate) fn start_netperf(&self, options: &str) -> Child {
         let options = format!("-H 127.0.0.1 -p {} {options}", self.port);
         command("", &options).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Has it do nothing more.
+    pub(crate) fn freeze(&self) {
+        let pid = Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
     }
 
     /// Its number in /proc.
