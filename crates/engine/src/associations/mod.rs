@@ -24,7 +24,8 @@ use linerate_measure::{Kind, Workload};
 use crate::connections::Agreement;
 use crate::error::Error;
 use crate::transport::quic::{
-    Acknowledging, ClientSide, Congestion, Extras, LEAST_PAYLOAD_BYTES, ServerSide, Settings,
+    Acknowledging, ClientSide, Congestion, Extras, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS,
+    ServerSide, Settings,
 };
 
 pub(crate) use call::Calling;
@@ -96,10 +97,6 @@ const LEAST_WINDOW_BYTES: u64 = 64 << 10;
 
 /// What a connection may send at first, unless two of its packets are longer.
 const LEAST_FIRST_BYTES: u64 = 14_720;
-
-/// Where there are more connections, long packets that all of them try at once overflow the sockets (10,000
-/// connections then don't come to stand in time, and a thousand take a second longer).
-const MOST_JUMBO_CONNECTIONS: u32 = 64;
 
 /// A connection that says less than this and goes is gone before it has used what it found out: without
 /// the long packets that are tried there are a sixth more of them, and with answers of 400 kB still 7 %.

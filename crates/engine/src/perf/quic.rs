@@ -14,8 +14,8 @@ use super::{ClientPlan, QuicOptions};
 use crate::error::Error;
 use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
-    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MultiplexedEndpoint, ServerSide,
-    Settings,
+    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
+    MultiplexedEndpoint, ServerSide, Settings,
 };
 
 /// Streams that a peer may open at first.
@@ -75,6 +75,7 @@ pub(super) fn client(
         // to answer is asked now and then whether it is there.
         idle: Duration::from_secs(10),
         keep_alive: Some(Duration::from_secs(3)),
+        jumbo: plan.connections <= MOST_JUMBO_CONNECTIONS && !plan.repeats_connections,
         ..settings(options, 0)
     };
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
@@ -127,6 +128,8 @@ pub(super) fn server(
     let settings = Settings {
         ids: numbered(options.ids, number),
         migrates: true,
+        // Its socket hears all addresses, so that its own packets are no longer than Ethernet's.
+        jumbo: true,
         ..settings(options, FIRST_STREAMS)
     };
     // As the original: whether packets go in clear is the client's choice.

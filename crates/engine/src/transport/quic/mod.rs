@@ -36,7 +36,8 @@ pub(crate) use quinn_proto::{Dir, Side, StreamId};
 pub(crate) use separate::SeparateEndpoints;
 pub(crate) use session::Extras;
 pub(crate) use settings::{
-    Acknowledging, ClientSide, Congestion, LEAST_PAYLOAD_BYTES, ServerSide, Settings,
+    Acknowledging, ClientSide, Congestion, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide,
+    Settings,
 };
 pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};
 

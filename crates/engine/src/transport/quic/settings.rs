@@ -21,7 +21,7 @@ use super::ids::ConnectionIds;
 use super::qlog::{self, Log};
 use super::session::{ClientCrypto, Extras, ServerCrypto};
 use crate::error::Error;
-pub(crate) use payload::LEAST_PAYLOAD_BYTES;
+pub(crate) use payload::{LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS};
 use payload::{MOST_JUMBO_BYTES, MOST_PAYLOAD_BYTES, of_family, route_payload_bytes};
 
 /// Streams that a peer may have open until it is told of more. Each that is allowed costs memory
