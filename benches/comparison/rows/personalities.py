@@ -46,8 +46,9 @@ def _iperf3_rows():
 
 
 def _secnetperf_rows():
-    """The perf dialect over QUIC with the same work at both sides is for information: its bars are
-    those of `quic ...`, where linerate's own words are used."""
+    """The perf dialect over QUIC is for information: its bars are those of `quic ...`, where
+    linerate's own words are used. What a client sends goes in packets as long as its interface
+    carries, but in rows with equal packets."""
     framed = Work("framed_stream", None)
     framed_requests = replace(REQUESTS, kind="framed_rr")
     down = replace(STREAM, down=True)
@@ -59,8 +60,11 @@ def _secnetperf_rows():
             ("-tcp:1 rps", framed_requests, 1.5, "transactions/s"),
             ("-encrypt:0 down", replace(down, clear=True), 1.05, "bit/s"),
             ("-encrypt:0 up", replace(STREAM, clear=True), 1.05, "bit/s"),
+            ("-encrypt:0 up equal packets", replace(STREAM, clear=True, packet=1472), None,
+             "bit/s"),
             ("down", down, None, "bit/s"),
             ("up", STREAM, None, "bit/s"),
+            ("up equal packets", replace(STREAM, packet=1472), None, "bit/s"),
             ("rps", REQUESTS, None, "transactions/s"),
             ("rps 100 streams", replace(REQUESTS, flows=100, streams=100), None,
              "transactions/s"),

@@ -84,3 +84,7 @@ class OurSecnetperf(Personality, Secnetperf):
     original = Secnetperf
     ours = {"client": "secnetperf", "server": "secnetperf"}
     profiles = ("lowlat",)
+
+    def client_argv(self, work):
+        limit = [f"--mtu-limit:{work.packet}"] if work.packet else []
+        return super().client_argv(work) + limit

@@ -57,7 +57,7 @@ pub(super) enum Task {
 
 impl Job {
     /// The server's, by a client's request. It sends and receives `unit_bytes` at a time, and with
-    /// `busy_poll` doesn't sleep while it answers.
+    /// `busy_poll` never sleeps.
     pub(super) fn of_server(request: &Request, unit_bytes: u32, busy_poll: bool) -> Self {
         Self {
             carrier: request.carrier,
@@ -86,7 +86,7 @@ impl Job {
             send_width: request.rings.send_width,
             says_end: true,
             times_calls: false,
-            busy_poll: busy_poll && request.part == Part::Answer,
+            busy_poll,
         }
     }
 

@@ -21,6 +21,7 @@ mod request;
 mod served;
 mod server;
 mod session;
+mod spinners;
 mod timing;
 mod trial;
 

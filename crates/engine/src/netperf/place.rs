@@ -1,12 +1,14 @@
 //! What a server makes of a request: where it serves it, and with what sockets.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::{Carrier, Family, Part, Request};
 
 use super::connections::Exchanged;
 use super::data::{DataPlan, Granted};
+use super::spinners::Spinners;
 
 /// Where a test is served.
 pub(super) struct Place {
@@ -20,8 +22,8 @@ pub(super) struct Place {
     pub(super) other_addresses: bool,
     /// Processors, as the client is told.
     pub(super) cpu_count: u32,
-    /// Whether whoever answers requests never sleeps.
-    pub(super) busy_poll: bool,
+    /// Where requests may be answered without ever sleeping: who else does so.
+    pub(super) spinners: Option<Arc<Spinners>>,
 }
 
 impl Place {

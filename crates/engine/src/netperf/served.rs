@@ -18,6 +18,7 @@ use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::place::{Place, data_plan, exchanged, unit_bytes};
 use super::processor::{Ticks, local_calibration};
+use super::spinners::{Spinner, Spinners};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::load::{Bell, Load};
@@ -42,6 +43,8 @@ pub(super) struct Served {
     cpu: Option<u32>,
     cpu_count: u32,
     bell: Arc<Bell>,
+    /// Leave to spin, where it does.
+    _spinner: Option<Spinner>,
     watch: Watch,
     /// Waits for the client, until it has come.
     waiting: Option<Socket>,
@@ -84,7 +87,9 @@ impl Served {
         let waiting = plan.await_client(request.carrier, address, request.port);
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
-        let job = Job::of_server(&request, unit_bytes, place.busy_poll);
+        let answers = request.part == Part::Answer;
+        let spinner = place.spinners.as_ref().filter(|_| answers).and_then(Spinners::admit);
+        let job = Job::of_server(&request, unit_bytes, spinner.is_some());
         let listener = request.part.connects().then(|| socket.try_clone().map(Arc::new));
         let listener = listener.transpose().map_err(|error| number_of(&error))?;
         let now_ns = monotonic_ns();
@@ -95,6 +100,7 @@ impl Served {
             cpu: place.cpu,
             cpu_count: place.cpu_count,
             bell: Arc::clone(bell),
+            _spinner: spinner,
             waiting: Some(socket).filter(|_| listener.is_none()),
             listener,
             granted,

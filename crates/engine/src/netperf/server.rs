@@ -56,8 +56,9 @@ pub struct ServerOptions {
     pub serial: bool,
     /// The number of processors that clients are told; absent: how many there are (`-n`).
     pub cpu_count: Option<u32>,
-    /// Whether requests are answered (TCP_RR, UDP_RR) without ever sleeping, which takes a whole
-    /// processor for each test.
+    /// Whether requests are answered (TCP_RR, UDP_RR) without ever sleeping. That takes a whole
+    /// processor for each test, so that of tests at once no more do so than leave one of this process's
+    /// processors to others.
     pub busy_poll: bool,
 }
 

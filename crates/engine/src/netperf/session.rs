@@ -13,6 +13,7 @@ use super::crowd::Seat;
 use super::processor::local_calibration;
 use super::served::Served;
 use super::server::ServerOptions;
+use super::spinners::Spinners;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::load::Bell;
@@ -33,8 +34,8 @@ pub(super) struct House {
     pub(super) other_addresses: bool,
     pub(super) serial: bool,
     pub(super) cpu_count: Option<u32>,
-    /// Whether requests are answered without ever sleeping.
-    pub(super) busy_poll: bool,
+    /// Where requests are answered without ever sleeping: who does so.
+    pub(super) spinners: Option<Arc<Spinners>>,
 }
 
 impl House {
@@ -45,7 +46,7 @@ impl House {
             other_addresses: options.other_addresses,
             serial: options.serial,
             cpu_count: options.cpu_count,
-            busy_poll: options.busy_poll,
+            spinners: options.busy_poll.then(|| Arc::new(Spinners::of_this_process())),
         }
     }
 
@@ -111,7 +112,7 @@ impl Session {
                             marks_end,
                             other_addresses: self.house.other_addresses,
                             cpu_count: self.house.cpu_count(),
-                            busy_poll: self.house.busy_poll,
+                            spinners: self.house.spinners.clone(),
                         };
                         match Served::prepare(*request, &place, &self.bell) {
                             Ok((served, setup)) => {

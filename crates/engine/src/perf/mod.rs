@@ -50,6 +50,9 @@ pub struct QuicOptions {
     pub ids: ConnectionIds,
     /// Whether a client speaks draft 29 of QUIC and not version 1. A server takes both.
     pub draft_29: bool,
+    /// The longest UDP payload that a client's packets may have; absent: a jumbo frame's, where there are
+    /// few connections that last, else an Ethernet frame's.
+    pub mtu_most_bytes: Option<u16>,
     /// Whether CUBIC's slow start ends when the round-trip time grows (HyStart++, RFC 9406).
     pub hystart: bool,
 }

@@ -44,6 +44,20 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
     }
 }
 
+/// Those of a client with so many connections at a time, which last or are followed by others.
+fn client_settings(options: &QuicOptions, connections: u32, lasting: bool) -> Settings {
+    Settings {
+        // A server that is gone is noticed as soon as the original notices it. One that takes its time
+        // to answer is asked now and then whether it is there.
+        idle: Duration::from_secs(10),
+        keep_alive: Some(Duration::from_secs(3)),
+        jumbo: lasting && connections <= MOST_JUMBO_CONNECTIONS,
+        mtu_most_bytes: options.mtu_most_bytes,
+        // A client lets nobody open streams but those that answer one-way requests, which it has none of.
+        ..settings(options, 0)
+    }
+}
+
 /// The endpoint of one of a client's threads: a socket of its own.
 pub(super) fn client(
     tls: &Arc<ClientConfig>,
@@ -69,15 +83,8 @@ pub(super) fn client(
     enlarge_datagram_buffers(&socket)?;
     socket.bind(&local.into())?;
     socket.connect(&remote.into())?;
-    // A client lets nobody open streams but those that answer one-way requests, which it has none of.
-    let settings = Settings {
-        // A server that is gone is noticed as soon as the original notices it. One that takes its time
-        // to answer is asked now and then whether it is there.
-        idle: Duration::from_secs(10),
-        keep_alive: Some(Duration::from_secs(3)),
-        jumbo: plan.connections <= MOST_JUMBO_CONNECTIONS && !plan.repeats_connections,
-        ..settings(options, 0)
-    };
+    let lasting = !plan.repeats_connections;
+    let settings = client_settings(options, plan.connections, lasting);
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let extras = Extras { clear_packets: options.clear, ..Extras::default() };
     let client = ClientSide::new(Arc::clone(tls), &settings, extras);
@@ -151,4 +158,21 @@ pub(super) fn test_client(
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let client = ClientSide::new(tls, &settings, Extras::default()).map_err(io::Error::other)?;
     Ok(MultiplexedEndpoint::new(endpoint, Some(client), FIRST_STREAMS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_with_few_connections_that_last_looks_for_jumbo_frames() {
+        let options = QuicOptions { mtu_most_bytes: Some(1_300), ..QuicOptions::default() };
+        for (connections, lasting, jumbo) in
+            [(1, true, true), (64, true, true), (65, true, false), (1, false, false)]
+        {
+            let settings = client_settings(&options, connections, lasting);
+            assert_eq!(settings.jumbo, jumbo, "{connections} {lasting}");
+            assert_eq!(settings.mtu_most_bytes, Some(1_300));
+        }
+    }
 }

@@ -184,8 +184,8 @@ fn incoming_processor(socket: &Socket) -> Option<usize> {
 pub(super) struct BulkLookout {
     lookout: Lookout,
     patience: Patience,
-    /// For a sender on this very processor, which is let go on once before the receiver sleeps.
-    courtesy: Option<Patience>,
+    /// For a sender on this very processor, to which it is yielded once before the receiver sleeps.
+    yielding: Option<Patience>,
     /// Whether the last receive brought much.
     in_bulk: bool,
 }
@@ -198,19 +198,19 @@ impl BulkLookout {
         blocks.then(|| Self {
             lookout: Lookout::new(),
             patience: Patience::new(BULK_LOOK_NS, BULK_MOST_PASSES),
-            courtesy: None,
+            yielding: None,
             in_bulk: false,
         })
     }
 
-    /// The same, with courtesy to a sender that shares the processor.
+    /// The same, for a receiver that yields its processor to a sender that shares it.
     ///
     /// Whoever sleeps there is woken by the next packet, and takes the processor from the sender for the
-    /// little that has come. A receiver that yields it finds much, and neither is woken: 1.15 times the rate.
+    /// little that has come. A receiver that yields it finds much, and neither is woken: 1.2 times the rate.
     /// Only where what waits can't be lost: of datagrams of 1400 bytes half as many arrived.
     pub(super) fn of_stream(socket: &Socket) -> Option<Self> {
-        let courtesy = Some(Patience::new(0, BULK_MOST_PASSES));
-        Self::of(socket).map(|lookout| Self { courtesy, ..lookout })
+        let yielding = Some(Patience::new(0, BULK_MOST_PASSES));
+        Self::of(socket).map(|lookout| Self { yielding, ..lookout })
     }
 
     /// Receives, asking again for a moment where nothing has come, and then as the socket does.
@@ -218,7 +218,7 @@ impl BulkLookout {
     pub(super) fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
         let mut received = self.receive_awake(socket, into);
         if received.is_none() {
-            received = self.receive_in_turn(socket, into);
+            received = self.receive_after_yield(socket, into);
         }
         let received = received.unwrap_or_else(|| receive(socket, into, RecvFlags::empty()));
         self.in_bulk = received.is_ok_and(|length| length >= BULK_BYTES);
@@ -240,13 +240,13 @@ impl BulkLookout {
 
     /// Receives what has come, or comes while the sender has this processor; `None`: it's time to sleep.
     #[inline]
-    fn receive_in_turn(
+    fn receive_after_yield(
         &mut self,
         socket: &Socket,
         into: &mut [u8],
     ) -> Option<Result<usize, Errno>> {
-        let courtesy = self.courtesy.as_mut().filter(|_| self.in_bulk)?;
-        courtesy.ask(
+        let yielding = self.yielding.as_mut().filter(|_| self.in_bulk)?;
+        yielding.ask(
             || comes_from_here(socket),
             sched_yield,
             || receive(socket, into, RecvFlags::DONTWAIT),

@@ -8,9 +8,9 @@ use super::service::PATIENCE;
 
 /// A hundred requests a second: whoever sleeps between them has next to nothing to do.
 const PACE: &str = "-b 1 -w 10m";
-/// What shows that an end spins.
+/// What shows that an end spins, in [`WHILE`] on a machine that others keep busy too.
 const MUCH: Duration = Duration::from_millis(300);
-/// What an end that sleeps doesn't take in [`WHILE`].
+/// What an end that sleeps doesn't take in it.
 const LITTLE: Duration = Duration::from_millis(100);
 const WHILE: Duration = Duration::from_secs(1);
 
@@ -21,6 +21,13 @@ fn processor_time(pid: u32) -> Duration {
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+}
+
+/// What a process takes of the processors in [`WHILE`].
+fn taken(pid: u32) -> Duration {
+    let before = processor_time(pid);
+    std::thread::sleep(WHILE);
+    processor_time(pid) - before
 }
 
 fn wait_until(what: &str, mut has_come: impl FnMut() -> bool) {
@@ -43,14 +50,11 @@ fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
             let server = Netserver::start(remote);
             let client = server.start_netperf(&format!("{local} {PACE} -t {test} -l 60"));
             let ends = [(client.id(), local), (server.pid(), remote)];
-            for (pid, _) in ends.iter().filter(|(_, option)| !option.is_empty()) {
-                wait_until("it spins", || processor_time(*pid) >= MUCH);
-            }
-            let before = ends.map(|(pid, _)| processor_time(pid));
-            std::thread::sleep(WHILE);
-            for ((pid, option), before) in ends.iter().zip(before) {
-                let taken = processor_time(*pid) - before;
-                assert!(!option.is_empty() || taken < LITTLE, "{test} {local} {remote}: {taken:?}");
+            for (pid, option) in ends {
+                match option {
+                    "" => wait_until("it sleeps", || taken(pid) < LITTLE),
+                    _ => wait_until("it spins", || taken(pid) >= MUCH),
+                }
             }
             kill(client);
         }
@@ -65,25 +69,33 @@ fn whoever_waits_for_an_answer_spins_too() {
         let client = server.start_netperf(&format!("--busy-poll -t {test} -l 60 -- {own}"));
         wait_until("it runs", || processor_time(client.id()) >= MUCH);
         server.freeze();
-        std::thread::sleep(LITTLE);
-        let before = processor_time(client.id());
-        wait_until("it spins", || processor_time(client.id()) - before >= MUCH);
+        wait_until("it spins", || taken(client.id()) >= MUCH);
         kill(client);
     }
 }
 
 #[test]
 fn a_server_rests_when_the_client_for_which_it_spins_is_killed() {
+    for test in ["TCP_RR", "UDP_RR"] {
+        let server = Netserver::start("--busy-poll");
+        let client = server.start_netperf(&format!("{PACE} -t {test} -l 60"));
+        wait_until("it spins", || taken(server.pid()) >= MUCH);
+        kill(client);
+        wait_until("it rests", || taken(server.pid()) < LITTLE);
+        assert_eq!(server.netperf("-P 0 -t TCP_RR -l -200").exit_code, 0);
+    }
+}
+
+#[test]
+fn of_tests_at_once_no_more_spin_than_leave_a_processor() {
     let server = Netserver::start("--busy-poll");
-    let client = server.start_netperf("-t TCP_RR -l 60");
-    wait_until("it spins", || processor_time(server.pid()) >= MUCH);
-    kill(client);
-    wait_until("it rests", || {
-        let before = processor_time(server.pid());
-        std::thread::sleep(WHILE);
-        processor_time(server.pid()) - before < LITTLE
-    });
-    assert_eq!(server.netperf("-P 0 -t TCP_RR -l -200").exit_code, 0);
+    let count = std::thread::available_parallelism().unwrap().get() + 1;
+    let begin = |_| server.start_netperf(&format!("{PACE} -t TCP_RR -l 60"));
+    let clients: Vec<Child> = (0..count).map(begin).collect();
+    wait_until("it spins", || taken(server.pid()) >= MUCH);
+    let most = WHILE * u32::try_from(count - 2).unwrap().max(1);
+    assert!(taken(server.pid()) < most + WHILE / 2);
+    clients.into_iter().for_each(kill);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn packets_in_clear_carry_the_same() {
 #[test]
 fn connection_ids_can_be_marked_and_packets_left_unpaced() {
     let server = Server::start("-cibir:c1b112 -serverid:77");
-    for more in ["-pacing:0", "--draft-29", "--draft-29 -encrypt:0"] {
+    for more in ["-pacing:0", "--draft-29", "--draft-29 -encrypt:0", "--mtu-limit:1472"] {
         let words = format!("-cibir:c1b112 {more} -streams:2 -up:300kb -down:100kb --json");
         let ended = server.client(&words);
         let document: Value = serde_json::from_str(&ended.stdout).unwrap();

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::io::Write;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -74,31 +75,54 @@ fn a_sender_on_the_same_processor_is_let_go_on_and_ever_more_seldom_in_vain() {
         let mut lookout = BulkLookout::of_stream(&near).unwrap();
         let mut buffer = vec![0; BULK_BYTES];
         far.write_all(&buffer).unwrap();
-        assert!(lookout.receive_in_turn(&near, &mut buffer).is_none());
+        assert!(lookout.receive_after_yield(&near, &mut buffer).is_none());
         assert_eq!(lookout.receive(&near, &mut buffer).unwrap(), BULK_BYTES);
-        let passes = |lookout: &BulkLookout| lookout.courtesy.as_ref().unwrap().passes;
+        let passes = |lookout: &BulkLookout| lookout.yielding.as_ref().unwrap().passes;
         for waits in [1, 3, 7] {
-            assert!(lookout.receive_in_turn(&near, &mut buffer).is_none());
+            assert!(lookout.receive_after_yield(&near, &mut buffer).is_none());
             assert_eq!(passes(&lookout), waits);
             for _ in 0..waits {
-                assert!(lookout.receive_in_turn(&near, &mut buffer).is_none());
+                assert!(lookout.receive_after_yield(&near, &mut buffer).is_none());
             }
         }
         far.write_all(&buffer).unwrap();
-        let came = lookout.receive_in_turn(&near, &mut buffer);
+        let came = lookout.receive_after_yield(&near, &mut buffer);
         assert_eq!(came, Some(Ok(BULK_BYTES)));
     });
 }
 
 #[test]
-fn datagrams_are_never_let_wait() {
+fn without_a_look_one_asks_again_just_once_after_what_is_done_in_between() {
+    let (asked, done) = (Cell::new(0), Cell::new(0));
+    let ask = |patience: &mut Patience, comes_at: i32| {
+        let between = || done.set(done.get() + 1);
+        patience.ask(
+            || true,
+            between,
+            || {
+                asked.set(asked.get() + 1);
+                if asked.get() == comes_at { Ok(()) } else { Err(Errno::AGAIN) }
+            },
+        )
+    };
+    let mut patience = Patience::new(0, BULK_MOST_PASSES);
+    assert_eq!(ask(&mut patience, 2), Some(Ok(())));
+    assert_eq!((asked.take(), done.take()), (2, 1));
+    assert_eq!(ask(&mut patience, 0), None);
+    assert_eq!((asked.take(), done.take()), (2, 1));
+    assert_eq!(ask(&mut patience, 1), None);
+    assert_eq!((asked.take(), done.take()), (0, 0));
+}
+
+#[test]
+fn whoever_receives_no_stream_never_yields() {
     on_one_processor(|near, mut far| {
         let mut lookout = BulkLookout::of(&near).unwrap();
         let mut buffer = vec![0; BULK_BYTES];
         far.write_all(&buffer).unwrap();
         lookout.receive(&near, &mut buffer).unwrap();
         far.write_all(&buffer).unwrap();
-        assert!(lookout.receive_in_turn(&near, &mut buffer).is_none());
+        assert!(lookout.receive_after_yield(&near, &mut buffer).is_none());
     });
 }
 

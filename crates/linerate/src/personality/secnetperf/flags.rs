@@ -237,6 +237,7 @@ pub(super) fn render_help() -> String {
         "\n  --json                     print one JSON document in place of all else\n  \
          --ndjson                   print a line of JSON for each stream, connection and the result\n  \
          --draft-29                 client: speak QUIC's draft 29 in place of version 1\n  \
+         --mtu-limit:<bytes>        client: the longest UDP payload of a QUIC packet (8972 where it fits)\n  \
          --qlog:<dir>               client: write what happens on each QUIC connection to a file (qlog)\n  \
          --remote-stop              server: stop on the original's datagram to UDP port 9999, \
          loopback only\n\n",

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
+use linerate_measure::plan::limits::QUIC_MTU_BYTES;
 
 use self::options::{ClientOptions, Refusal, ServerOptions, SharedOptions};
 use super::colon_options::ColonOptions;
@@ -74,6 +75,18 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
     status
 }
 
+/// The longest UDP payload that a client's QUIC packets may have.
+fn parse_mtu_limit(text: &str) -> Result<u16, Refusal> {
+    let bounds = QUIC_MTU_BYTES;
+    let bytes = text.parse().ok().filter(|bytes| bounds.contains(&u64::from(*bytes)));
+    bytes.ok_or_else(|| {
+        let (least, most) = (bounds.start(), bounds.end());
+        let text =
+            format!("'--mtu-limit' takes {least} to {most} bytes of UDP payload, not '{text}'!");
+        Refusal::helping(text)
+    })
+}
+
 fn begin(
     options: ColonOptions<'_>,
     words: &[String],
@@ -88,8 +101,9 @@ fn begin(
     let target = options::target(options);
     let mut shared = SharedOptions::parse(options)?;
     shared.quic.draft_29 = words.iter().any(|word| word == "--draft-29");
-    let logs = words.iter().find_map(|word| word.strip_prefix("--qlog:"));
-    shared.logs = logs.map(PathBuf::from);
+    let told = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
+    shared.logs = told("--qlog:").map(PathBuf::from);
+    shared.quic.mtu_most_bytes = told("--mtu-limit:").map(parse_mtu_limit).transpose()?;
     for note in flags::notes(options, target.is_some()) {
         narrate(&format!("secnetperf: {note}\n"));
     }

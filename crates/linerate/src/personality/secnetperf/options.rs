@@ -144,7 +144,17 @@ impl SharedOptions {
             threads,
             max_runtime: milliseconds(options.value("maxruntime")),
             watchdog: milliseconds(options.value("watchdog")),
-            quic: QuicOptions { clear, bbr, ecn, dscp, unpaced, ids, draft_29: false, hystart },
+            quic: QuicOptions {
+                clear,
+                bbr,
+                ecn,
+                dscp,
+                unpaced,
+                ids,
+                draft_29: false,
+                hystart,
+                mtu_most_bytes: None,
+            },
             logs: None,
             warnings,
         })

@@ -47,6 +47,19 @@ fn a_connected_socket_finds_what_a_jumbo_frame_carries() {
 }
 
 #[test]
+fn a_client_finds_it_whose_server_hears_all_addresses() {
+    let jumbo = Settings { jumbo: true, ..Settings::default() };
+    let (client, server) = sides(&jumbo);
+    let (near, far, address) = sockets("127.0.0.1:0", false);
+    near.connect(&address.into()).unwrap();
+    let mut near = Endpoint::new(near, &jumbo, None).unwrap();
+    let far = Endpoint::new(far, &jumbo, Some(&server)).unwrap();
+    let link = near.connect(address, "linerate", &client).unwrap();
+    let (mut pair, near, far) = Pair { near, far, link }.establish();
+    pair.run(|_, _| found(&near) == 8_972 && found(&far) == 1_472);
+}
+
+#[test]
 fn whoever_knows_no_route_or_does_not_ask_stays_within_an_ethernet_frame() {
     let jumbo = Settings { jumbo: true, ..Settings::default() };
     for (settings, connected) in [(&jumbo, false), (&Settings::default(), true)] {

@@ -1,0 +1,57 @@
+//! How many of a server's tests may spin at once: whoever reaches it begins as many as it likes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::getpid;
+use rustix::thread::sched_getaffinity;
+
+/// Counts the tests that spin.
+#[derive(Debug)]
+pub(super) struct Spinners {
+    spinning: AtomicUsize,
+    most: usize,
+}
+
+impl Spinners {
+    /// For as many as leave the sessions and all other tests one of this process's processors, and for
+    /// one in any case.
+    pub(super) fn of_this_process() -> Self {
+        let cpus = sched_getaffinity(Some(getpid())).map_or(1, |cpus| cpus.count() as usize);
+        Self { spinning: AtomicUsize::new(0), most: cpus.saturating_sub(1).max(1) }
+    }
+
+    /// Leave to spin, until it is dropped; `None`: enough others do.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Spinner> {
+        let spinner = Spinner(Arc::clone(self));
+        (self.spinning.fetch_add(1, Ordering::Relaxed) < self.most).then_some(spinner)
+    }
+}
+
+/// Leave to spin.
+#[derive(Debug)]
+pub(super) struct Spinner(Arc<Spinners>);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.spinning.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_ends_makes_room_and_whoever_is_refused_takes_none() {
+        let spinners = Arc::new(Spinners { spinning: AtomicUsize::new(0), most: 2 });
+        let first = spinners.admit().unwrap();
+        let _second = spinners.admit().unwrap();
+        for _ in 0..3 {
+            assert!(spinners.admit().is_none());
+        }
+        drop(first);
+        let _third = spinners.admit().unwrap();
+        assert!(spinners.admit().is_none());
+    }
+}
