@@ -57,6 +57,8 @@ pub(crate) struct FramedEndpoint {
     busy_ns: u64,
     /// Whether a turn since the last wait brought much.
     bulky: bool,
+    /// So long more is expected after that. The little that comes first doesn't end it.
+    bulky_until_ns: u64,
 }
 
 #[derive(Default)]
@@ -118,6 +120,7 @@ impl FramedEndpoint {
             listening: false,
             busy_ns: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
             bulky: false,
+            bulky_until_ns: 0,
         })
     }
 
@@ -250,6 +253,23 @@ impl FramedEndpoint {
         }
     }
 
+    /// Until when it tries again before it sleeps; 0: it sleeps at once.
+    fn spun_out_ns(&mut self, at_most: Duration) -> u64 {
+        let bulky = std::mem::take(&mut self.bulky);
+        if !bulky && self.bulky_until_ns == 0 && self.busy_ns == 0 {
+            return 0;
+        }
+        let now_ns = monotonic_ns();
+        if bulky {
+            self.bulky_until_ns = now_ns.saturating_add(BULKY_BUSY.as_nanos() as u64);
+        } else if self.bulky_until_ns <= now_ns {
+            self.bulky_until_ns = 0;
+        }
+        // Whoever waits for a time must not be late for it.
+        let due_ns = now_ns.saturating_add(at_most.as_nanos() as u64);
+        now_ns.saturating_add(self.busy_ns).max(self.bulky_until_ns.min(due_ns))
+    }
+
     /// Remembers that a connection has something to send.
     fn mark(&mut self, link: Link) {
         if self.connection(link).is_some_and(Connection::soil) {
@@ -272,15 +292,11 @@ impl Multiplexer for FramedEndpoint {
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         self.flush();
         self.look_for_silence();
-        let bulky = std::mem::take(&mut self.bulky);
-        let bulky_ns = if bulky { BULKY_BUSY.min(at_most).as_nanos() as u64 } else { 0 };
-        let spun_out_ns = match self.busy_ns.max(bulky_ns) {
-            0 => 0,
-            busy_ns => monotonic_ns().saturating_add(busy_ns),
-        };
+        let spun_out_ns = self.spun_out_ns(at_most);
         let mut ready = std::mem::take(&mut self.ready);
         loop {
-            let spins = spun_out_ns > 0 && monotonic_ns() < spun_out_ns;
+            let now_ns = if spun_out_ns > 0 { monotonic_ns() } else { 0 };
+            let spins = now_ns < spun_out_ns;
             let idle = if self.events.is_empty() && !spins { at_most } else { Duration::ZERO };
             let idle =
                 Timespec { tv_sec: idle.as_secs() as i64, tv_nsec: idle.subsec_nanos().into() };
@@ -292,7 +308,7 @@ impl Multiplexer for FramedEndpoint {
             if !ready.is_empty() || !spins || !self.events.is_empty() {
                 break;
             }
-            if bulky {
+            if now_ns < self.bulky_until_ns {
                 // The sender may have no other processor.
                 rustix::thread::sched_yield();
             }
