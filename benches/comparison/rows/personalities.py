@@ -46,9 +46,9 @@ def _iperf3_rows():
 
 
 def _secnetperf_rows():
-    """The perf dialect over QUIC is for information: its bars are those of `quic ...`, where
-    linerate's own words are used. What a client sends goes in packets as long as its interface
-    carries, but in rows with equal packets."""
+    """The perf dialect over QUIC is for information but in clear: its bars are those of `quic ...`,
+    where linerate's own words are used. What a client sends goes in packets as long as its
+    interface carries, but in rows with equal packets."""
     framed = Work("framed_stream", None)
     framed_requests = replace(REQUESTS, kind="framed_rr")
     down = replace(STREAM, down=True)

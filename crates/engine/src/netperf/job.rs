@@ -56,9 +56,8 @@ pub(super) enum Task {
 }
 
 impl Job {
-    /// The server's, by a client's request. It sends and receives `unit_bytes` at a time, and with
-    /// `busy_poll` never sleeps.
-    pub(super) fn of_server(request: &Request, unit_bytes: u32, busy_poll: bool) -> Self {
+    /// The server's, by a client's request. It sends and receives `unit_bytes` at a time.
+    pub(super) fn of_server(request: &Request, unit_bytes: u32) -> Self {
         Self {
             carrier: request.carrier,
             task: match request.part {
@@ -86,7 +85,7 @@ impl Job {
             send_width: request.rings.send_width,
             says_end: true,
             times_calls: false,
-            busy_poll,
+            busy_poll: false,
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) other_addresses: bool,
     /// Processors, as the client is told.
     pub(super) cpu_count: u32,
-    /// Where requests may be answered without ever sleeping: who else does so.
+    /// Who gives leave to answer without sleeping; absent: nobody has it.
     pub(super) spinners: Option<Arc<Spinners>>,
 }
 

@@ -43,8 +43,9 @@ pub(super) struct Served {
     cpu: Option<u32>,
     cpu_count: u32,
     bell: Arc<Bell>,
-    /// Leave to spin, where it does.
-    _spinner: Option<Spinner>,
+    /// Who may give leave to answer without sleeping, and that leave.
+    spinners: Option<Arc<Spinners>>,
+    spinner: Option<Spinner>,
     watch: Watch,
     /// Waits for the client, until it has come.
     waiting: Option<Socket>,
@@ -87,9 +88,7 @@ impl Served {
         let waiting = plan.await_client(request.carrier, address, request.port);
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
-        let answers = request.part == Part::Answer;
-        let spinner = place.spinners.as_ref().filter(|_| answers).and_then(Spinners::admit);
-        let job = Job::of_server(&request, unit_bytes, spinner.is_some());
+        let job = Job::of_server(&request, unit_bytes);
         let listener = request.part.connects().then(|| socket.try_clone().map(Arc::new));
         let listener = listener.transpose().map_err(|error| number_of(&error))?;
         let now_ns = monotonic_ns();
@@ -100,7 +99,8 @@ impl Served {
             cpu: place.cpu,
             cpu_count: place.cpu_count,
             bell: Arc::clone(bell),
-            _spinner: spinner,
+            spinners: place.spinners.clone().filter(|_| request.part == Part::Answer),
+            spinner: None,
             waiting: Some(socket).filter(|_| listener.is_none()),
             listener,
             granted,
@@ -131,7 +131,9 @@ impl Served {
         Ok(())
     }
 
-    fn make_load(&self) -> Result<Load, Error> {
+    fn make_load(&mut self) -> Result<Load, Error> {
+        self.spinner = self.spinners.as_ref().and_then(Spinners::admit);
+        self.job.busy_poll = self.spinner.is_some();
         let connections = self.listener.as_ref().map(|listener| {
             let acceptor = Acceptor {
                 listener: Arc::clone(listener),
@@ -145,8 +147,7 @@ impl Served {
             acceptor.connections()
         });
         let workload = self.job.endless_workload();
-        let cpus: Vec<u32> = self.cpu.into_iter().collect();
-        let steps = vec![steps_of(&self.job)];
+        let (cpus, steps) = (Vec::from_iter(self.cpu), vec![steps_of(&self.job)]);
         Load::prepare_given(Role::Server, &workload, steps, &cpus, &self.bell, connections)
     }
 
@@ -267,8 +268,7 @@ impl Served {
         let Some(socket) = &self.waiting else { return };
         match self.request.carrier {
             Carrier::Tcp => {
-                let accepted = accept_stream(socket, false);
-                match accepted {
+                match accept_stream(socket, false) {
                     Ok(stream) => match self.make_load() {
                         Ok(mut load) => {
                             self.waiting = None;

@@ -58,7 +58,7 @@ pub struct ServerOptions {
     pub cpu_count: Option<u32>,
     /// Whether requests are answered (TCP_RR, UDP_RR) without ever sleeping. That takes a whole
     /// processor for each test, so that of tests at once no more do so than leave one of this process's
-    /// processors to others.
+    /// processors to others, and one in any case.
     pub busy_poll: bool,
 }
 

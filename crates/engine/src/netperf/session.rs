@@ -34,7 +34,7 @@ pub(super) struct House {
     pub(super) other_addresses: bool,
     pub(super) serial: bool,
     pub(super) cpu_count: Option<u32>,
-    /// Where requests are answered without ever sleeping: who does so.
+    /// Who gives leave to answer without sleeping; absent: nobody has it.
     pub(super) spinners: Option<Arc<Spinners>>,
 }
 

@@ -1,10 +1,9 @@
 //! How many of a server's tests may spin at once: whoever reaches it begins as many as it likes.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use rustix::process::getpid;
-use rustix::thread::sched_getaffinity;
+use std::thread::available_parallelism;
 
 /// Counts the tests that spin.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ impl Spinners {
     /// For as many as leave the sessions and all other tests one of this process's processors, and for
     /// one in any case.
     pub(super) fn of_this_process() -> Self {
-        let cpus = sched_getaffinity(Some(getpid())).map_or(1, |cpus| cpus.count() as usize);
+        let cpus = available_parallelism().map_or(1, NonZero::get);
         Self { spinning: AtomicUsize::new(0), most: cpus.saturating_sub(1).max(1) }
     }
 

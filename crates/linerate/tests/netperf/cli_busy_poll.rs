@@ -25,9 +25,17 @@ fn processor_time(pid: u32) -> Duration {
 
 /// What a process takes of the processors in [`WHILE`].
 fn taken(pid: u32) -> Duration {
-    let before = processor_time(pid);
+    let (before, began) = (processor_time(pid), Instant::now());
     std::thread::sleep(WHILE);
-    processor_time(pid) - before
+    (processor_time(pid) - before).div_f64(began.elapsed().as_secs_f64() / WHILE.as_secs_f64())
+}
+
+/// How many tests a server's shards carry.
+fn tests_under_way(server: &Netserver) -> usize {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "shard").count()
 }
 
 fn wait_until(what: &str, mut has_come: impl FnMut() -> bool) {
@@ -48,9 +56,9 @@ fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
     for test in ["TCP_RR", "UDP_RR"] {
         for (local, remote) in [("", ""), ("--busy-poll", ""), ("", "--busy-poll")] {
             let server = Netserver::start(remote);
-            let client = server.start_netperf(&format!("{local} {PACE} -t {test} -l 60"));
-            let ends = [(client.id(), local), (server.pid(), remote)];
-            for (pid, option) in ends {
+            let client = server.start_netperf(&format!("{local} {PACE} -t {test} -l 600"));
+            wait_until("it runs", || tests_under_way(&server) == 1);
+            for (pid, option) in [(client.id(), local), (server.pid(), remote)] {
                 match option {
                     "" => wait_until("it sleeps", || taken(pid) < LITTLE),
                     _ => wait_until("it spins", || taken(pid) >= MUCH),
@@ -66,7 +74,7 @@ fn whoever_waits_for_an_answer_spins_too() {
     for test in ["TCP_RR", "UDP_RR -e 60", "TCP_RR -b 3"] {
         let (test, own) = test.split_once(" ").unwrap_or((test, ""));
         let server = Netserver::start("");
-        let client = server.start_netperf(&format!("--busy-poll -t {test} -l 60 -- {own}"));
+        let client = server.start_netperf(&format!("--busy-poll -t {test} -l 600 -- {own}"));
         wait_until("it runs", || processor_time(client.id()) >= MUCH);
         server.freeze();
         wait_until("it spins", || taken(client.id()) >= MUCH);
@@ -78,7 +86,7 @@ fn whoever_waits_for_an_answer_spins_too() {
 fn a_server_rests_when_the_client_for_which_it_spins_is_killed() {
     for test in ["TCP_RR", "UDP_RR"] {
         let server = Netserver::start("--busy-poll");
-        let client = server.start_netperf(&format!("{PACE} -t {test} -l 60"));
+        let client = server.start_netperf(&format!("{PACE} -t {test} -l 600"));
         wait_until("it spins", || taken(server.pid()) >= MUCH);
         kill(client);
         wait_until("it rests", || taken(server.pid()) < LITTLE);
@@ -90,9 +98,10 @@ fn a_server_rests_when_the_client_for_which_it_spins_is_killed() {
 fn of_tests_at_once_no_more_spin_than_leave_a_processor() {
     let server = Netserver::start("--busy-poll");
     let count = std::thread::available_parallelism().unwrap().get() + 1;
-    let begin = |_| server.start_netperf(&format!("{PACE} -t TCP_RR -l 60"));
+    let begin = |_| server.start_netperf(&format!("{PACE} -t TCP_RR -l 600"));
     let clients: Vec<Child> = (0..count).map(begin).collect();
-    wait_until("it spins", || taken(server.pid()) >= MUCH);
+    wait_until("they run", || tests_under_way(&server) == count);
+    wait_until("one spins", || taken(server.pid()) >= MUCH);
     let most = WHILE * u32::try_from(count - 2).unwrap().max(1);
     assert!(taken(server.pid()) < most + WHILE / 2);
     clients.into_iter().for_each(kill);

@@ -20,6 +20,12 @@ fn options_that_go_together_or_not() {
         ("-rstream:1 -up:512", "Must specify a 'runtime' if using a repeat parameter!"),
         ("-rstream:1 -run:1s", "Must specify a 'streams' if using 'rstream'!"),
         ("-iosize:100 -up:1000", "'iosize' too small'!"),
+        ("--mtu-limit:1199", "'--mtu-limit' takes 1200 to 65507 bytes of UDP payload, not '1199'!"),
+        (
+            "--mtu-limit:65508",
+            "'--mtu-limit' takes 1200 to 65507 bytes of UDP payload, not '65508'!",
+        ),
+        ("--mtu-limit:x", "'--mtu-limit' takes 1200 to 65507 bytes of UDP payload, not 'x'!"),
         ("-tcp:1 -encrypt:0 -up:1000", "TCP mode doesn't support disabling encryption!"),
         ("-tcp:1 -cibir:aabb -up:1000", "TCP mode doesn't support CIBIR!"),
         ("-cibir:00112233445566 -up:100", "Cibir ID must be a hex string <= 6 bytes."),

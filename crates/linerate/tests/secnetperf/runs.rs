@@ -168,7 +168,7 @@ fn packets_in_clear_carry_the_same() {
 #[test]
 fn connection_ids_can_be_marked_and_packets_left_unpaced() {
     let server = Server::start("-cibir:c1b112 -serverid:77");
-    for more in ["-pacing:0", "--draft-29", "--draft-29 -encrypt:0", "--mtu-limit:1472"] {
+    for more in ["-pacing:0", "--draft-29", "--draft-29 -encrypt:0"] {
         let words = format!("-cibir:c1b112 {more} -streams:2 -up:300kb -down:100kb --json");
         let ended = server.client(&words);
         let document: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -177,6 +177,20 @@ fn connection_ids_can_be_marked_and_packets_left_unpaced() {
     }
     for other in ["", "-cibir:c1"] {
         assert_eq!(server.client(other).exit_code, 111, "{other}");
+    }
+}
+
+#[test]
+fn a_clients_packets_grow_to_a_jumbo_frames_or_to_what_is_said() {
+    let server = Server::start("");
+    for (limit, least, most) in [("", 8_000, 8_972), ("--mtu-limit:1300", 1_200, 1_300)] {
+        let logs = tempfile::tempdir().unwrap();
+        server.client(&format!("-up:5mb {limit} --qlog:{}", logs.path().display()));
+        let log = std::fs::read_dir(logs.path()).unwrap().next().unwrap().unwrap().path();
+        let text = std::fs::read_to_string(log).unwrap();
+        let length = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+        let longest = text.split("\"length\":").skip(1).filter_map(length).max().unwrap_or(0);
+        assert!((least..=most).contains(&longest), "{limit}: {longest}");
     }
 }
 

@@ -61,6 +61,14 @@ pub(crate) struct FramedEndpoint {
     bulky_until_ns: u64,
 }
 
+/// Times of a wait that doesn't sleep at once.
+struct Spin {
+    /// Until when it tries again.
+    until_ns: u64,
+    /// When it is over.
+    due_ns: u64,
+}
+
 #[derive(Default)]
 struct Slot {
     generation: u32,
@@ -253,11 +261,11 @@ impl FramedEndpoint {
         }
     }
 
-    /// Until when it tries again before it sleeps; 0: it sleeps at once.
-    fn spun_out_ns(&mut self, at_most: Duration) -> u64 {
+    /// How long it tries again before it sleeps; `None`: it sleeps at once.
+    fn spin(&mut self, at_most: Duration) -> Option<Spin> {
         let bulky = std::mem::take(&mut self.bulky);
         if !bulky && self.bulky_until_ns == 0 && self.busy_ns == 0 {
-            return 0;
+            return None;
         }
         let now_ns = monotonic_ns();
         if bulky {
@@ -265,9 +273,9 @@ impl FramedEndpoint {
         } else if self.bulky_until_ns <= now_ns {
             self.bulky_until_ns = 0;
         }
-        // Whoever waits for a time must not be late for it.
         let due_ns = now_ns.saturating_add(at_most.as_nanos() as u64);
-        now_ns.saturating_add(self.busy_ns).max(self.bulky_until_ns.min(due_ns))
+        let until_ns = now_ns.saturating_add(self.busy_ns).max(self.bulky_until_ns).min(due_ns);
+        Some(Spin { until_ns, due_ns })
     }
 
     /// Remembers that a connection has something to send.
@@ -292,17 +300,22 @@ impl Multiplexer for FramedEndpoint {
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         self.flush();
         self.look_for_silence();
-        let spun_out_ns = self.spun_out_ns(at_most);
+        let spin = self.spin(at_most);
         let mut ready = std::mem::take(&mut self.ready);
         loop {
-            let now_ns = if spun_out_ns > 0 { monotonic_ns() } else { 0 };
-            let spins = now_ns < spun_out_ns;
-            let idle = if self.events.is_empty() && !spins { at_most } else { Duration::ZERO };
+            let now_ns = if spin.is_some() { monotonic_ns() } else { 0 };
+            let spins = spin.as_ref().is_some_and(|spin| now_ns < spin.until_ns);
+            let idle = match &spin {
+                _ if spins || !self.events.is_empty() => Duration::ZERO,
+                Some(spin) => Duration::from_nanos(spin.due_ns.saturating_sub(now_ns)),
+                None => at_most,
+            };
             let idle =
                 Timespec { tv_sec: idle.as_secs() as i64, tv_nsec: idle.subsec_nanos().into() };
             match epoll::wait(&self.poll, spare_capacity(&mut ready), Some(&idle)) {
                 // A signal: the caller looks whether it was one to stop.
-                Err(rustix::io::Errno::INTR) | Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => break,
+                Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
             if !ready.is_empty() || !spins || !self.events.is_empty() {

@@ -1,12 +1,14 @@
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use linerate_wire::perf::ALPN;
 use rustls::{ClientConfig, ServerConfig};
 
+use super::FramedEndpoint;
 use super::outbox::QUEUE_LIMIT_BYTES;
 use super::session::{Fault, Incoming, Session};
 use crate::perf::configurations;
-use crate::transport::multiplexer::Sending;
+use crate::transport::multiplexer::{Multiplexer, Sending};
 
 struct Pair {
     client: Session,
@@ -145,4 +147,14 @@ fn nothing_but_the_handshake_may_come_before_its_end() {
         server.record_filled(32);
         assert_eq!(server.poll_incoming(), Err(fault), "{frame:?}");
     }
+}
+
+#[test]
+fn whoever_tries_again_and_again_still_waits_no_longer_than_it_may() {
+    let (config, _) = configs(0);
+    let mut endpoint = FramedEndpoint::client(config, Duration::from_secs(60)).unwrap();
+    let began = Instant::now();
+    endpoint.wait(Duration::from_millis(20)).unwrap();
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_millis(20) && waited < Duration::from_secs(20), "{waited:?}");
 }

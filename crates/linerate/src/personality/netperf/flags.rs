@@ -11,10 +11,6 @@ use super::typed::{Deed, Stop, bare, ours, parse_family, takes, takes_if};
 use super::unit::Unit;
 use crate::personality::getopt::Flag;
 
-/// What `--busy-poll` does, at netserver too.
-pub(super) const BUSY_POLL_HELP: &str =
-    "Never sleep in TCP_RR and UDP_RR, which takes a whole processor (ours alone)";
-
 /// Whether the next word is the rate of `-c` or `-C`.
 fn is_rate(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
@@ -205,10 +201,14 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.family = Some(Family::Ipv6);
         Ok(())
     }),
-    ours("busy-poll", BUSY_POLL_HELP, |t, _| {
-        t.busy_poll = true;
-        Ok(())
-    }),
+    ours(
+        "busy-poll",
+        "Never sleep in TCP_RR and UDP_RR; takes a processor (ours alone)",
+        |t, _| {
+            t.busy_poll = true;
+            Ok(())
+        },
+    ),
 ];
 
 /// Sets what was told; what wasn't stays.

@@ -13,7 +13,7 @@ use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
 use rustix::fs::FileType;
 
-use super::flags::{BUSY_POLL_HELP, set_family};
+use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
 use super::typed::{blame, resolve};
 use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
@@ -117,7 +117,7 @@ const FLAGS: &[Flag<Deed>] = &[
     }),
     Flag::name(
         "busy-poll",
-        BUSY_POLL_HELP,
+        "Answer TCP_RR and UDP_RR without sleep, on all processors but one (ours alone)",
         (None, |t, _| {
             t.busy_poll = true;
             Ok(())

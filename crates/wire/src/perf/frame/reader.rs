@@ -3,7 +3,7 @@
 use super::{FRAME_LIMIT_BYTES, FrameError, FrameHeader, HEADER_BYTES};
 
 /// Room for what one system call brings, and one frame that it leaves unfinished.
-const BUFFER_BYTES: usize = (128 << 10) + FRAME_LIMIT_BYTES;
+const BUFFER_BYTES: usize = (64 << 10) + FRAME_LIMIT_BYTES;
 
 /// A frame that is all there.
 #[derive(Debug)]
