@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ..tools import (Iperf3New, Netperf, OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf,
-                     OurSecnetperf, Secnetperf, Work)
+                     OurNetperfClient, OurNetserver, OurSecnetperf, Secnetperf, Work)
 from .quic import REQUESTS, STREAM
 from .row import PINNED, replacing
 
@@ -18,7 +18,8 @@ def personality_rows():
 
 def _netperf_rows():
     return [
-        replacing(OurNetperf, Netperf, name, work, bar, figure)
+        replacing(ours, Netperf, name, work, bar, figure)
+        for ours in (OurNetperf, OurNetperfClient, OurNetserver)
         for name, work, bar, figure in (
             ("TCP_STREAM", replace(BULK, size=None), 1.0, "bit/s"),
             ("TCP_STREAM -m 131072", BULK, 1.0, "bit/s"),

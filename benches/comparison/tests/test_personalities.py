@@ -7,7 +7,7 @@ from unittest.mock import Mock
 from ..placement import Placement
 from ..process import RunFailed
 from ..tools import (Iperf3New, Linerate, Measured, OurIperf3Client, OurIperf3Server, OurNetperf,
-                     OurSecnetperf, Secnetperf, Work)
+                     OurNetperfClient, OurNetserver, OurSecnetperf, Secnetperf, Work)
 from ..tools.secnetperf import parse_secnetperf
 from .test_parsers import captured
 
@@ -121,6 +121,20 @@ class Commands(unittest.TestCase):
     def test_our_netserver_is_no_process_a_client(self):
         ours = OurNetperf("/p/netperf", "/o/linerate")
         self.assertEqual(ours.words("server"), ["/o/linerate", "netserver"])
+
+    def test_only_our_ends_spin(self):
+        work = Work("tcp_rr", 1, spin=True)
+        for tool, spinning in ((OurNetperf, {"client", "server"}), (OurNetperfClient, {"client"}),
+                               (OurNetserver, {"server"})):
+            ours = tool("/p/netperf", "/o/linerate")
+            ours.spins = work.spin
+            self.assertEqual({end for end in ("client", "server")
+                              if "--busy-poll" in ours.words(end)}, spinning)
+
+    def test_our_secnetperf_is_told_how_long_packets_may_be(self):
+        ours = OurSecnetperf("/p/secnetperf", "/o/linerate")
+        self.assertIn("--mtu-limit:1472", argv_of(ours, replace(DOWN, packet=1472)))
+        self.assertNotIn("--mtu-limit:1472", argv_of(ours, DOWN))
 
     def test_both_pairs_are_told_the_same(self):
         work = replace(REQUESTS, clear=True)

@@ -7,8 +7,8 @@ from .linerate import Linerate
 from .neper import Neper
 from .netperf import Netperf
 from .others import Ethr, Nuttcp
-from .personality import (OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf, OurSecnetperf,
-                          Personality)
+from .personality import (OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf, OurNetperfClient,
+                          OurNetserver, OurSecnetperf, Personality)
 from .quic_peers import QuinnPerf, S2nPerf
 from .secnetperf import Secnetperf
 from .sockperf import Sockperf
@@ -17,5 +17,5 @@ from .tool import GRACE_S, Measured, Tool, Work
 __all__ = [
     "GRACE_S", "BareLoop", "BareTls", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate",
     "Measured", "Neper", "Netperf", "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf",
-    "OurSecnetperf", "Personality", "QuinnPerf", "S2nPerf", "Secnetperf", "Sockperf", "Tool", "Work",
+    "OurNetperfClient", "OurNetserver", "OurSecnetperf", "Personality", "QuinnPerf", "S2nPerf", "Secnetperf", "Sockperf", "Tool", "Work",
 ]

@@ -74,7 +74,22 @@ class OurNetperf(Personality, Netperf):
         super().launch(work)
 
     def words(self, end):
-        return super().words(end) + (["--busy-poll"] if self.spins else [])
+        spins = self.spins and end in self.ours
+        return super().words(end) + (["--busy-poll"] if spins else [])
+
+
+class OurNetperfClient(OurNetperf):
+    """linerate against the original's netserver."""
+
+    name = "our netperf client"
+    ours = {"client": "netperf"}
+
+
+class OurNetserver(OurNetperf):
+    """The original's netperf against linerate."""
+
+    name = "our netserver"
+    ours = {"server": "netserver"}
 
 
 class OurSecnetperf(Personality, Secnetperf):
