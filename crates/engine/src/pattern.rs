@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use linerate_measure::plan::limits;
 use linerate_measure::report::{Verification, WRONG_RUNS_MAX, WrongRun};
 
+use crate::page_aligned::PageAligned;
+
 /// After so many bytes the pattern repeats: the largest prime below 2^14. Short, so that it stays in
 /// the cache beside the bytes that are sent and received.
 pub(crate) const PERIOD_BYTES: usize = 16_381;
@@ -19,16 +21,17 @@ const PIECE_BYTES: usize = 16 << 10;
 /// The pattern in memory.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    bytes: Vec<u8>,
+    bytes: PageAligned,
 }
 
 impl Pattern {
     /// A pattern of which slices of up to `longest` bytes can be had, at any position.
     pub(crate) fn new(longest: usize) -> Self {
-        let mut bytes = words(PERIOD_BYTES);
-        bytes.reserve_exact(longest);
-        for start in (0..longest).step_by(PERIOD_BYTES) {
-            bytes.extend_from_within(..PERIOD_BYTES.min(longest - start));
+        let mut bytes = PageAligned::new(PERIOD_BYTES + longest);
+        let (period, repeated) = bytes.split_at_mut(PERIOD_BYTES);
+        fill(period);
+        for part in repeated.chunks_mut(PERIOD_BYTES) {
+            part.copy_from_slice(&period[..part.len()]);
         }
         Self { bytes }
     }
@@ -51,7 +54,9 @@ impl Pattern {
         if let Some(pattern) = shared.upgrade().filter(|pattern| pattern.bytes.len() >= longest) {
             return pattern;
         }
-        let pattern = Arc::new(Self { bytes: words(longest) });
+        let mut bytes = PageAligned::new(longest);
+        fill(&mut bytes);
+        let pattern = Arc::new(Self { bytes });
         *shared = Arc::downgrade(&pattern);
         pattern
     }
@@ -69,15 +74,12 @@ impl Pattern {
     }
 }
 
-/// The first `length` bytes that the generator gives.
-fn words(length: usize) -> Vec<u8> {
+/// Fills `bytes` with the first bytes that the generator gives.
+fn fill(bytes: &mut [u8]) {
     let mut state = 0x6c69_6e65_7261_7465_u64;
-    let mut bytes = vec![0; length.next_multiple_of(8)];
-    for word in bytes.chunks_exact_mut(8) {
-        word.copy_from_slice(&next_word(&mut state).to_le_bytes());
+    for part in bytes.chunks_mut(8) {
+        part.copy_from_slice(&next_word(&mut state).to_le_bytes()[..part.len()]);
     }
-    bytes.truncate(length);
-    bytes
 }
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).

@@ -182,6 +182,8 @@ impl Job {
             content: Content::Filler,
             framing: Framing::None,
             movement: self.movement,
+            // As the original's: a netserver that doesn't yield either takes less from who does.
+            yields: false,
         }
     }
 

@@ -195,6 +195,7 @@ fn stream(load: &Load, flow: u32) -> (Vec<Step>, Vec<Step>) {
         content: load.content(flow),
         framing: load.framing(),
         movement: received,
+        yields: true,
     };
     let pace = load.pace_bps_per_flow.map(|bps| Pace { bps, burst_ns: BURST_NS });
     let send = Transfer { end: load.end_of(flow), pace, movement: sent, ..receive.clone() };

@@ -39,6 +39,7 @@ fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
         content: Content::Pattern { offset: 0 },
         framing: Framing::None,
         movement: Movement::Copy,
+        yields: true,
     };
     let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000 });
     let send = Transfer { end: StepEnd::Bytes { bytes: 51 }, pace, ..receive.clone() };
