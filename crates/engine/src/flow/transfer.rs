@@ -19,7 +19,7 @@ use crate::transport::ByteStream;
 /// call comes back at once.
 ///
 /// Many flows gain most (measured with 128 on one processor: a quarter less without the yield).
-/// One alone gains nothing where its receiver yields, and loses a tenth where it doesn't.
+/// One alone is level where its receiver yields too, and loses a tenth where it doesn't.
 const BYTES_PER_YIELD: usize = 2560 << 10;
 
 /// Sends until the step's end.

@@ -1,8 +1,8 @@
 //! Connections that come and go: one after the other, each for one request and response or for
 //! nothing at all, and the server closes first.
 //!
-//! Both loops block in their calls: that is the fewest there can be. Sockets have time-outs, so that
-//! a peer that falls silent costs one connection and not the test.
+//! Both loops block in their calls: that is the fewest there can be. A watchdog cuts off who falls
+//! silent, so that such a peer costs one connection and not the test.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,6 +15,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with};
 use socket2::Socket;
 
 use super::data::DataPlan;
+use super::watchdog::Watched;
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::Connections;
@@ -24,12 +25,12 @@ use crate::shard::OwnLoop;
 use crate::socket::is_short_of_descriptors;
 use linerate_wire::netperf::test::Carrier;
 
-/// A connection that doesn't go on for so long has failed.
-const SILENCE: Duration = Duration::from_secs(5);
+/// A client's connection that doesn't go on for so long has failed.
+pub(super) const CLIENT_SILENCE: Duration = Duration::from_secs(5);
+/// A server's. While it waits, nobody else's is accepted.
+pub(super) const SERVER_SILENCE: Duration = Duration::from_secs(1);
 /// Bytes of the largest send.
 const MOST_BYTES: usize = 1 << 20;
-/// A server's loop looks at the phase this often.
-const LOOK: Duration = Duration::from_millis(250);
 /// Ports tried for one connection before they count as exhausted.
 const MOST_TRIES: u32 = 512;
 /// After a connection that couldn't be made none is begun for so long.
@@ -56,6 +57,7 @@ pub(super) struct Dialer {
     pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
+    pub(super) watched: Watched,
 }
 
 impl Dialer {
@@ -97,6 +99,7 @@ impl Dialer {
         Ending { errors, ..Ending::default() }
     }
 
+    /// One connection, from the next port that is free.
     fn exchange(
         &self,
         turn: &mut u32,
@@ -104,31 +107,17 @@ impl Dialer {
         shared: &FlowShared,
         local: &mut Local,
     ) -> io::Result<()> {
-        let Exchanged { request_bytes, response_bytes, half_closes } = self.exchanged;
-        let socket = self.connect(turn)?;
-        if request_bytes > 0 {
-            let until = Phase::Abort;
-            moved.send_all(&socket, request_bytes, until, shared, local)?;
-            let missing = moved.receive(&socket, response_bytes, until, shared, local)?;
-            if missing > 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        if half_closes {
-            socket.shutdown(Shutdown::Write)?;
-        }
-        // The server closes first, so that the port that waits is its own.
-        moved.receive(&socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
-    }
-
-    /// A connection from the next port that is free.
-    fn connect(&self, turn: &mut u32) -> io::Result<Socket> {
         let tries = self
             .ports
             .map_or(1, |(first, last)| (u32::from(last.saturating_sub(first)) + 1).min(MOST_TRIES));
         let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
         for _ in 0..tries {
-            outcome = self.try_connect(*turn);
+            outcome = self.bind(*turn).and_then(|socket| {
+                self.watched.run(socket, |socket| {
+                    connect(socket, self.server)?;
+                    self.converse(socket, moved, shared, local)
+                })
+            });
             *turn = turn.wrapping_add(1);
             if !matches!(&outcome, Err(error) if is_taken(error)) {
                 break;
@@ -137,10 +126,34 @@ impl Dialer {
         outcome
     }
 
-    fn try_connect(&self, turn: u32) -> io::Result<Socket> {
+    fn converse(
+        &self,
+        socket: &Socket,
+        moved: &mut Moved,
+        shared: &FlowShared,
+        local: &mut Local,
+    ) -> io::Result<()> {
+        let Exchanged { request_bytes, response_bytes, half_closes } = self.exchanged;
+        if request_bytes > 0 {
+            let until = Phase::Abort;
+            moved.send_all(socket, request_bytes, until, shared, local)?;
+            let missing = moved.receive(socket, response_bytes, until, shared, local)?;
+            if missing > 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        if half_closes {
+            socket.shutdown(Shutdown::Write)?;
+        }
+        // The server closes first, so that the port that waits is its own.
+        moved.receive(socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
+    }
+
+    /// A socket at the port whose turn it is.
+    fn bind(&self, turn: u32) -> io::Result<Socket> {
         let (socket, _, _) = self.plan.make(Carrier::Tcp, self.server.is_ipv6())?;
-        socket.set_read_timeout(Some(SILENCE))?;
-        socket.set_write_timeout(Some(SILENCE))?;
+        // It ends a connect too, which not every kernel ends for a watchdog.
+        socket.set_write_timeout(Some(CLIENT_SILENCE))?;
         let any = || SocketAddr::new(super::unspecified(self.server.is_ipv6()), 0);
         match (self.ports, self.local) {
             (Some((first, last)), local) => {
@@ -157,14 +170,16 @@ impl Dialer {
             }
             (None, None) => {}
         }
-        match socket.connect(&self.server.into()) {
-            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
-                Err(io::ErrorKind::TimedOut.into())
-            }
-            Err(error) => Err(error),
-            Ok(()) => Ok(socket),
-        }
+        Ok(socket)
     }
+}
+
+/// Connects, as long as the socket's sends may take.
+fn connect(socket: &Socket, server: SocketAddr) -> io::Result<()> {
+    socket.connect(&server.into()).map_err(|error| match error.raw_os_error() {
+        Some(libc::EINPROGRESS) => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    })
 }
 
 /// The server's connections.
@@ -175,6 +190,7 @@ pub(super) struct Acceptor {
     pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
+    pub(super) watched: Watched,
 }
 
 impl Acceptor {
@@ -189,10 +205,9 @@ impl Acceptor {
         let mut errors = BTreeMap::new();
         let mut left = self.count.unwrap_or(u64::MAX);
         let mut moved = Moved::new(&self.buffers, self.exchanged.response_bytes);
-        // Connections inherit the time-outs.
         let _spins_at_worst = self.listener.set_nonblocking(false);
-        let _blocks_at_worst = self.listener.set_read_timeout(Some(LOOK));
-        let _blocks_at_worst = self.listener.set_write_timeout(Some(LOOK));
+        // Connections inherit it.
+        let _blocks_at_worst = self.listener.set_write_timeout(Some(SERVER_SILENCE));
         shared.tally.first_ns.set(monotonic_ns());
         while left > 0 && local.phase() < Phase::Stop {
             let socket = match accept_with(&*self.listener, SocketFlags::CLOEXEC) {
@@ -202,7 +217,8 @@ impl Acceptor {
                     continue;
                 }
             };
-            match self.serve(&socket, &mut moved, shared, local) {
+            let serve = |socket: &Socket| self.serve(socket, &mut moved, shared, local);
+            match self.watched.run(socket, serve) {
                 Ok(()) => {
                     left -= 1;
                     shared.tally.transactions.add(1);
@@ -217,7 +233,7 @@ impl Acceptor {
     fn handle_failure(&self, error: &io::Error, errors: &mut BTreeMap<&'static str, u64>) {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
-            // The conductor has shut the listener down to wake this loop.
+            // The watchdog has shut the listener down to wake this loop.
             io::ErrorKind::InvalidInput => std::thread::sleep(PAUSE),
             _ => {
                 *errors.entry(kind_of(error)).or_insert(0) += 1;

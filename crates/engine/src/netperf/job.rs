@@ -163,6 +163,15 @@ impl Job {
         }
     }
 
+    /// The same at a server, whose sender doesn't wait for its peer's end: its timer is all there is.
+    pub(super) fn steps_at_server(&self) -> Vec<Step> {
+        let mut steps = self.steps();
+        if self.task == Task::Send && self.carrier == Carrier::Tcp {
+            steps.truncate(1);
+        }
+        steps
+    }
+
     fn transfer(&self) -> Transfer {
         let unit_bytes = self.unit_bytes.clamp(1, LARGEST_BYTES);
         let whole = |units: u32| u64::from(units).next_multiple_of(unit_bytes.into());
@@ -182,7 +191,7 @@ impl Job {
             content: Content::Filler,
             framing: Framing::None,
             movement: self.movement,
-            // As the original's: a netserver that doesn't yield either takes less from who does.
+            // As the original's: a peer that doesn't yield either takes a tenth less from who does.
             yields: false,
         }
     }

@@ -24,6 +24,7 @@ mod session;
 mod spinners;
 mod timing;
 mod trial;
+mod watchdog;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

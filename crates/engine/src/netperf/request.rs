@@ -241,3 +241,17 @@ pub(super) fn data_plan(plan: &TestPlan) -> DataPlan {
         multicast_ttl: options.multicast_ttl,
     }
 }
+
+/// Has datagrams be what a server of before 2.6 takes.
+pub(super) fn fit_old_server(request: &mut Request, job: &mut Job) -> Result<(), Error> {
+    job.says_end = job.task != Task::Ask;
+    let told = Some(job.unit_bytes).filter(|_| job.task == Task::Send);
+    if let Some(bytes) = request.receive_bytes.filter(|bytes| Some(*bytes) != told) {
+        return Err(Error::Plan(format!(
+            "netperf before 2.6 stops at the first datagram that has not the size it receives ({bytes} \
+             bytes): leave out -M"
+        )));
+    }
+    request.receive_bytes = told;
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! A test at the server: the data socket that waits, the load that it becomes, and what comes out.
 
 use std::io;
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setu
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
-use super::connections::Acceptor;
+use super::connections::{Acceptor, SERVER_SILENCE};
 use super::data::{Granted, ring};
 use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::place::{Place, data_plan, exchanged, unit_bytes};
 use super::processor::{Ticks, local_calibration};
 use super::spinners::{Spinner, Spinners};
+use super::watchdog::Watchdog;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::load::{Bell, Load};
@@ -39,6 +40,8 @@ pub(super) struct Served {
     job: Job,
     /// Made when the client has come: who waits takes no thread and no buffers.
     load: Option<Load>,
+    /// Of connections that come and go.
+    watchdog: Option<Watchdog>,
     /// What the load is made with.
     cpu: Option<u32>,
     cpu_count: u32,
@@ -49,7 +52,7 @@ pub(super) struct Served {
     watch: Watch,
     /// Waits for the client, until it has come.
     waiting: Option<Socket>,
-    /// Where connections come and go: woken when the test is over.
+    /// Where connections come and go.
     listener: Option<Arc<Socket>>,
     granted: Granted,
     began_ns: u64,
@@ -96,6 +99,7 @@ impl Served {
             client,
             watch: Watch::new(&request, place.marks_end, now_ns),
             load: None,
+            watchdog: None,
             cpu: place.cpu,
             cpu_count: place.cpu_count,
             bell: Arc::clone(bell),
@@ -135,6 +139,7 @@ impl Served {
         self.spinner = self.spinners.as_ref().and_then(Spinners::admit);
         self.job.busy_poll = self.spinner.is_some();
         let connections = self.listener.as_ref().map(|listener| {
+            let watchdog = Watchdog::new(SERVER_SILENCE, Some(Arc::clone(listener)));
             let acceptor = Acceptor {
                 listener: Arc::clone(listener),
                 exchanged: exchanged(&self.request),
@@ -143,11 +148,13 @@ impl Served {
                     Length::Units(count) => Some(count.into()),
                     _ => None,
                 },
+                watched: watchdog.watched(),
             };
+            self.watchdog = Some(watchdog);
             acceptor.connections()
         });
         let workload = self.job.endless_workload();
-        let (cpus, steps) = (Vec::from_iter(self.cpu), vec![steps_of(&self.job)]);
+        let (cpus, steps) = (Vec::from_iter(self.cpu), vec![self.job.steps_at_server()]);
         Load::prepare_given(Role::Server, &workload, steps, &cpus, &self.bell, connections)
     }
 
@@ -223,6 +230,9 @@ impl Served {
                 _ => counts.transactions,
             };
             self.watch.handle_count(count, now_ns);
+            if let Some(watchdog) = &mut self.watchdog {
+                watchdog.look(&counts, now_ns);
+            }
             if self.ends_quietly && self.ticks.is_some() && self.watch.changed_ns() == now_ns {
                 self.last_ticks = Some(Ticks::now());
             }
@@ -243,11 +253,10 @@ impl Served {
         match self.job.task {
             Task::Send => load.stop(),
             Task::Connections => {
-                if let Some(listener) = &self.listener {
-                    // Fails only where nobody waits for connections any more.
-                    let _awake = listener.shutdown(Shutdown::Both);
-                }
                 load.drain();
+                if let Some(watchdog) = &self.watchdog {
+                    watchdog.end();
+                }
             }
             _ => load.drain(),
         }
@@ -378,15 +387,6 @@ fn first_sender(socket: &Socket, client: Option<IpAddr>) -> Option<SocketAddr> {
             }
         }
     }
-}
-
-/// A sender that doesn't wait for its peer's end: its timer is all there is.
-fn steps_of(job: &Job) -> Vec<linerate_wire::step::Step> {
-    let mut steps = job.steps();
-    if job.task == Task::Send && job.carrier == Carrier::Tcp {
-        steps.truncate(1);
-    }
-    steps
 }
 
 fn number_of(error: &io::Error) -> i32 {

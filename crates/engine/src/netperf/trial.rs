@@ -15,7 +15,7 @@ use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
 use socket2::Socket;
 
 use super::client::Client;
-use super::connections::{Dialer, Exchanged};
+use super::connections::{CLIENT_SILENCE, Dialer, Exchanged};
 use super::control::wait;
 use super::data::{DataPlan, Granted};
 use super::figures::{Measured, outcome};
@@ -24,8 +24,9 @@ use super::job::{Job, Task};
 use super::outcome::Outcome;
 use super::plan::{TestKind, TestPlan};
 use super::processor::Ticks;
-use super::request::{data_plan, job, request};
+use super::request::{data_plan, fit_old_server, job, request};
 use super::timing::timed_flow;
+use super::watchdog::{Watchdog, Watched};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -61,24 +62,12 @@ pub(super) struct Trial<'a> {
 /// What is going on.
 struct Course {
     load: Load,
+    /// Of connections that come and go.
+    watchdog: Option<Watchdog>,
     bell: Arc<Bell>,
     results: Option<Results>,
     began_ns: u64,
     interrupted_ns: Option<u64>,
-}
-
-/// Has datagrams be what a server of before 2.6 takes.
-fn fit_old_server(request: &mut Request, job: &mut Job) -> Result<(), Error> {
-    job.says_end = job.task != Task::Ask;
-    let told = Some(job.unit_bytes).filter(|_| job.task == Task::Send);
-    if let Some(bytes) = request.receive_bytes.filter(|bytes| Some(*bytes) != told) {
-        return Err(Error::Plan(format!(
-            "netperf before 2.6 stops at the first datagram that has not the size it receives ({bytes} \
-             bytes): leave out -M"
-        )));
-    }
-    request.receive_bytes = told;
-    Ok(())
 }
 
 impl<'a> Trial<'a> {
@@ -230,7 +219,9 @@ impl<'a> Trial<'a> {
     fn begin(&mut self, server: SocketAddr) -> Result<Course, Error> {
         let bell = Arc::new(Bell::new()?);
         let workload = self.job.workload();
-        let connections = self.job_is_connections().then(|| self.dialer(server).connections());
+        let watchdog = self.job_is_connections().then(|| Watchdog::new(CLIENT_SILENCE, None));
+        let connections =
+            watchdog.as_ref().map(|watchdog| self.dialer(server, watchdog.watched()).connections());
         let cpus: Vec<u32> = self.plan.local.bind_cpu.into_iter().collect();
         let steps = vec![self.job.steps()];
         let mut load =
@@ -257,7 +248,7 @@ impl<'a> Trial<'a> {
                 (Carrier::Tcp, None) => load.add_stream(0, socket, None),
             }
         }
-        Ok(Course { load, bell, results: None, began_ns, interrupted_ns: None })
+        Ok(Course { load, watchdog, bell, results: None, began_ns, interrupted_ns: None })
     }
 
     fn connect(&self, socket: &Socket, server: SocketAddr) -> Result<(), Error> {
@@ -283,7 +274,7 @@ impl<'a> Trial<'a> {
         bound.map_err(|error| local_fault(&error))
     }
 
-    fn dialer(&self, server: SocketAddr) -> Dialer {
+    fn dialer(&self, server: SocketAddr, watched: Watched) -> Dialer {
         let plan = self.plan;
         let bound = plan.local.address.is_some() || plan.local.port > 0;
         Dialer {
@@ -306,6 +297,7 @@ impl<'a> Trial<'a> {
                 Length::Units(count) => Some(count.into()),
                 _ => None,
             },
+            watched,
         }
     }
 
@@ -319,6 +311,9 @@ impl<'a> Trial<'a> {
             }
             if course.load.all_ended() {
                 return Ok(());
+            }
+            if let Some(watchdog) = &mut course.watchdog {
+                watchdog.look(&course.load.counts(), now_ns);
             }
             if cancel.requested() && course.interrupted_ns.is_none() {
                 course.interrupted_ns = Some(now_ns);
@@ -334,6 +329,9 @@ impl<'a> Trial<'a> {
             let stuck_ns = course.interrupted_ns.map(|at_ns| at_ns + INTERRUPTED_NS);
             if stuck_ns.is_some_and(|stuck_ns| now_ns >= stuck_ns) {
                 course.load.abort();
+                if let Some(watchdog) = &course.watchdog {
+                    watchdog.end();
+                }
             }
             let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
             let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);

@@ -1,14 +1,15 @@
 //! Clients that mean harm.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_engine::netperf::{TestEnd, TestKind};
 use linerate_wire::netperf::omni::{self, refusal};
 use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 
-use crate::service::{Raw, Service, tcp};
+use crate::server_process::Netserver;
+use crate::service::{PATIENCE, Raw, Service, tcp};
 
 /// Shows that honest clients are served still.
 fn assert_serves(service: &Service) {
@@ -79,6 +80,55 @@ fn sizes_beyond_all_memory_take_none() {
     let line = resident.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(kib < 2 << 20, "{line}");
+}
+
+/// Threads of the netserver.
+fn threads(server: &Netserver) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count()
+}
+
+/// Waits until the netserver has so many.
+fn await_threads(server: &Netserver, enough: impl Fn(usize) -> bool) {
+    let began = Instant::now();
+    while !enough(threads(server)) {
+        assert!(began.elapsed() < PATIENCE, "{} threads", threads(server));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_loop_of_connections_ends_with_its_client_whatever_it_waits_for() {
+    let server = Netserver::start("");
+    // Its first, and that for signals.
+    let idle = |count| count == 2;
+    await_threads(&server, idle);
+    for is_silent in [true, false] {
+        let mut raw = Raw::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
+        let setup = raw.ask(&Request::new(Part::AnswerOnce, Carrier::Tcp));
+        let setup = omni::decode_setup(&setup).unwrap();
+        let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
+        await_threads(&server, |count| count > 3);
+        if !is_silent {
+            // It waits for the next connection.
+            data.write_all(&[1]).unwrap();
+            data.read_exact(&mut [0]).unwrap();
+        }
+        drop(raw);
+        await_threads(&server, idle);
+    }
+}
+
+#[test]
+fn a_silent_connection_fails_alone() {
+    let server = Netserver::start("");
+    let mut raw = Raw::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
+    let setup = raw.ask(&Request::new(Part::AnswerOnce, Carrier::Tcp));
+    let setup = omni::decode_setup(&setup).unwrap();
+    let data = || TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
+    let (_silent, mut next) = (data(), data());
+    next.set_read_timeout(Some(PATIENCE)).unwrap();
+    next.write_all(&[1]).unwrap();
+    next.read_exact(&mut [0]).unwrap();
 }
 
 #[test]

@@ -80,7 +80,10 @@ pub(crate) struct Raw(pub(crate) TcpStream);
 
 impl Raw {
     pub(crate) fn connect(service: &Service) -> Self {
-        let stream = TcpStream::connect(service.address(false)).unwrap();
+        Self::new(TcpStream::connect(service.address(false)).unwrap())
+    }
+
+    pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(stream)
     }
