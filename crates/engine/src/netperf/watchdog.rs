@@ -1,7 +1,7 @@
 //! Who looks after a loop of connections that receives without a time-out.
 //!
 //! Such a time-out would cost a call a connection and a timer a wait: with transactions that connect, on
-//! one processor, 3 % of the rate.
+//! one processor, 2 % of the rate.
 
 use std::io;
 use std::net::Shutdown;
