@@ -155,12 +155,19 @@ impl Dialer {
         next.socket.take().map_or_else(|| self.bind(next.take_turn()), Ok)
     }
 
-    /// Makes the next connection's socket while the server works on this one: on two processors
-    /// that is a twelfth of the rate.
+    /// Makes the next connection's socket while the server works on this one: a fourteenth of the rate on
+    /// two processors. Not with one port for all of them, which takes a moment to be free again.
     fn make_ahead(&self, next: &mut Next) {
-        if next.socket.is_none() {
+        if next.socket.is_none() && !self.has_one_port() {
             // What fails is tried again when it is needed, and fails then.
             next.socket = self.bind(next.take_turn()).ok();
+        }
+    }
+
+    fn has_one_port(&self) -> bool {
+        match self.ports {
+            Some((first, last)) => first >= last,
+            None => self.local.is_some_and(|address| address.port() != 0),
         }
     }
 
