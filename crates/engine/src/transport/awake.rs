@@ -1,4 +1,4 @@
-//! TCP whose receiver stays awake while much comes.
+//! TCP whose receiver stays awake while much comes, and lets little gather.
 
 use std::io;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use socket2::Socket;
 
 use super::lookout::BulkLookout;
+use super::moderation::Moderation;
 use super::{ByteStream, Tcp};
 
 /// A connected TCP socket that is received from in bulk.
@@ -13,11 +14,12 @@ pub(crate) struct Awake {
     tcp: Tcp,
     /// Absent until the first receive, when it's known how the socket waits.
     lookout: Option<Option<BulkLookout>>,
+    moderation: Moderation,
 }
 
 impl Awake {
     pub(crate) fn new(socket: Arc<Socket>) -> Self {
-        Self { tcp: Tcp(socket), lookout: None }
+        Self { tcp: Tcp(socket), lookout: None, moderation: Moderation::new() }
     }
 }
 
@@ -42,10 +44,14 @@ impl ByteStream for Awake {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self.lookout.get_or_insert_with(|| BulkLookout::of_stream(&self.tcp.0)) {
-            Some(lookout) => lookout.receive(&self.tcp.0, into),
-            None => self.tcp.receive(into),
+        let lookout = self.lookout.get_or_insert_with(|| BulkLookout::of_stream(&self.tcp.0));
+        let Some(lookout) = lookout else { return self.tcp.receive(into) };
+        if !lookout.is_in_bulk() {
+            self.moderation.rest();
         }
+        let length = lookout.receive(&self.tcp.0, into)?;
+        self.moderation.record_received(length);
+        Ok(length)
     }
 
     fn finish_sending(&mut self) -> io::Result<()> {

@@ -190,7 +190,6 @@ pub(super) struct BulkLookout {
     patience: Patience,
     /// For a sender on this very processor, to which it is yielded once before the receiver sleeps.
     yielding: Option<Patience>,
-    /// Whether the last receive brought much.
     in_bulk: bool,
 }
 
@@ -215,6 +214,12 @@ impl BulkLookout {
     pub(super) fn of_stream(socket: &Socket) -> Option<Self> {
         let yielding = Some(Patience::new(0, BULK_MOST_PASSES));
         Self::of(socket).map(|lookout| Self { yielding, ..lookout })
+    }
+
+    /// Whether the last receive brought much.
+    #[inline]
+    pub(super) fn is_in_bulk(&self) -> bool {
+        self.in_bulk
     }
 
     /// Receives, asking again for a moment where nothing has come, and then as the socket does.

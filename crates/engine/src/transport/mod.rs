@@ -5,6 +5,7 @@ mod datagrams;
 mod discard;
 pub(crate) mod framed;
 mod lookout;
+mod moderation;
 pub(crate) mod multiplexer;
 pub(crate) mod quic;
 mod ring;
