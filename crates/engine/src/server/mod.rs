@@ -10,6 +10,7 @@ mod arrival;
 mod conclusion;
 mod control;
 mod crowd;
+mod listening;
 mod reception;
 mod requests;
 pub(crate) mod strangers;

@@ -23,16 +23,16 @@ use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
 use super::udp::{Knock, UdpPort};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::connections::{restore_accepted, restore_listener};
+use crate::connections::restore_accepted;
 use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
 use crate::probe::raise_open_files_limit;
-use crate::socket::{Binding, configure_stream, is_short_of_descriptors, plain};
+use crate::socket::{Binding, FirstWindow, configure_stream, is_short_of_descriptors, plain};
 use crate::transport::Negotiation;
 
-const LISTENER: usize = 0;
+pub(super) const LISTENER: usize = 0;
 const DATAGRAMS: usize = 1;
 const BELL: usize = 2;
 const FIRST_GUEST: usize = 3;
@@ -56,13 +56,14 @@ pub(super) struct Reception {
     pub(super) options: ServeOptions,
     pub(super) listener: Arc<Socket>,
     /// Whether a load takes the connections from the listener, and hands over what isn't its own.
-    listener_is_left: bool,
+    pub(super) listener_is_left: bool,
+    pub(super) first_window: FirstWindow,
     /// How many loops of those loads there are.
     pub(super) listener_hosts: Arc<AtomicU32>,
     /// Connections that such a load has handed over.
     pub(super) strays: (Sender<Socket>, Receiver<Socket>),
     udp: UdpPort,
-    poll: OwnedFd,
+    pub(super) poll: OwnedFd,
     pub(super) bell: Arc<Bell>,
     control_tls: Arc<rustls::ServerConfig>,
     pub(super) data_tls: Arc<rustls::ServerConfig>,
@@ -103,6 +104,9 @@ impl Reception {
         let local = datagrams.local_addr().ok().and_then(|local| local.as_socket());
         let binding = Binding { bind: None, device: options.bind_device.clone() };
         Ok(Self {
+            first_window: FirstWindow::of(&listener).map_err(|error| {
+                Error::Host(format!("can't read the listener's buffer: {error}"))
+            })?,
             listener: Arc::new(listener),
             listener_is_left: false,
             listener_hosts: Arc::default(),
@@ -199,29 +203,6 @@ impl Reception {
             self.guests.insert(guest, Guest::Arriving(arrival));
             self.place(guest);
             self.identify(guest);
-        }
-    }
-
-    /// Leaves the listener to the loads that take their connections from it themselves, as long as
-    /// there is one.
-    pub(super) fn leave_or_take_listener(&mut self) {
-        let takes_its_own = |guest: &usize| match self.guests.get(guest) {
-            Some(Guest::Control(control)) => control.test.as_ref().is_some_and(Test::accepts),
-            _ => false,
-        };
-        let leave = self.tests.values().any(takes_its_own);
-        if leave == self.listener_is_left {
-            return;
-        }
-        let data = EventData::new_u64(LISTENER as u64);
-        let changed = if leave {
-            epoll::delete(&self.poll, self.listener.as_fd())
-        } else {
-            epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
-        };
-        restore_listener(&self.listener);
-        if changed.is_ok() {
-            self.listener_is_left = leave;
         }
     }
 
@@ -368,7 +349,14 @@ impl Reception {
             }
             return;
         };
+        let awaits_connections =
+            |control: &Control| control.test.as_ref().is_some_and(Test::awaits_connections);
+        let awaited = awaits_connections(control);
         let standing = control.conduct(now_ns);
+        if awaited != awaits_connections(control) {
+            self.set_first_window();
+        }
+        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         if control.test.as_ref().is_some_and(Test::is_over) {
             self.end_test(guest, "complete");
             self.depart(guest);

@@ -109,6 +109,7 @@ impl Reception {
                 control.test = Some(test);
                 self.tests.insert(token, guest);
                 self.leave_or_take_listener();
+                self.set_first_window();
             }
             Err(error) => {
                 machine.refuse(RefusalCause::Host, &error.to_string());
@@ -160,6 +161,7 @@ impl Reception {
             self.tests.remove(&test.token);
             self.sink.offer(Event::TestEnded { run_id: test.run_id.clone(), how: how.to_owned() });
             self.leave_or_take_listener();
+            self.set_first_window();
         }
     }
 

@@ -76,6 +76,12 @@ impl Test {
         from_listener && self.load.as_ref().is_some_and(|load| !load.any_ended())
     }
 
+    /// Whether connections of its flows are still to come.
+    pub(super) fn awaits_connections(&self) -> bool {
+        let over_tcp = matches!(self.workload.transport, Transport::Tcp | Transport::Tls);
+        over_tcp && self.load.is_some() && (!self.said_ready || self.accepts())
+    }
+
     /// A connection that its load didn't take from the listener itself.
     pub(super) fn add_connection(&self, socket: Socket) {
         if let Some(load) = &self.load {

@@ -8,6 +8,7 @@
 mod batch;
 mod discard;
 mod drops;
+mod first_window;
 mod lending;
 mod open;
 mod option;
@@ -21,6 +22,7 @@ mod usage;
 pub(crate) use batch::{receive_batch, send_batch};
 pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
+pub(crate) use first_window::FirstWindow;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,

@@ -73,6 +73,13 @@ pub(crate) fn accept_fast_open(listener: BorrowedFd<'_>, waiting: i32) -> io::Re
     set_option(listener, libc::SOL_TCP, libc::TCP_FASTOPEN, waiting)
 }
 
+/// Lets the kernel choose the sizes of a socket's buffers, which one that was set keeps otherwise (SO_BUF_LOCK:
+/// asm-generic/socket.h, since Linux 5.14).
+pub(super) fn unlock_buffers(socket: BorrowedFd<'_>) -> io::Result<()> {
+    const SO_BUF_LOCK: i32 = 72;
+    set_option(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
+}
+
 /// SO_DEBUG, socket(7).
 pub(crate) fn set_debug(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_DEBUG, 1)

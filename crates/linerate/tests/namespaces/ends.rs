@@ -83,6 +83,34 @@ impl Drop for Server<'_> {
     }
 }
 
+/// A server in one of the originals' dialects, in the server's namespace; ended when dropped.
+pub(crate) struct Spoken(Child);
+
+impl Spoken {
+    /// Starts it, and reads on until it has said that it listens.
+    pub(crate) fn start(network: &Network, arguments: &[&str], listening: &str) -> Self {
+        let mut process = Command::new("ip")
+            .args(["netns", "exec", &network.server, env!("CARGO_BIN_EXE_linerate")])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let said = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with(listening));
+        assert!(said.is_some(), "it never said {listening:?}");
+        std::thread::spawn(move || lines.for_each(drop));
+        Self(process)
+    }
+}
+
+impl Drop for Spoken {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The program in a namespace: `ip netns exec` becomes it, so the process id is its own.
 fn program(namespace: &str, home: &TempDir) -> Command {
     let mut command = Command::new("ip");

@@ -1,37 +1,13 @@
 //! netperf's requests that go with their connection: the kernel's own counter is the judge.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use crate::ends::Spoken;
 use crate::in_network;
 use crate::network::{Network, SERVER_V4, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 const PORT: &str = "12865";
-
-/// `linerate netserver` in the server's namespace; ended when dropped.
-struct Netserver(Child);
-
-impl Netserver {
-    fn start(network: &Network) -> Self {
-        let words =
-            ["netns", "exec", &network.server, PROGRAM, "netserver", "-D", "-4", "-p", PORT];
-        let mut command = Command::new("ip");
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut line = String::new();
-        let stdout = process.stdout.take().unwrap();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-        assert!(line.starts_with("Starting netserver"), "{line}");
-        Self(process)
-    }
-}
-
-impl Drop for Netserver {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Connections of the client's whose first bytes went with them and were taken.
 fn opened_fast(network: &Network) -> u64 {
@@ -48,7 +24,8 @@ fn requests_go_with_their_connections_once_the_server_has_given_its_cookie() {
         network.set_client_sysctl("net.ipv4.tcp_fastopen", "1");
         let allow = "echo 2 > /proc/sys/net/ipv4/tcp_fastopen";
         run(&["ip", "netns", "exec", &network.server, "sh", "-c", allow]).unwrap();
-        let _server = Netserver::start(network);
+        let words = ["netserver", "-D", "-4", "-p", PORT];
+        let _server = Spoken::start(network, &words, "Starting netserver");
         let mut before = opened_fast(network);
         for (test, least) in [("TCP_CRR", 10), ("TCP_RR", 1), ("TCP_STREAM", 1)] {
             let words = ["netns", "exec", &network.client, PROGRAM, "netperf", "-P", "0"];

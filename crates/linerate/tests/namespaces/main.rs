@@ -18,6 +18,7 @@ mod emulation;
 mod emulator;
 mod ends;
 mod fast_open;
+mod first_windows;
 mod fragments;
 mod host_figures;
 mod lengths;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 
+use super::listener::Beginning;
 use super::reception::Notice;
 use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -81,10 +82,11 @@ impl Conversation {
         let total = parameters.total_streams();
         if parameters.protocol == Protocol::Udp {
             self.test.tell(Notice::Claim(self.test.claim(self.addresses, total)));
-            self.await_turn()?;
         } else {
             self.test.awaited.store(total, Ordering::Relaxed);
+            self.test.tell(Notice::Await(self.test.number, Beginning::of(&parameters)));
         }
+        self.await_turn()?;
         self.machine.create_streams();
         let deadline_ns = monotonic_ns() + STREAMS_NS;
         let mut opened = Vec::new();
@@ -113,7 +115,7 @@ impl Conversation {
         Ok(load)
     }
 
-    /// Waits until the client may make streams of datagrams.
+    /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
         // Each test before this one may take all of its time.
         let patience_ns = STREAMS_NS.saturating_mul(self.test.plan.most_tests as u64);

@@ -7,30 +7,31 @@
 
 mod conversation;
 mod guests;
+mod listener;
 mod reception;
 mod room;
 mod test;
 mod udp;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use linerate_measure::plan::Family;
 use linerate_wire::iperf3::Code;
-use socket2::{Protocol, Socket};
+use socket2::Socket;
 
 use super::token::Gate;
 use super::{Failure, Observer, ServePlan, ServerEvent};
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
-use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, listen_over, plain};
+use crate::socket::plain;
 
+use listener::Listener;
 use reception::Reception;
 
 /// A server that has its port.
 pub struct Server {
     plan: ServePlan,
-    listener: Socket,
+    listener: Listener,
     address: SocketAddr,
     gate: Option<Arc<Gate>>,
 }
@@ -45,9 +46,7 @@ impl Server {
         let gate = plan.authority.as_ref().map(Gate::new).transpose()?.map(Arc::new);
         let failed = |error: std::io::Error| Failure::system(Code::LISTEN, &error);
         raise_open_files_limit();
-        let listener = open(plan).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let address = address.as_socket().ok_or_else(|| Failure::of(Code::LISTEN))?;
+        let (listener, address) = Listener::open(plan).map_err(failed)?;
         Ok(Self { plan: plan.clone(), listener, address, gate })
     }
 
@@ -69,27 +68,6 @@ impl Server {
         cancel: &Cancel,
     ) -> Result<(), Failure> {
         Reception::new(self)?.run(observe, tell, cancel)
-    }
-}
-
-/// The listener: on all addresses of both families where the host has them. It speaks MPTCP, where
-/// the kernel does, with clients that do; who comes over plain TCP gets a plain socket.
-fn open(plan: &ServePlan) -> std::io::Result<Socket> {
-    let device = plan.bind_device.as_deref();
-    let only_v6 = plan.family == Some(Family::Ipv6);
-    let at = |ip: IpAddr| {
-        let address = SocketAddr::new(ip, plan.port);
-        let over = |protocol| listen_over(protocol, address, device, only_v6);
-        over(Protocol::MPTCP).or_else(|_| over(Protocol::TCP))
-    };
-    match (plan.bind, plan.family) {
-        (Some(ip), _) => at(ip),
-        (None, Some(Family::Ipv4)) => at(EVERYWHERE_V4),
-        (None, Some(Family::Ipv6)) => at(EVERYWHERE_V6),
-        (None, None) => at(EVERYWHERE_V6).or_else(|error| match error.raw_os_error() {
-            Some(libc::EAFNOSUPPORT) => at(EVERYWHERE_V4),
-            _ => Err(error),
-        }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The thread that receives connections, and knows which tests there are.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::guests::Guests;
+use super::listener::Beginning;
 use super::room::first_to_go;
 use super::test::{Arrival, Test};
 use super::udp::{Claim, UdpPort};
@@ -22,7 +24,7 @@ use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::{Failure, Observer, ServerEvent};
 use crate::load::Bell;
 use crate::server::strangers::Origin;
-use crate::socket::{accept_stream, is_short_of_descriptors};
+use crate::socket::is_short_of_descriptors;
 
 /// Connections accepted before others have their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -33,6 +35,8 @@ const FAREWELL_NS: u64 = 2 * SECOND_NS;
 pub(super) enum Notice {
     /// A test wants streams of datagrams.
     Claim(Claim),
+    /// A test wants streams over TCP that begin so.
+    Await(u64, Beginning),
     /// A test has its streams: none of its cookie come any more.
     Complete(u64),
     /// A test is over.
@@ -103,7 +107,7 @@ impl Reception {
                 self.receive(cookie, socket, observe, tell, cancel);
             }
             self.udp.handle_greetings();
-            let over = self.handle_notices(tell);
+            let over = self.handle_notices(tell)?;
             if over && self.server.plan.one_off {
                 return self.last.take().map_or(Ok(()), Err);
             }
@@ -128,7 +132,7 @@ impl Reception {
 
     fn accept(&mut self) -> Result<(), Failure> {
         for _ in 0..MOST_AT_ONCE {
-            match accept_stream(&self.server.listener, false) {
+            match self.server.listener.accept() {
                 Ok(socket) => self.guests.add(socket),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {
@@ -244,7 +248,8 @@ impl Reception {
     }
 
     /// Hears what tests have to say; whether one is over.
-    fn handle_notices(&mut self, tell: &mut dyn FnMut(ServerEvent)) -> bool {
+    fn handle_notices(&mut self, tell: &mut dyn FnMut(ServerEvent)) -> Result<bool, Failure> {
+        let lost = |error: io::Error| Failure::system(Code::LISTEN, &error);
         let mut over = false;
         while let Ok(notice) = self.notices.1.try_recv() {
             self.busy_ns = monotonic_ns();
@@ -253,21 +258,30 @@ impl Reception {
                     let device = self.server.plan.bind_device.as_deref();
                     self.udp.claim(claim, self.server.address, device);
                 }
+                Notice::Await(test, beginning) => {
+                    let Some(entry) = self.tests.get(&test) else { continue };
+                    self.server.listener.await_streams(test, beginning).map_err(lost)?;
+                    // A test that is over hears nothing.
+                    let _over = entry.to.send(Arrival::Turn);
+                    entry.bell.ring();
+                }
                 Notice::Complete(test) => {
                     self.udp.release(test);
+                    self.server.listener.release(test).map_err(lost)?;
                     if let Some(entry) = self.tests.get_mut(&test) {
                         entry.complete = true;
                     }
                 }
                 Notice::Over(test, failure) => {
                     self.udp.release(test);
+                    self.server.listener.release(test).map_err(lost)?;
                     over |= self.tests.remove(&test).is_some();
                     self.last.clone_from(&failure);
                     tell(ServerEvent::TestEnded { test_number: test, failure });
                 }
             }
         }
-        over
+        Ok(over)
     }
 
     fn idle_limit_ns(&self) -> u64 {
@@ -281,12 +295,10 @@ impl Reception {
     }
 
     fn wait(&self) {
-        let mut polled = vec![
-            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.server.listener.as_fd(), PollFlags::IN),
-        ];
+        let mut polled = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
+        let ports = [self.server.listener.descriptor(), self.udp.descriptor()];
         let others: Vec<BorrowedFd<'_>> =
-            self.guests.descriptors().chain(self.udp.descriptor()).collect();
+            self.guests.descriptors().chain(ports.into_iter().flatten()).collect();
         polled.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
         let _interrupted = poll(&mut polled, Some(&timeout));
@@ -300,7 +312,7 @@ impl Reception {
             entry.bell.ring();
         }
         loop {
-            self.handle_notices(tell);
+            let _lost = self.handle_notices(tell);
             let now_ns = monotonic_ns();
             if self.tests.is_empty() || now_ns >= deadline_ns {
                 return;

@@ -24,7 +24,7 @@ use crate::load::Bell;
 pub(super) enum Arrival {
     /// One of its streams has come.
     Stream(Socket),
-    /// Its client may make streams of datagrams now.
+    /// Its client may make streams now.
     Turn,
     /// There is no socket for it.
     NoPort(io::Error),

@@ -1,0 +1,47 @@
+//! The listener: who takes connections from it, and what they begin with.
+
+use std::os::fd::AsFd;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use super::reception::{Guest, LISTENER, Reception};
+use super::test::Test;
+use crate::connections::restore_listener;
+use crate::socket::FirstWindow;
+
+impl Reception {
+    /// Leaves the listener to the loads that take their connections from it themselves, as long as
+    /// there is one.
+    pub(super) fn leave_or_take_listener(&mut self) {
+        let takes_its_own = |guest: &usize| match self.guests.get(guest) {
+            Some(Guest::Control(control)) => control.test.as_ref().is_some_and(Test::accepts),
+            _ => false,
+        };
+        let leave = self.tests.values().any(takes_its_own);
+        if leave == self.listener_is_left {
+            return;
+        }
+        let data = EventData::new_u64(LISTENER as u64);
+        let changed = if leave {
+            epoll::delete(&self.poll, self.listener.as_fd())
+        } else {
+            epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
+        };
+        restore_listener(&self.listener);
+        if changed.is_ok() {
+            self.listener_is_left = leave;
+        }
+    }
+
+    /// Lets connections begin with the window that all tests want that await some. Where they differ they begin as
+    /// usual: too large a first window costs a test throughput, one too small would cost the others theirs.
+    pub(super) fn set_first_window(&mut self) {
+        let tests = self.tests.values().filter_map(|guest| match self.guests.get(guest) {
+            Some(Guest::Control(control)) => control.test.as_ref(),
+            _ => None,
+        });
+        let awaiting = tests.filter(|test| test.awaits_connections());
+        let bytes = FirstWindow::agreed(awaiting.map(|test| test.workload().socket.window_bytes));
+        self.first_window.set(&self.listener, bytes);
+    }
+}
