@@ -12,6 +12,7 @@ use socket2::Socket;
 
 use super::guest::{Fate, Guest, Stage};
 use super::spin_wait::{CONNECTIONS_PER_LOOK, SpinWait};
+use super::wake_ups::WakeUps;
 use super::{Interest, LONGEST_WAIT_NS, Poll, Serve};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
@@ -19,7 +20,6 @@ use crate::phase::Phase;
 use crate::shard::Inlet;
 use crate::socket::{accept_stream, is_short_of_descriptors, set_defer_accept};
 use crate::tally::Tally;
-use crate::transport::comes_from_elsewhere;
 
 /// Marks the listener among the events.
 const LISTENER: usize = 0;
@@ -73,17 +73,14 @@ struct Host<'a> {
     /// that: the close of one is there, as a rule, when the next comes.
     closing: Vec<usize>,
     next_sweep_ns: u64,
-    /// Connections accepted.
-    accepted: u32,
-    /// Of them, those since this began or ceased to sleep in its calls.
+    wake_ups: WakeUps,
+    /// Connections accepted since this began or ceased to sleep in its calls.
     accepted_since: u32,
     /// Present while this sleeps in the calls that receive and accept: where one connection comes at
     /// a time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that for
     /// a while, so that a crowd of them holds nobody up; so does one that others accepted, of which the
     /// listener says nothing.
     spin_wait: Option<SpinWait>,
-    /// Whether the kernel wakes this only when a connection's first bytes have come.
-    woken_once: bool,
 }
 
 impl Serving {
@@ -104,10 +101,9 @@ impl Serving {
                 free: Vec::new(),
                 closing: Vec::new(),
                 next_sweep_ns: 0,
-                accepted: 0,
+                wake_ups: WakeUps::default(),
                 accepted_since: 0,
                 spin_wait: None,
-                woken_once: false,
             };
             self.serve.hosts.fetch_add(1, Ordering::Relaxed);
             host.set_blocks(host.may_block());
@@ -182,7 +178,10 @@ impl Host<'_> {
                 return false;
             }
         };
-        self.choose_wake_ups(&socket);
+        self.accepted_since = self.accepted_since.saturating_add(1);
+        if self.wake_ups.choose(&self.serve.listener, &socket) {
+            self.set_blocks(self.blocks() && !self.wake_ups.once());
+        }
         if self.is_full() {
             self.hand_over(socket);
         } else {
@@ -191,25 +190,6 @@ impl Host<'_> {
             self.receive(guest, local, ending);
         }
         true
-    }
-
-    /// Chooses whether to be woken once for a connection, by its request, or twice, by the
-    /// handshake too. On a processor that also takes the packets in, each wake-up costs the peer its
-    /// turn; on another one each wake-up has the thread awake for what comes next. (Measured
-    /// on one processor: 18.6 thousand connections a second woken once, 14.5 woken twice; on two: 10.5
-    /// and 13.)
-    fn choose_wake_ups(&mut self, socket: &Socket) {
-        let looks = self.accepted.is_multiple_of(CONNECTIONS_PER_LOOK);
-        self.accepted = self.accepted.wrapping_add(1);
-        self.accepted_since = self.accepted_since.saturating_add(1);
-        if !looks {
-            return;
-        }
-        let here = !comes_from_elsewhere(socket);
-        if here != self.woken_once && set_defer_accept(self.serve.listener.as_fd(), here).is_ok() {
-            self.woken_once = here;
-            self.set_blocks(self.blocks() && !here);
-        }
     }
 
     /// Whether this may sleep in its calls: connections come one at a time, nobody waits in the poll set,
@@ -228,7 +208,7 @@ impl Host<'_> {
 
     /// Whether what ended that is over: a silent one, or another load.
     fn is_to_block_again(&self) -> bool {
-        self.accepted_since >= CONNECTIONS_PER_LOOK && !self.woken_once && self.may_block()
+        self.accepted_since >= CONNECTIONS_PER_LOOK && !self.wake_ups.once() && self.may_block()
     }
 
     /// Makes the listener block or not, and so for everyone who accepts from it: whoever blocks sees
@@ -246,7 +226,7 @@ impl Host<'_> {
     fn take_opened(&mut self, local: &mut Local, ending: &mut Ending) {
         while let Ok(socket) = self.inlet.try_recv() {
             // Before the first others may have had the listener.
-            if self.accepted > 0 {
+            if self.wake_ups.accepted() > 0 {
                 self.set_blocks(false);
             }
             if self.is_full() {
@@ -281,7 +261,7 @@ impl Host<'_> {
         let Some(Some(guest)) = self.guests.get_mut(index) else { return };
         let fate = guest.advance(self.serve, self.step, self.tally, local, &mut self.spin_wait);
         match fate {
-            Ok(Fate::Answered) if self.woken_once || self.step.close == Closing::Rst => {
+            Ok(Fate::Answered) if self.wake_ups.once() || self.step.close == Closing::Rst => {
                 self.closing.push(index);
             }
             Ok(fate @ (Fate::Answered | Fate::Waits(_))) => {

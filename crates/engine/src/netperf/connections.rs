@@ -18,7 +18,7 @@ use super::data::DataPlan;
 use super::watchdog::Watched;
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::connections::Connections;
+use crate::connections::{Connections, WakeUps};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::OwnLoop;
@@ -228,6 +228,8 @@ pub(super) struct Acceptor {
     pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
+    /// Whether it is its own business how often a connection wakes it.
+    pub(super) chooses_wake_ups: bool,
     pub(super) watched: Watched,
 }
 
@@ -246,6 +248,9 @@ impl Acceptor {
         let _spins_at_worst = self.listener.set_nonblocking(false);
         // Connections inherit it.
         let _blocks_at_worst = self.listener.set_write_timeout(Some(SERVER_SILENCE));
+        // Only a request says more than the handshake.
+        let chooses = self.chooses_wake_ups && self.exchanged.request_bytes > 0;
+        let mut wake_ups = chooses.then(WakeUps::default);
         shared.tally.first_ns.set(monotonic_ns());
         while left > 0 && local.phase() < Phase::Stop {
             let socket = match accept_with(&*self.listener, SocketFlags::CLOEXEC) {
@@ -255,6 +260,9 @@ impl Acceptor {
                     continue;
                 }
             };
+            if let Some(wake_ups) = &mut wake_ups {
+                wake_ups.choose(&self.listener, &socket);
+            }
             let serve = |socket: &Socket| self.serve(socket, &mut moved, shared, local);
             match self.watched.run(socket, serve) {
                 Ok(()) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use linerate_measure::Role;
 use linerate_wire::netperf::end::{PAD_NS, Watch};
 use linerate_wire::netperf::omni::refusal;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
@@ -144,10 +144,8 @@ impl Served {
                 listener: Arc::clone(listener),
                 exchanged: exchanged(&self.request),
                 buffers: self.job.buffers.clone(),
-                count: match self.request.length {
-                    Length::Units(count) => Some(count.into()),
-                    _ => None,
-                },
+                count: self.request.length.units(),
+                chooses_wake_ups: !self.request.defer_accept,
                 watched: watchdog.watched(),
             };
             self.watchdog = Some(watchdog);

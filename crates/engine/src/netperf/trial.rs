@@ -293,10 +293,7 @@ impl<'a> Trial<'a> {
                 }
             },
             buffers: self.job.buffers.clone(),
-            count: match self.request.length {
-                Length::Units(count) => Some(count.into()),
-                _ => None,
-            },
+            count: self.request.length.units(),
             watched,
         }
     }

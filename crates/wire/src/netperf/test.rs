@@ -50,6 +50,14 @@ pub enum Length {
 }
 
 impl Length {
+    /// The bytes or transactions, where it is so many.
+    pub fn units(self) -> Option<u64> {
+        match self {
+            Self::Units(count) => Some(count.into()),
+            Self::Seconds(_) | Self::Open => None,
+        }
+    }
+
     pub(super) fn of(number: i32) -> Self {
         match number {
             0 => Self::Open,
