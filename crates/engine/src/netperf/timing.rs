@@ -83,9 +83,9 @@ pub(super) fn timed_flow(job: &Job) -> Result<Option<MakeFlow>, Error> {
         (Task::Receive, Movement::Splice) => Box::new(|socket, shared, steps| {
             stream_flow(IntoNowhere(Tcp(socket)), shared, steps, true)
         }),
-        (Task::Receive, _) => {
-            Box::new(|socket, shared, steps| stream_flow(Awake::new(socket), shared, steps, true))
-        }
+        (Task::Receive, _) => Box::new(|socket, shared, steps| {
+            stream_flow(Awake::without_rests(socket), shared, steps, true)
+        }),
         _ => Box::new(|socket, shared, steps| stream_flow(Tcp(socket), shared, steps, true)),
     }))
 }

@@ -33,8 +33,7 @@ impl Reception {
         }
     }
 
-    /// Lets connections begin with the window that all tests want that await some. Where they differ they begin as
-    /// usual: too large a first window costs a test throughput, one too small would cost the others theirs.
+    /// Lets connections begin with the window that all tests want that await some.
     pub(super) fn set_first_window(&mut self) {
         let tests = self.tests.values().filter_map(|guest| match self.guests.get(guest) {
             Some(Guest::Control(control)) => control.test.as_ref(),

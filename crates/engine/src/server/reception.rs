@@ -150,6 +150,7 @@ impl Reception {
             }
             self.give_turns();
             self.conduct_all();
+            self.set_first_window();
             if self.listener_is_left {
                 self.leave_or_take_listener();
             }
@@ -243,6 +244,7 @@ impl Reception {
     fn begin_control(&mut self, guest: usize) {
         let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
         let Arrival { socket, client, .. } = arrival;
+        self.first_window.restore(&socket);
         let _slower_at_worst = socket.set_tcp_nodelay(true);
         if let Ok(control) = Control::new(socket, client, &self.control_tls) {
             self.guests.insert(guest, Guest::Control(Box::new(control)));
@@ -349,14 +351,7 @@ impl Reception {
             }
             return;
         };
-        let awaits_connections =
-            |control: &Control| control.test.as_ref().is_some_and(Test::awaits_connections);
-        let awaited = awaits_connections(control);
         let standing = control.conduct(now_ns);
-        if awaited != awaits_connections(control) {
-            self.set_first_window();
-        }
-        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         if control.test.as_ref().is_some_and(Test::is_over) {
             self.end_test(guest, "complete");
             self.depart(guest);

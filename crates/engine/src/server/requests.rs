@@ -161,7 +161,6 @@ impl Reception {
             self.tests.remove(&test.token);
             self.sink.offer(Event::TestEnded { run_id: test.run_id.clone(), how: how.to_owned() });
             self.leave_or_take_listener();
-            self.set_first_window();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
 
 use super::option::unlock_buffers;
 
@@ -13,39 +13,60 @@ use super::option::unlock_buffers;
 /// has laid out segments for that; they don't fit, and leave one by one when the persist timer cuts them (RFC
 /// 9293, section 3.8.6.1). Measured with 8 KiB and sends of 64 bytes: 2.4 Mbit/s, and 500 begun small.
 pub(crate) struct FirstWindow {
-    usual_bytes: usize,
+    /// What the kernel gives connections by itself, as one asks for it; `None` where it could not be had back.
+    usual_bytes: Option<usize>,
     bytes: Option<u32>,
 }
+
+/// What handshakes offer at least: a control connection's first message fits.
+const LEAST_BYTES: u32 = 4 << 10;
 
 impl FirstWindow {
     /// Of a listener that has the kernel's choice.
     pub(crate) fn of(listener: &Socket) -> io::Result<Self> {
-        // The kernel doubles what it is asked for (SO_RCVBUF, socket(7)).
-        Ok(Self { usual_bytes: listener.recv_buffer_size()? / 2, bytes: None })
+        // The kernel doubles what it is asked for, and gives no more than net.core.rmem_max (SO_RCVBUF, socket(7)).
+        let granted_bytes = listener.recv_buffer_size()?;
+        let trial = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+        trial.set_recv_buffer_size(granted_bytes / 2)?;
+        let can_be_had = trial.recv_buffer_size()? == granted_bytes;
+        Ok(Self { usual_bytes: can_be_had.then_some(granted_bytes / 2), bytes: None })
     }
 
-    /// What connections begin with from now on; `None`: the kernel's choice. It stays that where
-    /// nothing else could be undone (before Linux 5.14).
+    /// What connections begin with from now on; `None`: the kernel's choice. It stays that where it
+    /// could not be had back (before Linux 5.14, over MPTCP, and where it is more than one may ask for).
     pub(crate) fn set(&mut self, listener: &Socket, bytes: Option<u32>) {
-        if bytes == self.bytes || unlock_buffers(listener.as_fd()).is_err() {
+        let bytes = bytes.map(|bytes| bytes.max(LEAST_BYTES));
+        let Some(usual_bytes) = self.usual_bytes.filter(|_| bytes != self.bytes) else { return };
+        if unlock_buffers(listener.as_fd()).is_err() {
             return;
         }
         let set = match bytes {
             Some(bytes) => listener.set_recv_buffer_size(bytes as usize),
-            None => listener
-                .set_recv_buffer_size(self.usual_bytes)
-                .and_then(|()| unlock_buffers(listener.as_fd())),
+            None => let_the_kernel_choose(listener, usual_bytes),
         };
         if set.is_ok() {
             self.bytes = bytes;
         }
     }
 
-    /// What connections may begin with of which each wants its own: what all want, or the kernel's choice.
+    /// Gives a connection that began with another test's window what it would have had.
+    pub(crate) fn restore(&self, accepted: &Socket) {
+        if let (Some(usual_bytes), Some(_)) = (self.usual_bytes, self.bytes) {
+            let _slower_at_worst = let_the_kernel_choose(accepted, usual_bytes);
+        }
+    }
+
+    /// What connections may begin with of which each wants its own: what all want, or the kernel's choice. Too large
+    /// a first window costs a test throughput; one too small would cost the others theirs.
     pub(crate) fn agreed(mut wanted: impl Iterator<Item = Option<u32>>) -> Option<u32> {
         let first = wanted.next()??;
         wanted.all(|bytes| bytes == Some(first)).then_some(first)
     }
+}
+
+fn let_the_kernel_choose(socket: &Socket, usual_bytes: usize) -> io::Result<()> {
+    socket.set_recv_buffer_size(usual_bytes)?;
+    unlock_buffers(socket.as_fd())
 }
 
 #[cfg(test)]
@@ -66,7 +87,7 @@ mod tests {
         };
         let usual_bytes = received();
         for (bytes, expected) in
-            [(Some(8_192), 16_384), (Some(16_384), 32_768), (None, usual_bytes)]
+            [(Some(8_192), 16_384), (Some(1), 8_192), (Some(16_384), 32_768), (None, usual_bytes)]
         {
             first_window.set(&listener, bytes);
             assert_eq!(received(), expected);

@@ -38,11 +38,13 @@ impl Binding {
 
 /// A listening TCP socket. Unspecified addresses take both families where the host has IPv6.
 pub(crate) fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
-    listen_over(Protocol::TCP, address, device, false)
+    let socket = unbound_listener(Protocol::TCP, address, device, false)?;
+    listen_at(&socket, address)?;
+    Ok(socket)
 }
 
-/// A listening socket over TCP or MPTCP; of IPv6 alone where that is asked for.
-pub(crate) fn listen_over(
+/// A socket that will listen over TCP or MPTCP; of IPv6 alone where that is asked for.
+pub(crate) fn unbound_listener(
     protocol: Protocol,
     address: SocketAddr,
     device: Option<&str>,
@@ -54,9 +56,13 @@ pub(crate) fn listen_over(
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(4096)?;
     Ok(socket)
+}
+
+/// Makes it listen.
+pub(crate) fn listen_at(listener: &Socket, address: SocketAddr) -> io::Result<()> {
+    listener.bind(&address.into())?;
+    listener.listen(4096)
 }
 
 /// A UDP socket on a port that the sockets of its flows will share.

@@ -14,12 +14,18 @@ pub(crate) struct Awake {
     tcp: Tcp,
     /// Absent until the first receive, when it's known how the socket waits.
     lookout: Option<Option<BulkLookout>>,
-    moderation: Moderation,
+    /// Absent where it never rests.
+    moderation: Option<Moderation>,
 }
 
 impl Awake {
     pub(crate) fn new(socket: Arc<Socket>) -> Self {
-        Self { tcp: Tcp(socket), lookout: None, moderation: Moderation::new() }
+        Self { tcp: Tcp(socket), lookout: None, moderation: Some(Moderation::new()) }
+    }
+
+    /// One whose receives are timed, call by call: a rest would count as theirs.
+    pub(crate) fn without_rests(socket: Arc<Socket>) -> Self {
+        Self { moderation: None, ..Self::new(socket) }
     }
 }
 
@@ -46,11 +52,14 @@ impl ByteStream for Awake {
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let lookout = self.lookout.get_or_insert_with(|| BulkLookout::of_stream(&self.tcp.0));
         let Some(lookout) = lookout else { return self.tcp.receive(into) };
+        let Some(moderation) = &mut self.moderation else {
+            return lookout.receive(&self.tcp.0, into);
+        };
         if !lookout.is_in_bulk() {
-            self.moderation.rest();
+            moderation.rest();
         }
         let length = lookout.receive(&self.tcp.0, into)?;
-        self.moderation.record_received(length);
+        moderation.record_received(length);
         Ok(length)
     }
 

@@ -21,7 +21,7 @@ use crate::clock::monotonic_ns;
 const BULK_LOOK_NS: u64 = 20_000;
 /// The most of its receives that sleep at once after looks in vain.
 const BULK_MOST_PASSES: u32 = 255;
-/// Who got less than this last is not received from in bulk: waking it costs little of such a rate.
+/// Who got less than this last does not receive in bulk.
 const BULK_BYTES: usize = 4 << 10;
 /// The most receivers of a process that yield, for each pair of its processors: with many, each gives way to
 /// the others and not to its sender. (128 of iperf3's streams on two processors, both ends ours: 0.88 of the

@@ -30,8 +30,8 @@ pub(super) struct Moderation {
     begun_ns: u64,
     bytes: u64,
     waits_left: u32,
-    /// Bytes a nanosecond in the last period without rests.
-    plain_rate: f64,
+    /// Bytes a nanosecond in the last two periods without rests. One may have been cut short by others.
+    plain_rates: [f64; 2],
     /// Periods with rests since that one.
     resting: u32,
     /// Periods without rests before the next with them.
@@ -47,7 +47,7 @@ impl Moderation {
             begun_ns: 0,
             bytes: 0,
             waits_left: WAITS_PER_PERIOD,
-            plain_rate: 0.0,
+            plain_rates: [0.0; 2],
             resting: 0,
             passes: 0,
             last_passes: 0,
@@ -87,12 +87,12 @@ impl Moderation {
             self.passes -= 1;
             return false;
         }
-        (self.plain_rate, self.resting) = (rate, 0);
+        (self.plain_rates, self.resting) = ([rate, self.plain_rates[0]], 0);
         elapsed_ns < LONGEST_PERIOD_NS
     }
 
     fn goes_on_resting(&mut self, rate: f64) -> bool {
-        if rate < self.plain_rate {
+        if self.plain_rates.iter().any(|plain| rate < *plain) {
             self.last_passes = (self.last_passes * 4 + 3).min(MOST_PASSES);
             self.passes = self.last_passes;
             return false;

@@ -80,13 +80,16 @@ impl Conversation {
     /// Receives the client's streams.
     fn open_streams(&mut self, parameters: Parameters) -> Result<Load, Failure> {
         let total = parameters.total_streams();
-        if parameters.protocol == Protocol::Udp {
-            self.test.tell(Notice::Claim(self.test.claim(self.addresses, total)));
+        let over_udp = parameters.protocol == Protocol::Udp;
+        self.test.tell(if over_udp {
+            Notice::Claim(self.test.claim(self.addresses, total))
         } else {
-            self.test.awaited.store(total, Ordering::Relaxed);
-            self.test.tell(Notice::Await(self.test.number, Beginning::of(&parameters)));
-        }
+            Notice::Await(self.test.number, Beginning::of(&parameters))
+        });
         self.await_turn()?;
+        if !over_udp {
+            self.test.awaited.store(total, Ordering::Relaxed);
+        }
         self.machine.create_streams();
         let deadline_ns = monotonic_ns() + STREAMS_NS;
         let mut opened = Vec::new();

@@ -32,7 +32,6 @@ use reception::Reception;
 pub struct Server {
     plan: ServePlan,
     listener: Listener,
-    address: SocketAddr,
     gate: Option<Arc<Gate>>,
 }
 
@@ -46,13 +45,13 @@ impl Server {
         let gate = plan.authority.as_ref().map(Gate::new).transpose()?.map(Arc::new);
         let failed = |error: std::io::Error| Failure::system(Code::LISTEN, &error);
         raise_open_files_limit();
-        let (listener, address) = Listener::open(plan).map_err(failed)?;
-        Ok(Self { plan: plan.clone(), listener, address, gate })
+        let listener = Listener::open(plan).map_err(failed)?;
+        Ok(Self { plan: plan.clone(), listener, gate })
     }
 
     /// Where it listens.
     pub fn local_address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Serves until told to stop, or until the one test is over that was asked for. `observe` makes

@@ -1,7 +1,6 @@
 //! The thread that receives connections, and knows which tests there are.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -127,7 +126,7 @@ impl Reception {
     }
 
     fn listening(&self) -> ServerEvent {
-        ServerEvent::Listening { address: self.server.address, test_number: self.count + 1 }
+        ServerEvent::Listening { address: self.server.local_address(), test_number: self.count + 1 }
     }
 
     fn accept(&mut self) -> Result<(), Failure> {
@@ -170,6 +169,7 @@ impl Reception {
             }
             return;
         }
+        self.server.listener.restore(&socket);
         let begun = if self.has_room(&socket) {
             self.begin_test(cookie, &socket, observe, cancel)
         } else {
@@ -249,32 +249,25 @@ impl Reception {
 
     /// Hears what tests have to say; whether one is over.
     fn handle_notices(&mut self, tell: &mut dyn FnMut(ServerEvent)) -> Result<bool, Failure> {
-        let lost = |error: io::Error| Failure::system(Code::LISTEN, &error);
         let mut over = false;
         while let Ok(notice) = self.notices.1.try_recv() {
             self.busy_ns = monotonic_ns();
             match notice {
                 Notice::Claim(claim) => {
                     let device = self.server.plan.bind_device.as_deref();
-                    self.udp.claim(claim, self.server.address, device);
+                    self.udp.claim(claim, self.server.local_address(), device);
                 }
-                Notice::Await(test, beginning) => {
-                    let Some(entry) = self.tests.get(&test) else { continue };
-                    self.server.listener.await_streams(test, beginning).map_err(lost)?;
-                    // A test that is over hears nothing.
-                    let _over = entry.to.send(Arrival::Turn);
-                    entry.bell.ring();
-                }
+                Notice::Await(test, beginning) => self.prepare_for(test, beginning)?,
                 Notice::Complete(test) => {
                     self.udp.release(test);
-                    self.server.listener.release(test).map_err(lost)?;
+                    self.server.listener.release(test);
                     if let Some(entry) = self.tests.get_mut(&test) {
                         entry.complete = true;
                     }
                 }
                 Notice::Over(test, failure) => {
                     self.udp.release(test);
-                    self.server.listener.release(test).map_err(lost)?;
+                    self.server.listener.release(test);
                     over |= self.tests.remove(&test).is_some();
                     self.last.clone_from(&failure);
                     tell(ServerEvent::TestEnded { test_number: test, failure });
@@ -282,6 +275,22 @@ impl Reception {
             }
         }
         Ok(over)
+    }
+
+    /// The streams of a test are to come.
+    fn prepare_for(&mut self, test: u64, beginning: Beginning) -> Result<(), Failure> {
+        if self.server.listener.is_changed_by(beginning) {
+            for _ in 0..MOST_AT_ONCE {
+                self.accept()?;
+            }
+        }
+        let Some(entry) = self.tests.get(&test) else { return Ok(()) };
+        let prepared = self.server.listener.await_streams(test, beginning);
+        prepared.map_err(|error| Failure::system(Code::LISTEN, &error))?;
+        // A test that is over hears nothing.
+        let _over = entry.to.send(Arrival::Turn);
+        entry.bell.ring();
+        Ok(())
     }
 
     fn idle_limit_ns(&self) -> u64 {
@@ -295,10 +304,12 @@ impl Reception {
     }
 
     fn wait(&self) {
-        let mut polled = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
-        let ports = [self.server.listener.descriptor(), self.udp.descriptor()];
+        let mut polled = vec![
+            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.server.listener.descriptor(), PollFlags::IN),
+        ];
         let others: Vec<BorrowedFd<'_>> =
-            self.guests.descriptors().chain(ports.into_iter().flatten()).collect();
+            self.guests.descriptors().chain(self.udp.descriptor()).collect();
         polled.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
         let _interrupted = poll(&mut polled, Some(&timeout));
