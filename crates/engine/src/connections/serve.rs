@@ -44,7 +44,7 @@ pub(crate) fn restore_listener(listener: &Socket) {
     let _blocks_for_a_moment = listener.set_nonblocking(true);
 }
 
-/// Undoes what a connection has inherited of such a listener, but for its receive buffer, which its test wants.
+/// Undoes what a connection has inherited of such a listener, but for its receive buffer, which a test may want.
 pub(crate) fn restore_accepted(socket: &Socket) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_read_timeout(None)?;

@@ -16,6 +16,8 @@ pub(crate) struct FirstWindow {
     /// What the kernel gives connections by itself, as one asks for it; `None` where it could not be had back.
     usual_bytes: Option<usize>,
     bytes: Option<u32>,
+    /// Whether it ever was another than the kernel's choice.
+    was_set: bool,
 }
 
 /// What handshakes offer at least: a control connection's first message fits.
@@ -29,7 +31,8 @@ impl FirstWindow {
         let trial = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
         trial.set_recv_buffer_size(granted_bytes / 2)?;
         let can_be_had = trial.recv_buffer_size()? == granted_bytes;
-        Ok(Self { usual_bytes: can_be_had.then_some(granted_bytes / 2), bytes: None })
+        let usual_bytes = can_be_had.then_some(granted_bytes / 2);
+        Ok(Self { usual_bytes, bytes: None, was_set: false })
     }
 
     /// What connections begin with from now on; `None`: the kernel's choice. It stays that where it
@@ -46,12 +49,14 @@ impl FirstWindow {
         };
         if set.is_ok() {
             self.bytes = bytes;
+            self.was_set = true;
         }
     }
 
-    /// Gives a connection that began with another test's window what it would have had.
+    /// Gives a connection that may have begun with another test's window the buffer that it would have had. The
+    /// scale of its window stays as agreed.
     pub(crate) fn restore(&self, accepted: &Socket) {
-        if let (Some(usual_bytes), Some(_)) = (self.usual_bytes, self.bytes) {
+        if let Some(usual_bytes) = self.usual_bytes.filter(|_| self.was_set) {
             let _slower_at_worst = let_the_kernel_choose(accepted, usual_bytes);
         }
     }

@@ -30,7 +30,8 @@ pub(super) struct Moderation {
     begun_ns: u64,
     bytes: u64,
     waits_left: u32,
-    /// Bytes a nanosecond in the last two periods without rests. One may have been cut short by others.
+    /// Bytes a nanosecond in the last two periods without rests, of which others may have cut one short; 0: none
+    /// since it waited long.
     plain_rates: [f64; 2],
     /// Periods with rests since that one.
     resting: u32,
@@ -87,8 +88,13 @@ impl Moderation {
             self.passes -= 1;
             return false;
         }
-        (self.plain_rates, self.resting) = ([rate, self.plain_rates[0]], 0);
-        elapsed_ns < LONGEST_PERIOD_NS
+        self.resting = 0;
+        if elapsed_ns >= LONGEST_PERIOD_NS {
+            self.plain_rates = [0.0; 2];
+            return false;
+        }
+        self.plain_rates = [rate, self.plain_rates[0]];
+        self.plain_rates[1] > 0.0
     }
 
     fn goes_on_resting(&mut self, rate: f64) -> bool {
@@ -143,13 +149,13 @@ mod tests {
 
     #[test]
     fn it_rests_where_that_brings_no_less_and_sometimes_tries_without() {
-        assert_eq!(Model::new(1_000, 1_000).periods(99, false), [32, 65, 98]);
+        assert_eq!(Model::new(1_000, 1_000).periods(99, false), [0, 33, 66]);
     }
 
     #[test]
     fn rests_in_vain_become_rare_and_others_make_them_common_again() {
         let mut model = Model::new(1_000, 999);
-        assert_eq!(model.periods(10_000, true), [0, 5, 22, 87, 344, 1369, 5466, 9563]);
+        assert_eq!(model.periods(10_000, true), [1, 6, 23, 88, 345, 1370, 5467, 9564]);
         model.resting_bytes = 1_000;
         while !model.rests_after(PERIOD_NS) {}
         assert!(model.rests_after(PERIOD_NS));
@@ -161,6 +167,7 @@ mod tests {
     fn whoever_waits_long_does_not_rest() {
         let mut model = Model::new(1, 1);
         assert!((0..100).all(|_| !model.rests_after(LONGEST_PERIOD_NS)));
+        assert!(!model.rests_after(LONGEST_PERIOD_NS - 1));
         assert!(model.rests_after(LONGEST_PERIOD_NS - 1));
     }
 

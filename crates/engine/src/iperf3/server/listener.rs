@@ -89,7 +89,7 @@ impl Listener {
         accept_stream(&self.socket, false)
     }
 
-    /// Makes a connection that turns out to be no stream what it would be without the tests that await some.
+    /// Gives a connection that turns out to be no stream the buffer that it would have without the tests that await some.
     pub(super) fn restore(&self, accepted: &Socket) {
         self.first_window.restore(accepted);
     }
@@ -124,10 +124,10 @@ impl Listener {
     /// good, since further paths join a connection by way of its listener, for as long as it stands.
     /// Not from the start, since such a listener's first window can't be changed back.
     fn speak_multipath(&mut self) -> io::Result<()> {
-        self.multipath = true;
         let device = self.device.as_deref();
         let next = unbound_listener(Protocol::MPTCP, self.address, device, self.only_v6);
         let Ok(next) = next else { return Ok(()) };
+        self.multipath = true;
         // Two can't have the port.
         drop(std::mem::replace(&mut self.socket, next));
         let mut tries = 1;
@@ -138,7 +138,6 @@ impl Listener {
             tries += 1;
             std::thread::sleep(PAUSE);
         }
-        self.first_window = FirstWindow::of(&self.socket)?;
         Ok(())
     }
 }
@@ -177,6 +176,7 @@ mod tests {
         listener.await_streams(1, SMALL).unwrap();
         let guest = accepted(&listener);
         assert_eq!(guest.recv_buffer_size().unwrap(), 16_384);
+        let late = accepted(&listener);
         listener.restore(&guest);
         assert_eq!(guest.recv_buffer_size().unwrap(), usual_bytes);
         listener.await_streams(2, Beginning::default()).unwrap();
@@ -186,6 +186,8 @@ mod tests {
         listener.release(1);
         listener.release(1);
         assert_eq!(received_bytes(&listener), usual_bytes);
+        listener.restore(&late);
+        assert_eq!(late.recv_buffer_size().unwrap(), usual_bytes);
     }
 
     #[test]
