@@ -24,6 +24,7 @@ mod host_figures;
 mod lengths;
 mod link;
 mod loss;
+mod multipath;
 mod network;
 mod paths;
 mod perf;
