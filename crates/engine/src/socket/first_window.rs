@@ -7,6 +7,9 @@ use socket2::{Domain, Socket, Type};
 
 use super::option::unlock_buffers;
 
+/// What handshakes offer at least: a control connection's first message fits.
+const LEAST_BYTES: u32 = 4 << 10;
+
 /// The receive buffer of a listener: the handshakes of its connections offer what that takes.
 ///
 /// A connection whose buffer becomes smaller only when it stands has offered more than it takes. Its peer
@@ -19,9 +22,6 @@ pub(crate) struct FirstWindow {
     /// Whether it ever was another than the kernel's choice.
     was_set: bool,
 }
-
-/// What handshakes offer at least: a control connection's first message fits.
-const LEAST_BYTES: u32 = 4 << 10;
 
 impl FirstWindow {
     /// Of a listener that has the kernel's choice.

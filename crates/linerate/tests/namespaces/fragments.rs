@@ -1,39 +1,12 @@
 //! Datagrams that are larger than the path's packets: the kernel's own counter is the judge.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use crate::ends::Server;
+use crate::ends::{Server, Spoken};
 use crate::in_network;
 use crate::network::{Network, SERVER_V4};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
-
-/// A server of another tool's in the server's namespace; ended when dropped.
-struct Guest(Child);
-
-impl Guest {
-    /// It has said something when it is there.
-    fn start(network: &Network, words: &[&str]) -> Self {
-        let namespace = ["netns", "exec", &network.server, PROGRAM];
-        let mut command = Command::new("ip");
-        command.args(namespace).args(words).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let stdout = process.stdout.take().unwrap();
-        let mut lines = BufReader::new(stdout).lines();
-        assert!(lines.next().is_some_and(|line| line.is_ok()), "{words:?} says nothing");
-        // What else it says is read, so that it never waits for somebody to.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self(process)
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Datagrams that the server's kernel put together of fragments meanwhile.
 fn reassembled(network: &Network, work: impl FnOnce()) -> u64 {
@@ -60,12 +33,12 @@ fn datagrams_larger_than_a_packet_leave_in_fragments() {
             assert!(run.count("/summary/datagrams/received") > 0);
         });
         assert!(native > 20, "{native}");
-        let _iperf3 = Guest::start(network, &["iperf3", "-s", "--forceflush"]);
+        let _iperf3 = Spoken::start(network, &["iperf3", "-s", "--forceflush"], "-----");
         let iperf3 = reassembled(network, || {
             run_client(network, &format!("iperf3 -c {SERVER_V4} -u -l 8K -b 0 -n 2M"));
         });
         assert!(iperf3 > 20, "{iperf3}");
-        let _netserver = Guest::start(network, &["netserver", "-D", "-4"]);
+        let _netserver = Spoken::start(network, &["netserver", "-D", "-4"], "Starting netserver");
         let netperf = reassembled(network, || {
             run_client(network, &format!("netperf -H {SERVER_V4} -t UDP_STREAM -l 1 -- -m 8192"));
         });

@@ -1,40 +1,21 @@
 //! The perf dialect over paths that lose packets.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::emulator::Emulator;
+use crate::ends::Spoken;
 use crate::network::{Network, SERVER_V4};
 use crate::skipped;
 
 /// No client of these tests may take longer.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A server; ended when dropped.
-struct Server(Child);
-
-impl Server {
-    fn start(network: &Network) -> Self {
-        let words = format!("-bind:{SERVER_V4}:4433");
-        let mut process =
-            program(&network.server).arg(words).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let first = lines.next().expect("a first line").unwrap();
-        assert_eq!(first, "Started!");
-        // What it says later is read and forgotten, so that its pipe never fills up.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self(process)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start_server(network: &Network) -> Spoken {
+    let bind = format!("-bind:{SERVER_V4}:4433");
+    Spoken::start(network, &["secnetperf", &bind], "Started!")
 }
 
 fn program(namespace: &str) -> Command {
@@ -79,7 +60,7 @@ fn what_is_lost_on_the_way_comes_all_the_same() {
             Ok(emulator) => emulator,
             Err(why) => return skipped(&why),
         };
-        let server = Server::start(&emulator.network);
+        let server = start_server(&emulator.network);
         for carriage in carriages {
             let words = format!("{carriage} -streams:4 -up:200kb -down:200kb");
             let document = measure(&emulator.network, &words);
