@@ -1,5 +1,6 @@
 """How cost grows with flows: transaction rate and the resident memory of both ends, beside the rate
-of a bare loop over as many connections, which is what the kernel alone makes of their number."""
+of a bare loop over as many connections, which is what the kernel alone makes of their number, and
+beside the rate where only some of the connections are busy at a time."""
 
 import time
 from dataclasses import replace
@@ -8,6 +9,7 @@ from .interval import median
 from .plot import write_plot
 from .process import Child, RunFailed
 
+ACTIVE = 100  # flows that are busy at a time where not all are
 FLOWS = (1, 10, 100, 1_000, 10_000, 100_000)
 # One source address has fewer ports than this; a prefix has several addresses.
 FLOWS_OF_AN_ADDRESS = 20_000
@@ -26,23 +28,27 @@ def run_growth(row, place, context, outcome):
         source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
         work = replace(context.prepared(row.ours[1]), flows=flows, source=source)
         bare_work = replace(context.prepared(row.theirs[1]), flows=flows)
-        runs, bare = [], []
+        runs, active, bare = [], [], []
         try:
             for _ in range(RUNS):
                 runs.append(_run(context.tool(row.ours[0]), place, work))
+                if flows > ACTIVE:
+                    active.append(_run(context.tool(row.ours[0]), place,
+                                       replace(work, active=ACTIVE)))
                 bare.append(_run_bare(context.tool(row.theirs[0]), place, bare_work))
         except (RunFailed, ValueError, KeyError) as failure:
             reason = str(failure).partition("\n")[0]
             outcome.notes.append(f"{flows:>7} flows: not completed: {reason}")
             continue
-        used_s += sum(run.pop("cpu_s") for run in runs)
+        used_s += sum(run.pop("cpu_s") for run in runs + active)
         point = {key: max(run[key] for run in runs) for key in runs[0]}
         point["transactions_per_s"] = median([run["transactions_per_s"] for run in runs])
+        point["active_per_s"] = median([run["transactions_per_s"] for run in active or runs])
         point["bare_per_s"] = median(bare)
         points.append(point)
         outcome.notes.append(
-            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s, C loop"
-            f" {point['bare_per_s']:>9.0f}, resident"
+            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s, {ACTIVE} active"
+            f" {point['active_per_s']:>9.0f}, C loop {point['bare_per_s']:>9.0f}, resident"
             f" client {point['client_bytes'] >> 10} KiB, server {point['server_bytes'] >> 10} KiB")
     if not points:
         raise RunFailed("no number of flows completed")
@@ -53,7 +59,8 @@ def run_growth(row, place, context, outcome):
     # The value of the row: how much of its best rate the largest load keeps.
     outcome.values.append(points[-1]["transactions_per_s"] / best)
     outcome.notes.append("of the rate at 1,000 flows the largest load keeps"
-                         f" {_kept(points, 'transactions_per_s')},"
+                         f" {_kept(points, 'transactions_per_s')}, {ACTIVE} of them active"
+                         f" {_kept(points, 'active_per_s', 'transactions_per_s')},"
                          f" the C loop's {_kept(points, 'bare_per_s')}")
     outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point},
                       "theirs": {"figure": point["bare_per_s"]}} for point in points]
@@ -63,9 +70,9 @@ def run_growth(row, place, context, outcome):
     return used_s
 
 
-def _kept(points, rate):
-    """The last point's share of the rate at 1,000 flows, as text."""
-    thousand = [point[rate] for point in points if point["flows"] == 1_000]
+def _kept(points, rate, of=None):
+    """The last point's share of the rate (or of another one) at 1,000 flows, as text."""
+    thousand = [point[of or rate] for point in points if point["flows"] == 1_000]
     return f"{points[-1][rate] / thousand[0]:.3f}" if thousand else "-"
 
 

@@ -76,10 +76,10 @@ class Figures(unittest.TestCase):
         self.assertIsNone(median_interval([1, 2, 3, 4, 5]))
 
     def test_the_drawing_is_well_formed_and_has_a_dot_for_each_figure(self):
-        points = [{"flows": 10**n, "transactions_per_s": 5e4 + n, "client_bytes": 8 << 20,
+        points = [{"flows": 10**n, "transactions_per_s": 5e4 + n, "active_per_s": 6e4, "client_bytes": 8 << 20,
                    "server_bytes": 9 << 20} for n in range(6)]
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "growth.svg"
             write_plot(path, points)
             drawing = xml.etree.ElementTree.parse(path)
-        self.assertEqual(len(drawing.findall(".//{http://www.w3.org/2000/svg}circle")), 18)
+        self.assertEqual(len(drawing.findall(".//{http://www.w3.org/2000/svg}circle")), 24)

@@ -86,6 +86,7 @@ class Linerate(Tool):
         if work.transport in ("tcp", "tls") and work.congestion:
             argv += ["--congestion", work.congestion]
         argv += ["--flows", work.flows] if work.flows > 1 else []
+        argv += ["--active", work.active] if work.active else []
         argv += ["--threads", work.threads] if work.threads else []
         argv += ["--streams", work.streams] if work.streams > 1 else []
         argv += ["--mtu-limit", work.packet] if work.packet else []

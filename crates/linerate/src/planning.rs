@@ -57,13 +57,20 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
 pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::rr(transport_of(&args.load));
     apply_load(&mut workload, &args.load);
-    if let Kind::Rr { request_bytes, response_bytes, timeout_ns, outstanding, schedule } =
-        &mut workload.kind
+    if let Kind::Rr {
+        request_bytes,
+        response_bytes,
+        timeout_ns,
+        outstanding,
+        active_flows,
+        schedule,
+    } = &mut workload.kind
     {
         *request_bytes = args.request.unwrap_or(*request_bytes);
         *response_bytes = args.response.unwrap_or(*response_bytes);
         *timeout_ns = args.timeout.unwrap_or(*timeout_ns);
         *outstanding = args.outstanding;
+        *active_flows = args.active;
         *schedule = schedule_of(args.rate, args.arrivals);
     }
     if args.timeout.is_some() && !workload.has_datagrams() {

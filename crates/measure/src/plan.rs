@@ -153,6 +153,10 @@ pub enum Kind {
         /// keep to a schedule [`limits::OUTSTANDING`]'s most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outstanding: Option<u32>,
+        /// Flows that may have a request on its way at a time, over TCP and TLS in a closed loop; the
+        /// others wait for their turn. Absent: all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        active_flows: Option<u32>,
         /// When requests are to be sent; absent: each as soon as a response has come (closed loop).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schedule: Option<Schedule>,

@@ -13,11 +13,14 @@ use crate::transport::ByteStream;
 /// Sends a request, awaits its response, and again.
 ///
 /// The clock is read once a transaction: a closed loop's next request starts where the last
-/// response ended.
+/// response ended. Where not all flows of the shard may be active at a time, it has a place among them
+/// for so many requests, then rests.
 pub(crate) struct Asker {
     request_bytes: usize,
     response_bytes: usize,
     left: u64,
+    /// Requests until the flow gives up its place among the active ones; 0: it has none.
+    left_of_turn: u64,
     unsent: usize,
     unreceived: usize,
     started_ns: u64,
@@ -34,6 +37,7 @@ impl Asker {
                 StepEnd::Count { count } => count,
                 _ => u64::MAX,
             },
+            left_of_turn: 0,
             unsent: 0,
             unreceived: 0,
             started_ns: 0,
@@ -53,6 +57,9 @@ impl Asker {
                 match local.phase() {
                     Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
                     phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
+                        if !self.takes_place(local) {
+                            return Ok(Stage::Goes(Turn::Rest));
+                        }
                         self.warm_up = phase == Phase::WarmUp;
                         self.begin(tally);
                     }
@@ -84,9 +91,32 @@ impl Asker {
             self.unreceived -= length;
             if self.unreceived == 0 {
                 self.record_transaction(tally, local);
+                self.left_of_turn -= 1;
+                if self.left_of_turn == 0 {
+                    local.active.give_back();
+                    self.started_ns = 0;
+                    return Ok(Stage::Goes(Turn::Rest));
+                }
             }
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    /// Whether the flow has a place among the active ones, or takes one.
+    #[inline]
+    fn takes_place(&mut self, local: &mut Local) -> bool {
+        if self.left_of_turn == 0 {
+            self.left_of_turn = local.active.take().unwrap_or(0);
+        }
+        self.left_of_turn > 0
+    }
+
+    /// The flow that ends gives up its place.
+    pub(crate) fn leave(&mut self, local: &mut Local) {
+        if self.left_of_turn > 0 {
+            self.left_of_turn = 0;
+            local.active.give_back();
+        }
     }
 
     #[inline]
@@ -95,7 +125,9 @@ impl Asker {
         self.unreceived = self.response_bytes;
         if self.started_ns == 0 {
             self.started_ns = monotonic_ns();
-            tally.first_ns.set(self.started_ns);
+            if tally.first_ns.value() == 0 {
+                tally.first_ns.set(self.started_ns);
+            }
         }
     }
 

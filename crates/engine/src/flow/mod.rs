@@ -4,6 +4,7 @@
 //! made for it runs until the socket has no more, the step is over, or the flow's share of the
 //! shard's time is used up.
 
+mod active;
 mod datagram;
 mod departures;
 mod exchange;
@@ -33,6 +34,7 @@ use crate::transport::{
     ZeroCopy,
 };
 
+pub(crate) use active::ActiveFlows;
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, udp_flow};
 pub(crate) use failure::{FlowError, error_kind};
 pub(crate) use stream::StreamFlow;
@@ -48,6 +50,8 @@ pub(crate) enum Turn {
     Pause { until_ns: u64 },
     /// A turn when the load begins.
     Held,
+    /// A turn when there is a place among the shard's active flows.
+    Rest,
     /// Nothing more.
     Ended,
 }
@@ -171,6 +175,8 @@ pub(crate) struct Local {
     pub(crate) latencies: Latencies,
     /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
     pub(crate) spins_alone: bool,
+    /// Which flows have a request on its way: all, unless the shard is told otherwise.
+    pub(crate) active: ActiveFlows,
     phase: Arc<SharedPhase>,
     census: Arc<Census>,
     /// The conductor's.
@@ -194,6 +200,7 @@ impl Local {
             pattern,
             latencies,
             spins_alone,
+            active: ActiveFlows::ALL,
             phase,
             census,
             bell,

@@ -136,17 +136,21 @@ impl<S: ByteStream> StreamFlow<S> {
         }
     }
 
-    /// Keeps what the step that ends has found out.
-    fn collect(&mut self) {
+    /// Keeps what the step that ends has found out, and what it had of the shard goes to others.
+    fn collect(&mut self, local: &mut Local) {
         self.verification = self.verification();
-        if let Doing::Pipelining(pipeline) = &self.doing {
-            self.transactions_unsent = pipeline.never_sent();
-            self.transactions_lost = pipeline.unanswered();
+        match &mut self.doing {
+            Doing::Asking(asker) => asker.leave(local),
+            Doing::Pipelining(pipeline) => {
+                self.transactions_unsent = pipeline.never_sent();
+                self.transactions_lost = pipeline.unanswered();
+            }
+            _ => {}
         }
     }
 
-    fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
-        self.collect();
+    fn end(&mut self, error: Option<FlowError>, local: &mut Local) -> Turn {
+        self.collect(local);
         let lent = self.stream.lent().map(Box::new);
         let socket = self.stream.socket();
         let ending = Ending {
@@ -188,7 +192,7 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
                     return self.end(Some(aborted()), local);
                 }
                 Ok(Stage::Over) => {
-                    self.collect();
+                    self.collect(local);
                     self.begin_next_step();
                 }
                 Err(error) => match error.kind() {

@@ -16,7 +16,7 @@ use super::stream::{
 };
 use super::{Failure, Role, Stream};
 use crate::clock::monotonic_ns;
-use crate::flow::{Drive, FlowShared, Fresh, MakeFlow, Over};
+use crate::flow::{ActiveFlows, Drive, FlowShared, Fresh, MakeFlow, Over};
 use crate::latencies::Latencies;
 use crate::load::{Bell, Census};
 use crate::page_aligned::PageAligned;
@@ -100,6 +100,7 @@ impl Load {
             let plan = ShardPlan {
                 shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
                 flows,
+                active: ActiveFlows::ALL,
                 apart: false,
                 cpu: self.setup.affinity,
                 receive_bytes: self.spread.receive_bytes(index, block_bytes),

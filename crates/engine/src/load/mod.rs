@@ -97,7 +97,7 @@ impl Load {
         let flows = workload.total_flows();
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let host = host_facts();
-        let threads = workload.threads.unwrap_or(host.cpus_online);
+        let threads = shards::threads(role, workload, host.cpus_online);
         let spread = match connections {
             // The listener, and what is handed over, is in the shared table.
             Some(Connections::Quic(_)) if !connects => {

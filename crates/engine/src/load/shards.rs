@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
+use linerate_measure::sample::Role;
 use linerate_measure::{Kind, Workload};
 
 use super::carriage::{file_for, pattern_for};
@@ -10,6 +11,7 @@ use super::own_loop::own_loop;
 use super::{Bell, Load, Spread};
 use crate::connections::Connections;
 use crate::error::Error;
+use crate::flow::ActiveFlows;
 use crate::latencies::Latencies;
 use crate::shard::{Shape, Shard, ShardPlan};
 
@@ -35,8 +37,10 @@ impl Load {
             || workload.schedule().is_some()
             || workload.variant.zero_copy;
         let shards = spread.shards as usize;
+        let active = self.active_flows(shards)?;
         for index in 0..shards {
-            let flows = (self.flows.len() - index).div_ceil(shards);
+            let share = |whole: usize| (whole - index).div_ceil(shards);
+            let flows = share(self.flows.len());
             let own_loop = connections.as_ref().map(|connections| {
                 let (sender, receiver) = channel();
                 self.inlets.push(sender);
@@ -50,6 +54,8 @@ impl Load {
                     _ => Shape::Polled,
                 },
                 flows,
+                active: active
+                    .map_or(ActiveFlows::ALL, |most| ActiveFlows::new(share(most), flows)),
                 apart: spread.apart,
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
@@ -62,6 +68,29 @@ impl Load {
             self.shards.push(Shard::spawn(plan, bell)?);
         }
         Ok(())
+    }
+
+    /// How many flows of this end have a request on their way at a time, where that is limited.
+    fn active_flows(&self, shards: usize) -> Result<Option<usize>, Error> {
+        let most = self.workload.active_flows().filter(|_| self.asks());
+        match most.map(|most| most as usize) {
+            Some(most) if most < shards => Err(Error::Host(format!(
+                "{most} active flows for the {shards} threads that {} flows take on this machine: ask \
+                 for --active {shards} or more",
+                self.flows.len()
+            ))),
+            most => Ok(most),
+        }
+    }
+}
+
+/// Threads that a load is to have: one for each processor unless told otherwise, and where flows take
+/// turns no more at the client than may be active.
+pub(super) fn threads(role: Role, workload: &Workload, processors: u32) -> u32 {
+    let threads = workload.threads.unwrap_or(processors);
+    match workload.active_flows() {
+        Some(active) if role == Role::Client => threads.min(active),
+        _ => threads,
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn run(inlet: &Inlet, local: &mut Local) -> Option<Box<dyn Drive>> {
         match flow.turn(local) {
             Turn::Again | Turn::Wait { .. } => {}
             Turn::Pause { until_ns } => nap_until(until_ns),
-            Turn::Held => std::thread::park_timeout(LONGEST_PARK),
+            Turn::Held | Turn::Rest => std::thread::park_timeout(LONGEST_PARK),
             Turn::Ended => return Some(flow),
         }
     }

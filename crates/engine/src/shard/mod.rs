@@ -26,7 +26,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use socket2::Socket;
 
 use crate::error::Error;
-use crate::flow::{Fresh, Local};
+use crate::flow::{ActiveFlows, Fresh, Local};
 use crate::latencies::Latencies;
 use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
@@ -57,6 +57,8 @@ pub(crate) struct ShardPlan {
     pub(crate) shape: Shape,
     /// Flows that it will get.
     pub(crate) flows: usize,
+    /// How many of them have a request on its way at a time.
+    pub(crate) active: ActiveFlows,
     /// Whether it has a file table of its own. Then its shape isn't [`Shape::Alone`].
     pub(crate) apart: bool,
     /// The processor that it is pinned to.
@@ -240,6 +242,7 @@ fn run(
         bell,
         spins_alone,
     );
+    local.active = plan.active;
     let ended: Box<dyn Any> = match plan.shape {
         Shape::Alone => Box::new(alone::run(inlet, &mut local)),
         Shape::Polled | Shape::Spinning => {

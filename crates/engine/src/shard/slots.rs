@@ -19,6 +19,8 @@ enum Waiting {
     Time,
     /// The phase to change.
     Phase,
+    /// A place among the active flows.
+    Place,
     /// Nothing more.
     Nothing,
 }
@@ -40,6 +42,8 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     queue: VecDeque<usize>,
+    /// Who waits for a place among the active flows, in the order of their turns.
+    resting: VecDeque<usize>,
     times: BinaryHeap<Reverse<(u64, usize)>>,
     ended: usize,
 }
@@ -74,6 +78,7 @@ impl Slots {
 
     /// The phase may have changed: everybody looks at it.
     pub(crate) fn handle_phase(&mut self) {
+        self.resting.clear();
         for index in 0..self.slots.len() {
             if !matches!(self.slots[index].waiting, Waiting::Turn | Waiting::Nothing) {
                 self.enqueue(index);
@@ -124,12 +129,17 @@ impl Slots {
         !self.times.is_empty()
     }
 
-    /// Gives a turn to everybody who is in the queue now.
+    /// Gives a turn to everybody who is in the queue now, and the next one to those for whom a place has
+    /// become free.
     pub(crate) fn run_queue(&mut self, local: &mut Local) {
         for _ in 0..self.queue.len() {
             let Some(index) = self.queue.pop_front() else { return };
             let turn = self.slots[index].flow.turn(local);
             self.handle_turn(index, turn);
+        }
+        for _ in 0..local.active.free().min(self.resting.len()) {
+            let Some(index) = self.resting.pop_front() else { return };
+            self.enqueue(index);
         }
     }
 
@@ -140,10 +150,12 @@ impl Slots {
             Turn::Wait { until_ns } => (Waiting::Socket, until_ns.unwrap_or(u64::MAX)),
             Turn::Pause { until_ns } => (Waiting::Time, until_ns),
             Turn::Held => (Waiting::Phase, u64::MAX),
+            Turn::Rest => (Waiting::Place, u64::MAX),
             Turn::Ended => (Waiting::Nothing, u64::MAX),
         };
         match slot.waiting {
             Waiting::Turn => self.queue.push_back(index),
+            Waiting::Place => self.resting.push_back(index),
             Waiting::Nothing => self.ended += 1,
             _ => self.push_time(index),
         }
@@ -171,15 +183,18 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::sync::Arc;
 
+    use linerate_wire::step::{Content, Exchange, Framing, Step, StepEnd};
     use socket2::{Domain, Socket, Type};
 
     use super::*;
+    use crate::flow::{ActiveFlows, FlowShared, Fresh, Over};
     use crate::latencies::Latencies;
     use crate::load::{Bell, Census};
     use crate::pattern::Pattern;
-    use crate::phase::SharedPhase;
+    use crate::phase::{Phase, SharedPhase};
 
     /// A flow whose turns end as written down, and then for ever as the last one.
     struct Scripted {
@@ -229,6 +244,91 @@ mod tests {
         }
         slots.handle_time(300);
         assert!(slots.has_queue());
+    }
+
+    const ASKING: u32 = 5;
+
+    /// Flows that ask with one byte for one, of which so many may be active, and the other ends of their
+    /// connections.
+    fn asking(most: usize) -> (Slots, Local, Arc<SharedPhase>, Vec<Socket>) {
+        let phase = Arc::new(SharedPhase::new());
+        phase.advance_to(Phase::Measure);
+        let (pattern, census) = (Arc::new(Pattern::new(1)), Arc::new(Census::new(ASKING)));
+        let (latencies, bell) = (Latencies::default(), Arc::new(Bell::new().unwrap()));
+        let mut local = Local::new(1, pattern, latencies, Arc::clone(&phase), census, bell, false);
+        local.active = ActiveFlows::new(most, ASKING as usize);
+        let (mut slots, mut peers) = (Slots::default(), Vec::new());
+        for number in 0..ASKING {
+            let (socket, peer) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            peer.set_nonblocking(true).unwrap();
+            let shared = Arc::new(FlowShared::new(number, None));
+            let steps = vec![Step::Exchange(exchange())];
+            let fresh = Fresh { shared, steps, over: Over::Tcp };
+            slots.add(fresh.begin(Arc::new(socket)));
+            peers.push(peer);
+        }
+        (slots, local, phase, peers)
+    }
+
+    fn exchange() -> Exchange {
+        Exchange {
+            end: StepEnd::Peer,
+            request_bytes: 1,
+            response_bytes: 1,
+            outstanding: 1,
+            schedule: None,
+            timeout_ns: None,
+            content: Content::Filler,
+            framing: Framing::None,
+        }
+    }
+
+    /// The flows of which a request has come, and was taken.
+    fn asked(peers: &[Socket]) -> Vec<usize> {
+        (0..peers.len()).filter(|peer| (&peers[*peer]).read(&mut [0; 9]).is_ok()).collect()
+    }
+
+    /// The flow's request is answered.
+    fn answer(index: usize, peers: &[Socket], slots: &mut Slots, local: &mut Local) {
+        (&peers[index]).write_all(&[0]).unwrap();
+        slots.handle_ready(index);
+        slots.run_queue(local);
+    }
+
+    #[test]
+    fn flows_take_turns_in_being_active() {
+        let (mut slots, mut local, phase, peers) = asking(2);
+        slots.run_queue(&mut local);
+        assert_eq!(asked(&peers), [0, 1]);
+        for request in 1..16 {
+            answer(1, &peers, &mut slots, &mut local);
+            assert_eq!(asked(&peers), [1], "{request}");
+        }
+        // Nobody sees to the places but the queue.
+        answer(1, &peers, &mut slots, &mut local);
+        assert!(slots.has_queue() && asked(&peers).is_empty());
+        slots.run_queue(&mut local);
+        assert_eq!(asked(&peers), [2]);
+        phase.advance_to(Phase::Stop);
+        slots.handle_phase();
+        slots.run_queue(&mut local);
+        assert_eq!((slots.ended(), local.active.free()), (3, 0));
+        answer(0, &peers, &mut slots, &mut local);
+        answer(2, &peers, &mut slots, &mut local);
+        assert_eq!((slots.ended(), local.active.free(), slots.has_queue()), (5, 2, false));
+    }
+
+    #[test]
+    fn the_place_of_a_flow_that_breaks_is_free_for_others() {
+        let (mut slots, mut local, _phase, mut peers) = asking(1);
+        slots.run_queue(&mut local);
+        assert_eq!(asked(&peers), [0]);
+        drop(peers.remove(0));
+        slots.handle_ready(0);
+        slots.run_queue(&mut local);
+        slots.run_queue(&mut local);
+        assert_eq!((slots.ended(), asked(&peers)), (1, vec![0]));
     }
 
     #[test]

@@ -117,6 +117,10 @@ pub struct RrArgs {
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
+    /// Flows with a request on its way at a time; the others wait for their turn, which is 16 requests
+    /// [default: all]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
+    pub active: Option<u32>,
     /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: Option<u64>,

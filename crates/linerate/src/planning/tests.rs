@@ -92,6 +92,7 @@ fn sizes_are_runs_in_their_order() {
         response_bytes: bytes,
         timeout_ns: 200_000_000,
         outstanding: None,
+        active_flows: None,
         schedule: None,
     };
     assert_eq!(sizes("rr a --size 1,64"), [rr(1), rr(64)]);
@@ -107,6 +108,7 @@ fn rr_has_its_own_numbers() {
             response_bytes: 2000,
             timeout_ns: 50_000_000,
             outstanding: None,
+            active_flows: None,
             schedule: None,
         }
     );

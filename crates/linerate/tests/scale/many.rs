@@ -44,6 +44,16 @@ fn request_and_response_on_20001_flows() {
 }
 
 #[test]
+fn flows_that_take_turns_on_20001_connections() {
+    let _one = alone();
+    let server = Server::start("--bind 127.0.0.1");
+    let words = format!("rr --flows 20001 --active 100 --count 700035 {SOURCES}");
+    let document = server.measure(&words).document(0);
+    assert_all_transacted(&document, 20_001);
+    assert_eq!(document.count("transactions"), 700_035);
+}
+
+#[test]
 fn datagrams_on_20001_flows_lose_none_of_the_flows() {
     let _one = alone();
     let server = Server::start("--bind 127.0.0.1");

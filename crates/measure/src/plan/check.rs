@@ -14,6 +14,7 @@ pub const DATAGRAM_HEADER_BYTES: u32 = 24;
 pub const RR_HEADER_BYTES: u32 = 16;
 
 mod quic;
+mod requests;
 mod tls;
 
 type Checked = Result<(), PlanError>;
@@ -127,22 +128,6 @@ impl Workload {
         let starved = matches!(rate, Rate::AllFlows { .. }) && bps < u64::from(flows);
         refuse_if(starved, || {
             format!("{bps} bit/s for {flows} flows is less than 1 bit/s each: ask for fewer flows")
-        })
-    }
-
-    fn check_requests(&self) -> Checked {
-        if let Kind::Rr { outstanding: Some(outstanding), .. } = self.kind {
-            within("outstanding requests", outstanding, &limits::OUTSTANDING, in_digits)?;
-        }
-        if let Kind::Connect { .. } = self.kind {
-            within("connections at once", self.flows, &limits::CONNECTIONS_AT_ONCE, in_digits)?;
-        }
-        let Some(schedule) = self.schedule() else {
-            return Ok(());
-        };
-        let (least, most) = (limits::PER_S.start(), limits::PER_S.end());
-        refuse_if(!limits::PER_S.contains(&schedule.per_s), || {
-            format!("{} per second is out of range: ask for {least} to {most}", schedule.per_s)
         })
     }
 

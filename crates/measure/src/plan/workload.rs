@@ -49,6 +49,7 @@ impl Workload {
                 response_bytes: size_bytes,
                 timeout_ns: DEFAULT_RR_TIMEOUT_NS,
                 outstanding: None,
+                active_flows: None,
                 schedule: None,
             },
             transport,
@@ -128,6 +129,14 @@ impl Workload {
         let Kind::Rr { outstanding, schedule, .. } = self.kind else { return 1 };
         let most = u32::try_from(*limits::OUTSTANDING.end()).unwrap_or(u32::MAX);
         outstanding.unwrap_or(if schedule.is_some() { most } else { 1 })
+    }
+
+    /// Flows that may have a request on its way at a time; `None`: all of them.
+    pub fn active_flows(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Rr { active_flows, .. } => active_flows,
+            Kind::Stream { .. } | Kind::Connect { .. } => None,
+        }
     }
 
     /// Whether the load is requests and responses, over connections that stay or not.

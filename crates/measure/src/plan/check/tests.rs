@@ -74,6 +74,7 @@ fn sizes_out_of_range() {
                 response_bytes: size,
                 timeout_ns,
                 outstanding: None,
+                active_flows: None,
                 schedule: None,
             },
             Kind::Connect { .. } => unreachable!("sizes of rr and connect are checked alike"),
@@ -100,6 +101,7 @@ fn sizes_out_of_range() {
         response_bytes: 1,
         timeout_ns: 0,
         outstanding: None,
+        active_flows: None,
         schedule: None,
     };
     assert_refused(Workload::rr(Transport::Tcp), |w| w.kind = no_time, &["time-out 0 ns"]);
@@ -143,6 +145,28 @@ fn scheduled(mut workload: Workload, per_s: f64) -> Workload {
         Kind::Stream { .. } => unreachable!("a stream has no schedule"),
     }
     workload
+}
+
+#[test]
+fn active_flows_that_make_no_sense() {
+    let active = |number: u32| {
+        let mut workload = Workload { flows: 9, ..Workload::rr(Transport::Tcp) };
+        if let Kind::Rr { active_flows, .. } = &mut workload.kind {
+            *active_flows = Some(number);
+        }
+        workload
+    };
+    for number in [1, 9] {
+        assert_eq!((active(number).check(), active(number).active_flows()), (Ok(()), Some(number)));
+    }
+    for number in [0, 10] {
+        let words = [&*number.to_string(), "active flows", "1 to 9"];
+        assert_refused(active(1), |w| *w = active(number), &words);
+    }
+    assert_refused(active(2), |w| w.threads = Some(3), &["3 threads for 2 active flows"]);
+    assert_refused(active(2), |w| w.transport = Transport::Quic, &["other than TCP and TLS"]);
+    assert_refused(active(2), |w| *w = scheduled(w.clone(), 10.0), &["by a schedule"]);
+    assert_eq!(Workload::rr(Transport::Tcp).active_flows(), None);
 }
 
 #[test]
