@@ -178,7 +178,8 @@ impl DatagramPath for Udp {
 
     fn begin_receiving(&mut self) {
         self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
-        self.lookout = self.receives_trains.then(|| BulkLookout::of(&self.socket)).flatten();
+        self.lookout =
+            self.receives_trains.then(|| BulkLookout::of_datagrams(&self.socket)).flatten();
     }
 
     #[inline]
