@@ -46,9 +46,10 @@ def run_growth(row, place, context, outcome):
         point["active_per_s"] = median([run["transactions_per_s"] for run in active or runs])
         point["bare_per_s"] = median(bare)
         points.append(point)
+        with_active = f", {ACTIVE} active {point['active_per_s']:>9.0f}" if active else ""
         outcome.notes.append(
-            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s, {ACTIVE} active"
-            f" {point['active_per_s']:>9.0f}, C loop {point['bare_per_s']:>9.0f}, resident"
+            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s{with_active}, C loop"
+            f" {point['bare_per_s']:>9.0f}, resident"
             f" client {point['client_bytes'] >> 10} KiB, server {point['server_bytes'] >> 10} KiB")
     if not points:
         raise RunFailed("no number of flows completed")
@@ -59,9 +60,10 @@ def run_growth(row, place, context, outcome):
     # The value of the row: how much of its best rate the largest load keeps.
     outcome.values.append(points[-1]["transactions_per_s"] / best)
     outcome.notes.append("of the rate at 1,000 flows the largest load keeps"
-                         f" {_kept(points, 'transactions_per_s')}, {ACTIVE} of them active"
-                         f" {_kept(points, 'active_per_s', 'transactions_per_s')},"
-                         f" the C loop's {_kept(points, 'bare_per_s')}")
+                         f" {_kept(points, 'transactions_per_s')},"
+                         f" the C loop's {_kept(points, 'bare_per_s')};"
+                         f" with {ACTIVE} active {_kept(points, 'active_per_s', 'transactions_per_s')},"
+                         f" and {_kept(points, 'active_per_s')} of 1,000 flows with {ACTIVE} active")
     outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point},
                       "theirs": {"figure": point["bare_per_s"]}} for point in points]
     if context.plot:

@@ -54,17 +54,21 @@ impl Asker {
         let mut calls = Calls::of_turn(local);
         while calls.take(local) {
             if self.unreceived == 0 {
-                match local.phase() {
+                let phase = local.phase();
+                if phase < Phase::Stop && self.left > 0 && !self.takes_place(local) {
+                    return Ok(Stage::Goes(Turn::Rest));
+                }
+                match phase {
                     Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
-                    phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
-                        if !self.takes_place(local) {
-                            return Ok(Stage::Goes(Turn::Rest));
-                        }
+                    Phase::WarmUp | Phase::Measure if self.left > 0 => {
                         self.warm_up = phase == Phase::WarmUp;
                         self.begin(tally);
                     }
                     _ => {
-                        tally.last_ns.set(monotonic_ns());
+                        // Who rests has long had its last response.
+                        if self.left_of_turn > 0 {
+                            tally.last_ns.set(monotonic_ns());
+                        }
                         return Ok(Stage::Over);
                     }
                 }
@@ -93,9 +97,10 @@ impl Asker {
                 self.record_transaction(tally, local);
                 self.left_of_turn -= 1;
                 if self.left_of_turn == 0 {
-                    local.active.give_back();
-                    self.started_ns = 0;
-                    return Ok(Stage::Goes(Turn::Rest));
+                    self.end_turn(tally, local);
+                    if self.left > 0 {
+                        return Ok(Stage::Goes(Turn::Rest));
+                    }
                 }
             }
         }
@@ -109,6 +114,12 @@ impl Asker {
             self.left_of_turn = local.active.take().unwrap_or(0);
         }
         self.left_of_turn > 0
+    }
+
+    fn end_turn(&mut self, tally: &Tally, local: &mut Local) {
+        local.active.give_back();
+        tally.last_ns.set(self.started_ns);
+        self.started_ns = 0;
     }
 
     /// The flow that ends gives up its place.

@@ -7,6 +7,8 @@ use crate::flow::{Drive, Local, Turn};
 
 /// Entries of the heap that may have lost their meaning before it is cleaned, beside one a flow.
 const MOST_PASSED_OVER: usize = 64;
+/// Flows that rest and are called at once to look at the phase.
+const CALLED_AT_ONCE: usize = 16;
 
 /// What a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(crate) struct Slots {
     queue: VecDeque<usize>,
     /// Who waits for a place among the active flows, in the order of their turns.
     resting: VecDeque<usize>,
+    /// How many of them haven't looked at the phase since it changed.
+    uncalled: usize,
     times: BinaryHeap<Reverse<(u64, usize)>>,
     ended: usize,
 }
@@ -76,14 +80,16 @@ impl Slots {
         }
     }
 
-    /// The phase may have changed: everybody looks at it.
+    /// The phase may have changed: everybody looks at it; those who rest, a few at a time, so that they
+    /// don't keep those waiting whose responses come.
     pub(crate) fn handle_phase(&mut self) {
-        self.resting.clear();
         for index in 0..self.slots.len() {
-            if !matches!(self.slots[index].waiting, Waiting::Turn | Waiting::Nothing) {
+            if matches!(self.slots[index].waiting, Waiting::Socket | Waiting::Time | Waiting::Phase)
+            {
                 self.enqueue(index);
             }
         }
+        self.uncalled = self.resting.len();
     }
 
     /// Whoever waits for a socket may try it.
@@ -129,16 +135,18 @@ impl Slots {
         !self.times.is_empty()
     }
 
-    /// Gives a turn to everybody who is in the queue now, and the next one to those for whom a place has
-    /// become free.
+    /// Gives a turn to everybody who is in the queue now. Those for whom a place has become free, and some
+    /// of those who are to look at the phase, are in the queue then.
     pub(crate) fn run_queue(&mut self, local: &mut Local) {
         for _ in 0..self.queue.len() {
             let Some(index) = self.queue.pop_front() else { return };
             let turn = self.slots[index].flow.turn(local);
             self.handle_turn(index, turn);
         }
-        for _ in 0..local.active.free().min(self.resting.len()) {
+        let called = self.uncalled.min(CALLED_AT_ONCE).max(local.active.free());
+        for _ in 0..called.min(self.resting.len()) {
             let Some(index) = self.resting.pop_front() else { return };
+            self.uncalled = self.uncalled.saturating_sub(1);
             self.enqueue(index);
         }
     }
@@ -250,9 +258,8 @@ mod tests {
 
     /// Flows that ask with one byte for one, of which so many may be active, and the other ends of their
     /// connections.
-    fn asking(most: usize) -> (Slots, Local, Arc<SharedPhase>, Vec<Socket>) {
+    fn asking(most: usize, end: StepEnd) -> (Slots, Local, Arc<SharedPhase>, Vec<Socket>) {
         let phase = Arc::new(SharedPhase::new());
-        phase.advance_to(Phase::Measure);
         let (pattern, census) = (Arc::new(Pattern::new(1)), Arc::new(Census::new(ASKING)));
         let (latencies, bell) = (Latencies::default(), Arc::new(Bell::new().unwrap()));
         let mut local = Local::new(1, pattern, latencies, Arc::clone(&phase), census, bell, false);
@@ -263,7 +270,7 @@ mod tests {
             socket.set_nonblocking(true).unwrap();
             peer.set_nonblocking(true).unwrap();
             let shared = Arc::new(FlowShared::new(number, None));
-            let steps = vec![Step::Exchange(exchange())];
+            let steps = vec![Step::Exchange(exchange(end))];
             let fresh = Fresh { shared, steps, over: Over::Tcp };
             slots.add(fresh.begin(Arc::new(socket)));
             peers.push(peer);
@@ -271,9 +278,9 @@ mod tests {
         (slots, local, phase, peers)
     }
 
-    fn exchange() -> Exchange {
+    fn exchange(end: StepEnd) -> Exchange {
         Exchange {
-            end: StepEnd::Peer,
+            end,
             request_bytes: 1,
             response_bytes: 1,
             outstanding: 1,
@@ -296,11 +303,24 @@ mod tests {
         slots.run_queue(local);
     }
 
+    /// The gate opens.
+    fn open(phase: &SharedPhase, slots: &mut Slots, local: &mut Local) {
+        slots.run_queue(local);
+        assert_eq!((slots.has_queue(), slots.ended()), (false, 0));
+        phase.advance_to(Phase::Measure);
+        slots.handle_phase();
+        while slots.has_queue() {
+            slots.run_queue(local);
+        }
+    }
+
     #[test]
     fn flows_take_turns_in_being_active() {
-        let (mut slots, mut local, phase, peers) = asking(2);
-        slots.run_queue(&mut local);
+        let (mut slots, mut local, phase, peers) = asking(2, StepEnd::Peer);
+        open(&phase, &mut slots, &mut local);
         assert_eq!(asked(&peers), [0, 1]);
+        // The others have looked at the phase, and rest again in their order.
+        assert_eq!(slots.resting, [2, 3, 4]);
         for request in 1..16 {
             answer(1, &peers, &mut slots, &mut local);
             assert_eq!(asked(&peers), [1], "{request}");
@@ -313,6 +333,7 @@ mod tests {
         phase.advance_to(Phase::Stop);
         slots.handle_phase();
         slots.run_queue(&mut local);
+        slots.run_queue(&mut local);
         assert_eq!((slots.ended(), local.active.free()), (3, 0));
         answer(0, &peers, &mut slots, &mut local);
         answer(2, &peers, &mut slots, &mut local);
@@ -321,14 +342,38 @@ mod tests {
 
     #[test]
     fn the_place_of_a_flow_that_breaks_is_free_for_others() {
-        let (mut slots, mut local, _phase, mut peers) = asking(1);
-        slots.run_queue(&mut local);
+        let (mut slots, mut local, phase, mut peers) = asking(1, StepEnd::Peer);
+        open(&phase, &mut slots, &mut local);
         assert_eq!(asked(&peers), [0]);
         drop(peers.remove(0));
         slots.handle_ready(0);
         slots.run_queue(&mut local);
         slots.run_queue(&mut local);
         assert_eq!((slots.ended(), asked(&peers)), (1, vec![0]));
+    }
+
+    #[test]
+    fn a_flow_whose_last_request_is_its_turns_last_ends_with_it() {
+        let (mut slots, mut local, phase, peers) = asking(1, StepEnd::Count { count: 16 });
+        open(&phase, &mut slots, &mut local);
+        for _ in 0..16 {
+            assert_eq!((slots.ended(), asked(&peers)), (0, vec![0]));
+            answer(0, &peers, &mut slots, &mut local);
+        }
+        assert_eq!((slots.ended(), local.active.free()), (1, 1));
+    }
+
+    #[test]
+    fn a_phase_is_seen_by_few_who_rest_at_once() {
+        let (mut slots, mut local) = scripted(&[Turn::READY]);
+        local.active = ActiveFlows::new(0, 1);
+        slots.resting = (0..100).map(|_| 0).collect();
+        slots.handle_phase();
+        slots.run_queue(&mut local);
+        assert_eq!(
+            (slots.queue.len(), slots.resting.len()),
+            (CALLED_AT_ONCE, 100 - CALLED_AT_ONCE)
+        );
     }
 
     #[test]

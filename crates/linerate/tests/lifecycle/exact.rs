@@ -63,6 +63,9 @@ fn as_many_sends_and_transactions_as_were_asked_for() {
         ("--count 1001 --flows 4", 1_001),
         ("--count 100 --flows 100 --threads 2", 100),
         ("--tls --count 77 --flows 3 --threads 1", 77),
+        ("--count 1600 --flows 100 --active 3", 1_600),
+        ("--tls --count 701 --flows 20 --active 2", 701),
+        ("--busy-poll --count 660 --flows 20 --active 1", 660),
         ("--udp --count 500", 500),
         ("--udp --count 501 --flows 3 --size 64", 501),
     ] {
@@ -80,6 +83,26 @@ fn as_many_sends_and_transactions_as_were_asked_for() {
         assert_eq!(document.count("received_bytes"), bytes, "{words}");
         let sender = if words.contains("--down") { "server" } else { "client" };
         assert_eq!(document.sum_of_flows(sender, "sent/calls"), count, "{words}");
+    }
+}
+
+/// By Little's law as many requests are on their way in the mean as the rate times the mean latency.
+#[test]
+fn no_more_flows_are_active_than_were_asked_for() {
+    let server = Server::start("");
+    for active in [1, 4] {
+        for end in ["--time 500ms", "--time 500ms --omit 200ms"] {
+            let words = format!("rr --flows 200 --active {active} {end}");
+            let document = server.measure(&words).document(0);
+            let mean_s = document.figure("latency_ns/mean") / 1e9;
+            let outstanding = document.figure("transactions_per_s") * mean_s;
+            assert!(
+                (0.1..1.02 * f64::from(active)).contains(&outstanding),
+                "{words}: {outstanding}"
+            );
+            let every_one = |flow: &Value| flow["transactions"].as_u64().unwrap() > 0;
+            assert!(document.report("client")["flows"].as_array().unwrap().iter().all(every_one));
+        }
     }
 }
 

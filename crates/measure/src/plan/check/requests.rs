@@ -26,13 +26,6 @@ impl Workload {
             return Ok(());
         };
         within("number of active flows", active, &(1..=self.flows.into()), in_digits)?;
-        let threads = self.threads.unwrap_or(1);
-        refuse_if(threads > active, || {
-            format!(
-                "{threads} threads for {active} active flows: ask for at most as many threads as \
-                 active flows"
-            )
-        })?;
         let streams = matches!(self.transport, Transport::Tcp | Transport::Tls);
         refuse_first(&[
             (
@@ -49,6 +42,13 @@ impl Workload {
                 self.outstanding() > 1,
                 "active flows with several requests on their way in each: leave one of them out",
             ),
-        ])
+        ])?;
+        let threads = self.threads.unwrap_or(1);
+        refuse_if(threads > active, || {
+            format!(
+                "{threads} threads for {active} active flows: ask for at most as many threads as \
+                 active flows"
+            )
+        })
     }
 }
