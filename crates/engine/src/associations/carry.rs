@@ -87,7 +87,7 @@ impl Carrying {
             let phase = local.phase();
             if phase != seen {
                 seen = phase;
-                carrier.slots.handle_phase();
+                carrier.slots.handle_phase(phase);
             }
             if carrier.slots.has_times() {
                 carrier.slots.handle_time(monotonic_ns());
@@ -371,7 +371,7 @@ impl Carrier {
     /// Ends what hasn't ended: the load is over.
     fn give_up(&mut self, phase: Phase, local: &mut Local) {
         if phase == Phase::Abort {
-            self.slots.handle_phase();
+            self.slots.handle_phase(phase);
             self.slots.run_queue(local);
         }
         let text = "ended before the connection stood".to_owned();

@@ -55,7 +55,7 @@ impl Asker {
         while calls.take(local) {
             if self.unreceived == 0 {
                 let phase = local.phase();
-                if phase < Phase::Stop && self.left > 0 && !self.takes_place(local) {
+                if phase < Phase::Stop && self.left > 0 && !self.takes_place(tally, local) {
                     return Ok(Stage::Goes(Turn::Rest));
                 }
                 match phase {
@@ -97,7 +97,7 @@ impl Asker {
                 self.record_transaction(tally, local);
                 self.left_of_turn -= 1;
                 if self.left_of_turn == 0 {
-                    self.end_turn(tally, local);
+                    self.rest(tally, local);
                     if self.left > 0 {
                         return Ok(Stage::Goes(Turn::Rest));
                     }
@@ -109,14 +109,19 @@ impl Asker {
 
     /// Whether the flow has a place among the active ones, or takes one.
     #[inline]
-    fn takes_place(&mut self, local: &mut Local) -> bool {
-        if self.left_of_turn == 0 {
-            self.left_of_turn = local.active.take().unwrap_or(0);
+    fn takes_place(&mut self, tally: &Tally, local: &mut Local) -> bool {
+        if self.left_of_turn == 0
+            && let Some(requests) = local.active.take()
+        {
+            self.left_of_turn = requests;
+            // What it does now hasn't ended.
+            tally.last_ns.set(0);
         }
         self.left_of_turn > 0
     }
 
-    fn end_turn(&mut self, tally: &Tally, local: &mut Local) {
+    /// The flow gives up its place, and has done so far what it does.
+    fn rest(&mut self, tally: &Tally, local: &mut Local) {
         local.active.give_back();
         tally.last_ns.set(self.started_ns);
         self.started_ns = 0;

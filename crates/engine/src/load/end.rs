@@ -256,6 +256,10 @@ fn measured_time(
         last_ns if receives && load.is_datagrams() => last_ns.max(load.time_was_up_ns()),
         last_ns => last_ns,
     };
+    if to_ns < base_ns {
+        // It had its only turns in the warm-up.
+        return (None, None);
+    }
     let mut from_ns = first_ns.max(base_ns);
     if receives && to_ns.saturating_sub(from_ns) < SHORTEST_RATE_NS {
         from_ns = base_ns;

@@ -69,7 +69,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
             let phase = local.phase();
             if phase != seen {
                 seen = phase;
-                slots.handle_phase();
+                slots.handle_phase(phase);
             }
         }
     }

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::flow::{Drive, Local, Turn};
+use crate::phase::Phase;
 
 /// Entries of the heap that may have lost their meaning before it is cleaned, beside one a flow.
 const MOST_PASSED_OVER: usize = 64;
-/// Flows that rest and are called at once to look at the phase.
-const CALLED_AT_ONCE: usize = 16;
+/// Flows that rest and are ended at once.
+const ENDED_AT_ONCE: usize = 16;
 
 /// What a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,8 @@ pub(crate) struct Slots {
     queue: VecDeque<usize>,
     /// Who waits for a place among the active flows, in the order of their turns.
     resting: VecDeque<usize>,
-    /// How many of them haven't looked at the phase since it changed.
-    uncalled: usize,
+    /// Whether they are to end.
+    ending: bool,
     times: BinaryHeap<Reverse<(u64, usize)>>,
     ended: usize,
 }
@@ -80,16 +81,16 @@ impl Slots {
         }
     }
 
-    /// The phase may have changed: everybody looks at it; those who rest, a few at a time, so that they
-    /// don't keep those waiting whose responses come.
-    pub(crate) fn handle_phase(&mut self) {
+    /// The phase has changed, to this one: everybody looks at it, but those who rest have nothing to do until
+    /// it is over.
+    pub(crate) fn handle_phase(&mut self, phase: Phase) {
         for index in 0..self.slots.len() {
             if matches!(self.slots[index].waiting, Waiting::Socket | Waiting::Time | Waiting::Phase)
             {
                 self.enqueue(index);
             }
         }
-        self.uncalled = self.resting.len();
+        self.ending |= phase >= Phase::Stop;
     }
 
     /// Whoever waits for a socket may try it.
@@ -135,18 +136,18 @@ impl Slots {
         !self.times.is_empty()
     }
 
-    /// Gives a turn to everybody who is in the queue now. Those for whom a place has become free, and some
-    /// of those who are to look at the phase, are in the queue then.
+    /// Gives a turn to everybody who is in the queue now. Those who rest and for whom a place has become free
+    /// are in the queue then; at the end some of those who rest, so that they don't keep those waiting whose
+    /// responses come.
     pub(crate) fn run_queue(&mut self, local: &mut Local) {
         for _ in 0..self.queue.len() {
             let Some(index) = self.queue.pop_front() else { return };
             let turn = self.slots[index].flow.turn(local);
             self.handle_turn(index, turn);
         }
-        let called = self.uncalled.min(CALLED_AT_ONCE).max(local.active.free());
+        let called = if self.ending { ENDED_AT_ONCE } else { local.active.free() };
         for _ in 0..called.min(self.resting.len()) {
             let Some(index) = self.resting.pop_front() else { return };
-            self.uncalled = self.uncalled.saturating_sub(1);
             self.enqueue(index);
         }
     }
@@ -202,7 +203,7 @@ mod tests {
     use crate::latencies::Latencies;
     use crate::load::{Bell, Census};
     use crate::pattern::Pattern;
-    use crate::phase::{Phase, SharedPhase};
+    use crate::phase::SharedPhase;
 
     /// A flow whose turns end as written down, and then for ever as the last one.
     struct Scripted {
@@ -308,10 +309,9 @@ mod tests {
         slots.run_queue(local);
         assert_eq!((slots.has_queue(), slots.ended()), (false, 0));
         phase.advance_to(Phase::Measure);
-        slots.handle_phase();
-        while slots.has_queue() {
-            slots.run_queue(local);
-        }
+        slots.handle_phase(Phase::Measure);
+        slots.run_queue(local);
+        slots.run_queue(local);
     }
 
     #[test]
@@ -319,8 +319,7 @@ mod tests {
         let (mut slots, mut local, phase, peers) = asking(2, StepEnd::Peer);
         open(&phase, &mut slots, &mut local);
         assert_eq!(asked(&peers), [0, 1]);
-        // The others have looked at the phase, and rest again in their order.
-        assert_eq!(slots.resting, [2, 3, 4]);
+        assert_eq!((slots.has_queue(), slots.resting.len()), (false, 3));
         for request in 1..16 {
             answer(1, &peers, &mut slots, &mut local);
             assert_eq!(asked(&peers), [1], "{request}");
@@ -331,7 +330,7 @@ mod tests {
         slots.run_queue(&mut local);
         assert_eq!(asked(&peers), [2]);
         phase.advance_to(Phase::Stop);
-        slots.handle_phase();
+        slots.handle_phase(Phase::Stop);
         slots.run_queue(&mut local);
         slots.run_queue(&mut local);
         assert_eq!((slots.ended(), local.active.free()), (3, 0));
@@ -364,16 +363,12 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_seen_by_few_who_rest_at_once() {
+    fn few_of_those_who_rest_end_at_once() {
         let (mut slots, mut local) = scripted(&[Turn::READY]);
-        local.active = ActiveFlows::new(0, 1);
         slots.resting = (0..100).map(|_| 0).collect();
-        slots.handle_phase();
+        slots.handle_phase(Phase::Stop);
         slots.run_queue(&mut local);
-        assert_eq!(
-            (slots.queue.len(), slots.resting.len()),
-            (CALLED_AT_ONCE, 100 - CALLED_AT_ONCE)
-        );
+        assert_eq!((slots.queue.len(), slots.resting.len()), (ENDED_AT_ONCE, 100 - ENDED_AT_ONCE));
     }
 
     #[test]

@@ -126,9 +126,9 @@ impl Udp {
 
     /// Receives what the kernel hands over as one; says how many bytes.
     #[inline]
-    fn receive_train(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive_train(&mut self, buffer: &mut [u8], unit_bytes: usize) -> io::Result<usize> {
         match &mut self.lookout {
-            Some(lookout) => lookout.receive(&self.socket, buffer),
+            Some(lookout) => lookout.receive_train(&self.socket, buffer, unit_bytes),
             None => Ok(rustix::net::recv(self.socket.as_fd(), buffer, RecvFlags::empty())?.0),
         }
     }
@@ -190,7 +190,7 @@ impl DatagramPath for Udp {
         mut look: impl FnMut(&[u8]),
     ) -> io::Result<()> {
         if self.receives_trains {
-            let length = self.receive_train(buffer)?;
+            let length = self.receive_train(buffer, unit_bytes)?;
             look(buffer.get(..length).unwrap_or_default());
             return Ok(());
         }

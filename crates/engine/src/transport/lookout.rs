@@ -1,11 +1,11 @@
 //! Whether one who finds that nothing has come asks again before it sleeps.
 
-use std::cell::Cell;
+mod gathering;
+
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -17,6 +17,7 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 use crate::clock::monotonic_ns;
+use gathering::Gathering;
 
 /// How long a receiver in bulk asks. Measured with bytes and with trains of datagrams from another
 /// processor: more have come after 20 us as a rule where the sender is never idle.
@@ -29,16 +30,6 @@ const BULK_BYTES: usize = 4 << 10;
 /// the others and not to its sender. (128 of iperf3's streams on two processors, both ends ours: 0.88 of the
 /// rate without; 8: 1.02.)
 const MOST_YIELDING: usize = 16;
-
-/// A receiver of datagrams that come without end rests so long before it asks again. (Measured over loopback
-/// on two processors, beside one that never rests: as many datagrams or some more, for three quarters of the
-/// CPU seconds of both ends. Rests of 50 us lose datagrams now and then.)
-const REST: Duration = Duration::from_micros(20);
-/// It rests only where its socket has room for what comes meanwhile, however late it wakes: such a receive
-/// buffer (as SO_RCVBUF tells it, the kernel's own needs included).
-const ROOM_BYTES: usize = 4 << 20;
-/// Datagrams come without end when so many waits in a row were over before it had to sleep.
-const AWAKE_WAITS: u32 = 64;
 
 /// Those of this process that have a lookout.
 static LOOKOUTS: AtomicUsize = AtomicUsize::new(0);
@@ -214,9 +205,8 @@ pub(super) struct BulkLookout {
     patience: Patience,
     /// For a sender on this very processor, to which it is yielded once before the receiver sleeps.
     yielding: Option<Patience>,
-    /// For datagrams, where there is room for what comes during rests: waits in a row that were over before
-    /// it had to sleep.
-    awake_waits: Option<u32>,
+    /// For datagrams, where there is room for what comes during rests.
+    gathering: Option<Gathering>,
     in_bulk: bool,
 }
 
@@ -229,7 +219,7 @@ impl BulkLookout {
             lookout: Lookout::new(),
             patience: Patience::new(BULK_LOOK_NS, BULK_MOST_PASSES),
             yielding: None,
-            awake_waits: None,
+            gathering: None,
             in_bulk: false,
         })
     }
@@ -245,13 +235,8 @@ impl BulkLookout {
     }
 
     /// The same, for a receiver of datagrams that lets some gather while they come without end.
-    ///
-    /// Each question costs the sender the cache lines that they both want. Who takes a datagram's arrival
-    /// for the moment when it is asked for, sees those of a rest arrive together, as those of a train do.
     pub(super) fn of_datagrams(socket: &Socket) -> Option<Self> {
-        let has_room = socket.recv_buffer_size().is_ok_and(|bytes| bytes >= ROOM_BYTES);
-        let awake_waits = has_room.then_some(0);
-        Self::of(socket).map(|lookout| Self { awake_waits, ..lookout })
+        Self::of(socket).map(|lookout| Self { gathering: Gathering::of(socket), ..lookout })
     }
 
     /// Whether the last receive brought much.
@@ -272,36 +257,38 @@ impl BulkLookout {
         Ok(received?)
     }
 
+    /// The same, of datagrams of one size.
+    #[inline]
+    pub(super) fn receive_train(
+        &mut self,
+        socket: &Socket,
+        into: &mut [u8],
+        unit_bytes: usize,
+    ) -> io::Result<usize> {
+        let length = self.receive(socket, into)?;
+        if let Some(gathering) = &mut self.gathering {
+            gathering.record_train(length, unit_bytes);
+        }
+        Ok(length)
+    }
+
     /// Receives what has come or comes in a moment; `None`: it's time to sleep.
     #[inline]
     fn receive_awake(&mut self, socket: &Socket, into: &mut [u8]) -> Option<Result<usize, Errno>> {
         if !self.in_bulk {
             return None;
         }
-        let rests = self.awake_waits.is_some_and(|waits| waits >= AWAKE_WAITS);
-        let waited = Cell::new(false);
-        let wait = || {
-            waited.set(true);
-            if rests {
-                std::thread::sleep(REST);
-            }
-        };
+        let gathering = self.gathering.as_ref();
         let came = self.lookout.look_and(
             &mut self.patience,
             || comes_from_elsewhere(socket),
-            wait,
+            || gathering.into_iter().for_each(Gathering::wait),
             || receive(socket, into, RecvFlags::DONTWAIT),
         );
-        self.record_wait(waited.get(), came.is_some());
-        came
-    }
-
-    /// Something may have come after a wait, or at once; nothing: the receiver sleeps.
-    #[inline]
-    fn record_wait(&mut self, waited: bool, came: bool) {
-        if let Some(waits) = &mut self.awake_waits {
-            *waits = if came { waits.saturating_add(u32::from(waited)) } else { 0 };
+        if let Some(gathering) = &mut self.gathering {
+            gathering.record_wait(came.is_some());
         }
+        came
     }
 
     /// Receives what has come, or comes while the sender has this processor; `None`: it's time to sleep.

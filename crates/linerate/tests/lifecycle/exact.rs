@@ -73,6 +73,10 @@ fn as_many_sends_and_transactions_as_were_asked_for() {
         assert_eq!(document.count("transactions"), count, "{words}");
         assert_eq!(document.count("latency_ns/count"), count, "{words}");
         assert_eq!(document.sum_of_flows("client", "transactions"), count, "{words}");
+        if words.contains("--count 1600") {
+            // In turns, but all the same.
+            assert_eq!(document.figure("fairness"), 1.0);
+        }
     }
     for (words, count, bytes) in [
         ("--count 10 --size 1000", 10, 10_000),
@@ -92,7 +96,7 @@ fn no_more_flows_are_active_than_were_asked_for() {
     let server = Server::start("");
     for active in [1, 4] {
         for end in ["--time 500ms", "--time 500ms --omit 200ms"] {
-            let words = format!("rr --flows 200 --active {active} {end}");
+            let words = format!("rr --flows 40 --active {active} {end}");
             let document = server.measure(&words).document(0);
             let mean_s = document.figure("latency_ns/mean") / 1e9;
             let outstanding = document.figure("transactions_per_s") * mean_s;

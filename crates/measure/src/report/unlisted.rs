@@ -229,12 +229,14 @@ impl Shares {
 }
 
 /// A flow's share. A load that ends by time gives all flows the same time. One that ends by amount
-/// gives them the same amount, and the time each took for it tells them apart.
+/// gives them the same amount, and the time each took for it tells them apart, unless they take turns: then
+/// it tells whose turn was last.
 fn share(workload: &Workload, flow: &FlowReport, span: Span) -> Option<f64> {
     let amount = amount(workload, flow) as f64;
     match workload.end {
         _ if amount == 0.0 => Some(0.0),
         End::Time { .. } => span.length_ns().filter(|length_ns| *length_ns > 0).map(|_| amount),
+        _ if workload.active_flows().is_some() => Some(amount),
         End::Bytes { .. } | End::Count { .. } => {
             let to_ns = flow.to_ns.or(span.to_ns)?;
             let took_ns = to_ns.saturating_sub(span.from_ns?);

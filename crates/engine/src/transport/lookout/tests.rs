@@ -167,27 +167,6 @@ fn it_receives_what_comes_and_ends_where_the_socket_does() {
 }
 
 #[test]
-fn it_rests_after_many_waits_without_a_sleep_where_there_is_room() {
-    let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-    socket.set_recv_buffer_size(64 << 10).unwrap();
-    let mut lookout = BulkLookout::of_datagrams(&socket).unwrap();
-    lookout.record_wait(true, true);
-    assert_eq!(lookout.awake_waits, None);
-    lookout.awake_waits = Some(0);
-    for (waited, came, waits) in [
-        (true, true, 1),
-        (false, true, 1),
-        (true, true, 2),
-        (true, false, 0),
-        (true, true, 1),
-        (false, false, 0),
-    ] {
-        lookout.record_wait(waited, came);
-        assert_eq!(lookout.awake_waits, Some(waits));
-    }
-}
-
-#[test]
 fn a_socket_that_does_not_block_has_none() {
     let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
     assert!(BulkLookout::of(&socket).is_some());
