@@ -71,7 +71,7 @@ pub fn run_alone(
     sink: &Sink,
     cancel: &Cancel,
 ) -> Result<Outcome, Error> {
-    Trial::prepare(None, remote, plan)?.run(sink, cancel)
+    Trial::prepare(None, SocketAddr::new(remote, 0), plan)?.run(sink, cancel)
 }
 
 impl Client {
@@ -141,7 +141,7 @@ impl Client {
     /// When the server refuses, speaks wrongly or falls silent, and when this machine can't do what
     /// was asked for. After an error of the server's the connection is of no more use.
     pub fn run(&mut self, plan: &TestPlan, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
-        let remote = self.peer.ip().to_canonical();
+        let remote = plain(self.peer);
         Trial::prepare(Some(self), remote, plan)?.run(sink, cancel)
     }
 
@@ -289,12 +289,9 @@ fn connect(address: SocketAddr, plan: &ControlPlan) -> std::io::Result<Socket> {
     if plan.local.is_some() || plan.local_port > 0 {
         socket.set_reuse_address(true)?;
         let local = plan.local.unwrap_or_else(|| super::unspecified(address.is_ipv6()));
-        socket.bind(&SocketAddr::new(plain_ip(local), plan.local_port).into())?;
+        let local = super::address_beside(local.to_canonical(), plan.local_port, address);
+        socket.bind(&local.into())?;
     }
     socket.connect_timeout(&address.into(), CONNECT)?;
     Ok(socket)
-}
-
-fn plain_ip(address: IpAddr) -> IpAddr {
-    plain(SocketAddr::new(address, 0)).ip()
 }

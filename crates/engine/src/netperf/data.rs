@@ -1,7 +1,7 @@
 //! Data sockets: their options, and what the kernel made of them.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
@@ -161,12 +161,11 @@ impl DataPlan {
     pub(super) fn await_client(
         &self,
         carrier: Carrier,
-        address: IpAddr,
-        port: u16,
+        address: SocketAddr,
     ) -> io::Result<(Socket, Granted, u16)> {
         let (socket, granted) = self.open(carrier, address.is_ipv6())?;
         socket.set_reuse_address(true)?;
-        socket.bind(&SocketAddr::new(address, port).into())?;
+        socket.bind(&address.into())?;
         if carrier == Carrier::Tcp {
             if self.defer_accept {
                 set_defer_accept(socket.as_fd(), true)?;

@@ -26,7 +26,7 @@ mod timing;
 mod trial;
 mod watchdog;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::error::Error;
 
@@ -51,4 +51,32 @@ pub fn remote_errno(error: &Error) -> Option<i32> {
 /// The address that stands for all of a machine's.
 fn unspecified(v6: bool) -> IpAddr {
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
+
+/// A port of an address. A link-local address is of one interface only, which neither messages nor plans
+/// have a word for: it is the one that the control connection goes over.
+fn address_beside(address: IpAddr, port: u16, control: SocketAddr) -> SocketAddr {
+    match (address, control) {
+        (IpAddr::V6(address), SocketAddr::V6(control)) if address.is_unicast_link_local() => {
+            SocketAddrV6::new(address, port, 0, control.scope_id()).into()
+        }
+        _ => SocketAddr::new(address, port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address_beside;
+
+    #[test]
+    fn a_link_local_address_stays_on_the_interface_of_the_control_connection() {
+        let over = |control: &str, address: &str| {
+            address_beside(address.parse().unwrap(), 7, control.parse().unwrap()).to_string()
+        };
+        assert_eq!(over("[fe80::1%3]:12865", "fe80::1"), "[fe80::1%3]:7");
+        assert_eq!(over("[fe80::1%3]:12865", "fe80::2"), "[fe80::2%3]:7");
+        assert_eq!(over("[fe80::1%3]:12865", "2001:db8::1"), "[2001:db8::1]:7");
+        assert_eq!(over("[2001:db8::1]:12865", "fe80::1"), "[fe80::1]:7");
+        assert_eq!(over("10.0.0.1:12865", "10.0.0.2"), "10.0.0.2:7");
+    }
 }

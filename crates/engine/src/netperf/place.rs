@@ -1,6 +1,6 @@
 //! What a server makes of a request: where it serves it, and with what sockets.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
@@ -13,9 +13,9 @@ use super::spinners::Spinners;
 /// Where a test is served.
 pub(super) struct Place {
     /// This end's address of the control connection.
-    pub(super) local: IpAddr,
+    pub(super) local: SocketAddr,
     /// The client's.
-    pub(super) client: IpAddr,
+    pub(super) client: SocketAddr,
     pub(super) cpu: Option<u32>,
     /// Whether the client says when its datagrams are over.
     pub(super) marks_end: bool,
@@ -28,14 +28,28 @@ pub(super) struct Place {
 
 impl Place {
     /// The address that a test's data socket is bound to.
-    pub(super) fn address(&self, request: &Request) -> IpAddr {
+    pub(super) fn address(&self, request: &Request) -> SocketAddr {
         let v6 = match request.family {
             Family::V4 => false,
             Family::V6 => true,
             Family::Any => self.local.is_ipv6(),
         };
-        request.address.unwrap_or_else(|| super::unspecified(v6))
+        // A datagram socket that is bound to no address gets the kernel's choice when it is connected to
+        // the client, which needn't be the one that the client sends to.
+        let reached = Some(self.local.ip())
+            .filter(|local| request.carrier == Carrier::Udp && local.is_ipv6() == v6);
+        let address = request.address.or(reached).unwrap_or_else(|| super::unspecified(v6));
+        super::address_beside(address, request.port, self.local)
     }
+}
+
+/// Whether the data socket is to reach neighbours only. One-way UDP goes over routers whatever the request
+/// says: a netperf of old forbids it there unless told otherwise, and nothing tells its habit from a
+/// wish.
+fn unrouted(request: &Request) -> bool {
+    let one_way = matches!(request.part, Part::Receive | Part::Send);
+    let may_be_habit = one_way && request.carrier == Carrier::Udp;
+    !request.routed && !may_be_habit
 }
 
 /// The options of its data socket.
@@ -45,7 +59,7 @@ pub(super) fn data_plan(request: &Request) -> DataPlan {
         receive_buffer_bytes: request.receive_buffer_bytes,
         no_delay: request.no_delay,
         keep_alive: request.keep_alive,
-        unrouted: !request.routed,
+        unrouted: unrouted(request),
         dont_fragment: request.dont_fragment,
         defer_accept: request.defer_accept,
         answers_fast_open: request.fast_open,
@@ -77,5 +91,53 @@ pub(super) fn unit_bytes(request: &Request, granted: &Granted) -> u32 {
             })
         }
         _ => request.receive_bytes.unwrap_or(granted.receive_unit_bytes(request.carrier)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_wire::netperf::test::{Carrier, Family, Part, Request};
+
+    use super::{Place, data_plan};
+
+    fn place(local: &str) -> Place {
+        Place {
+            local: local.parse().unwrap(),
+            client: local.parse().unwrap(),
+            cpu: None,
+            marks_end: true,
+            other_addresses: false,
+            cpu_count: 1,
+            spinners: None,
+        }
+    }
+
+    #[test]
+    fn datagrams_are_awaited_where_the_control_connection_came() {
+        let at = |local: &str, carrier, family, address: Option<&str>| {
+            let address = address.map(|address| address.parse().unwrap());
+            let plain = Request::new(Part::Answer, carrier);
+            let request = Request { family, address, port: 9, ..plain };
+            place(local).address(&request).to_string()
+        };
+        let (v4, v6) = ("127.0.0.2:5", "[fe80::1%3]:5");
+        assert_eq!(at(v4, Carrier::Udp, Family::Any, None), "127.0.0.2:9");
+        assert_eq!(at(v4, Carrier::Udp, Family::V4, Some("127.0.0.3")), "127.0.0.3:9");
+        assert_eq!(at(v4, Carrier::Udp, Family::V6, None), "[::]:9");
+        assert_eq!(at(v4, Carrier::Tcp, Family::Any, None), "0.0.0.0:9");
+        assert_eq!(at(v6, Carrier::Udp, Family::V6, None), "[fe80::1%3]:9");
+        assert_eq!(at(v6, Carrier::Udp, Family::V4, None), "0.0.0.0:9");
+    }
+
+    #[test]
+    fn one_way_datagrams_are_routed_whatever_the_request_says() {
+        let unrouted = |part, carrier, routed| {
+            data_plan(&Request { routed, ..Request::new(part, carrier) }).unrouted
+        };
+        assert!(!unrouted(Part::Receive, Carrier::Udp, false));
+        assert!(!unrouted(Part::Send, Carrier::Udp, false));
+        assert!(unrouted(Part::Answer, Carrier::Udp, false));
+        assert!(unrouted(Part::Receive, Carrier::Tcp, false));
+        assert!(!unrouted(Part::Answer, Carrier::Udp, true));
     }
 }

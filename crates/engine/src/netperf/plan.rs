@@ -118,10 +118,8 @@ pub struct TestPlan {
 }
 
 impl TestPlan {
-    /// A test of 10 s with the original's defaults.
+    /// A test of 10 s with the original's defaults, but that one-way UDP is routed.
     pub fn new(kind: TestKind, transport: TestTransport) -> Self {
-        // The original sets SO_DONTROUTE for one-way UDP unless told otherwise.
-        let routed = kind.has_transactions() || transport == TestTransport::Tcp;
         Self {
             kind,
             transport,
@@ -139,7 +137,7 @@ impl TestPlan {
             file: None,
             times_calls: false,
             busy_poll: false,
-            options: TestOptions { routed, ..TestOptions::default() },
+            options: TestOptions { routed: true, ..TestOptions::default() },
         }
     }
 }
@@ -176,10 +174,14 @@ pub struct EndPlan {
     pub bind_cpu: Option<u32>,
     /// Whether UDP sockets are connected (`-n`, `-N`). Ours always are.
     pub connected: bool,
-    /// Alignment of the buffers (`-a`, `-A`): told the server, of no effect here.
-    pub alignment: Option<u32>,
-    /// Offset of the buffers (`-o`, `-O`): likewise.
-    pub offset: Option<u32>,
+    /// Alignment of the send buffers (`-a`, `-A`): told the server, of no effect here.
+    pub send_alignment: Option<u32>,
+    /// Alignment of the receive buffers: likewise.
+    pub receive_alignment: Option<u32>,
+    /// Offset of the send buffers (`-o`, `-O`): likewise.
+    pub send_offset: Option<u32>,
+    /// Offset of the receive buffers: likewise.
+    pub receive_offset: Option<u32>,
     /// Buffers in the send ring (`-W`): likewise.
     pub send_width: Option<u32>,
     /// Buffers in the receive ring (`-W`): likewise.
@@ -219,7 +221,8 @@ pub struct TestOptions {
     pub defer_accept: bool,
     /// SO_KEEPALIVE on the data connection (`-S`).
     pub keep_alive: bool,
-    /// Whether packets may be routed (`-R 1`). Without it SO_DONTROUTE is set at both ends.
+    /// Whether packets may be routed (`-R 1`). Without it SO_DONTROUTE is set at this end and asked of the
+    /// server.
     pub routed: bool,
     /// IP_MTU_DISCOVER: never fragment (`-f`).
     pub dont_fragment: bool,

@@ -32,11 +32,11 @@ pub(super) fn request(plan: &TestPlan, v6: bool) -> Result<Request, Error> {
         TestKind::Connect => Part::Accept,
     };
     let ring = |end: &EndPlan| Rings {
-        send_alignment: end.alignment.unwrap_or(8),
-        send_offset: end.offset.unwrap_or(0),
+        send_alignment: end.send_alignment.unwrap_or(8),
+        send_offset: end.send_offset.unwrap_or(0),
         send_width: end.send_width.unwrap_or(0),
-        receive_alignment: end.alignment.unwrap_or(8),
-        receive_offset: end.offset.unwrap_or(0),
+        receive_alignment: end.receive_alignment.unwrap_or(8),
+        receive_offset: end.receive_offset.unwrap_or(0),
         receive_width: end.receive_width.unwrap_or(0),
     };
     let (remote, options) = (&plan.remote, &plan.options);

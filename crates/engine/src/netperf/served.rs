@@ -12,6 +12,7 @@ use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
+use super::address_beside;
 use super::connections::{Acceptor, SERVER_SILENCE};
 use super::data::{Granted, ring};
 use super::filling::{plain_flow, ring_flow};
@@ -79,7 +80,7 @@ impl Served {
         bell: &Arc<Bell>,
     ) -> Result<(Self, Setup), i32> {
         let address = place.address(&request);
-        let client = Some(place.client).filter(|_| !place.other_addresses);
+        let client = Some(place.client.ip()).filter(|_| !place.other_addresses);
         if let (Some(asked), Some(client)) = (request.client_address, client)
             && request.carrier == Carrier::Udp
             && asked != client
@@ -88,7 +89,7 @@ impl Served {
             return Err(refusal::EACCES);
         }
         let plan = data_plan(&request);
-        let waiting = plan.await_client(request.carrier, address, request.port);
+        let waiting = plan.await_client(request.carrier, address);
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
         let job = Job::of_server(&request, unit_bytes);
@@ -123,13 +124,13 @@ impl Served {
     }
 
     /// A sender of datagrams doesn't wait for its client.
-    fn begin_at_once(&mut self, client: IpAddr, now_ns: u64) -> Result<(), i32> {
+    fn begin_at_once(&mut self, client: SocketAddr, now_ns: u64) -> Result<(), i32> {
         if self.request.carrier == Carrier::Udp && self.request.part == Part::Send {
             if self.request.client_port == 0 {
                 return Err(refusal::EINVAL);
             }
-            let address = self.request.client_address.unwrap_or(client);
-            let peer = SocketAddr::new(address, self.request.client_port);
+            let address = self.request.client_address.unwrap_or(client.ip());
+            let peer = address_beside(address, self.request.client_port, client);
             self.begin_datagrams(peer, now_ns).map_err(|error| number_of(&error))?;
         }
         Ok(())

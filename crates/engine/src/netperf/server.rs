@@ -43,7 +43,8 @@ const PARTING: Duration = Duration::from_secs(3);
 /// How a netserver serves.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
-    /// Where it listens. An IPv6 address takes IPv6 alone.
+    /// Where it listens. An IPv6 address takes IPv6 alone. Addresses of a family that the kernel doesn't
+    /// have are left out where there are others.
     pub listen: Vec<SocketAddr>,
     /// What clients must say before anything else.
     pub passphrase: Option<String>,
@@ -69,7 +70,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens everywhere it was asked to.
+    /// Listens everywhere it was asked to and the kernel has the address family.
     ///
     /// # Errors
     ///
@@ -78,17 +79,8 @@ impl Server {
         if options.listen.is_empty() {
             return Err(Error::Plan("a netserver needs an address to listen on".to_owned()));
         }
-        let listeners = options.listen.iter().map(|address| {
-            listen(*address).map_err(|source| Error::Io {
-                operation: "listen on",
-                address: address.to_string(),
-                source,
-            })
-        });
-        Ok(Self {
-            listeners: listeners.collect::<Result<_, _>>()?,
-            house: Arc::new(House::of(options)),
-        })
+        let listeners = listen_everywhere(&options.listen, listen)?;
+        Ok(Self { listeners, house: Arc::new(House::of(options)) })
     }
 
     /// Where it listens.
@@ -170,6 +162,29 @@ impl Server {
     }
 }
 
+/// At all the addresses, but for those of a family that the kernel doesn't have, unless it has that of none.
+fn listen_everywhere<T>(
+    addresses: &[SocketAddr],
+    listen: impl Fn(SocketAddr) -> io::Result<T>,
+) -> Result<Vec<T>, Error> {
+    let (mut listeners, mut lacking) = (Vec::new(), None);
+    for address in addresses {
+        let failed =
+            |source| Error::Io { operation: "listen on", address: address.to_string(), source };
+        match listen(*address) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+                lacking.get_or_insert(failed(error));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    match lacking {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
 fn listen(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -234,11 +249,49 @@ fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), 
         return Err(failed(io::ErrorKind::NotConnected.into()));
     };
     let control = Control::new(socket, SILENCE).map_err(failed)?;
-    let session = Session::new(control, (local.ip(), client.ip()), Arc::clone(house))?;
+    let session = Session::new(control, (local, client), Arc::clone(house))?;
     Ok((session, client))
 }
 
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::SocketAddr;
+
+    use super::listen_everywhere;
+    use crate::error::Error;
+
+    /// The ports that are listened on where every address fails that has such a number.
+    fn ports(addresses: &[&str], errors: &[(u16, i32)]) -> Result<Vec<u16>, Error> {
+        let addresses: Vec<SocketAddr> =
+            addresses.iter().map(|address| address.parse().unwrap()).collect();
+        listen_everywhere(&addresses, |address| {
+            match errors.iter().find(|(port, _)| *port == address.port()) {
+                Some((_, number)) => Err(io::Error::from_raw_os_error(*number)),
+                None => Ok(address.port()),
+            }
+        })
+    }
+
+    #[test]
+    fn a_family_that_the_kernel_lacks_is_done_without() {
+        let both = ["[::]:1", "0.0.0.0:2"];
+        assert_eq!(ports(&both, &[]).unwrap(), [1, 2]);
+        assert_eq!(ports(&both, &[(1, libc::EAFNOSUPPORT)]).unwrap(), [2]);
+        assert_eq!(ports(&both, &[(2, libc::EAFNOSUPPORT)]).unwrap(), [1]);
+        let none = ports(&both, &[(1, libc::EAFNOSUPPORT), (2, libc::EAFNOSUPPORT)]);
+        assert!(none.unwrap_err().to_string().contains("[::]:1"));
+        assert!(ports(&both[..1], &[(1, libc::EAFNOSUPPORT)]).is_err());
+    }
+
+    #[test]
+    fn any_other_failure_to_listen_is_told() {
+        let taken = ports(&["[::]:1", "0.0.0.0:2"], &[(2, libc::EADDRINUSE)]);
+        assert!(taken.unwrap_err().to_string().contains("0.0.0.0:2"));
+    }
 }

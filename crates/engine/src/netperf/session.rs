@@ -1,6 +1,6 @@
 //! One client's control connection at the server, from its first word to its last.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,8 +68,8 @@ pub(super) enum Farewell {
 /// One client's session.
 pub(super) struct Session {
     control: Control,
-    client: IpAddr,
-    local: IpAddr,
+    client: SocketAddr,
+    local: SocketAddr,
     house: Arc<House>,
     machine: Machine,
     bell: Arc<Bell>,
@@ -82,7 +82,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(
         control: Control,
-        (local, client): (IpAddr, IpAddr),
+        (local, client): (SocketAddr, SocketAddr),
         house: Arc<House>,
     ) -> Result<Self, Error> {
         let idle_since_ns = monotonic_ns();

@@ -1,7 +1,7 @@
 //! One test at the client: asks the server, makes the data connection, conducts the load, and waits
 //! for the server's results.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
 use socket2::Socket;
 
+use super::address_beside;
 use super::client::Client;
 use super::connections::{CLIENT_SILENCE, Dialer, Exchanged};
 use super::control::wait;
@@ -47,8 +48,8 @@ const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
 pub(super) struct Trial<'a> {
     /// Absent: there is no netserver.
     client: Option<&'a mut Client>,
-    /// Where the server is, unless the plan names another address for its data.
-    remote: IpAddr,
+    /// Where the server is, unless the plan names another address for its data. The port says nothing.
+    remote: SocketAddr,
     plan: &'a TestPlan,
     request: Request,
     job: Job,
@@ -73,13 +74,13 @@ struct Course {
 impl<'a> Trial<'a> {
     pub(super) fn prepare(
         client: Option<&'a mut Client>,
-        remote: IpAddr,
+        remote: SocketAddr,
         plan: &'a TestPlan,
     ) -> Result<Self, Error> {
         let v6 = match plan.family {
             Some(PlanFamily::Ipv4) => false,
             Some(PlanFamily::Ipv6) => true,
-            None => plan.remote.address.unwrap_or(remote).is_ipv6(),
+            None => plan.remote.address.unwrap_or(remote.ip()).is_ipv6(),
         };
         let data_plan = data_plan(plan);
         let mut request = request(plan, v6)?;
@@ -87,7 +88,7 @@ impl<'a> Trial<'a> {
         let (socket, granted) = opened.map_err(|error| local_fault(&error))?;
         if request.carrier == Carrier::Udp {
             // Its port must be told the server.
-            let bound = socket.bind(&local_address(plan, v6).into());
+            let bound = socket.bind(&local_address(plan, v6, remote).into());
             bound.map_err(|error| local_fault(&error))?;
             let bound = socket.local_addr().ok().and_then(|address| address.as_socket());
             request.client_port = bound.map_or(0, |address| address.port());
@@ -104,14 +105,14 @@ impl<'a> Trial<'a> {
     pub(super) fn run(mut self, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
         let setup = self.ask(cancel)?;
         self.wait_as_asked(cancel)?;
-        let address = self.plan.remote.address.unwrap_or(self.remote);
+        let address = self.plan.remote.address.unwrap_or(self.remote.ip());
         if address.is_ipv6() != self.v6 {
             return Err(Error::Plan(format!(
                 "the data connection can't go to {address}, which is of another address family \
                  than asked for: give an address of the right one (-H behind the --)"
             )));
         }
-        let server = SocketAddr::new(address, setup.data_port);
+        let server = address_beside(address, setup.data_port, self.remote);
         let ticks = self.plan.local.cpu.then(Ticks::now);
         let granted = self.granted;
         let mut course = self.begin(server)?;
@@ -270,7 +271,7 @@ impl<'a> Trial<'a> {
         }
         let bound = socket
             .set_reuse_address(true)
-            .and_then(|()| socket.bind(&local_address(self.plan, self.v6).into()));
+            .and_then(|()| socket.bind(&local_address(self.plan, self.v6, self.remote).into()));
         bound.map_err(|error| local_fault(&error))
     }
 
@@ -279,7 +280,7 @@ impl<'a> Trial<'a> {
         let bound = plan.local.address.is_some() || plan.local.port > 0;
         Dialer {
             server,
-            local: bound.then(|| local_address(plan, self.v6)),
+            local: bound.then(|| local_address(plan, self.v6, self.remote)),
             ports: plan.source_ports,
             plan: self.data_plan.clone(),
             exchanged: {
@@ -381,9 +382,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-fn local_address(plan: &TestPlan, v6: bool) -> SocketAddr {
-    let address: IpAddr = plan.local.address.unwrap_or_else(|| super::unspecified(v6));
-    SocketAddr::new(address, plan.local.port)
+fn local_address(plan: &TestPlan, v6: bool, remote: SocketAddr) -> SocketAddr {
+    let address = plan.local.address.unwrap_or_else(|| super::unspecified(v6));
+    address_beside(address, plan.local.port, remote)
 }
 
 fn local_fault(error: &std::io::Error) -> Error {

@@ -7,6 +7,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod cli_addresses;
 mod cli_alone;
 mod cli_background;
 mod cli_busy_poll;

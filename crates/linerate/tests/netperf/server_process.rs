@@ -13,8 +13,14 @@ pub(crate) struct Netserver {
 
 impl Netserver {
     pub(crate) fn start(options: &str) -> Self {
+        Self::start_at("-4 -L 127.0.0.1", options)
+    }
+
+    /// Likewise, at other addresses.
+    pub(crate) fn start_at(addresses: &str, options: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args("netserver -D -4 -L 127.0.0.1 -p 0".split_whitespace())
+            .args("netserver -D -p 0".split_whitespace())
+            .args(addresses.split_whitespace())
             .args(options.split_whitespace())
             .stdout(Stdio::piped())
             .spawn()

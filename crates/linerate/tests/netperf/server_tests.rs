@@ -216,7 +216,6 @@ fn clients_of_before_2_6_are_served() {
     }
     // Nothing on the wire says when these are over.
     let mut plan = TestPlan { end: SECOND, ..TestPlan::new(TestKind::Send, TestTransport::Udp) };
-    plan.options.routed = true;
     plan.local.send_bytes = Some(100);
     let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
     assert!(outcome.remote.receive_calls > 0);

@@ -71,7 +71,6 @@ pub(crate) fn tcp(kind: TestKind, end: TestEnd) -> TestPlan {
 pub(crate) fn udp(kind: TestKind, end: TestEnd, local: IpAddr) -> TestPlan {
     let mut plan = TestPlan { end, ..TestPlan::new(kind, TestTransport::Udp) };
     plan.local.address = Some(local);
-    plan.options.routed = true;
     plan
 }
 

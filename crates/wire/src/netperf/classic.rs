@@ -6,7 +6,7 @@
 
 use super::message::{Form, Message, code};
 use super::omni::{DATAGRAM_MAX_BYTES, family, family_number, port, refusal, size, unit, word};
-use super::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Setup};
+use super::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Rings, Setup};
 
 /// A classic test, by the code of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,11 +194,16 @@ impl Classic {
     pub fn encode_request(self, form: Form, request: &Request, cpu: Option<u32>) -> Message {
         let mut message = Message::new(form, self.code(), word(cpu).cast_signed());
         let layout = self.layout();
-        // Alignments; nothing depends on them.
-        let aligned = match self {
-            Self::Rr | Self::Crr | Self::Cc | Self::UdpRr => [2, 4],
-            Self::Stream | Self::Maerts | Self::UdpStream => [3, NONE],
+        let Rings { send_alignment, send_offset, .. } = request.rings;
+        let Rings { receive_alignment, receive_offset, .. } = request.rings;
+        let (rings_at, rings) = match self {
+            Self::Rr | Self::Crr | Self::Cc | Self::UdpRr => {
+                (2, vec![receive_alignment, receive_offset, send_alignment, send_offset])
+            }
+            Self::Stream | Self::UdpStream => (3, vec![receive_alignment, receive_offset]),
+            Self::Maerts => (3, vec![send_alignment, send_offset]),
         };
+        message.put_words(8 + 4 * rings_at, &rings);
         let transactions = request.part == Part::Answer || request.part == Part::AnswerOnce;
         let fields = [
             (layout.send_buffer, word(request.send_buffer_bytes)),
@@ -215,7 +220,7 @@ impl Classic {
             (layout.port, request.port.into()),
             (layout.family, family_number(request.family)),
         ];
-        for (index, number) in fields.into_iter().chain(aligned.map(|index| (index, 8))) {
+        for (index, number) in fields {
             if index != NONE {
                 message.put_words(8 + 4 * index, &[number]);
             }

@@ -5,7 +5,7 @@ use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::message::{Form, Message, code};
 use linerate_wire::netperf::omni;
 use linerate_wire::netperf::server::{Server, ServerEvent};
-use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Results, Rings, Setup};
 
 use crate::captured::{captured, request_of};
 
@@ -71,6 +71,29 @@ fn a_request_of_ours_is_the_originals_byte_for_byte() {
     }
     let ours = Classic::Cc.encode_request(Form::Long, &request("tcp_cc"), None);
     assert_eq!(ours.into_bytes(), request_of("tcp_cc"));
+}
+
+#[test]
+fn a_classic_request_says_how_the_buffers_of_its_direction_lie() {
+    let rings = Rings {
+        send_alignment: 16,
+        send_offset: 1,
+        receive_alignment: 32,
+        receive_offset: 2,
+        ..Rings::default()
+    };
+    for (part, carrier, index, words) in [
+        (Part::Receive, Carrier::Tcp, 3, [32, 2].as_slice()),
+        (Part::Send, Carrier::Tcp, 3, &[16, 1]),
+        (Part::Receive, Carrier::Udp, 3, &[32, 2]),
+        (Part::Answer, Carrier::Tcp, 2, &[32, 2, 16, 1]),
+    ] {
+        let request = Request { rings, ..Request::new(part, carrier) };
+        let classic = Classic::for_request(&request).unwrap();
+        let message = classic.encode_request(Form::Short, &request, None);
+        let said = (index..index + words.len()).map(|index| message.u32_at(8 + 4 * index));
+        assert_eq!(said.collect::<Vec<_>>(), words, "{part:?} {carrier:?}");
+    }
 }
 
 #[test]

@@ -19,12 +19,14 @@ fn is_rate(word: &str) -> bool {
 /// The options before `--`, in the order of the alphabet.
 pub(super) const GLOBAL: &[Flag<Deed>] = &[
     takes('a', "send,recv", "Alignment of the local buffers", |t, v| {
-        let (send, _) = pair(v);
-        set(&mut t.local.alignment, send, parse_size)
+        let (send, receive) = pair(v);
+        set(&mut t.local.send_alignment, send, parse_size)?;
+        set(&mut t.local.receive_alignment, receive, parse_size)
     }),
     takes('A', "send,recv", "Alignment of the remote buffers", |t, v| {
-        let (send, _) = pair(v);
-        set(&mut t.remote.alignment, send, parse_size)
+        let (send, receive) = pair(v);
+        set(&mut t.remote.send_alignment, send, parse_size)?;
+        set(&mut t.remote.receive_alignment, receive, parse_size)
     }),
     takes('b', "local,remote", "Pace: sends in an interval (-w)", |t, v| {
         let (local, remote) = pair_of_first(v);
@@ -123,12 +125,14 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('o', "send,recv", "Offset of the local buffers", |t, v| {
-        let (send, _) = pair(v);
-        set(&mut t.local.offset, send, parse_size)
+        let (send, receive) = pair(v);
+        set(&mut t.local.send_offset, send, parse_size)?;
+        set(&mut t.local.receive_offset, receive, parse_size)
     }),
     takes('O', "send,recv", "Offset of the remote buffers", |t, v| {
-        let (send, _) = pair(v);
-        set(&mut t.remote.offset, send, parse_size)
+        let (send, receive) = pair(v);
+        set(&mut t.remote.send_offset, send, parse_size)?;
+        set(&mut t.remote.receive_offset, receive, parse_size)
     }),
     takes('p', "port,lport", "The netserver's port (12865), the local port", |t, v| {
         let (port, local) = pair_of_first(v);

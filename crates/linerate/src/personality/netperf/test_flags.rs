@@ -141,7 +141,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         set(&mut t.request_bytes, request, some_bytes)?;
         set(&mut t.response_bytes, response, some_bytes)
     }),
-    takes('R', "0|1", "Forbid or allow routing", |t, v| {
+    takes('R', "0|1", "Forbid or allow routing (1)", |t, v| {
         t.routed = Some(parse_number(v)? != 0);
         Ok(())
     }),

@@ -100,13 +100,14 @@ fn remote_letter(figures: &Figures) -> char {
     if figures.last.server_told { letter(&figures.last.remote) } else { ' ' }
 }
 
-/// netperf aligns buffers to eight bytes unless told otherwise.
-fn alignment(end: &EndPlan) -> u32 {
-    end.alignment.unwrap_or(8)
+/// Alignment and offset of an end's send buffers; netperf aligns to eight bytes unless told otherwise.
+fn send_buffers(end: &EndPlan) -> (u32, u32) {
+    (end.send_alignment.unwrap_or(8), end.send_offset.unwrap_or(0))
 }
 
-fn offset(end: &EndPlan) -> u32 {
-    end.offset.unwrap_or(0)
+/// Likewise of its receive buffers.
+fn receive_buffers(end: &EndPlan) -> (u32, u32) {
+    (end.receive_alignment.unwrap_or(8), end.receive_offset.unwrap_or(0))
 }
 
 /// Bytes of a call, where there were calls.

@@ -6,7 +6,8 @@ use super::super::figures::Figures;
 use super::super::planning::{Request, Table};
 use super::super::unit::Unit;
 use super::{
-    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, remote_letter, util,
+    brand, chief_cost, demand, letter, measures_cpu, receive_buffers, remote_letter, send_buffers,
+    util,
 };
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
@@ -111,9 +112,8 @@ fn cpu_row(request: &Request, figures: &Figures) -> String {
 
 /// What `-v 2` adds.
 fn render_more(request: &Request, figures: &Figures) -> String {
-    let (local, remote) = (&request.plan.local, &request.plan.remote);
-    let (local_align, remote_align) = (alignment(local), alignment(remote));
-    let (local_offset, remote_offset) = (offset(local), offset(remote));
+    let (local_align, local_offset) = send_buffers(&request.plan.local);
+    let (remote_align, remote_offset) = receive_buffers(&request.plan.remote);
     if connects(request) {
         return format!(
             "\nAlignment      Offset\n\

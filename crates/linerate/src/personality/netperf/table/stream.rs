@@ -5,8 +5,8 @@ use linerate_engine::netperf::TestKind;
 use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::Request;
 use super::{
-    alignment, brand, chief_cost, demand, letter, measures_cpu, offset, per_call, remote_letter,
-    told, util,
+    brand, chief_cost, demand, letter, measures_cpu, per_call, receive_buffers, remote_letter,
+    send_buffers, told, util,
 };
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
@@ -83,6 +83,11 @@ fn render_calls(request: &Request, figures: &Figures) -> String {
         (local.bytes_sent, local.send_calls, remote.bytes_received, remote.receive_calls)
     };
     let (local, remote) = (&request.plan.local, &request.plan.remote);
+    let ((local_align, local_offset), (remote_align, remote_offset)) = if receives {
+        (receive_buffers(local), send_buffers(remote))
+    } else {
+        (send_buffers(local), receive_buffers(remote))
+    };
     let segment = match figures.last.mss_bytes {
         Some(bytes) => format!("{bytes:6}"),
         None => format!("{:6}", -1),
@@ -91,12 +96,9 @@ fn render_calls(request: &Request, figures: &Figures) -> String {
         "\nAlignment      Offset         Bytes    Bytes       {here}s   Bytes    {there}s\n\
          Local  Remote  Local  Remote  Xfered   Per                 Per\n\
          {here}   {there}    {here}   {there}             {here} (avg)          {there} (avg)\n\
-         {:5}   {:5}  {:5}   {:5} {bytes:6}  {:6.2}    {calls:6}   {:6.2} {:>6}\n\
+         {local_align:5}   {remote_align:5}  {local_offset:5}   {remote_offset:5} {bytes:6}  {:6.2}    \
+         {calls:6}   {:6.2} {:>6}\n\
          \nMaximum\nSegment\nSize (bytes)\n{segment}\n",
-        alignment(local),
-        alignment(remote),
-        offset(local),
-        offset(remote),
         per_call(bytes, calls),
         if figures.last.server_told { per_call(other_bytes, other_calls) } else { UNMEASURED },
         told(figures, other_calls),

@@ -39,7 +39,7 @@ fn the_page_of_differences_has_every_option_as_help_has_it() {
 #[test]
 fn options_reach_the_plan() {
     let asked = request(
-        "-t TCP_RR -l -500 -a 16 -A 32,8 -o 1 -O 2 -c 100 -C -b 10,20 -w 5,7u -s 3 -S -T 0,1 -y 2,3 \
+        "-t TCP_RR -l -500 -a 16 -A 32,8 -o ,1 -O 2, -c 100 -C -b 10,20 -w 5,7u -s 3 -S -T 0,1 -y 2,3 \
          -Y cs1,0x10 -W 4,5 -D 0.2 -j -f m -- -b 4 -D -C -a -B -f -G 1000 -K bbr,cubic -m 10,20 \
          -M 30,40 -n -p 5000,6000 -P 7,8 -q 1000 -r 9,11 -R 1 -s 1K,2K -S 3k,4k -V -e 2 -W 6",
     );
@@ -50,8 +50,10 @@ fn options_reach_the_plan() {
     assert_eq!((plan.interval_ns, plan.timeout_ns), (Some(200_000_000), Some(2_000_000_000)));
     assert_eq!(plan.source_ports, Some((5000, 6000)));
     let (local, remote) = (&plan.local, &plan.remote);
-    assert_eq!((local.alignment, remote.alignment), (Some(16), Some(32)));
-    assert_eq!((local.offset, remote.offset), (Some(1), Some(2)));
+    assert_eq!((local.send_alignment, local.receive_alignment), (Some(16), Some(16)));
+    assert_eq!((remote.send_alignment, remote.receive_alignment), (Some(32), Some(8)));
+    assert_eq!((local.send_offset, local.receive_offset), (None, Some(1)));
+    assert_eq!((remote.send_offset, remote.receive_offset), (Some(2), None));
     assert_eq!((local.send_bytes, remote.send_bytes), (Some(10), Some(20)));
     assert_eq!((remote.receive_bytes, local.receive_bytes), (Some(30), Some(40)));
     assert_eq!((local.send_buffer_bytes, local.receive_buffer_bytes), (Some(1024), Some(2048)));
@@ -113,11 +115,14 @@ fn omni_tests_take_their_kind_from_the_options() {
 }
 
 #[test]
-fn one_way_datagrams_are_not_routed_unless_asked() {
-    assert!(!request("-t UDP_STREAM").plan.options.routed);
-    assert!(request("-t UDP_STREAM -- -R 1").plan.options.routed);
-    assert!(request("-t UDP_RR").plan.options.routed);
-    assert!(request("-t TCP_STREAM").plan.options.routed);
+fn packets_are_routed_unless_that_is_forbidden() {
+    for test in ["UDP_STREAM", "UDP_RR", "TCP_STREAM", "omni -- -T udp -d recv"] {
+        let line = format!("-t {test}");
+        assert!(request(&line).plan.options.routed, "{line}");
+        let line = if line.contains("--") { line } else { line + " --" };
+        assert!(request(&format!("{line} -R 1")).plan.options.routed, "{line}");
+        assert!(!request(&format!("{line} -R 0")).plan.options.routed, "{line}");
+    }
 }
 
 #[test]

@@ -75,6 +75,33 @@ fn requests_and_connections() {
 }
 
 #[test]
+fn the_buffers_of_each_direction_are_shown_where_they_are_used() {
+    let ends = "-a 16,32 -A 64,128 -o 1,2 -O 3,4";
+    for (test, row) in [
+        ("TCP_STREAM", "   16     128      1       4 "),
+        ("TCP_MAERTS", "   32      64      2       3 "),
+        ("TCP_RR", "   16    128       1      4   "),
+        ("TCP_CRR", "   16    128       1      4\n"),
+    ] {
+        let text = printed(&format!("-v 2 {ends} -t {test}"));
+        assert!(text.contains(row), "{test}: {text}");
+    }
+    let text = printed(&format!("{ends} -t TCP_RR -- -k all"));
+    for (name, value) in [
+        ("LOCAL_SEND_ALIGN", 16),
+        ("LOCAL_RECV_ALIGN", 32),
+        ("REMOTE_SEND_ALIGN", 64),
+        ("REMOTE_RECV_ALIGN", 128),
+        ("LOCAL_SEND_OFFSET", 1),
+        ("LOCAL_RECV_OFFSET", 2),
+        ("REMOTE_SEND_OFFSET", 3),
+        ("REMOTE_RECV_OFFSET", 4),
+    ] {
+        assert!(text.contains(&format!("\n{name}={value}\n")), "{name}: {text}");
+    }
+}
+
+#[test]
 fn bulk_over_udp() {
     assert_printed(
         "udp_stream",

@@ -1,0 +1,65 @@
+//! Addresses that aren't the ones which the kernel would choose.
+
+use std::net::Ipv6Addr;
+
+use super::server_process::{Netserver, netperf, value};
+
+fn figure(stdout: &str, name: &str) -> f64 {
+    value(stdout, name).parse().unwrap()
+}
+
+/// A link-local address of this machine, with its interface.
+fn link_local() -> Option<String> {
+    let table = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
+    table.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [address, _, _, "20", _, interface] = words[..] else { return None };
+        let address = Ipv6Addr::from(u128::from_str_radix(address, 16).ok()?);
+        Some(format!("{address}%{interface}"))
+    })
+}
+
+#[test]
+fn datagrams_reach_a_server_at_any_of_its_addresses() {
+    // On all addresses, as is usual: whichever of them is asked answers.
+    let server = Netserver::start_at("-4", "");
+    let to = format!("-H 127.0.0.2 -4 -p {} -P 0 -l 1", server.port);
+    let ended = netperf(&format!("{to} -t UDP_RR -- -k THROUGHPUT,DEST_ADDR"));
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    assert!(figure(&ended.stdout, "THROUGHPUT") > 10.0, "{}", ended.stdout);
+    assert_eq!(value(&ended.stdout, "DEST_ADDR"), "127.0.0.2");
+    let counts = "LOCAL_SEND_CALLS,REMOTE_RECV_CALLS";
+    for routing in ["-R 1", ""] {
+        let ended = netperf(&format!("{to} -t UDP_STREAM -- -m 1000 {routing} -k {counts}"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
+        let received = figure(&ended.stdout, "REMOTE_RECV_CALLS");
+        assert!(received > 10.0, "{}", ended.stdout);
+        assert!(figure(&ended.stdout, "LOCAL_SEND_CALLS") >= received, "{}", ended.stdout);
+    }
+    let ended = netperf(&format!("{to} -t omni -- -T udp -d recv -m ,1000 -k LOCAL_RECV_CALLS"));
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
+    assert!(figure(&ended.stdout, "LOCAL_RECV_CALLS") > 10.0, "{}", ended.stdout);
+}
+
+#[test]
+fn data_goes_over_the_interface_that_a_link_local_address_names() {
+    // A machine without such an address has nothing to try.
+    let Some(host) = link_local() else { return };
+    let server = Netserver::start_at("-6", "");
+    for (test, rest) in [
+        ("TCP_STREAM", ""),
+        ("TCP_STREAM", "-H {host} -L {host}"),
+        ("TCP_CRR", ""),
+        ("UDP_RR", ""),
+        ("UDP_STREAM", "-m 1000"),
+        ("omni", "-T udp -d recv"),
+    ] {
+        let rest = rest.replace("{host}", &host);
+        let ended = netperf(&format!(
+            "-H {host} -L {host} -6 -p {} -P 0 -l 1 -t {test} -- {rest} -k THROUGHPUT",
+            server.port
+        ));
+        assert_eq!(ended.exit_code, 0, "{test}: {}", ended.stderr);
+        assert!(figure(&ended.stdout, "THROUGHPUT") > 0.0, "{test}: {}", ended.stdout);
+    }
+}
