@@ -8,10 +8,20 @@ use crate::transport::multiplexer::Link;
 /// pieces that were not acknowledged, from the first on: few long ones cost less than many short ones.
 pub(super) const LENT_BYTES: usize = 512 << 10;
 
+/// Places in line that streams may have left which have gone, beside one for each that there is.
+const MOST_LEFT: usize = 64;
+
 /// Streams by their number.
 pub(super) struct Streams<T> {
-    all: HashMap<u64, T>,
+    all: HashMap<u64, Kept<T>>,
+    /// In line for room; over QUIC streams that there was none for are named when there is, and nobody
+    /// calls the line.
     waiting: VecDeque<u64>,
+}
+
+struct Kept<T> {
+    stream: T,
+    waits: bool,
 }
 
 impl<T> Default for Streams<T> {
@@ -26,39 +36,51 @@ impl<T> Streams<T> {
     }
 
     pub(super) fn insert(&mut self, number: u64, stream: T) {
-        self.all.insert(number, stream);
+        self.all.insert(number, Kept { stream, waits: false });
     }
 
     pub(super) fn stream(&mut self, number: u64) -> Option<&mut T> {
-        self.all.get_mut(&number)
+        self.all.get_mut(&number).map(|kept| &mut kept.stream)
     }
 
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
-        self.all.remove(&number)
+        self.all.remove(&number).map(|kept| kept.stream)
     }
 
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, T)> + '_ {
         self.waiting.clear();
-        self.all.drain()
+        self.all.drain().map(|(number, kept)| (number, kept.stream))
     }
 
     /// A stream gets in line for room, once.
     pub(super) fn wait(&mut self, number: u64) {
-        if !self.waiting.contains(&number) {
+        if self.begins_to_wait(number) {
             self.waiting.push_back(number);
         }
     }
 
     /// A stream found no room and stays first in line.
     pub(super) fn wait_first(&mut self, number: u64) {
-        self.waiting.push_front(number);
+        if self.begins_to_wait(number) {
+            self.waiting.push_front(number);
+        }
+    }
+
+    fn begins_to_wait(&mut self, number: u64) -> bool {
+        if self.waiting.len() > 2 * self.all.len() + MOST_LEFT {
+            let all = &self.all;
+            self.waiting.retain(|number| all.contains_key(number));
+        }
+        let kept = self.all.get_mut(&number);
+        kept.is_some_and(|kept| !std::mem::replace(&mut kept.waits, true))
     }
 
     /// The first in line; streams that have gone meanwhile are passed over.
     pub(super) fn next_waiting(&mut self) -> Option<u64> {
         loop {
             let number = self.waiting.pop_front()?;
-            if self.all.contains_key(&number) {
+            if let Some(kept) = self.all.get_mut(&number) {
+                kept.waits = false;
                 return Some(number);
             }
         }
@@ -126,6 +148,40 @@ pub(super) trait Sender {
                 Push::More => streams.wait(stream),
                 Push::Full => return streams.wait_first(stream),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stream_is_in_line_once_and_those_that_went_are_passed_over() {
+        let mut streams = Streams::default();
+        for number in 0..4 {
+            streams.insert(number, ());
+            streams.wait(number);
+            streams.wait(number);
+        }
+        streams.remove(1);
+        assert_eq!(streams.next_waiting(), Some(0));
+        assert_eq!(streams.next_waiting(), Some(2));
+        streams.wait_first(2);
+        let rest: Vec<u64> = std::iter::from_fn(|| streams.next_waiting()).collect();
+        assert_eq!(rest, [2, 3]);
+        streams.wait(9);
+        assert_eq!(streams.next_waiting(), None);
+    }
+
+    #[test]
+    fn a_line_that_nobody_calls_stays_short() {
+        let mut streams = Streams::default();
+        for number in 0..100_000 {
+            streams.insert(number, ());
+            streams.wait(number);
+            streams.remove(number);
+            assert!(streams.waiting.len() <= MOST_LEFT + 3, "{number}");
         }
     }
 }

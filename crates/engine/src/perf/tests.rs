@@ -186,6 +186,30 @@ fn one_way_streams_are_answered_on_streams_of_the_server() {
 }
 
 #[test]
+fn answers_wait_for_the_streams_that_the_client_allows() {
+    const REQUESTS: usize = 40;
+    const ANSWER_BYTES: u64 = 1 << 20;
+    let server = server();
+    let mut client = Client::connect(&server, false);
+    let (mut asked, mut answered) = (0, 0);
+    let end = Instant::now() + LIMIT;
+    while answered < REQUESTS {
+        assert!(Instant::now() < end, "{answered} answers to {asked} requests");
+        while asked < REQUESTS
+            && let Some(stream) = client.endpoint.open_one_way(client.link)
+        {
+            client.send(stream, &ANSWER_BYTES.to_be_bytes(), true);
+            asked += 1;
+        }
+        client.endpoint.wait(Duration::from_millis(20)).expect("the endpoint goes on");
+        while let Some((_, event)) = client.endpoint.poll_event() {
+            answered += usize::from(matches!(event, LinkEvent::Received { finished: true, .. }));
+        }
+    }
+    assert_eq!((asked, answered), (REQUESTS, REQUESTS));
+}
+
+#[test]
 fn a_one_way_stream_is_given_up_on_the_way_that_it_has() {
     let server = server();
     let mut client = Client::connect(&server, false);

@@ -89,6 +89,7 @@ fn plans_beyond_their_limits_are_refused_with_a_cause() {
     let cases = [
         (with("/flows", json!(1_000_001)), "plan", "1000001"),
         (with("/flows", json!(u64::MAX)), "plan", "can't be read"),
+        (workload(&stream("up"), "quic", 100_001).to_string(), "plan", "100001"),
         (with("/kind/send_bytes", json!(16 * 1024 * 1024 + 1)), "plan", "16777217"),
         (with("/kind/send_bytes", json!(0)), "plan", "0"),
         (with("/interval_ns", json!(1)), "plan", "interval"),

@@ -24,6 +24,7 @@ mod flood;
 mod lot;
 mod mutants;
 mod quic_mutants;
+mod quic_nowhere;
 mod quic_packets;
 mod treacherous;
 mod unread;

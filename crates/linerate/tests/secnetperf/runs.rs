@@ -26,6 +26,16 @@ fn what_is_completed_is_counted() {
 }
 
 #[test]
+fn connections_share_a_local_port() {
+    let server = Server::start("");
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let ended = server.client(&format!("-bind:127.0.0.1:{port} -conns:3 -threads:2 -down:10kb"));
+    assert_eq!(results(&ended), ["Completed 3 connections and 3 streams!"]);
+}
+
+#[test]
 fn throughput_has_the_originals_lines() {
     let server = Server::start("");
     for carriage in CARRIAGES {

@@ -18,6 +18,7 @@ use super::{Addresses, Carriage, Ending, Placement, StreamWaits};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::event::Cancel;
+use crate::probe::raise_open_files_limit;
 use crate::transport::framed::FramedEndpoint;
 use crate::transport::quic::SeparateEndpoints;
 use worker::Worker;
@@ -98,7 +99,7 @@ pub struct Totals {
     pub failures: BTreeMap<&'static str, u64>,
     /// Latencies of completed exchanges, µs, in no order; those of the first threads' first.
     pub latencies_us: Vec<u32>,
-    /// From the first thread's start to the end of the last one, ns.
+    /// From the start to the last thread's end, ns; that connections are then seen to close is no part of it.
     pub elapsed_ns: u64,
 }
 
@@ -114,6 +115,7 @@ impl Totals {
             *self.failures.entry(kind).or_default() += count;
         }
         self.latencies_us.extend(other.latencies_us);
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
     }
 }
 
@@ -135,12 +137,13 @@ pub fn run_client(
         began_ns.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
     });
     let config = trust::client_config()?;
-    // A thread without a connection would have nothing to do.
-    let threads = plan.threads.min(plan.connections).max(1);
+    raise_open_files_limit();
+    let threads = threads(plan);
     thread::scope(|scope| {
         let mut workers = Vec::new();
         for number in 0..threads {
-            let seat = Seat { number, threads, ends_ns, stop: &stop, sender: sender.clone() };
+            let seat =
+                Seat { number, threads, began_ns, ends_ns, stop: &stop, sender: sender.clone() };
             let config = config.clone();
             let spawned = thread::Builder::new().name(format!("perf {number}")).spawn_scoped(
                 scope,
@@ -185,15 +188,26 @@ pub fn run_client(
                 worker.join().unwrap_or_else(|_| Err(io::Error::other("a thread has broken off")));
             totals.add(ended.map_err(|error| Error::Host(format!("can't go on: {error}")))?);
         }
-        totals.elapsed_ns = monotonic_ns() - began_ns;
         Ok(totals)
     })
+}
+
+/// A thread without a connection would have nothing to do, and one that would share a port of the user's with
+/// another could not have it.
+fn threads(plan: &ClientPlan) -> u32 {
+    let threads = plan.threads.min(plan.connections).max(1);
+    let local = &plan.addresses.local;
+    let has_ports = matches!(plan.carriage, Carriage::Quic(_))
+        && local.iter().any(|address| address.port() != 0);
+    let places = u32::try_from(local.len()).unwrap_or(u32::MAX);
+    if has_ports { threads.min(places) } else { threads }
 }
 
 /// What one thread knows of the others.
 struct Seat<'a> {
     number: u32,
     threads: u32,
+    began_ns: u64,
     ends_ns: Option<u64>,
     stop: &'a AtomicBool,
     sender: SyncSender<ClientEvent>,

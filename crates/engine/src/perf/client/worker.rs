@@ -106,6 +106,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
         }
         self.end()?;
+        self.totals.elapsed_ns = monotonic_ns() - self.seat.began_ns;
         self.endpoint.flush();
         Ok(self.totals)
     }

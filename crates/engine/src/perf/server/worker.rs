@@ -1,6 +1,6 @@
 //! One thread of a server: the connections that came to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,6 +32,8 @@ pub(super) struct Worker<'a, M> {
     /// What every answer repeats, once or several times.
     block: Arc<Vec<u8>>,
     links: HashMap<Link, Streams<Stream>>,
+    /// Answers to streams without a way back that wait until the client lets us open streams for them.
+    owed: HashMap<Link, VecDeque<Stream>>,
     delays: Option<Delays<(Link, u64)>>,
     delayed: usize,
 }
@@ -56,6 +58,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             delays: plan.delay.map(|delay| Delays::new(delay, u64::from(seat.number))),
             block,
             links: HashMap::new(),
+            owed: HashMap::new(),
             delayed: 0,
             plan,
             seat,
@@ -108,9 +111,13 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
             LinkEvent::Delivered { .. } => {}
             LinkEvent::Writable { stream: Some(stream) } => self.send_all(link, stream),
-            LinkEvent::Writable { stream: None } => self.send_waiting(link),
+            LinkEvent::Writable { stream: None } => {
+                self.answer_owed(link);
+                self.send_waiting(link);
+            }
             LinkEvent::Ended { ending } => {
                 self.links.remove(&link);
+                self.owed.remove(&link);
                 if self.plan.tells_connections && ending.established {
                     // Nobody listens any more only when the server is ending.
                     let _unheard = self.seat.sender.send(ServerEvent::ConnectionEnded(ending));
@@ -135,7 +142,8 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     ) {
         let Some(streams) = self.links.get_mut(&link) else { return };
         if streams.stream(number).is_none() {
-            if streams.len() >= STREAM_LIMIT {
+            let owed = self.owed.get(&link).map_or(0, VecDeque::len);
+            if streams.len() + owed >= STREAM_LIMIT {
                 return self.endpoint.abort(link, number);
             }
             streams.insert(number, Stream::default());
@@ -154,11 +162,29 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if one_way && let Some(stream) = streams.remove(number) {
             // The answer to a stream without a way back goes on one of ours.
             let Some(reply) = self.endpoint.open_one_way(link) else {
-                return self.endpoint.abort(link, number);
+                self.owed.entry(link).or_default().push_back(stream);
+                return;
             };
             streams.insert(reply, stream);
             number = reply;
         }
+        self.begin_answer(link, number, demand);
+    }
+
+    /// Answers what there were no streams for, as far as the client has let more be opened.
+    fn answer_owed(&mut self, link: Link) {
+        while self.owed.get(&link).is_some_and(|owed| !owed.is_empty())
+            && let Some(reply) = self.endpoint.open_one_way(link)
+        {
+            let owed = self.owed.get_mut(&link).and_then(VecDeque::pop_front);
+            let (Some(stream), Some(streams)) = (owed, self.links.get_mut(&link)) else { return };
+            let demand = Demand::Bytes(stream.answer_bytes);
+            streams.insert(reply, stream);
+            self.begin_answer(link, reply, demand);
+        }
+    }
+
+    fn begin_answer(&mut self, link: Link, number: u64, demand: Demand) {
         match &mut self.delays {
             // An empty answer has nothing to wait for.
             Some(delays) if demand != Demand::Bytes(0) && self.delayed < DELAYED_LIMIT => {

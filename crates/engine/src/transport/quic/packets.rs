@@ -143,8 +143,9 @@ impl Packets {
         match sent {
             // A path without segmentation offload says so at the first train (EIO, EINVAL).
             Err(error) if out.segment_bytes.is_some() && is_refused_train(&error) => {
+                self.send_one_by_one(&out)?;
                 self.most_segments = 1;
-                self.send_one_by_one(&out)
+                Ok(())
             }
             other => other,
         }

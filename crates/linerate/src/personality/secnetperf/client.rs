@@ -1,6 +1,5 @@
 //! The client: from options to a plan of the engine, and its results to lines.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_engine::error::Error;
@@ -11,7 +10,7 @@ use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
 use super::options::{ClientOptions, Refusal, SharedOptions, THREAD_LIMIT};
 use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
-use super::resolve::resolve;
+use super::resolve::{is_address, resolve};
 use super::{Speech, status};
 use crate::output::narrate;
 
@@ -83,7 +82,7 @@ fn plan(
 ) -> Result<ClientPlan, Refusal> {
     let remote =
         resolve(options).ok_or_else(|| Refusal::helping("Failed to resolve remote address!"))?;
-    let is_address = options.target.parse::<IpAddr>().is_ok();
+    let is_address = is_address(&options.target);
     let runs_for = shared.max_runtime.or_else(|| {
         (options.runtime_us > 0).then(|| Duration::from_micros(options.runtime_us.max(1000)))
     });

@@ -1,12 +1,12 @@
 //! The address of a target.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use super::options::ClientOptions;
 
 /// The first address of the target that is of the family asked for, or of the local address.
 pub(super) fn resolve(options: &ClientOptions) -> Option<SocketAddr> {
-    let target = options.target.trim_start_matches('[').trim_end_matches(']');
+    let target = without_brackets(&options.target);
     let local = options.local.first().filter(|local| !local.ip().is_unspecified());
     let wanted = |address: &SocketAddr| match (options.family, local) {
         (4, _) => address.is_ipv4(),
@@ -15,4 +15,30 @@ pub(super) fn resolve(options: &ClientOptions) -> Option<SocketAddr> {
         _ => true,
     };
     (target, options.port).to_socket_addrs().ok()?.find(wanted)
+}
+
+/// Whether the target is an address, with a scope or in brackets at times, and so is no server's name.
+pub(super) fn is_address(target: &str) -> bool {
+    let target = without_brackets(target);
+    let unscoped = target.split_once('%').map_or(target, |(address, _)| address);
+    unscoped.parse::<IpAddr>().is_ok()
+}
+
+fn without_brackets(target: &str) -> &str {
+    target.trim_start_matches('[').trim_end_matches(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_in_brackets_and_with_a_scope_are_no_names() {
+        for address in ["127.0.0.1", "::1", "[::1]", "fe80::1%eth0", "[fe80::1%eth0]"] {
+            assert!(is_address(address), "{address}");
+        }
+        for name in ["localhost", "a.example", "1.2.3", "[a]"] {
+            assert!(!is_address(name), "{name}");
+        }
+    }
 }

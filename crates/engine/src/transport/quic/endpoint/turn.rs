@@ -239,7 +239,9 @@ impl Endpoint {
                 return Ok(false);
             }
             // What a path doesn't take at once, it has lost: a probe that is too long, a full queue,
-            // a filter. QUIC finds out by itself.
+            // a filter. So it is with what leads nowhere: a peer that says it is at port 0, or that wrote
+            // to an address from which nothing can be sent (multicast, one that is gone). QUIC finds out by
+            // itself, and other connections go on.
             Err(error) if !is_of_the_path(&error) => return Err(error),
             _ => self.outgoing = bytes,
         }
@@ -304,7 +306,10 @@ fn is_of_the_path(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(
-            libc::EMSGSIZE
+            libc::EINVAL
+                | libc::EADDRNOTAVAIL
+                | libc::EACCES
+                | libc::EMSGSIZE
                 | libc::ENOBUFS
                 | libc::EPERM
                 | libc::ECONNREFUSED
