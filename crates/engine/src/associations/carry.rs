@@ -32,8 +32,10 @@ const PUBLISHING: Duration = Duration::from_millis(10);
 pub(crate) struct Carrying {
     pub(crate) quic: Quic,
     pub(crate) workload: Workload,
-    /// At the client, those of this shard; at the server, all.
+    /// Those of this shard at the client.
     pub(crate) flows: Vec<Arc<FlowShared>>,
+    /// All of the load's at the server, where the client chooses which shard a flow comes to.
+    pub(crate) claimable: Arc<[Arc<FlowShared>]>,
     pub(crate) inlet: Receiver<Socket>,
 }
 
@@ -42,6 +44,7 @@ struct Carrier {
     workload: Workload,
     pattern: Bytes,
     flows: Vec<Arc<FlowShared>>,
+    claimable: Arc<[Arc<FlowShared>]>,
     slots: Slots,
     carried: HashMap<Place, Carried>,
     /// Streams whose last bytes haven't been acknowledged.
@@ -57,13 +60,14 @@ struct Carrier {
 impl Carrying {
     /// Runs until every flow has ended (at the client) or the load is over (at the server).
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
-        let Self { quic, workload, flows, inlet } = self;
+        let Self { quic, workload, flows, claimable, inlet } = self;
         let mut sockets = Sockets::new(&quic, &workload, inlet);
         let mut carrier = Carrier {
             pattern: shared_pattern(&local.pattern),
             quic,
             workload,
             flows,
+            claimable,
             slots: Slots::default(),
             carried: HashMap::new(),
             undelivered: 0,
@@ -295,7 +299,7 @@ impl Carrier {
         let flow = match asked {
             Some(place) => Some(carried.expected.swap_remove(place)),
             None if is_client => None,
-            None => self.flows.get(opening.flow as usize).filter(|one| one.claim()).cloned(),
+            None => self.claimable.get(opening.flow as usize).filter(|one| one.claim()).cloned(),
         };
         let Some(shared) = flow else {
             return carried.connection.borrow_mut().close(FOREIGN, b"no flow of this test");

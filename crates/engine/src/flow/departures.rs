@@ -11,8 +11,9 @@ use crate::timetable::Timetable;
 /// 1. By a schedule each is due at its own time, otherwise as soon as there is room for it.
 /// 2. A request belongs to the warm-up if it was due in it, whenever it leaves.
 /// 3. When the load stops, those are counted that were due in the measured part and never left:
-///    together with those that did, they are all that were due.
-pub(super) struct Departures {
+///    together with those that did, they are all that were due. So it is where the flow ends before.
+#[derive(Clone)]
+pub(crate) struct Departures {
     timetable: Option<Timetable>,
     left: u64,
     /// When the measured part began; `u64::MAX`: not yet.
@@ -100,10 +101,16 @@ impl Departures {
         self.stopped
     }
 
-    /// Requests of the measured part that were due and never left; `None` without a schedule, and
-    /// where the flow ended before its load.
-    pub(super) fn never_sent(&self) -> Option<u64> {
-        (self.stopped && self.is_scheduled()).then_some(self.never_sent)
+    /// For a flow that ends: what tells the requests that never left; `None` without a schedule.
+    pub(super) fn left_behind(&self) -> Option<Box<Self>> {
+        self.is_scheduled().then(|| Box::new(self.clone()))
+    }
+
+    /// Requests that were due and never left, of a load whose measured part began and stopped then.
+    pub(crate) fn never_sent(mut self, measuring_ns: u64, stopped_ns: u64) -> u64 {
+        self.measured_from_ns = self.measured_from_ns.min(measuring_ns);
+        self.stop(stopped_ns);
+        self.never_sent
     }
 
     /// When the next request is due; `None` without a schedule, and where none will leave.
@@ -141,9 +148,8 @@ mod tests {
             departures.take();
             left += 1;
         }
-        assert_eq!(departures.never_sent(), None);
         assert!(!departures.go_on(Phase::Stop, 100_000_001, &tally));
-        assert_eq!((left, departures.never_sent()), (17, Some(83)));
+        assert_eq!((left, departures.clone().never_sent(1, 200_000_001)), (17, 83));
         assert_eq!((departures.next_due_ns(), departures.are_over()), (None, true));
     }
 
@@ -155,7 +161,25 @@ mod tests {
         assert!(departures.go_on(Phase::Measure, 50_000_001, &tally));
         assert!(departures.is_warm_up(50_000_000) && !departures.is_warm_up(50_000_001));
         assert!(!departures.go_on(Phase::Stop, 60_000_001, &tally));
-        assert_eq!(departures.never_sent(), Some(10));
+        assert_eq!(departures.never_sent(50_000_001, 60_000_001), 10);
+    }
+
+    #[test]
+    fn what_is_due_after_a_flow_has_broken_is_counted() {
+        let mut broken = departures(1000.0, StepEnd::Peer);
+        let tally = Tally::default();
+        assert!(broken.go_on(Phase::WarmUp, 1, &tally));
+        for _ in 0..30 {
+            broken.take();
+        }
+        let left = broken.left_behind().unwrap();
+        // The warm-up took 50 ms of the load's 100.
+        assert_eq!(left.never_sent(50_000_001, 100_000_001), 50);
+        assert!(broken.go_on(Phase::Measure, 50_000_001, &tally));
+        for _ in 0..40 {
+            broken.take();
+        }
+        assert_eq!(broken.left_behind().unwrap().never_sent(50_000_001, 100_000_001), 30);
     }
 
     #[test]
@@ -169,6 +193,6 @@ mod tests {
             left += 1;
         }
         assert!(!departures.go_on(Phase::Measure, 1_000_000_000, &tally));
-        assert_eq!((left, departures.never_sent()), (3, Some(0)));
+        assert_eq!((left, departures.never_sent(1, 2_000_000_000)), (3, 0));
     }
 }

@@ -36,6 +36,7 @@ use crate::transport::{
 
 pub(crate) use active::ActiveFlows;
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, udp_flow};
+pub(crate) use departures::Departures;
 pub(crate) use failure::{FlowError, error_kind};
 pub(crate) use stream::StreamFlow;
 
@@ -350,8 +351,10 @@ pub(crate) struct Ending {
     pub(crate) lent: Option<Box<Lent>>,
     /// Transactions whose response never came.
     pub(crate) transactions_lost: Option<u64>,
-    /// Transactions that were due by the schedule and never begun.
+    /// Connections that were due by the schedule and never begun.
     pub(crate) transactions_unsent: Option<u64>,
+    /// What tells the requests that were due by the schedule and never sent.
+    pub(crate) departures: Option<Box<Departures>>,
     /// How its connections agreed on their keys, where they come and go.
     pub(crate) handshakes: Option<Handshakes>,
     /// Failures by kind that the flow outlived.

@@ -62,9 +62,9 @@ impl Pipeline {
         step.outstanding > 1 || step.schedule.is_some()
     }
 
-    /// Requests that were due and never sent; `None` without a schedule.
-    pub(crate) fn never_sent(&self) -> Option<u64> {
-        self.departures.never_sent()
+    /// What tells the requests that were due and never sent; `None` without a schedule.
+    pub(crate) fn left_behind(&self) -> Option<Box<Departures>> {
+        self.departures.left_behind()
     }
 
     /// Requests whose response hasn't come; `None` where there are none.

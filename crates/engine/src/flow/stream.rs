@@ -9,6 +9,7 @@ use linerate_measure::report::Verification;
 use linerate_wire::step::{Close, Step};
 use socket2::Socket;
 
+use super::departures::Departures;
 use super::exchange::{Answerer, Asker};
 use super::pipeline::Pipeline;
 use super::transfer::{Receiver, Sender};
@@ -29,7 +30,7 @@ pub(crate) struct StreamFlow<S> {
     addresses: Option<Box<Addresses>>,
     base: Option<Box<Base>>,
     verification: Option<Verification>,
-    transactions_unsent: Option<u64>,
+    departures: Option<Box<Departures>>,
     transactions_lost: Option<u64>,
 }
 
@@ -83,7 +84,7 @@ impl<S: ByteStream> StreamFlow<S> {
             addresses,
             base: None,
             verification: None,
-            transactions_unsent: None,
+            departures: None,
             transactions_lost: None,
         }
     }
@@ -142,7 +143,7 @@ impl<S: ByteStream> StreamFlow<S> {
         match &mut self.doing {
             Doing::Asking(asker) => asker.leave(local),
             Doing::Pipelining(pipeline) => {
-                self.transactions_unsent = pipeline.never_sent();
+                self.departures = pipeline.left_behind();
                 self.transactions_lost = pipeline.unanswered();
             }
             _ => {}
@@ -163,7 +164,7 @@ impl<S: ByteStream> StreamFlow<S> {
                 .map(|addresses| Box::new(self.stream.complete(granted(socket, *addresses, true)))),
             base: self.base.take(),
             verification: self.verification.take(),
-            transactions_unsent: self.transactions_unsent,
+            departures: self.departures.take(),
             transactions_lost: self.transactions_lost,
             lent,
             ..Ending::default()

@@ -11,7 +11,7 @@ use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatu
 use super::Load;
 use super::meter::Meter;
 use crate::clock::MILLISECOND_NS;
-use crate::flow::{Base, Ending, FlowShared};
+use crate::flow::{Base, Departures, Ending, FlowShared};
 use crate::latencies::{Latencies, render_histogram};
 use crate::shard::ShardEnd;
 use crate::tally::Counts;
@@ -196,7 +196,10 @@ fn flow_report(
     if load.asks() {
         report.transactions = Some(flow.tally.measured_transactions.value());
         report.transactions_lost = ending.transactions_lost;
-        report.transactions_unsent = ending.transactions_unsent;
+        let stopped_ns = load.stopped_ns.unwrap_or(now_ns);
+        let unsent = |left: &Departures| left.clone().never_sent(meter.measuring_ns, stopped_ns);
+        report.transactions_unsent =
+            ending.transactions_unsent.or(ending.departures.as_deref().map(unsent));
     }
     let drops = ending.drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
     add_datagrams(&mut report, load.unit_bytes(), drops, ending);

@@ -18,14 +18,14 @@ use crate::shard::OwnLoop;
 pub(super) fn own_loop(
     connections: &Connections,
     workload: &Workload,
-    flows: &[Option<Arc<FlowShared>>],
+    flows: &Arc<[Arc<FlowShared>]>,
     (index, shards): (usize, usize),
     inlet: Receiver<Socket>,
 ) -> OwnLoop {
     if let Connections::Quic(quic) = connections {
         return quic_loop(quic, workload, flows, (index, shards), inlet);
     }
-    let own: Vec<_> = flows.iter().flatten().skip(index).step_by(shards).cloned().collect();
+    let own: Vec<_> = flows.iter().skip(index).step_by(shards).cloned().collect();
     match connections {
         Connections::Made(make) => make(own),
         Connections::Dial(dial) => {
@@ -65,7 +65,7 @@ pub(super) fn own_loop(
 fn quic_loop(
     quic: &Quic,
     workload: &Workload,
-    flows: &[Option<Arc<FlowShared>>],
+    all: &Arc<[Arc<FlowShared>]>,
     (index, shards): (usize, usize),
     inlet: Receiver<Socket>,
 ) -> OwnLoop {
@@ -73,14 +73,14 @@ fn quic_loop(
     let is_client = matches!(quic.side, Side::Client { .. });
     let is_own = |shared: &&Arc<FlowShared>| {
         let number = if connects { shared.number } else { workload.connection_of(shared.number) };
-        // Which of a server's shards a flow comes to is the client's choice.
-        (!connects && !is_client) || number as usize % shards == index
+        (connects || is_client) && number as usize % shards == index
     };
-    let flows: Vec<_> = flows.iter().flatten().filter(is_own).cloned().collect();
+    let flows: Vec<_> = all.iter().filter(is_own).cloned().collect();
     let (quic, workload) = (quic.clone(), workload.clone());
     match (connects, is_client) {
         (false, _) => {
-            let carrying = Carrying { quic, workload, flows, inlet };
+            let claimable = if is_client { Arc::default() } else { Arc::clone(all) };
+            let carrying = Carrying { quic, workload, flows, claimable, inlet };
             Box::new(move |waker, local| carrying.run(waker, local))
         }
         (true, true) => {

@@ -29,6 +29,8 @@ pub const MSS_BYTES: RangeInclusive<u64> = 88..=65_495;
 pub const WINDOW_BYTES: RangeInclusive<u64> = 1..=0x7fff_ffff;
 /// Letters of a congestion control's name (TCP_CA_NAME_MAX, 16 with the closing zero).
 pub const CONGESTION_LETTERS: RangeInclusive<usize> = 1..=15;
+/// Flows over QUIC, both directions together: a server keeps something of each before it comes.
+pub const QUIC_FLOWS: RangeInclusive<u64> = 1..=100_000;
 /// Streams of a QUIC connection.
 pub const STREAMS: RangeInclusive<u64> = 1..=10_000;
 /// The congestion window that a QUIC connection begins with.

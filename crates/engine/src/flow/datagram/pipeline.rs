@@ -63,7 +63,7 @@ impl DatagramPipeline {
     pub(super) fn leave(self, ending: &mut Ending) {
         let given_up = self.requests.iter().filter(|r| !r.answered && !r.warm_up).count();
         ending.transactions_lost = Some(self.lost + given_up as u64);
-        ending.transactions_unsent = self.departures.never_sent();
+        ending.departures = self.departures.left_behind();
     }
 
     pub(super) fn turn(

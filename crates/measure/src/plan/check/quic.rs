@@ -16,6 +16,14 @@ impl Plan {
 impl Workload {
     pub(super) fn check_quic(&self) -> Checked {
         let quic = &self.quic;
+        if self.transport == Transport::Quic {
+            within(
+                "number of flows over QUIC",
+                self.total_flows(),
+                &limits::QUIC_FLOWS,
+                in_digits,
+            )?;
+        }
         within("streams of a connection", quic.streams, &limits::STREAMS, in_digits)?;
         let numbers = [
             ("initial window", quic.initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
