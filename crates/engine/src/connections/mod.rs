@@ -18,7 +18,7 @@ mod worker;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::mpsc::Sender;
 
 use linerate_measure::SocketOptions;
@@ -79,8 +79,9 @@ pub(crate) struct Serve {
     /// Connections accepted before others have their turn. Where one comes at a time, asking for
     /// the next would be a call for nothing.
     pub(crate) at_once: u32,
-    /// Connections that one shard holds. Whoever comes beyond goes to the reception, which knows how
-    /// to make room.
+    /// Connections that the load's shards hold, all together.
+    pub(crate) guests: Arc<AtomicUsize>,
+    /// The most of them. Whoever comes beyond goes to the reception, which knows how to make room.
     pub(crate) most_guests: usize,
     /// Takes the connections that aren't this load's, and the bell that wakes it.
     pub(crate) reception: Sender<Socket>,

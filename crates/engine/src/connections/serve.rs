@@ -245,10 +245,11 @@ impl Host<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.guests.len() >= self.serve.most_guests && self.free.is_empty()
+        self.serve.guests.load(Ordering::Relaxed) >= self.serve.most_guests
     }
 
     fn receive(&mut self, guest: Guest, local: &mut Local, ending: &mut Ending) {
+        self.serve.guests.fetch_add(1, Ordering::Relaxed);
         let index = self.free.pop().unwrap_or_else(|| {
             self.guests.push(None);
             self.guests.len() - 1
@@ -299,8 +300,10 @@ impl Host<'_> {
     }
 
     fn remove(&mut self, index: usize) -> Option<Guest> {
+        let guest = self.guests.get_mut(index)?.take()?;
         self.free.push(index);
-        self.guests.get_mut(index)?.take()
+        self.serve.guests.fetch_sub(1, Ordering::Relaxed);
+        Some(guest)
     }
 
     fn hand_over_guest(&self, guest: Guest) {

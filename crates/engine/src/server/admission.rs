@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use linerate_measure::plan::limits;
 use linerate_measure::units::{render_duration_ns, render_rate};
-use linerate_measure::{Direction, End, Rate, Workload};
+use linerate_measure::{Direction, End, Kind, Rate, Transport, Workload};
 use linerate_wire::native::message::RefusalCause;
 
 use crate::load::is_apart;
@@ -37,6 +37,16 @@ impl Limits {
     fn most_flows(&self) -> u64 {
         let apart = DESCRIPTORS_APART_FROM_FLOWS.min(self.max_descriptors / 2);
         self.max_descriptors - apart
+    }
+
+    /// Connections that come and go of which a test may have so many at once: as many again may be about to
+    /// close, and a few may be somebody else's. All are in the shared file table. `None`: its flows stay, or
+    /// share a socket.
+    fn most_guests(&self, workload: &Workload) -> Option<u64> {
+        let connects = matches!(workload.kind, Kind::Connect { .. });
+        let flows = u64::from(workload.total_flows());
+        (connects && workload.transport != Transport::Quic)
+            .then(|| (flows * 2 + 64).min(self.most_flows()))
     }
 }
 
@@ -88,9 +98,10 @@ impl Admission {
         if let Some(why) = self.beyond_limits(workload) {
             return Verdict::Refused(RefusalCause::Limit, why);
         }
-        let flows = workload.total_flows();
-        let apart = is_apart(flows, self.limits.max_descriptors);
-        let flows = u64::from(flows);
+        let guests = self.limits.most_guests(workload);
+        let apart =
+            guests.is_none() && is_apart(workload.total_flows(), self.limits.max_descriptors);
+        let flows = guests.unwrap_or_else(|| workload.total_flows().into());
         let need = Need {
             client,
             flows: if apart { 0 } else { flows },
@@ -120,6 +131,12 @@ impl Admission {
         }
     }
 
+    /// The connections that a test may have at once which come and go.
+    pub(super) fn most_guests(&self, workload: &Workload) -> usize {
+        let most = self.limits.most_guests(workload).unwrap_or(0);
+        usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
     /// A client is gone, or its test is over. The clients that wait have new places; the first is
     /// returned when its turn has come.
     pub(super) fn handle_departure(&mut self, client: usize) -> Option<usize> {
@@ -144,6 +161,14 @@ impl Admission {
         if flows > most_flows {
             return Some(format!(
                 "{flows} flows are more than a server carries ({most_flows}): ask for fewer --flows"
+            ));
+        }
+        let most_guests = self.limits.most_guests(workload);
+        if most_guests.is_some_and(|most| flows > most) {
+            return Some(format!(
+                "{flows} connections at once are more than this server's open files carry ({}): ask for \
+                 fewer --flows, or raise its limit (ulimit -n)",
+                self.limits.most_flows()
             ));
         }
         if let (Some(most_ns), End::Time { duration_ns }) = (self.limits.max_time_ns, workload.end)
@@ -235,126 +260,4 @@ fn asked_bps(workload: &Workload) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use linerate_measure::Transport;
-
-    use super::*;
-
-    fn admission(max_tests: u32) -> Admission {
-        Admission::new(Limits {
-            max_tests,
-            max_rate_bps: None,
-            max_time_ns: None,
-            max_descriptors: 20_000,
-        })
-    }
-
-    fn workload() -> Workload {
-        Workload::stream(Direction::Up, Transport::Tcp)
-    }
-
-    #[test]
-    fn as_many_run_as_the_limit_says() {
-        let mut admission = admission(2);
-        assert_eq!(admission.handle_request(1, &workload(), false), Verdict::Admitted);
-        assert_eq!(admission.handle_request(2, &workload(), false), Verdict::Admitted);
-        let third = admission.handle_request(3, &workload(), false);
-        assert!(
-            matches!(third, Verdict::Refused(RefusalCause::Busy, why) if why.contains("2 tests"))
-        );
-        assert_eq!(admission.handle_departure(1), None);
-        assert_eq!(admission.handle_request(3, &workload(), false), Verdict::Admitted);
-    }
-
-    #[test]
-    fn no_more_wait_than_the_limit_says() {
-        let mut admission = admission(2);
-        assert_eq!(admission.handle_request(0, &workload(), false), Verdict::Admitted);
-        for client in 1..=MOST_WAITING {
-            let verdict = admission.handle_request(client, &workload(), true);
-            assert!(matches!(verdict, Verdict::Queued(_)));
-        }
-        let next = admission.handle_request(MOST_WAITING + 1, &workload(), true);
-        assert!(matches!(next, Verdict::Refused(RefusalCause::Busy, _)));
-        assert_eq!(admission.handle_departure(MOST_WAITING), None);
-        let next = admission.handle_request(MOST_WAITING + 1, &workload(), true);
-        assert_eq!(next, Verdict::Queued(64));
-    }
-
-    #[test]
-    fn an_exclusive_client_waits_its_turn_and_runs_alone() {
-        let mut admission = admission(8);
-        assert_eq!(admission.handle_request(1, &workload(), false), Verdict::Admitted);
-        assert_eq!(admission.handle_request(2, &workload(), true), Verdict::Queued(1));
-        assert_eq!(admission.handle_request(3, &workload(), true), Verdict::Queued(2));
-        assert!(matches!(admission.handle_request(4, &workload(), false), Verdict::Refused(..)));
-        assert_eq!(admission.handle_departure(1), Some(2));
-        assert_eq!(admission.waiting().collect::<Vec<_>>(), [3]);
-        assert!(matches!(admission.handle_request(4, &workload(), false), Verdict::Refused(..)));
-        assert_eq!(admission.handle_departure(2), Some(3));
-        assert_eq!(admission.handle_departure(3), None);
-        assert_eq!(admission.handle_request(4, &workload(), false), Verdict::Admitted);
-    }
-
-    #[test]
-    fn a_client_that_gives_up_waiting_leaves_the_queue() {
-        let mut admission = admission(8);
-        assert_eq!(admission.handle_request(1, &workload(), false), Verdict::Admitted);
-        assert_eq!(admission.handle_request(2, &workload(), true), Verdict::Queued(1));
-        assert_eq!(admission.handle_departure(2), None);
-        assert_eq!(admission.handle_request(3, &workload(), false), Verdict::Admitted);
-    }
-
-    #[test]
-    fn flows_apart_take_nothing_of_the_shared_table() {
-        let mut admission = admission(8);
-        let flows = |flows| Workload { flows, ..workload() };
-        assert_eq!(admission.handle_request(1, &flows(900_000), false), Verdict::Admitted);
-        assert_eq!(admission.handle_request(2, &flows(10_000), false), Verdict::Admitted);
-        assert_eq!(admission.handle_request(3, &flows(9_000), false), Verdict::Admitted);
-        for (more, why) in [(1_000, "open files"), (100_001, "at most 1000000")] {
-            let refused = admission.handle_request(4, &flows(more), false);
-            assert!(
-                matches!(&refused, Verdict::Refused(RefusalCause::Busy, text) if text.contains(why))
-            );
-        }
-        assert_eq!(admission.handle_departure(1), None);
-        assert_eq!(admission.handle_request(4, &flows(100_001), false), Verdict::Admitted);
-    }
-
-    #[test]
-    fn threads_are_shared_by_all_tests() {
-        let mut admission = admission(8);
-        let threads = |threads| Workload { flows: 1024, threads: Some(threads), ..workload() };
-        assert_eq!(admission.handle_request(1, &threads(1000), false), Verdict::Admitted);
-        let refused = admission.handle_request(2, &threads(25), false);
-        assert!(matches!(refused, Verdict::Refused(_, why) if why.contains("--threads")));
-        assert_eq!(admission.handle_request(2, &threads(24), false), Verdict::Admitted);
-    }
-
-    #[test]
-    fn limits_are_named() {
-        let mut admission = Admission::new(Limits {
-            max_tests: 4,
-            max_rate_bps: Some(1_000_000_000),
-            max_time_ns: Some(5_000_000_000),
-            max_descriptors: 1_000,
-        });
-        let refusal = |admission: &mut Admission, workload: &Workload| match admission
-            .handle_request(1, workload, false)
-        {
-            Verdict::Refused(_, why) => why,
-            other => panic!("{other:?}"),
-        };
-        assert!(refusal(&mut admission, &workload()).contains("--time"));
-        let short = Workload { end: End::Time { duration_ns: 1_000_000_000 }, ..workload() };
-        assert!(refusal(&mut admission, &short).contains("--rate"));
-        let flows = 500_001;
-        let both = linerate_measure::Kind::Stream { direction: Direction::Both, send_bytes: 1 };
-        let many = Workload { flows, kind: both, ..short.clone() };
-        assert!(refusal(&mut admission, &many).contains("--flows"));
-        let paced = Workload { rate: Some(Rate::AllFlows { bps: 600_000_000 }), ..short };
-        assert_eq!(admission.handle_request(1, &paced, false), Verdict::Admitted);
-        assert!(refusal(&mut admission, &paced).contains("taken"));
-    }
-}
+mod tests;

@@ -145,8 +145,8 @@ impl Reception {
                 tls: (workload.transport == Transport::Tls)
                     .then(|| data_server(&self.data_tls, workload)),
                 at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
-                // As many again may be about to close, and a few may be somebody else's.
-                most_guests: workload.flows as usize * 2 + 64,
+                guests: Arc::default(),
+                most_guests: self.admission.most_guests(workload),
                 reception: self.strays.0.clone(),
                 reception_bell: Arc::clone(&self.bell),
             })

@@ -1,0 +1,139 @@
+use linerate_measure::Transport;
+
+use super::*;
+
+fn admission(max_tests: u32) -> Admission {
+    Admission::new(Limits {
+        max_tests,
+        max_rate_bps: None,
+        max_time_ns: None,
+        max_descriptors: 20_000,
+    })
+}
+
+fn workload() -> Workload {
+    Workload::stream(Direction::Up, Transport::Tcp)
+}
+
+#[test]
+fn as_many_run_as_the_limit_says() {
+    let mut admission = admission(2);
+    assert_eq!(admission.handle_request(1, &workload(), false), Verdict::Admitted);
+    assert_eq!(admission.handle_request(2, &workload(), false), Verdict::Admitted);
+    let third = admission.handle_request(3, &workload(), false);
+    assert!(matches!(third, Verdict::Refused(RefusalCause::Busy, why) if why.contains("2 tests")));
+    assert_eq!(admission.handle_departure(1), None);
+    assert_eq!(admission.handle_request(3, &workload(), false), Verdict::Admitted);
+}
+
+#[test]
+fn no_more_wait_than_the_limit_says() {
+    let mut admission = admission(2);
+    assert_eq!(admission.handle_request(0, &workload(), false), Verdict::Admitted);
+    for client in 1..=MOST_WAITING {
+        let verdict = admission.handle_request(client, &workload(), true);
+        assert!(matches!(verdict, Verdict::Queued(_)));
+    }
+    let next = admission.handle_request(MOST_WAITING + 1, &workload(), true);
+    assert!(matches!(next, Verdict::Refused(RefusalCause::Busy, _)));
+    assert_eq!(admission.handle_departure(MOST_WAITING), None);
+    let next = admission.handle_request(MOST_WAITING + 1, &workload(), true);
+    assert_eq!(next, Verdict::Queued(64));
+}
+
+#[test]
+fn an_exclusive_client_waits_its_turn_and_runs_alone() {
+    let mut admission = admission(8);
+    assert_eq!(admission.handle_request(1, &workload(), false), Verdict::Admitted);
+    assert_eq!(admission.handle_request(2, &workload(), true), Verdict::Queued(1));
+    assert_eq!(admission.handle_request(3, &workload(), true), Verdict::Queued(2));
+    assert!(matches!(admission.handle_request(4, &workload(), false), Verdict::Refused(..)));
+    assert_eq!(admission.handle_departure(1), Some(2));
+    assert_eq!(admission.waiting().collect::<Vec<_>>(), [3]);
+    assert!(matches!(admission.handle_request(4, &workload(), false), Verdict::Refused(..)));
+    assert_eq!(admission.handle_departure(2), Some(3));
+    assert_eq!(admission.handle_departure(3), None);
+    assert_eq!(admission.handle_request(4, &workload(), false), Verdict::Admitted);
+}
+
+#[test]
+fn a_client_that_gives_up_waiting_leaves_the_queue() {
+    let mut admission = admission(8);
+    assert_eq!(admission.handle_request(1, &workload(), false), Verdict::Admitted);
+    assert_eq!(admission.handle_request(2, &workload(), true), Verdict::Queued(1));
+    assert_eq!(admission.handle_departure(2), None);
+    assert_eq!(admission.handle_request(3, &workload(), false), Verdict::Admitted);
+}
+
+#[test]
+fn flows_apart_take_nothing_of_the_shared_table() {
+    let mut admission = admission(8);
+    let flows = |flows| Workload { flows, ..workload() };
+    assert_eq!(admission.handle_request(1, &flows(900_000), false), Verdict::Admitted);
+    assert_eq!(admission.handle_request(2, &flows(10_000), false), Verdict::Admitted);
+    assert_eq!(admission.handle_request(3, &flows(9_000), false), Verdict::Admitted);
+    for (more, why) in [(1_000, "open files"), (100_001, "at most 1000000")] {
+        let refused = admission.handle_request(4, &flows(more), false);
+        assert!(
+            matches!(&refused, Verdict::Refused(RefusalCause::Busy, text) if text.contains(why))
+        );
+    }
+    assert_eq!(admission.handle_departure(1), None);
+    assert_eq!(admission.handle_request(4, &flows(100_001), false), Verdict::Admitted);
+}
+
+#[test]
+fn threads_are_shared_by_all_tests() {
+    let mut admission = admission(8);
+    let threads = |threads| Workload { flows: 1024, threads: Some(threads), ..workload() };
+    assert_eq!(admission.handle_request(1, &threads(1000), false), Verdict::Admitted);
+    let refused = admission.handle_request(2, &threads(25), false);
+    assert!(matches!(refused, Verdict::Refused(_, why) if why.contains("--threads")));
+    assert_eq!(admission.handle_request(2, &threads(24), false), Verdict::Admitted);
+}
+
+#[test]
+fn connections_that_come_and_go_take_open_files_for_two_each() {
+    let connect = |flows| Workload { flows, ..Workload::connect(Transport::Tcp) };
+    let mut admission = admission(8);
+    assert_eq!(admission.handle_request(1, &connect(9_000), false), Verdict::Admitted);
+    assert_eq!(admission.most_guests(&connect(9_000)), 18_064);
+    let refused = admission.handle_request(2, &connect(1_000), false);
+    assert!(matches!(refused, Verdict::Refused(RefusalCause::Busy, _)), "{refused:?}");
+    assert_eq!(admission.handle_request(2, &connect(600), false), Verdict::Admitted);
+    let max_descriptors = 1_000;
+    let mut low = Admission::new(Limits { max_descriptors, ..admission.limits });
+    let refused = low.handle_request(1, &connect(501), false);
+    assert!(
+        matches!(&refused, Verdict::Refused(RefusalCause::Limit, why) if why.contains("501")),
+        "{refused:?}"
+    );
+    assert_eq!(low.handle_request(1, &connect(500), false), Verdict::Admitted);
+    assert_eq!(low.most_guests(&connect(500)), 500);
+}
+
+#[test]
+fn limits_are_named() {
+    let mut admission = Admission::new(Limits {
+        max_tests: 4,
+        max_rate_bps: Some(1_000_000_000),
+        max_time_ns: Some(5_000_000_000),
+        max_descriptors: 1_000,
+    });
+    let refusal = |admission: &mut Admission, workload: &Workload| match admission
+        .handle_request(1, workload, false)
+    {
+        Verdict::Refused(_, why) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(refusal(&mut admission, &workload()).contains("--time"));
+    let short = Workload { end: End::Time { duration_ns: 1_000_000_000 }, ..workload() };
+    assert!(refusal(&mut admission, &short).contains("--rate"));
+    let flows = 500_001;
+    let both = Kind::Stream { direction: Direction::Both, send_bytes: 1 };
+    let many = Workload { flows, kind: both, ..short.clone() };
+    assert!(refusal(&mut admission, &many).contains("--flows"));
+    let paced = Workload { rate: Some(Rate::AllFlows { bps: 600_000_000 }), ..short };
+    assert_eq!(admission.handle_request(1, &paced, false), Verdict::Admitted);
+    assert!(refusal(&mut admission, &paced).contains("taken"));
+}
