@@ -1,8 +1,11 @@
 //! Runs against our own server.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use super::fixture::{Server, results, without_numbers};
+use super::fixture::{Server, command, results, run, without_numbers};
 
 /// Over QUIC and over TCP.
 const CARRIAGES: [&str; 2] = ["", "-tcp:1"];
@@ -23,6 +26,24 @@ fn what_is_completed_is_counted() {
             assert_eq!(results(&ended), [line], "{carriage} {words}");
         }
     }
+}
+
+#[test]
+fn a_server_does_without_tcp_where_its_port_is_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let mut child = command(&format!("-bind:127.0.0.1:{port}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(said.next().unwrap().unwrap(), "Warning: TCP Server failed to start!");
+    assert_eq!(said.next().unwrap().unwrap(), "Started!");
+    let ended = run(&format!("-target:127.0.0.1 -port:{port} -down:10kb"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"]);
 }
 
 #[test]

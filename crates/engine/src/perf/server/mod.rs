@@ -62,13 +62,14 @@ pub enum ServerEvent {
 /// A server at work. It ends when it is dropped.
 pub struct Server {
     address: SocketAddr,
+    serves_tcp: bool,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     events: Receiver<ServerEvent>,
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts one, without TCP where somebody else has its port.
     ///
     /// # Errors
     ///
@@ -80,11 +81,17 @@ impl Server {
             source,
         };
         raise_open_files_limit();
-        let listener = Arc::new(listen_everywhere(plan.address).map_err(failed)?);
-        let address = listener.local_addr().map_err(failed)?.as_socket().unwrap_or(plan.address);
+        let listener = match listen_everywhere(plan.address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+            listener => Some(Arc::new(listener.map_err(failed)?)),
+        };
+        let address =
+            listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket());
+        let address = address.unwrap_or(plan.address);
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, events) = channel();
-        let mut server = Self { address, stop, threads: Vec::new(), events };
+        let serves_tcp = listener.is_some();
+        let mut server = Self { address, serves_tcp, stop, threads: Vec::new(), events };
         if let Some(stop_address) = plan.stop_address {
             let socket = remote_stop::bind(stop_address).map_err(|source| Error::Io {
                 operation: "await the request to stop on",
@@ -96,9 +103,11 @@ impl Server {
         }
         let config = trust::server_config(plan.suites)?;
         server.start_quic(plan, &config, &sender)?;
-        for number in 0..plan.threads.max(1) {
+        let numbers = listener.iter().flat_map(|listener| {
+            (0..plan.threads.max(1)).map(move |number| (number, Arc::clone(listener)))
+        });
+        for (number, listener) in numbers {
             let plan = plan.clone();
-            let listener = Arc::clone(&listener);
             let config = Arc::clone(&config);
             let seat = Seat { number, stop: Arc::clone(&server.stop), sender: sender.clone() };
             server.spawn("perf tcp", move || {
@@ -109,6 +118,11 @@ impl Server {
             })?;
         }
         Ok(server)
+    }
+
+    /// Whether it serves TCP, too.
+    pub fn serves_tcp(&self) -> bool {
+        self.serves_tcp
     }
 
     /// The threads of QUIC, each with a socket of its own on the same port.

@@ -39,6 +39,9 @@ pub(super) fn run(
         stop_address: stoppable.then_some(stop_address),
     })
     .map_err(refusal)?;
+    if !server.serves_tcp() {
+        speech.say("Warning: TCP Server failed to start!\n");
+    }
     speech.started();
     if options.address.port() == 0 {
         narrate(&format!("secnetperf: listening on {}\n", server.address()));
