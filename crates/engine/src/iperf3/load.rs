@@ -11,8 +11,8 @@ use socket2::Socket;
 
 use super::spread::Spread;
 use super::stream::{
-    Course, DatagramReceiver, DatagramSender, Goal, Payload, Receiver, Sender, Shared, Sink,
-    StreamTally, Throttle,
+    Company, Course, DatagramReceiver, DatagramSender, Goal, Payload, Receiver, Sender, Shared,
+    Sink, StreamTally, Throttle,
 };
 use super::{Failure, Role, Stream};
 use crate::clock::monotonic_ns;
@@ -51,7 +51,8 @@ impl Setup {
 pub(super) struct Load {
     pub(super) setup: Setup,
     pub(super) streams: Vec<(Stream, Shared)>,
-    goal: Arc<Goal>,
+    /// What the streams that send share, and what those that receive do.
+    goals: [Arc<Goal>; 2],
     phase: Arc<SharedPhase>,
     census: Arc<Census>,
     shards: Vec<Shard>,
@@ -73,10 +74,11 @@ impl Load {
         let parameters = &setup.parameters;
         let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
         let goal = [parameters.num_bytes, blocks_bytes].into_iter().find(|bytes| *bytes > 0);
+        let goal = goal.filter(|_| setup.role == Role::Client);
         let sends: Vec<bool> = (0..sockets.len()).map(|index| setup.sends(index)).collect();
         let mut load = Self {
             streams: Vec::new(),
-            goal: Arc::new(Goal::new(goal.filter(|_| setup.role == Role::Client))),
+            goals: [goal; 2].map(Goal::new).map(Arc::new),
             phase: Arc::new(SharedPhase::new()),
             census: Arc::new(Census::new(total)),
             shards: Vec::new(),
@@ -136,7 +138,9 @@ impl Load {
         let flow = Arc::new(FlowShared::new(number, Some(Arc::clone(&socket))));
         let shared =
             Shared { flow: Arc::clone(&flow), tally: Arc::new(StreamTally::default()), sends };
-        let course = Course::new(shared.clone(), Arc::clone(&self.goal), self.setup.role);
+        let [sent, received] = &self.goals;
+        let goal = Arc::clone(if sends { sent } else { received });
+        let course = Course::new(shared.clone(), goal, self.setup.role);
         let over = Over::Made(carrier.make(&self.setup, sends, course)?);
         if let Some(shard) = self.shards.get(self.spread.place(index)) {
             shard.add(Fresh { shared: flow, steps: Vec::new(), over }, socket);
@@ -214,9 +218,10 @@ impl Load {
         self.census.ended() > 0
     }
 
-    /// Whether all that was asked for has been sent or received.
+    /// Whether all that was asked for has been sent, or all of it received: where both ends send, the
+    /// first direction to be done ends the test.
     pub(super) fn goal_is_reached(&self) -> bool {
-        self.goal.is_reached()
+        self.goals.iter().any(|goal| goal.is_reached())
     }
 
     /// When the last stream ended, on the monotonic clock: with its last byte, where that came after
@@ -306,8 +311,7 @@ impl Drop for Load {
 struct Carrier {
     payload: Arc<PageAligned>,
     page_cache: Option<PageCache>,
-    /// Whether no streams share a thread.
-    are_alone: bool,
+    company: Company,
 }
 
 impl Carrier {
@@ -320,8 +324,9 @@ impl Carrier {
             .then(|| PageCache::of(&payload))
             .transpose()
             .map_err(|error| Failure::system(Code::CREATE_STREAM, &error))?;
-        let are_alone = load.spread.threads.iter().all(|streams| *streams == 1);
-        Ok(Self { payload: Arc::new(payload), page_cache, are_alone })
+        let is_alone = load.spread.threads.iter().all(|streams| *streams == 1);
+        let company = Company { is_alone, streams: parameters.total_streams() };
+        Ok(Self { payload: Arc::new(payload), page_cache, company })
     }
 
     fn make(&self, setup: &Setup, sends: bool, course: Course) -> Result<MakeFlow, Failure> {
@@ -357,15 +362,15 @@ impl Carrier {
             }));
         }
         let payload = match &setup.file {
-            Some(path) => Payload::of_file(path).map_err(file)?,
+            Some(path) => Payload::of_file(path, self.company.streams).map_err(file)?,
             None => Payload::Fixed(Arc::clone(&self.payload)),
         };
-        let (page_cache, is_alone) = (self.page_cache.clone(), self.are_alone);
+        let (page_cache, company) = (self.page_cache.clone(), self.company);
         Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
             match page_cache {
                 Some(file) => {
                     let stream = FromPageCache::new(Tcp(socket), file);
-                    Box::new(Sender::new(stream, course, payload, throttle, block_bytes, is_alone))
+                    Box::new(Sender::new(stream, course, payload, throttle, block_bytes, company))
                 }
                 None => Box::new(Sender::new(
                     Tcp(socket),
@@ -373,7 +378,7 @@ impl Carrier {
                     payload,
                     throttle,
                     block_bytes,
-                    is_alone,
+                    company,
                 )),
             }
         }))

@@ -5,6 +5,7 @@
 
 mod client;
 mod control;
+mod descriptors;
 mod event;
 mod load;
 mod meter;

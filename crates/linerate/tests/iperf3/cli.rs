@@ -37,7 +37,7 @@ impl Program {
 }
 
 /// Whether the original is there; where `CI` is set it must be.
-fn has_original() -> bool {
+pub(crate) fn has_original() -> bool {
     let found = Command::new("iperf3").arg("--version").output().is_ok();
     assert!(found || std::env::var_os("CI").is_none(), "iperf3 is not installed");
     if !found {

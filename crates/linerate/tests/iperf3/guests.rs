@@ -5,9 +5,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::iperf3::{
-    Authority, Credentials, Padding, RateLimit, ServePlan, TestPlan, run,
-};
+use linerate_engine::iperf3::{RateLimit, ServePlan, TestPlan, run};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, Results};
 
 use super::load::{Running, plan};
@@ -15,7 +13,7 @@ use super::load::{Running, plan};
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn short() -> Parameters {
+pub(crate) fn short() -> Parameters {
     Parameters { time_s: 0, num_bytes: 1 << 20, ..Parameters::default() }
 }
 
@@ -110,6 +108,23 @@ fn hostile_words_are_refused_with_a_reason() {
     refused(&message("{\"udp\":true,\"len\":1}"), Code::UDP_BLOCK_SIZE);
     refused(&message("{\"sctp\":true}"), Code::NO_SCTP);
     assert_serves(server.port);
+}
+
+#[test]
+fn streams_that_are_announced_and_never_come_hold_up_nobody() {
+    let server = Running::start(ServePlan::default());
+    let guests: Vec<TcpStream> = (b'a'..=b'j')
+        .map(|letter| {
+            let (mut stream, _) = guest(server.port, letter);
+            assert_eq!(read(&mut stream, 1), [9]);
+            stream.write_all(&message("{\"tcp\":true,\"parallel\":10000}")).unwrap();
+            assert_eq!(read(&mut stream, 1), [10]);
+            stream
+        })
+        .collect();
+    assert_serves(server.port);
+    drop(guests);
+    assert_eq!(failure(&server), Code::CONTROL_CLOSED);
 }
 
 #[test]
@@ -346,48 +361,4 @@ fn a_server_of_one_test_ends_after_it() {
     let idle = Some(Duration::from_millis(200));
     let plan = ServePlan { one_off: true, idle_timeout: idle, ..ServePlan::default() };
     Running::start(plan).join().unwrap();
-}
-
-/// A key made for these tests alone, and its public half.
-const PRIVATE_KEY: &str = include_str!("keys/private.pem");
-const PUBLIC_KEY: &str = include_str!("keys/public.pem");
-
-#[test]
-fn only_users_with_their_password_may_test() {
-    let folder = tempfile::tempdir().unwrap();
-    let users_file = folder.path().join("users");
-    // SHA-256 of "{mario}rossi".
-    let hash = "bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
-    std::fs::write(&users_file, format!("# who may\nluigi,00\nmario,{hash}\n")).unwrap();
-    for padding in [Padding::Oaep, Padding::Pkcs1] {
-        let private_key_pem = PRIVATE_KEY.to_owned();
-        let users_file = users_file.clone();
-        let authority = Authority { private_key_pem, users_file, time_skew_s: 10, padding };
-        let server =
-            Running::start(ServePlan { authority: Some(authority), ..ServePlan::default() });
-        let comes = |user: &str, password: &str, padding: Padding| {
-            let credentials = Credentials {
-                username: user.to_owned(),
-                password: password.to_owned(),
-                public_key_pem: PUBLIC_KEY.to_owned(),
-                padding,
-            };
-            let mut plan = plan("127.0.0.1", server.port, short());
-            plan.credentials = Some(credentials);
-            run(&plan, &mut (), &Cancel::default()).map_err(|failure| failure.code)
-        };
-        assert!(comes("mario", "rossi", padding).is_ok(), "{padding:?}");
-        let other = if padding == Padding::Oaep { Padding::Pkcs1 } else { Padding::Oaep };
-        for (user, password, padding) in [
-            ("mario", "verdi", padding),
-            ("luigi", "", padding),
-            ("", "", padding),
-            ("mario", "rossi", other),
-        ] {
-            let refused = comes(user, password, padding).unwrap_err();
-            assert_eq!(refused, Code::AUTHORIZATION, "{user} {password} {padding:?}");
-        }
-        let without = run(&plan("127.0.0.1", server.port, short()), &mut (), &Cancel::default());
-        assert_eq!(without.unwrap_err().code, Code::AUTHORIZATION);
-    }
 }

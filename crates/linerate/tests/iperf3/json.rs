@@ -2,7 +2,8 @@
 
 use linerate::personality::iperf3::printer::{Form, JsonPrinter};
 use linerate::personality::iperf3::release::Release;
-use linerate_engine::iperf3::{Event, Role};
+use linerate::personality::iperf3::text::TextPrinter;
+use linerate_engine::iperf3::{DatagramFigures, Event, Role};
 use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 use serde_json::Value;
@@ -140,4 +141,39 @@ fn a_refused_test_has_what_was_known_of_it() {
         (&1448.into(), &5_000_000.into())
     );
     assert!(!start.contains_key("test_start"));
+}
+
+#[test]
+fn figures_of_a_peer_that_claims_the_largest_numbers_are_printed() {
+    let most = u64::try_from(i64::MAX).unwrap();
+    for words in ["-u -t 2 -P 3", "-t 2 -P 3 -R"] {
+        let mut scene = scene(words, Role::Client, Release::V3_21);
+        for event in &mut scene.events {
+            let Event::Ended(report) = event else { continue };
+            for stream in &mut report.streams {
+                let remote = stream.remote.as_mut().unwrap();
+                remote.bytes = most;
+                remote.retransmits = remote.retransmits.map(|_| most);
+                remote.datagrams = remote.datagrams.map(|_| DatagramFigures {
+                    packets: most,
+                    lost: i64::MAX,
+                    out_of_order: most,
+                    jitter_s: f64::MAX,
+                });
+            }
+        }
+        let text = printed(&scene, Form::Json, None);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let sum = &document["end"][if words.contains("-R") { "sum_sent" } else { "sum_received" }];
+        assert_eq!(sum["bytes"].as_u64(), Some(u64::MAX), "{words}");
+        let counted = if words.contains("-R") {
+            sum["retransmits"].as_u64() == Some(u64::MAX)
+        } else {
+            sum["lost_packets"].as_i64() == Some(i64::MAX)
+        };
+        assert!(counted, "{sum}");
+        let mut printer = TextPrinter::new(scene.context.clone());
+        let lines = scene.events.iter().flat_map(|event| printer.render_event(event));
+        assert!(lines.collect::<String>().contains("[SUM]"));
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{
-    Event, Failure, Observer, Report, ServePlan, Server, ServerEvent, TestPlan, run,
+    Event, Failure, Observer, Report, ServePlan, Server, ServerEvent, StreamReport, TestPlan, run,
 };
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
@@ -131,6 +131,47 @@ fn an_amount_ends_a_reverse_test_when_it_has_come() {
         let (sent, received) = moved(&report);
         assert!(received >= asked && sent >= received, "{sent} {received}");
         assert!(report.streams.iter().all(|stream| !stream.sends));
+    }
+}
+
+#[test]
+fn an_amount_both_ways_ends_when_one_direction_has_carried_it() {
+    let server = Running::start(ServePlan::default());
+    let asked = 48 << 20;
+    let common = Parameters { bidirectional: true, block_bytes: 64 << 10, ..bytes(asked) };
+    for parameters in [
+        common.clone(),
+        Parameters { parallel: 2, ..common.clone() },
+        Parameters { num_bytes: 0, block_count: asked / (64 << 10), ..common.clone() },
+    ] {
+        let (report, _) = test(&plan("127.0.0.1", server.port, parameters.clone()));
+        let of = |sends: bool| {
+            let streams = report.streams.iter().filter(move |stream| stream.sends == sends);
+            streams.map(|stream| stream.local.bytes).sum::<u64>()
+        };
+        let (sent, received) = (of(true), of(false));
+        assert!(sent == asked || received >= asked, "{sent} {received} {parameters:?}");
+        assert!(sent <= asked, "{sent} {parameters:?}");
+    }
+}
+
+#[test]
+fn more_streams_than_the_originals_are_carried() {
+    let server = Running::start(ServePlan::default());
+    for base in [bytes(200 << 20), Parameters { reverse: true, ..bytes(200 << 20) }] {
+        let parameters = Parameters { parallel: 200, block_bytes: 16 << 10, ..base };
+        let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
+        assert_eq!(report.streams.len(), 200);
+        let (sent, received) = moved(&report);
+        assert!(received >= 200 << 20 && sent >= received, "{sent} {received}");
+    }
+    let datagrams = udp(Parameters { parallel: 200, time_s: 1, ..Parameters::default() });
+    let parameters = Parameters { bandwidth_bps: 500_000, ..datagrams };
+    for reverse in [false, true] {
+        let parameters = Parameters { reverse, ..parameters.clone() };
+        let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
+        let carried = |stream: &StreamReport| stream.receiver().unwrap().bytes > 10_000;
+        assert!(report.streams.iter().all(carried), "{reverse}");
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod cli;
+mod credentials;
 mod cuts;
 mod deaths;
 mod errors;

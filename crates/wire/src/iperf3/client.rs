@@ -6,7 +6,7 @@ use super::code::Code;
 use super::cookie::Cookie;
 use super::inbox::{Fault, Inbox, framed};
 use super::parameters::Parameters;
-use super::results::{RESULTS_TO_CLIENT_LIMIT_BYTES, Results};
+use super::results::{RESULTS_TO_CLIENT_LIMIT_BYTES, Results, limit_bytes};
 use super::state::State;
 
 /// How long a server may take for its first word, for its wish for streams, and from the streams to
@@ -68,6 +68,8 @@ pub struct Client {
     outbox: VecDeque<Vec<u8>>,
     events: VecDeque<ClientEvent>,
     results: Option<Box<Results>>,
+    /// How many streams were asked for, in both directions.
+    streams: usize,
     /// When the stage is over for lack of an answer.
     deadline_ns: Option<u64>,
 }
@@ -81,6 +83,7 @@ impl Client {
             outbox: VecDeque::from([cookie.wire().to_vec()]),
             events: VecDeque::new(),
             results: None,
+            streams: 0,
             deadline_ns: Some(now_ns.saturating_add(SETUP_LIMIT_NS)),
         }
     }
@@ -89,6 +92,14 @@ impl Client {
     pub fn send_parameters(&mut self, parameters: &Parameters) {
         if self.stage == Stage::Asked {
             self.outbox.push_back(framed(&parameters.render()));
+            self.streams = parameters.total_streams();
+        }
+    }
+
+    /// All streams stand at this end, however long that took: from now on the server is awaited.
+    pub fn await_start(&mut self, now_ns: u64) {
+        if self.stage == Stage::Streams {
+            self.enter(Stage::Streams, Some(now_ns.saturating_add(SETUP_LIMIT_NS)));
         }
     }
 
@@ -193,7 +204,7 @@ impl Client {
     }
 
     fn take_results(&mut self, now_ns: u64) -> Result<bool, Fault> {
-        let limit = RESULTS_TO_CLIENT_LIMIT_BYTES;
+        let limit = limit_bytes(RESULTS_TO_CLIENT_LIMIT_BYTES, self.streams);
         let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_RESULTS)? else {
             return Ok(false);
         };

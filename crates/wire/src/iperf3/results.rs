@@ -4,14 +4,26 @@ use serde_json::{Map, Value, json};
 
 use super::code::Code;
 use super::json::Fields;
+use super::parameters::limits;
 
-/// The longest results that a client reads: a server's output may be in them.
+/// The longest results that a client reads of a test of few streams: a server's output may be in them.
 pub const RESULTS_TO_CLIENT_LIMIT_BYTES: usize = 8 << 20;
-/// The longest results that a server reads: those of 256 streams take 80 KB.
+/// The longest results that a server reads of a test of few streams: those of 256 take 80 KB.
 pub const RESULTS_TO_SERVER_LIMIT_BYTES: usize = 1 << 20;
 
-/// More streams than a test can have are more than an end can have counted.
-const MOST_STREAMS: usize = 256;
+/// More streams than a test can have, in both directions, are more than an end can have counted.
+const MOST_STREAMS: usize = 2 * limits::PARALLEL as usize;
+/// Streams whose results have room in the limits above.
+const FEW_STREAMS: usize = 256;
+/// What each stream beyond them may take: 300 bytes are usual, of the longest numbers 400.
+const STREAM_LIMIT_BYTES: usize = 400;
+
+/// How long results may be in a test of so many streams in both directions, where those of a test of
+/// few may be `few_bytes`.
+pub(super) fn limit_bytes(few_bytes: usize, streams: usize) -> usize {
+    let more = streams.min(MOST_STREAMS).saturating_sub(FEW_STREAMS);
+    few_bytes + more * STREAM_LIMIT_BYTES
+}
 
 /// What an end counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +36,7 @@ pub struct Results {
     pub congestion_used: Option<String>,
     /// What the server printed.
     pub server_output: Option<ServerOutput>,
-    /// Stream by stream.
+    /// Stream by stream, in the order of their numbers.
     pub streams: Vec<StreamResult>,
 }
 
@@ -84,7 +96,8 @@ impl StreamResult {
 impl Results {
     /// The stream with this number.
     pub fn stream(&self, id: u32) -> Option<&StreamResult> {
-        self.streams.iter().find(|stream| stream.id == id)
+        let at = self.streams.partition_point(|stream| stream.id < id);
+        self.streams.get(at).filter(|stream| stream.id == id)
     }
 
     /// The JSON text.
@@ -123,6 +136,9 @@ impl Results {
         if streams.len() > MOST_STREAMS {
             return None;
         }
+        let mut streams: Vec<StreamResult> =
+            streams.iter().map(parse_stream).collect::<Option<_>>()?;
+        streams.sort_by_key(|stream| stream.id);
         let text = fields.text("server_output_text", RESULTS_TO_CLIENT_LIMIT_BYTES);
         let json = fields.0.get("server_output_json");
         Some(Self {
@@ -138,7 +154,7 @@ impl Results {
                 (None, Some(value)) => Some(ServerOutput::Json(value.clone())),
                 (None, None) => None,
             },
-            streams: streams.iter().map(parse_stream).collect::<Option<_>>()?,
+            streams,
         })
     }
 }

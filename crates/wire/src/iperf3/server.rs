@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::code::Code;
 use super::inbox::{Fault, Inbox, framed};
 use super::parameters::{PARAMETERS_LIMIT_BYTES, Parameters};
-use super::results::{RESULTS_TO_SERVER_LIMIT_BYTES, Results};
+use super::results::{RESULTS_TO_SERVER_LIMIT_BYTES, Results, limit_bytes};
 use super::state::State;
 
 /// How long a client may take for its parameters.
@@ -58,6 +58,8 @@ pub struct Server {
     inbox: Inbox,
     outbox: VecDeque<Vec<u8>>,
     events: VecDeque<ServerEvent>,
+    /// How many streams the client has asked for, in both directions.
+    streams: usize,
     deadline_ns: Option<u64>,
 }
 
@@ -69,6 +71,7 @@ impl Server {
             inbox: Inbox::default(),
             outbox: VecDeque::from([vec![State::ParamExchange.byte()]]),
             events: VecDeque::new(),
+            streams: 0,
             deadline_ns: Some(now_ns.saturating_add(PARAMETERS_LIMIT_NS)),
         }
     }
@@ -205,13 +208,14 @@ impl Server {
             return Ok(false);
         };
         let parameters = Parameters::parse(&text).map_err(Fault::Wrong)?;
+        self.streams = parameters.total_streams();
         self.enter(Stage::Deciding, None);
         self.events.push_back(ServerEvent::Asked(Box::new(parameters)));
         Ok(true)
     }
 
     fn take_results(&mut self) -> Result<bool, Fault> {
-        let limit = RESULTS_TO_SERVER_LIMIT_BYTES;
+        let limit = limit_bytes(RESULTS_TO_SERVER_LIMIT_BYTES, self.streams);
         let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_RESULTS)? else {
             return Ok(false);
         };

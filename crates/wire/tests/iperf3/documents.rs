@@ -22,7 +22,7 @@ prop_compose! {
     fn parameters()(
         switches in switches(),
         udp: bool,
-        (omit_s, time_s, parallel) in (0_u32..=600, 0_u32..=86_400, 1_u32..=128),
+        (omit_s, time_s, parallel) in (0_u32..=600, 0_u32..=86_400, 1_u32..=10_000),
         (num_bytes, block_count) in (0..u64::MAX / 2, 0..u64::MAX / 2),
         (mss_bytes, window_bytes) in (prop::option::of(1_u32..=32_767), prop::option::of(1_u32..1 << 29)),
         block_bytes in 16_u32..=65_507,
@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn results_come_back(
-        ids in prop::collection::vec(0_u32..1000, 0..20),
+        ids in prop::collection::btree_set(0_u32..1000, 0..20),
         (bytes, packets, resent) in (0..u64::MAX / 2, 0..u64::MAX / 2, prop::option::of(0..1_u64 << 40)),
         // Numbers that decimal digits tell exactly.
         (jitter_s, end_s) in (0_u16..640, 0_u32..90_000 * 64)
@@ -93,7 +93,7 @@ fn every_number_has_its_limit() {
         let text = format!("{{\"tcp\":true,\"time\":1,{fields}}}");
         assert_eq!(Parameters::parse(text.as_bytes()), Err(code), "{text}");
     };
-    refused("\"parallel\":129", Code::NUM_STREAMS);
+    refused("\"parallel\":10001", Code::NUM_STREAMS);
     refused("\"parallel\":0", Code::NUM_STREAMS);
     refused("\"parallel\":-1", Code::NUM_STREAMS);
     refused("\"parallel\":1e300", Code::NUM_STREAMS);
@@ -128,4 +128,16 @@ fn results_without_what_every_release_tells_are_none() {
     let older = whole.replace("omitted_errors", "x").replace("start_time", "y");
     let stream = Results::parse(older.as_bytes()).unwrap().streams[0];
     assert_eq!((stream.omitted_packets, stream.seconds()), (None, None));
+}
+
+#[test]
+fn streams_are_found_by_their_numbers_in_whatever_order_they_are_told() {
+    let mut told = crate::pair::results(20_000, 3);
+    told.streams.reverse();
+    let read = Results::parse(told.render().as_bytes()).unwrap();
+    assert!(read.streams.is_sorted_by_key(|stream| stream.id));
+    for stream in told.streams.iter().step_by(97) {
+        assert_eq!(read.stream(stream.id), Some(stream));
+    }
+    assert_eq!((read.stream(2), read.stream(20_002)), (None, None));
 }

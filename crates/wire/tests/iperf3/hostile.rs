@@ -56,6 +56,45 @@ fn results_have_limits_at_both_ends() {
     assert_eq!(std::iter::from_fn(|| client.poll_event()).last(), Some(refused));
 }
 
+/// A server that awaits the results of a test of so many streams.
+fn awaiting_results(parallel: u32) -> Server {
+    let parameters = Parameters { block_bytes: 1000, parallel, ..Parameters::default() };
+    let mut server = Server::new(0);
+    server.handle_bytes(0, &message(parameters.render().as_bytes()));
+    server.create_streams();
+    server.start();
+    server.handle_bytes(0, &[4]);
+    server.exchange_results(0);
+    server
+}
+
+#[test]
+fn results_have_room_for_the_streams_that_were_asked_for_and_no_more() {
+    let mut server = awaiting_results(10_000);
+    let whole = results(10_000, u64::MAX / 4000);
+    assert!(whole.render().len() > 1 << 20);
+    server.handle_bytes(0, &message(whole.render().as_bytes()));
+    assert_eq!(last(&mut server), Some(ServerEvent::Results(Box::new(whole))));
+    let limit = (1 << 20) + (10_000 - 256) * 400;
+    for (parallel, length) in [(10_000, limit + 1), (256, (1 << 20) + 1)] {
+        let mut server = awaiting_results(parallel);
+        server.handle_bytes(0, &u32::to_be_bytes(length));
+        let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
+        assert_eq!(last(&mut server), Some(refused), "{parallel}");
+    }
+}
+
+#[test]
+fn a_server_is_awaited_from_when_the_streams_stand() {
+    let mut client = Client::new(cookie(), 0);
+    client.handle_bytes(0, &[9, 10]);
+    client.await_start(100 * SECOND);
+    client.handle_timeout(129 * SECOND);
+    assert!(!client.is_over());
+    client.handle_timeout(130 * SECOND);
+    assert!(client.is_over());
+}
+
 #[test]
 fn results_of_8_mib_come_whole_in_pieces() {
     const MOST: usize = 8 << 20;
@@ -87,7 +126,7 @@ fn deep_and_wide_json_is_refused() {
     assert_eq!(Results::parse(&deep), Err(Code::RECEIVE_RESULTS));
     let stream = serde_json::to_string(&results(1, 1).render()).unwrap();
     assert_eq!(Results::parse(stream.as_bytes()), Err(Code::RECEIVE_RESULTS));
-    let wide = results(257, 1).render();
+    let wide = results(20_001, 1).render();
     assert_eq!(Results::parse(wide.as_bytes()), Err(Code::RECEIVE_RESULTS));
 }
 

@@ -4,7 +4,7 @@ mod dial;
 mod session;
 mod streams;
 
-use super::{Event, Failure, Observer, Report, TestPlan};
+use super::{Event, Failure, Observer, Report, TestPlan, descriptors};
 use crate::event::Cancel;
 
 use session::Session;
@@ -20,6 +20,7 @@ pub fn run(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, Failure> {
+    descriptors::check(&plan.parameters, plan.file.is_some())?;
     let (mut session, address) = Session::connect(plan, observer, cancel)?;
     let outcome = session.conduct(address);
     let report = match outcome {

@@ -184,6 +184,7 @@ impl<'a> Session<'a> {
                 return Err(self.terminate());
             }
         }
+        self.machine.await_start(monotonic_ns());
         Ok(load)
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
+use socket2::Socket;
 
 use super::listener::Beginning;
 use super::reception::Notice;
@@ -15,8 +16,9 @@ use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
 use crate::iperf3::{Event, Failure, Report, Role, sockets};
 
-/// How long a client may take for its streams.
+/// How long a client may take for its streams, so many of them, and at most for one.
 const STREAMS_NS: u64 = 30 * SECOND_NS;
+const FEW_STREAMS: u64 = 256;
 /// How long a test may take beyond its time before the server ends it; the original's value.
 const GRACE_NS: u64 = 40 * SECOND_NS;
 
@@ -91,18 +93,7 @@ impl Conversation {
             self.test.awaited.store(total, Ordering::Relaxed);
         }
         self.machine.create_streams();
-        let deadline_ns = monotonic_ns() + STREAMS_NS;
-        let mut opened = Vec::new();
-        while opened.len() < total {
-            match self.await_arrival(deadline_ns)? {
-                Arrival::Stream(socket) => {
-                    self.set_options(&socket, &parameters)?;
-                    opened.push(socket);
-                }
-                Arrival::Turn => {}
-                Arrival::NoPort(error) => return Err(Failure::system(Code::STREAM_LISTEN, &error)),
-            }
-        }
+        let opened = self.receive_streams(&parameters, total)?;
         self.test.tell(Notice::Complete(self.test.number));
         let setup = Setup {
             role: Role::Server,
@@ -118,6 +109,31 @@ impl Conversation {
         Ok(load)
     }
 
+    /// Takes the streams as they come. Who opens none is not waited for longer where he has announced
+    /// many.
+    fn receive_streams(
+        &mut self,
+        parameters: &Parameters,
+        total: usize,
+    ) -> Result<Vec<Socket>, Failure> {
+        let mut last_ns = monotonic_ns();
+        let all_ns = STREAMS_NS * (total as u64).div_ceil(FEW_STREAMS);
+        let deadline_ns = last_ns.saturating_add(all_ns);
+        let mut opened = Vec::new();
+        while opened.len() < total {
+            match self.await_arrival(deadline_ns.min(last_ns + STREAMS_NS))? {
+                Arrival::Stream(socket) => {
+                    self.set_options(&socket, parameters)?;
+                    opened.push(socket);
+                    last_ns = monotonic_ns();
+                }
+                Arrival::Turn => {}
+                Arrival::NoPort(error) => return Err(Failure::system(Code::STREAM_LISTEN, &error)),
+            }
+        }
+        Ok(opened)
+    }
+
     /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
         // Each test before this one may take all of its time.
@@ -129,11 +145,7 @@ impl Conversation {
         }
     }
 
-    fn set_options(
-        &mut self,
-        socket: &socket2::Socket,
-        parameters: &Parameters,
-    ) -> Result<(), Failure> {
+    fn set_options(&mut self, socket: &Socket, parameters: &Parameters) -> Result<(), Failure> {
         sockets::set_options(socket, self.addresses.1, parameters)?;
         if parameters.protocol == Protocol::Udp {
             return Ok(());
@@ -162,8 +174,9 @@ impl Conversation {
             }
             let now_ns = monotonic_ns();
             if now_ns >= deadline_ns {
-                return Err(Failure::of(Code::STREAM_ACCEPT)
-                    .because(format!("no stream came for {} s", STREAMS_NS / SECOND_NS)));
+                return Err(
+                    Failure::of(Code::STREAM_ACCEPT).because("the streams did not come in time")
+                );
             }
             self.control.wait(&self.test.bell, deadline_ns.min(now_ns + LOOK_NS));
         }

@@ -17,7 +17,7 @@ use crate::clock::utc_ns;
 use crate::event::Cancel;
 use crate::iperf3::control::Control;
 use crate::iperf3::token::Gate;
-use crate::iperf3::{Event, Failure, Observer, Role, ServePlan, sockets};
+use crate::iperf3::{Event, Failure, Observer, Role, ServePlan, descriptors, sockets};
 use crate::load::Bell;
 
 /// What the reception tells a test.
@@ -96,6 +96,9 @@ impl Test {
                 return Err(Failure::of(Code::AUTHORIZATION));
             }
         }
+        // The client hears the system's error, since the rest of the sentence doesn't cross the wire.
+        descriptors::check(parameters, self.plan.file.is_some())
+            .map_err(|failure| Failure { system_error: Some(libc::EMFILE), ..failure })?;
         if let Some(limit) = self.plan.rate_limit {
             let streams = u64::try_from(parameters.total_streams()).unwrap_or(u64::MAX);
             if parameters.bandwidth_bps.saturating_mul(streams) > limit.bps {

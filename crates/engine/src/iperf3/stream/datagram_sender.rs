@@ -1,6 +1,8 @@
 //! Sending datagrams.
 
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use linerate_wire::iperf3::datagram::Header;
@@ -11,13 +13,19 @@ use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
 use crate::transport::{DatagramPath, Udp, most_of_one_call};
 
+thread_local! {
+    /// What the senders of a thread send from, one after the other: those of a test, which have the
+    /// same payload.
+    static BATCH: Rc<RefCell<Vec<u8>>> = Rc::default();
+}
+
 /// Sends numbered datagrams until the test ends.
 pub(in super::super) struct DatagramSender {
     path: Udp,
     course: Course,
     throttle: Option<Throttle>,
     /// Datagrams one behind the other.
-    batch: Vec<u8>,
+    batch: Rc<RefCell<Vec<u8>>>,
     unit_bytes: usize,
     /// Datagrams that may leave with one call.
     most: usize,
@@ -41,11 +49,15 @@ impl DatagramSender {
         let unit_bytes = payload.len().max(1);
         let mut path = Udp::new(socket, true);
         let most = path.begin_sending(unit_bytes, most_of_one_call(unit_bytes));
+        let batch = BATCH.with(Rc::clone);
+        if batch.borrow().len() < most * unit_bytes {
+            *batch.borrow_mut() = payload.repeat(most);
+        }
         Self {
             path,
             course,
             throttle,
-            batch: payload.repeat(most),
+            batch,
             unit_bytes,
             most,
             wide,
@@ -74,9 +86,7 @@ impl DatagramSender {
             if wanted == 0 {
                 return Ok(Turn::Held);
             }
-            self.write_headers(wanted, now_ns);
-            let batch = self.batch.get(..wanted * self.unit_bytes).unwrap_or_default();
-            match self.path.send(batch, self.unit_bytes) {
+            match self.send(wanted, now_ns) {
                 Ok(sent) => self.record_sent(sent, local),
                 Err(error) => {
                     if let Some(turn) = self.handle_failure(error, now_ns)? {
@@ -109,13 +119,17 @@ impl DatagramSender {
         self.claimed.min(most)
     }
 
+    /// Sends so many datagrams with their headers; says how many were taken.
     #[inline]
-    fn write_headers(&mut self, count: usize, now_ns: u64) {
+    fn send(&mut self, count: usize, now_ns: u64) -> io::Result<usize> {
+        let mut batch = self.batch.borrow_mut();
+        let batch = batch.get_mut(..count * self.unit_bytes).unwrap_or_default();
         let mut header = Header { sent_ns: now_ns, number: self.number };
-        for datagram in self.batch.chunks_exact_mut(self.unit_bytes).take(count) {
+        for datagram in batch.chunks_exact_mut(self.unit_bytes) {
             header.number += 1;
             header.encode(self.wide, datagram);
         }
+        self.path.send(batch, self.unit_bytes)
     }
 
     #[inline]

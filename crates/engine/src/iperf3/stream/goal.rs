@@ -1,8 +1,8 @@
-//! How much a test is to carry (`-n`, `-k`), which its streams share.
+//! How much a test is to carry (`-n`, `-k`), which its streams of one direction share.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// What all streams together have left to carry. Only a test that has such an end pays for it.
+/// What all streams of one direction together have left to carry. Only a test that has such an end pays for it.
 #[derive(Debug)]
 pub(in super::super) struct Goal {
     left_bytes: Option<AtomicI64>,

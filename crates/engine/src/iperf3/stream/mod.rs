@@ -25,7 +25,7 @@ pub(super) use goal::Goal;
 pub(super) use pace::Throttle;
 pub(super) use payload::{Payload, Sink};
 pub(super) use receiver::Receiver;
-pub(super) use sender::Sender;
+pub(super) use sender::{Company, Sender};
 
 /// What a stream has done so far, beside its flow's tally: datagrams, and what lies in the omitted
 /// time. Written by its shard and read by anybody.

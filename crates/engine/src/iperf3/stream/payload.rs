@@ -8,6 +8,10 @@ use std::sync::Arc;
 use crate::control::random;
 use crate::page_aligned::PageAligned;
 
+/// What the streams of a test read of a file at once, all together; and each of them, at least.
+const MOST_READ_BYTES: usize = 256 << 20;
+const LEAST_READ_BYTES: usize = 4 << 10;
+
 /// What a stream sends.
 pub(in super::super) enum Payload {
     /// The same bytes in every block.
@@ -18,6 +22,8 @@ pub(in super::super) enum Payload {
         /// What was read and not sent.
         block: Vec<u8>,
         from: usize,
+        /// What is read at once, at most.
+        most_bytes: usize,
     },
 }
 
@@ -44,8 +50,10 @@ impl Payload {
         block
     }
 
-    pub(in super::super) fn of_file(path: &Path) -> io::Result<Self> {
-        Ok(Self::File { file: File::open(path)?, block: Vec::new(), from: 0 })
+    /// A file's bytes, for one of so many streams: together they keep no more in memory than few do.
+    pub(in super::super) fn of_file(path: &Path, streams: usize) -> io::Result<Self> {
+        let most_bytes = (MOST_READ_BYTES / streams.max(1)).max(LEAST_READ_BYTES);
+        Ok(Self::File { file: File::open(path)?, block: Vec::new(), from: 0, most_bytes })
     }
 
     /// The next `most_bytes` at most; nothing where there is no more.
@@ -56,9 +64,9 @@ impl Payload {
                 let from = bytes.len().saturating_sub(most_bytes);
                 Ok(bytes.get(from..).unwrap_or_default())
             }
-            Self::File { file, block, from } => {
+            Self::File { file, block, from, most_bytes: at_once } => {
                 if *from >= block.len() {
-                    block.resize(most_bytes, 0);
+                    block.resize(most_bytes.min(*at_once), 0);
                     *from = 0;
                     let length = file.read(block)?;
                     block.truncate(length);

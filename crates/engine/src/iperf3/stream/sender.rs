@@ -23,6 +23,26 @@ const BYTES_PER_YIELD_ALONE: usize = 5 << 20;
 /// with the shorter one: 1.40 and 1.26 of 128 streams.
 const BYTES_PER_YIELD_SPACED: usize = 10 << 20;
 
+/// With more streams than this a turn has the fewer calls the more they are: turns of megabytes on
+/// thousands of streams would leave others without theirs for seconds.
+const FEW_STREAMS: usize = 256;
+
+/// What a sender shares its thread with.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Company {
+    /// Whether it has the thread for itself.
+    pub(in super::super) is_alone: bool,
+    /// All streams of the test.
+    pub(in super::super) streams: usize,
+}
+
+impl Company {
+    fn calls_per_turn(self) -> u32 {
+        let crowd = u32::try_from(self.streams.div_ceil(FEW_STREAMS)).unwrap_or(u32::MAX);
+        (CALLS_PER_TURN / crowd.max(1)).max(1)
+    }
+}
+
 /// Sends blocks over a connection until the test ends.
 pub(in super::super) struct Sender<S> {
     stream: S,
@@ -36,6 +56,7 @@ pub(in super::super) struct Sender<S> {
     blocks: u64,
     unyielded_bytes: usize,
     yield_bytes: usize,
+    calls_per_turn: u32,
 }
 
 impl<S: ByteStream> Sender<S> {
@@ -45,11 +66,11 @@ impl<S: ByteStream> Sender<S> {
         payload: Payload,
         throttle: Option<Throttle>,
         block_bytes: usize,
-        is_alone: bool,
+        company: Company,
     ) -> Self {
         let congestion = sockopt::tcp_congestion(stream.socket().as_fd());
         let is_spaced = congestion.is_ok_and(|name| name.starts_with("bbr"));
-        let yield_bytes = match is_alone {
+        let yield_bytes = match company.is_alone {
             true if is_spaced => BYTES_PER_YIELD_SPACED,
             true => BYTES_PER_YIELD_ALONE,
             false => BYTES_PER_YIELD,
@@ -64,11 +85,12 @@ impl<S: ByteStream> Sender<S> {
             blocks: 0,
             unyielded_bytes: 0,
             yield_bytes,
+            calls_per_turn: company.calls_per_turn(),
         }
     }
 
     fn advance(&mut self, local: &mut Local) -> io::Result<Turn> {
-        for _ in 0..CALLS_PER_TURN {
+        for _ in 0..self.calls_per_turn {
             match self.course.now(local) {
                 Now::Works { begins: false } => {}
                 Now::Works { begins: true } => self.restart(),
@@ -156,4 +178,11 @@ impl<S: ByteStream> Drive for Sender<S> {
     fn socket(&self) -> &Socket {
         self.stream.socket()
     }
+}
+
+#[test]
+fn turns_of_thousands_are_short() {
+    let calls = |streams| Company { is_alone: false, streams }.calls_per_turn();
+    assert_eq!([0, 1, 256].map(calls), [CALLS_PER_TURN; 3]);
+    assert_eq!([512, 5000, 20_000].map(calls), [CALLS_PER_TURN / 2, 1, 1]);
 }

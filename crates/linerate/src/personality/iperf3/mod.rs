@@ -225,7 +225,9 @@ impl Performance<'_> {
     }
 
     fn bind(&self) -> Result<Server, Failure> {
-        let server = Server::bind(&plan::serve_plan(&self.options)?)?;
+        let mut plan = plan::serve_plan(&self.options)?;
+        plan::serve_as(self.release, &self.options, &mut plan);
+        let server = Server::bind(&plan)?;
         if let Some(path) = &self.options.pid_file {
             write_pid(path).map_err(|error| Failure::system(Code::PID_FILE, &error))?;
         }

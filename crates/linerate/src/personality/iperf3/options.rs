@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::parameters::limits;
 
 use super::amount::{RateFormat, Step, parse_amount, parse_any_base, parse_leading_float};
 use super::dscp::parse_dscp;
@@ -20,7 +21,7 @@ pub const PORT_DEFAULT: u16 = 5201;
 /// The longest test, in seconds; also of `--idle-timeout` and, in milliseconds, of the timeouts.
 const DURATION_MAX_S: i64 = 86_400;
 
-const STREAMS_MAX: i64 = 128;
+const STREAMS_MAX: i64 = limits::PARALLEL as i64;
 const OMIT_MAX_S: i64 = 600;
 const BURST_MAX: i64 = 1000;
 const MSS_MAX: i64 = 32_767;
@@ -102,7 +103,7 @@ pub struct Options {
     /// None: what fits.
     pub length_bytes: Option<u32>,
     pub client_port: Option<u16>,
-    pub parallel: Option<u8>,
+    pub parallel: Option<u32>,
     pub direction: Direction,
     pub window_bytes: Option<u32>,
     pub congestion: Option<String>,
@@ -137,7 +138,7 @@ impl Options {
     }
 
     /// Streams in each direction.
-    pub fn streams(&self) -> u8 {
+    pub fn streams(&self) -> u32 {
         self.parallel.unwrap_or(1)
     }
 
@@ -329,8 +330,7 @@ impl Options {
             }
             Id::ClientPort => self.client_port = Some(parse_port(value)?),
             Id::Parallel => {
-                let streams = bounded(value, 1, STREAMS_MAX, Code::NUM_STREAMS)?;
-                self.parallel = u8::try_from(streams).ok();
+                self.parallel = Some(bounded(value, 1, STREAMS_MAX, Code::NUM_STREAMS)?);
             }
             Id::Reverse | Id::Bidir => {
                 let direction = if id == Id::Bidir { Direction::Both } else { Direction::Down };

@@ -58,7 +58,7 @@ pub fn test_plan(
             username: username.clone(),
             password,
             public_key_pem,
-            padding: padding(options),
+            padding: padding(options, release),
         });
     }
     Ok(plan)
@@ -78,7 +78,7 @@ pub fn serve_plan(options: &Options) -> Result<ServePlan, Failure> {
             private_key_pem: read_text(key).map_err(|_| Failure::of(Code::SERVER_AUTH))?,
             users_file: users.clone(),
             time_skew_s: options.time_skew_s.unwrap_or(TIME_SKEW_S),
-            padding: padding(options),
+            padding: padding(options, Release::default()),
         }),
         _ => None,
     };
@@ -102,6 +102,13 @@ pub fn serve_plan(options: &Options) -> Result<ServePlan, Failure> {
     })
 }
 
+/// Takes credentials as this release does.
+pub(super) fn serve_as(release: Release, options: &Options, plan: &mut ServePlan) {
+    if let Some(authority) = &mut plan.authority {
+        authority.padding = padding(options, release);
+    }
+}
+
 fn parameters(options: &Options, release: Release) -> Parameters {
     let num_bytes = options.bytes.unwrap_or(0).max(size_to_send(options));
     let block_count = options.blocks.unwrap_or(0);
@@ -116,7 +123,7 @@ fn parameters(options: &Options, release: Release) -> Parameters {
         block_count,
         mss_bytes: options.mss_bytes.map(u32::from),
         no_delay: options.no_delay,
-        parallel: options.streams().into(),
+        parallel: options.streams(),
         reverse: options.direction == Direction::Down,
         bidirectional: options.direction == Direction::Both,
         mptcp: options.mptcp,
@@ -174,8 +181,8 @@ fn keepalive(options: &Options) -> Option<Keepalive> {
     options.keepalive.map(|[idle_s, interval_s, count]| Keepalive { idle_s, interval_s, count })
 }
 
-fn padding(options: &Options) -> Padding {
-    if options.pkcs1 { Padding::Pkcs1 } else { Padding::Oaep }
+fn padding(options: &Options, release: Release) -> Padding {
+    if options.pkcs1 || !release.is_new() { Padding::Pkcs1 } else { Padding::Oaep }
 }
 
 /// The address of `-B`, which may be a name.
@@ -191,4 +198,23 @@ fn resolve(host: &str) -> Result<IpAddr, Failure> {
 
 fn read_text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
+}
+
+#[test]
+fn a_server_takes_credentials_as_the_release_that_it_claims() {
+    let taken = |release: Release, pkcs1: bool| {
+        let options = Options { pkcs1, ..Options::default() };
+        let authority = Authority {
+            private_key_pem: String::new(),
+            users_file: Path::new("users").to_owned(),
+            time_skew_s: TIME_SKEW_S,
+            padding: Padding::Oaep,
+        };
+        let mut plan = ServePlan { authority: Some(authority), ..ServePlan::default() };
+        serve_as(release, &options, &mut plan);
+        plan.authority.map(|authority| authority.padding)
+    };
+    assert_eq!(taken(Release::V3_21, false), Some(Padding::Oaep));
+    assert_eq!(taken(Release::V3_21, true), Some(Padding::Pkcs1));
+    assert_eq!(taken(Release::V3_12, false), Some(Padding::Pkcs1));
 }

@@ -31,9 +31,10 @@ impl Sum {
             ..Self::default()
         };
         for stream in &totals {
-            sum.bytes += stream.bytes;
+            sum.bytes = sum.bytes.saturating_add(stream.bytes);
             sum.seconds = sum.seconds.max(stream.seconds);
-            sum.retransmits = sum.retransmits.zip(stream.retransmits).map(|(a, b)| a + b);
+            sum.retransmits =
+                sum.retransmits.zip(stream.retransmits).map(|(a, b)| a.saturating_add(b));
             sum.datagrams = sum.datagrams.zip(stream.datagrams).map(|(a, b)| added(a, b));
         }
         sum.datagrams = sum.datagrams.map(|figures| mean_jitter(figures, totals.len()));
@@ -76,15 +77,43 @@ fn of_stream(stream: &StreamInterval, seconds: f64) -> Totals {
     }
 }
 
+/// A peer may claim any figures: what doesn't fit stops at the end of its range.
 fn added(a: DatagramFigures, b: DatagramFigures) -> DatagramFigures {
     DatagramFigures {
-        packets: a.packets + b.packets,
-        lost: a.lost + b.lost,
-        out_of_order: a.out_of_order + b.out_of_order,
+        packets: a.packets.saturating_add(b.packets),
+        lost: a.lost.saturating_add(b.lost),
+        out_of_order: a.out_of_order.saturating_add(b.out_of_order),
         jitter_s: a.jitter_s + b.jitter_s,
     }
 }
 
 fn mean_jitter(figures: DatagramFigures, streams: usize) -> DatagramFigures {
     DatagramFigures { jitter_s: figures.jitter_s / streams as f64, ..figures }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_beyond_all_measure_add_up_to_the_largest_there_are() {
+        let datagrams = |lost| DatagramFigures {
+            packets: u64::MAX,
+            lost,
+            out_of_order: u64::MAX,
+            jitter_s: 0.5,
+        };
+        let totals = |lost| Totals {
+            bytes: u64::MAX,
+            seconds: 1.0,
+            retransmits: Some(u64::MAX),
+            datagrams: Some(datagrams(lost)),
+        };
+        for lost in [i64::MAX, i64::MIN] {
+            let streams = [totals(lost), totals(lost)];
+            let sum = Sum::of(streams.iter().map(Some)).unwrap_or_default();
+            assert_eq!((sum.bytes, sum.retransmits), (u64::MAX, Some(u64::MAX)));
+            assert_eq!(sum.datagrams, Some(datagrams(lost)));
+        }
+    }
 }

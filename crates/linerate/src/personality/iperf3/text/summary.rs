@@ -156,7 +156,7 @@ impl Summary<'_> {
         let Some(path) = &self.context.file else { return };
         let Ok(facts) = std::fs::metadata(path) else { return };
         let (size, bytes) = (facts.len(), stream.local.bytes);
-        let percent = (bytes * 100).checked_div(size).unwrap_or(0);
+        let percent = bytes.saturating_mul(100).checked_div(size).unwrap_or(0);
         let singular = |bytes: u64| render_bytes(bytes as f64).trim_end_matches('s').to_owned();
         pieces.push(format!(
             "        Sent {} / {} ({percent}%) of {}\n",
