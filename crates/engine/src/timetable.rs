@@ -82,6 +82,13 @@ impl Timetable {
         count
     }
 
+    /// From here on requests are due as they are in the mean, which can be told without drawing.
+    pub(crate) fn go_on_in_mean(&mut self) {
+        if let Some((_, sum_ns)) = self.random.take() {
+            self.first_ns = sum_ns - self.taken as f64 * self.mean_gap_ns;
+        }
+    }
+
     /// Even requests that are due before this time can be told without going through them: all but
     /// the last two, which rounding may move.
     fn skip_most(&mut self, end_ns: u64, most: u64) -> u64 {

@@ -109,6 +109,12 @@ impl Departures {
     /// Requests that were due and never left, of a load whose measured part began and stopped then.
     pub(crate) fn never_sent(mut self, measuring_ns: u64, stopped_ns: u64) -> u64 {
         self.measured_from_ns = self.measured_from_ns.min(measuring_ns);
+        if !self.stopped
+            && let Some(timetable) = &mut self.timetable
+        {
+            // There may be many such flows.
+            timetable.go_on_in_mean();
+        }
         self.stop(stopped_ns);
         self.never_sent
     }

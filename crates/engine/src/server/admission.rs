@@ -99,9 +99,12 @@ impl Admission {
             return Verdict::Refused(RefusalCause::Limit, why);
         }
         let guests = self.limits.most_guests(workload);
+        // Strangers are counted apart.
+        let most_held = u64::from(workload.total_flows()) * 2;
         let apart =
             guests.is_none() && is_apart(workload.total_flows(), self.limits.max_descriptors);
-        let flows = guests.unwrap_or_else(|| workload.total_flows().into());
+        let flows =
+            guests.map_or_else(|| workload.total_flows().into(), |most| most.min(most_held));
         let need = Need {
             client,
             flows: if apart { 0 } else { flows },
@@ -164,10 +167,12 @@ impl Admission {
             ));
         }
         let most_guests = self.limits.most_guests(workload);
-        if most_guests.is_some_and(|most| flows > most) {
+        // An eighth of them may be about to close.
+        let held = flows + flows / 8 + 16;
+        if most_guests.is_some_and(|_| held > self.limits.most_flows()) {
             return Some(format!(
-                "{flows} connections at once are more than this server's open files carry ({}): ask for \
-                 fewer --flows, or raise its limit (ulimit -n)",
+                "{flows} connections at once, some more about to close, are more than this server's open \
+                 files carry ({}): ask for fewer --flows, or raise its limit (ulimit -n)",
                 self.limits.most_flows()
             ));
         }

@@ -117,7 +117,7 @@ fn streams_that_are_announced_and_never_come_hold_up_nobody() {
         .map(|letter| {
             let (mut stream, _) = guest(server.port, letter);
             assert_eq!(read(&mut stream, 1), [9]);
-            stream.write_all(&message("{\"tcp\":true,\"parallel\":10000}")).unwrap();
+            stream.write_all(&message("{\"tcp\":true,\"parallel\":1500}")).unwrap();
             assert_eq!(read(&mut stream, 1), [10]);
             stream
         })

@@ -8,12 +8,19 @@ fn figure(stdout: &str, name: &str) -> f64 {
     value(stdout, name).parse().unwrap()
 }
 
+/// An address that can't be used (yet): the kernel has seen it twice, or is still looking
+/// (IFA_F_DADFAILED, IFA_F_TENTATIVE).
+const UNUSABLE: u32 = 0x08 | 0x40;
+
 /// A link-local address of this machine, with its interface.
 fn link_local() -> Option<String> {
     let table = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
     table.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [address, _, _, "20", _, interface] = words[..] else { return None };
+        let [address, _, _, "20", flags, interface] = words[..] else { return None };
+        if u32::from_str_radix(flags, 16).ok()? & UNUSABLE != 0 {
+            return None;
+        }
         let address = Ipv6Addr::from(u128::from_str_radix(address, 16).ok()?);
         Some(format!("{address}%{interface}"))
     })

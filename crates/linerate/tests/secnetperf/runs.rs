@@ -38,12 +38,14 @@ fn a_server_does_without_tcp_where_its_port_is_taken() {
         .spawn()
         .unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let server = Server { child, port };
     assert_eq!(said.next().unwrap().unwrap(), "Warning: TCP Server failed to start!");
     assert_eq!(said.next().unwrap().unwrap(), "Started!");
-    let ended = run(&format!("-target:127.0.0.1 -port:{port} -down:10kb"));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let ended = server.client("-down:10kb");
     assert_eq!(results(&ended), ["Completed 1 connections and 1 streams!"]);
+    // Another one has UDP, too.
+    let ended = run(&format!("-bind:127.0.0.1:{port}"));
+    assert_eq!(ended.exit_code, 98, "{}", ended.stdout);
 }
 
 #[test]

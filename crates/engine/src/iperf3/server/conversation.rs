@@ -10,15 +10,15 @@ use socket2::Socket;
 use super::listener::Beginning;
 use super::reception::Notice;
 use super::test::{Arrival, Test};
-use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::iperf3::control::Control;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
 use crate::iperf3::{Event, Failure, Report, Role, sockets};
 
-/// How long a client may take for its streams, so many of them, and at most for one.
+/// How long a client may take for a stream, and for all of them but for what each takes.
 const STREAMS_NS: u64 = 30 * SECOND_NS;
-const FEW_STREAMS: u64 = 256;
+const STREAM_NS: u64 = 10 * MILLISECOND_NS;
 /// How long a test may take beyond its time before the server ends it; the original's value.
 const GRACE_NS: u64 = 40 * SECOND_NS;
 
@@ -44,7 +44,7 @@ impl Conversation {
             Said::Asked(parameters) => *parameters,
             other => return Err(unexpected(other)),
         };
-        self.test.admit(&parameters)?;
+        let _until_the_end = self.test.admit(&parameters)?;
         let load = self.open_streams(parameters)?;
         self.machine.start();
         self.pump()?;
@@ -117,7 +117,7 @@ impl Conversation {
         total: usize,
     ) -> Result<Vec<Socket>, Failure> {
         let mut last_ns = monotonic_ns();
-        let all_ns = STREAMS_NS * (total as u64).div_ceil(FEW_STREAMS);
+        let all_ns = STREAMS_NS + STREAM_NS * total as u64;
         let deadline_ns = last_ns.saturating_add(all_ns);
         let mut opened = Vec::new();
         while opened.len() < total {
@@ -136,7 +136,7 @@ impl Conversation {
 
     /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
-        // Each test before this one may take all of its time.
+        // Each test before this one may take its time.
         let patience_ns = STREAMS_NS.saturating_mul(self.test.plan.most_tests as u64);
         let deadline_ns = monotonic_ns().saturating_add(patience_ns);
         match self.await_arrival(deadline_ns)? {

@@ -16,8 +16,9 @@ use super::reception::Notice;
 use crate::clock::utc_ns;
 use crate::event::Cancel;
 use crate::iperf3::control::Control;
+use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::token::Gate;
-use crate::iperf3::{Event, Failure, Observer, Role, ServePlan, descriptors, sockets};
+use crate::iperf3::{Event, Failure, Observer, Role, ServePlan, sockets};
 use crate::load::Bell;
 
 /// What the reception tells a test.
@@ -87,8 +88,8 @@ impl Test {
         self.reception.1.ring();
     }
 
-    /// Whether the server lets a client do what it asks for.
-    pub(super) fn admit(&self, parameters: &Parameters) -> Result<(), Failure> {
+    /// Whether the server lets a client do what it asks for, and with what.
+    pub(super) fn admit(&self, parameters: &Parameters) -> Result<Reserved, Failure> {
         if let Some(gate) = &self.gate {
             let token = parameters.auth_token.as_deref().unwrap_or_default();
             let sealed = STANDARD.decode(token).unwrap_or_default();
@@ -96,9 +97,6 @@ impl Test {
                 return Err(Failure::of(Code::AUTHORIZATION));
             }
         }
-        // The client hears the system's error, since the rest of the sentence doesn't cross the wire.
-        descriptors::check(parameters, self.plan.file.is_some())
-            .map_err(|failure| Failure { system_error: Some(libc::EMFILE), ..failure })?;
         if let Some(limit) = self.plan.rate_limit {
             let streams = u64::try_from(parameters.total_streams()).unwrap_or(u64::MAX);
             if parameters.bandwidth_bps.saturating_mul(streams) > limit.bps {
@@ -110,7 +108,7 @@ impl Test {
             Some(most_s) if parameters.time_s == 0 || length_s > u64::from(most_s) => {
                 Err(Failure::of(Code::MAX_DURATION))
             }
-            _ => Ok(()),
+            _ => Reserved::of(parameters, self.plan.file.is_some()),
         }
     }
 

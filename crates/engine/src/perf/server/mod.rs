@@ -5,7 +5,7 @@ mod remote_stop;
 mod worker;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -82,7 +82,15 @@ impl Server {
         };
         raise_open_files_limit();
         let listener = match listen_everywhere(plan.address) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                // Servers of one user could share the port of UDP, each with a part of the clients.
+                match UdpSocket::bind(plan.address) {
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                        return Err(failed(error));
+                    }
+                    _ => None,
+                }
+            }
             listener => Some(Arc::new(listener.map_err(failed)?)),
         };
         let address =

@@ -103,13 +103,13 @@ fn connections_that_come_and_go_take_open_files_for_two_each() {
     assert_eq!(admission.handle_request(2, &connect(600), false), Verdict::Admitted);
     let max_descriptors = 1_000;
     let mut low = Admission::new(Limits { max_descriptors, ..admission.limits });
-    let refused = low.handle_request(1, &connect(501), false);
+    let refused = low.handle_request(1, &connect(432), false);
     assert!(
-        matches!(&refused, Verdict::Refused(RefusalCause::Limit, why) if why.contains("501")),
+        matches!(&refused, Verdict::Refused(RefusalCause::Limit, why) if why.contains("432")),
         "{refused:?}"
     );
-    assert_eq!(low.handle_request(1, &connect(500), false), Verdict::Admitted);
-    assert_eq!(low.most_guests(&connect(500)), 500);
+    assert_eq!(low.handle_request(1, &connect(430), false), Verdict::Admitted);
+    assert_eq!(low.most_guests(&connect(430)), 500);
 }
 
 #[test]

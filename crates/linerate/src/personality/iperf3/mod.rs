@@ -8,6 +8,7 @@ pub mod amount;
 mod background;
 mod client;
 pub mod command_line;
+mod company;
 pub mod context;
 mod document;
 mod dscp;
@@ -61,8 +62,16 @@ pub fn perform(name: &str, words: &[String]) -> u8 {
             return 1;
         }
     };
+    let tests = std::env::var(company::VARIABLE).ok();
+    let tests = match company::parse(tests.as_deref()) {
+        Ok(tests) => tests,
+        Err(text) => {
+            narrate(&format!("{name}: {text}\n"));
+            return 1;
+        }
+    };
     match parse_command_line(words) {
-        Ok(options) => Performance { words, options, release }.perform(),
+        Ok(options) => Performance { words, options, release, tests }.perform(),
         Err(UsageError::Lexical(error)) => {
             narrate(&format!("{name}: {error}\n{}", help::USAGE));
             1
@@ -89,6 +98,8 @@ struct Performance<'a> {
     words: &'a [String],
     options: Options,
     release: Release,
+    /// Tests at once at a server that is told how many.
+    tests: Option<usize>,
 }
 
 impl Performance<'_> {
@@ -227,6 +238,7 @@ impl Performance<'_> {
     fn bind(&self) -> Result<Server, Failure> {
         let mut plan = plan::serve_plan(&self.options)?;
         plan::serve_as(self.release, &self.options, &mut plan);
+        plan.most_tests = self.tests.unwrap_or(plan.most_tests);
         let server = Server::bind(&plan)?;
         if let Some(path) = &self.options.pid_file {
             write_pid(path).map_err(|error| Failure::system(Code::PID_FILE, &error))?;

@@ -27,13 +27,22 @@ impl Statistics {
 
     /// The least value that this part of all observations doesn't exceed.
     pub(super) fn percentile_us(&self, part: f64) -> u64 {
+        whole_us(self.percentile(part))
+    }
+
+    /// The same in full, as the histogram tells it.
+    pub(super) fn percentile_ns(&self, part: f64) -> u64 {
+        self.percentile(part).0
+    }
+
+    fn percentile(&self, part: f64) -> &(u64, u64) {
         let rank = ((self.total as f64 * part).ceil() as u64).max(1);
         let mut seen = 0;
         let found = self.counts.iter().find(|(_, count)| {
             seen += count;
             seen >= rank
         });
-        found.map_or_else(|| self.greatest_us(), whole_us)
+        found.or(self.counts.last()).unwrap_or(&(0, 0))
     }
 
     pub(super) fn mean_us(&self) -> f64 {
@@ -118,6 +127,8 @@ mod tests {
         let statistics = Statistics::of(&histogram(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 100])).unwrap();
         assert_eq!((statistics.least_us(), statistics.percentile_us(0.5)), (1, 5));
         assert_eq!(statistics.greatest_us(), 100);
+        assert!((99_900..=100_100).contains(&statistics.percentile_ns(0.95)));
+        assert!((8_990..=9_010).contains(&statistics.percentile_ns(0.9)));
         assert!((statistics.mean_us() - 14.5).abs() < 0.1);
         assert!((statistics.deviation_us() - 28.61).abs() < 0.2);
         assert!(Statistics::of(&Histogram::new()).is_none());

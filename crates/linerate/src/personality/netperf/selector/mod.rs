@@ -138,5 +138,6 @@ pub(super) fn blocks() -> Vec<Vec<Selector>> {
 
 /// The selector of this name, in capitals or not.
 pub(super) fn find(name: &str) -> Option<Selector> {
-    all().find(|selector| selector.name().eq_ignore_ascii_case(name))
+    let own = options::OWN.iter().map(Selector::Whole);
+    all().chain(own).find(|selector| selector.name().eq_ignore_ascii_case(name))
 }

@@ -152,6 +152,13 @@ pub(super) fn percentile_us(o: &Origin<'_>, part: f64) -> Option<String> {
     }
 }
 
+/// Microseconds with their nanoseconds.
+pub(super) fn full_percentile_us(o: &Origin<'_>, part: f64) -> Option<String> {
+    let statistics = Statistics::of(&o.figures.latency);
+    let us = |statistics: &Statistics| statistics.percentile_ns(part) as f64 / 1000.0;
+    fixed::<3>(statistics.as_ref().map_or(UNMEASURED, us))
+}
+
 pub(super) fn mean_us(o: &Origin<'_>, figure: fn(&Statistics) -> f64) -> Option<String> {
     fixed::<2>(Statistics::of(&o.figures.latency).as_ref().map_or(UNMEASURED, figure))
 }
