@@ -36,7 +36,7 @@ pub fn iperf3_options(data: &[u8]) {
         return;
     }
     if options.host().is_none() {
-        return assert!(serve_plan(&options).is_ok());
+        return assert!(serve_plan(&options, Release::default()).is_ok());
     }
     let Ok(plan) = test_plan(&options, Release::V3_21, || None) else { return };
     let parameters = &plan.parameters;

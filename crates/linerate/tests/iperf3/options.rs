@@ -40,7 +40,7 @@ fn client(text: &str) -> TestPlan {
 }
 
 fn server(text: &str) -> ServePlan {
-    serve_plan(&options(&format!("-s {text}"))).unwrap()
+    serve_plan(&options(&format!("-s {text}")), Release::V3_21).unwrap()
 }
 
 #[test]

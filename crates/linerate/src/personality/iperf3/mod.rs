@@ -8,7 +8,6 @@ pub mod amount;
 mod background;
 mod client;
 pub mod command_line;
-mod company;
 pub mod context;
 mod document;
 mod dscp;
@@ -18,6 +17,7 @@ pub mod flags;
 pub mod help;
 pub mod json;
 mod moment;
+mod most_tests;
 pub mod options;
 mod outlet;
 mod password;
@@ -54,17 +54,8 @@ use crate::output::narrate;
 
 /// Does what a command line says; the exit code of iperf3: 0, or 1 where something went wrong.
 pub fn perform(name: &str, words: &[String]) -> u8 {
-    let release = std::env::var(release::VARIABLE).ok();
-    let release = match Release::parse(release.as_deref()) {
-        Ok(release) => release,
-        Err(text) => {
-            narrate(&format!("{name}: {text}\n"));
-            return 1;
-        }
-    };
-    let tests = std::env::var(company::VARIABLE).ok();
-    let tests = match company::parse(tests.as_deref()) {
-        Ok(tests) => tests,
+    let (release, tests) = match settings() {
+        Ok(settings) => settings,
         Err(text) => {
             narrate(&format!("{name}: {text}\n"));
             return 1;
@@ -78,6 +69,13 @@ pub fn perform(name: &str, words: &[String]) -> u8 {
         }
         Err(UsageError::Parameter(failure)) => refuse(&failure, release),
     }
+}
+
+/// What the environment says: whose output is printed, and how many tests a server has at once.
+fn settings() -> Result<(Release, Option<usize>), String> {
+    let value = |name| std::env::var(name).ok();
+    let release = Release::parse(value(release::VARIABLE).as_deref())?;
+    Ok((release, most_tests::parse(value(most_tests::VARIABLE).as_deref())?))
 }
 
 /// Says why a command line isn't one.
@@ -236,8 +234,7 @@ impl Performance<'_> {
     }
 
     fn bind(&self) -> Result<Server, Failure> {
-        let mut plan = plan::serve_plan(&self.options)?;
-        plan::serve_as(self.release, &self.options, &mut plan);
+        let mut plan = plan::serve_plan(&self.options, self.release)?;
         plan.most_tests = self.tests.unwrap_or(plan.most_tests);
         let server = Server::bind(&plan)?;
         if let Some(path) = &self.options.pid_file {

@@ -68,7 +68,7 @@ pub fn test_plan(
 ///
 /// # Errors
 /// A name or file that can't be read, as the original words it.
-pub fn serve_plan(options: &Options) -> Result<ServePlan, Failure> {
+pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Failure> {
     let rate_limit = options.bitrate_limit_bps.filter(|bps| *bps > 0).map(|bps| {
         let seconds = options.bitrate_limit_interval_s.filter(|seconds| *seconds > 0.0);
         RateLimit { bps, interval: Duration::from_secs_f64(seconds.unwrap_or(RATE_INTERVAL_S)) }
@@ -78,7 +78,7 @@ pub fn serve_plan(options: &Options) -> Result<ServePlan, Failure> {
             private_key_pem: read_text(key).map_err(|_| Failure::of(Code::SERVER_AUTH))?,
             users_file: users.clone(),
             time_skew_s: options.time_skew_s.unwrap_or(TIME_SKEW_S),
-            padding: padding(options, Release::default()),
+            padding: padding(options, release),
         }),
         _ => None,
     };
@@ -100,13 +100,6 @@ pub fn serve_plan(options: &Options) -> Result<ServePlan, Failure> {
         authority,
         ..ServePlan::default()
     })
-}
-
-/// Takes credentials as this release does.
-pub(super) fn serve_as(release: Release, options: &Options, plan: &mut ServePlan) {
-    if let Some(authority) = &mut plan.authority {
-        authority.padding = padding(options, release);
-    }
 }
 
 fn parameters(options: &Options, release: Release) -> Parameters {
@@ -201,20 +194,10 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 #[test]
-fn a_server_takes_credentials_as_the_release_that_it_claims() {
-    let taken = |release: Release, pkcs1: bool| {
-        let options = Options { pkcs1, ..Options::default() };
-        let authority = Authority {
-            private_key_pem: String::new(),
-            users_file: Path::new("users").to_owned(),
-            time_skew_s: TIME_SKEW_S,
-            padding: Padding::Oaep,
-        };
-        let mut plan = ServePlan { authority: Some(authority), ..ServePlan::default() };
-        serve_as(release, &options, &mut plan);
-        plan.authority.map(|authority| authority.padding)
-    };
-    assert_eq!(taken(Release::V3_21, false), Some(Padding::Oaep));
-    assert_eq!(taken(Release::V3_21, true), Some(Padding::Pkcs1));
-    assert_eq!(taken(Release::V3_12, false), Some(Padding::Pkcs1));
+fn credentials_are_padded_as_the_release_pads_them() {
+    let padded =
+        |release: Release, pkcs1: bool| padding(&Options { pkcs1, ..Options::default() }, release);
+    assert_eq!(padded(Release::V3_21, false), Padding::Oaep);
+    assert_eq!(padded(Release::V3_21, true), Padding::Pkcs1);
+    assert_eq!(padded(Release::V3_12, false), Padding::Pkcs1);
 }
