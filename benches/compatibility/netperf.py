@@ -134,7 +134,7 @@ class Netperf:
         return True
 
     def flags(self):
-        """Every flag of ours but `--busy-poll`, which the original lacks; those of the tests have `--:` before them."""
+        """Every flag of ours but those with a name, which the original lacks; those of the tests have `--:` before them."""
         text = subprocess.run([*self.ours.argv, "-h"], capture_output=True, text=True).stderr
         own, _, test = text.partition("Test options:")
         letters = lambda part: re.findall(r"^    (-\w)", part, re.M)  # noqa: E731

@@ -6,41 +6,85 @@ use linerate_wire::netperf::omni;
 use linerate_wire::netperf::server::{Server, ServerEvent};
 use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
 
-/// A server and a client, each with a peer that says anything, in pieces of any size. What a server
-/// understands it understands again when a client of ours says it.
+/// Every test that has a classic request.
+const CLASSIC: [(Part, Carrier); 7] = [
+    (Part::Receive, Carrier::Tcp),
+    (Part::Send, Carrier::Tcp),
+    (Part::Answer, Carrier::Tcp),
+    (Part::AnswerOnce, Carrier::Tcp),
+    (Part::Accept, Carrier::Tcp),
+    (Part::Receive, Carrier::Udp),
+    (Part::Answer, Carrier::Udp),
+];
+/// What the server that wants one wants to hear first.
+const PASSPHRASE: &[u8] = b"sesame";
+
+/// Servers, one of which wants a passphrase, and clients, of which one asks for an omni test and
+/// each other for one of before 2.6, all with a peer that says anything, in pieces of any size. What a
+/// server understands it understands again when a client of ours says it.
 pub fn netperf_messages(data: &[u8]) {
     let Some((piece_bytes, stream)) = data.split_first() else { return };
-    let mut server = Server::new(None, 0);
-    let mut client = Client::new(Form::Long, None);
-    let asked = client.request(&Request::new(Part::Receive, Carrier::Tcp), None, 0);
-    assert_eq!(asked, Ok(()), "an omni request has a message");
+    let mut open = Server::new(None, 0);
+    let mut guarded = Server::new(std::str::from_utf8(PASSPHRASE).ok(), 0);
+    let was_said = stream.windows(PASSPHRASE.len()).any(|said| said == PASSPHRASE);
+    let omni = client(Form::Long, Part::Receive, Carrier::Tcp);
+    let classic = CLASSIC.map(|(part, carrier)| client(Form::Short, part, carrier));
+    let mut clients: Vec<Client> = std::iter::once(omni).chain(classic).collect();
     let mut now_ns = 0;
-    for piece in stream.chunks(usize::from(*piece_bytes).max(1)) {
+    let pieces = stream.chunks(usize::from(*piece_bytes).max(1));
+    for piece in pieces.chain(std::iter::once(&[][..])) {
         now_ns += 300_000_000;
-        server.handle_bytes(piece, now_ns);
-        server.handle_timeout(now_ns);
-        while let Some(event) = server.poll_event() {
-            match event {
-                ServerEvent::Test { request, .. } => {
-                    check_round_trip(&request);
-                    server.set_up(&Setup { data_port: 1, ..Setup::default() });
-                    server.finish(&Results::default(), now_ns);
+        serve(&mut open, piece, now_ns);
+        let asked = serve(&mut guarded, piece, now_ns);
+        assert!(asked == 0 || was_said, "a server with a passphrase does nothing without it");
+        for client in &mut clients {
+            client.handle_bytes(piece, now_ns);
+            while let Some(event) = client.poll_event() {
+                if let ClientEvent::Setup(setup) = event {
+                    assert!(setup.data_port > 0, "a client connects to a port only");
                 }
-                ServerEvent::Calibration => server.calibrate(100.0, 1, now_ns),
-                ServerEvent::Ended | ServerEvent::Failed(_) => {}
-            }
-        }
-        while let Some(message) = server.poll_write() {
-            let whole = [Form::Short, Form::Long].map(Form::message_bytes);
-            assert!(whole.contains(&message.len()), "messages are whole");
-        }
-        client.handle_bytes(piece, now_ns);
-        while let Some(event) = client.poll_event() {
-            if let ClientEvent::Setup(setup) = event {
-                assert!(setup.data_port > 0, "a client connects to a port only");
             }
         }
     }
+}
+
+/// A client that has asked for a test, and said a passphrase before it.
+fn client(form: Form, part: Part, carrier: Carrier) -> Client {
+    let mut client = Client::new(form, std::str::from_utf8(PASSPHRASE).ok());
+    let asked = client.request(&Request::new(part, carrier), None, 0);
+    assert_eq!(asked, Ok(()), "every test here has a message");
+    while let Some(message) = client.poll_write() {
+        assert_eq!(message.len(), form.message_bytes(), "messages are whole");
+    }
+    client
+}
+
+/// Feeds a server a piece; how much it was asked for.
+fn serve(server: &mut Server, piece: &[u8], now_ns: u64) -> u32 {
+    let mut asked = 0;
+    // Time passes before a piece: only then are messages known to be short.
+    server.handle_timeout(now_ns);
+    server.handle_bytes(piece, now_ns);
+    while let Some(event) = server.poll_event() {
+        match event {
+            ServerEvent::Test { request, .. } => {
+                check_round_trip(&request);
+                server.set_up(&Setup { data_port: 1, ..Setup::default() });
+                server.finish(&Results::default(), now_ns);
+                asked += 1;
+            }
+            ServerEvent::Calibration => {
+                server.calibrate(100.0, 1, now_ns);
+                asked += 1;
+            }
+            ServerEvent::Ended | ServerEvent::Failed(_) => {}
+        }
+    }
+    while let Some(message) = server.poll_write() {
+        let whole = [Form::Short, Form::Long].map(Form::message_bytes);
+        assert!(whole.contains(&message.len()), "messages are whole");
+    }
+    asked
 }
 
 fn check_round_trip(request: &Request) {

@@ -36,6 +36,7 @@ use crate::shard::{Inlet, OwnLoop};
 pub(crate) use dial::Dialing;
 pub(crate) use places::{Agreement, Due, Milestones, Places};
 pub(crate) use serve::{Serving, limit_blocking, restore_accepted, restore_listener};
+pub(crate) use spin_wait::{Awaited, SpinWait};
 pub(crate) use wake_ups::WakeUps;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.

@@ -1,6 +1,6 @@
 //! A control connection to a netserver, and what is asked over it.
 
-use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -60,18 +60,18 @@ pub fn run(
 }
 
 /// Makes one test without a netserver, against whatever discards, generates or echoes at the
-/// remote port (`-N`). Only this end's figures are known.
+/// remote port (`-N`), which the plan names. Only this end's figures are known.
 ///
 /// # Errors
 ///
 /// When nobody is there, and when this machine can't do what was asked for.
 pub fn run_alone(
-    remote: IpAddr,
+    remote: SocketAddr,
     plan: &TestPlan,
     sink: &Sink,
     cancel: &Cancel,
 ) -> Result<Outcome, Error> {
-    Trial::prepare(None, SocketAddr::new(remote, 0), plan)?.run(sink, cancel)
+    Trial::prepare(None, remote, plan)?.run(sink, cancel)
 }
 
 impl Client {

@@ -1,24 +1,25 @@
 //! Connections that come and go: one after the other, each for one request and response or for
 //! nothing at all, and the server closes first.
 //!
-//! Both loops block in their calls: that is the fewest there can be. A watchdog cuts off who falls
+//! Both loops block in their calls: that is the fewest there can be. The server asks again for a moment
+//! first where its client has another processor. A watchdog cuts off who falls
 //! silent, so that such a peer costs one connection and not the test.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with};
+use rustix::net::{SocketFlags, accept_with};
 use socket2::Socket;
 
 use super::data::DataPlan;
+use super::transfer::Transfer;
 use super::watchdog::Watched;
-use crate::buffers::{Buffers, Dirt};
+use crate::buffers::Buffers;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::connections::{Connections, WakeUps};
+use crate::connections::{Connections, SpinWait, WakeUps};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::OwnLoop;
@@ -29,12 +30,12 @@ use linerate_wire::netperf::test::Carrier;
 pub(super) const CLIENT_SILENCE: Duration = Duration::from_secs(5);
 /// A server's. While it waits, nobody else's is accepted.
 pub(super) const SERVER_SILENCE: Duration = Duration::from_secs(1);
-/// Bytes of the largest send.
-const MOST_BYTES: usize = 1 << 20;
 /// Ports tried for one connection before they count as exhausted.
 const MOST_TRIES: u32 = 512;
 /// After a connection that couldn't be made none is begun for so long.
 const PAUSE: Duration = Duration::from_nanos(MILLISECOND_NS);
+/// A server's pause while its load is being opened: its first client has come and waits.
+const SHORT_PAUSE: Duration = Duration::from_micros(20);
 
 /// What goes over each connection; both 0: nothing.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +72,7 @@ impl Dialer {
     fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
         let mut errors = BTreeMap::new();
         let mut left = self.count.unwrap_or(u64::MAX);
-        let mut moved = Moved::new(&self.buffers, self.exchanged.request_bytes);
+        let mut transfer = Transfer::new(&self.buffers, self.exchanged.request_bytes);
         let mut next = Next::default();
         while local.phase() == Phase::Hold {
             std::thread::park_timeout(PAUSE);
@@ -79,7 +80,7 @@ impl Dialer {
         let mut began_ns = monotonic_ns();
         shared.tally.first_ns.set(began_ns);
         while left > 0 && local.phase() < Phase::Stop {
-            match self.exchange(&mut next, &mut moved, shared, local) {
+            match self.exchange(&mut next, &mut transfer, shared, local) {
                 Ok(()) => {
                     left -= 1;
                     let now_ns = monotonic_ns();
@@ -103,7 +104,7 @@ impl Dialer {
     fn exchange(
         &self,
         next: &mut Next,
-        moved: &mut Moved,
+        transfer: &mut Transfer,
         shared: &FlowShared,
         local: &mut Local,
     ) -> io::Result<()> {
@@ -115,7 +116,7 @@ impl Dialer {
             outcome = self.socket(next).and_then(|socket| {
                 self.watched.run(socket, |socket| {
                     connect(socket, self.server)?;
-                    self.converse(socket, next, moved, shared, local)
+                    self.converse(socket, next, transfer, shared, local)
                 })
             });
             if !matches!(&outcome, Err(error) if is_taken(error)) {
@@ -129,16 +130,16 @@ impl Dialer {
         &self,
         socket: &Socket,
         next: &mut Next,
-        moved: &mut Moved,
+        transfer: &mut Transfer,
         shared: &FlowShared,
         local: &mut Local,
     ) -> io::Result<()> {
         let Exchanged { request_bytes, response_bytes, half_closes } = self.exchanged;
         if request_bytes > 0 {
             let until = Phase::Abort;
-            moved.send_all(socket, request_bytes, until, shared, local)?;
+            transfer.send_all(socket, request_bytes, until, shared, local)?;
             self.make_ahead(next);
-            let missing = moved.receive(socket, response_bytes, until, shared, local)?;
+            let missing = transfer.receive(socket, response_bytes, until, shared, local)?;
             if missing > 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -148,7 +149,7 @@ impl Dialer {
         }
         self.make_ahead(next);
         // The server closes first, so that the port that waits is its own.
-        moved.receive(socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
+        transfer.receive(socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
     }
 
     fn socket(&self, next: &mut Next) -> io::Result<Socket> {
@@ -244,15 +245,22 @@ impl Acceptor {
     fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
         let mut errors = BTreeMap::new();
         let mut left = self.count.unwrap_or(u64::MAX);
-        let mut moved = Moved::new(&self.buffers, self.exchanged.response_bytes);
+        let mut transfer = Transfer::new(&self.buffers, self.exchanged.response_bytes);
+        transfer.spin_wait = Some(SpinWait::new(false));
         let _spins_at_worst = self.listener.set_nonblocking(false);
         // Connections inherit it.
         let _blocks_at_worst = self.listener.set_write_timeout(Some(SERVER_SILENCE));
         // Only a request says more than the handshake.
         let chooses = self.chooses_wake_ups && self.exchanged.request_bytes > 0;
         let mut wake_ups = chooses.then(WakeUps::default);
+        while local.phase() == Phase::Hold {
+            std::thread::park_timeout(SHORT_PAUSE);
+        }
         shared.tally.first_ns.set(monotonic_ns());
         while left > 0 && local.phase() < Phase::Stop {
+            if let Some(spin_wait) = &mut transfer.spin_wait {
+                let _or_comes = spin_wait.has_come(&self.listener);
+            }
             let socket = match accept_with(&*self.listener, SocketFlags::CLOEXEC) {
                 Ok(socket) => Socket::from(socket),
                 Err(error) => {
@@ -263,16 +271,20 @@ impl Acceptor {
             if let Some(wake_ups) = &mut wake_ups {
                 wake_ups.choose(&self.listener, &socket);
             }
-            let serve = |socket: &Socket| self.serve(socket, &mut moved, shared, local);
+            if let Some(spin_wait) = &mut transfer.spin_wait {
+                spin_wait.learn(&socket);
+            }
+            let serve = |socket: &Socket| self.serve(socket, &mut transfer, shared, local);
             match self.watched.run(socket, serve) {
                 Ok(()) => {
                     left -= 1;
                     shared.tally.transactions.add(1);
+                    // Waiting for one that doesn't come is no part of the test.
+                    shared.tally.last_ns.set(monotonic_ns());
                 }
                 Err(error) => *errors.entry(kind_of(&error)).or_insert(0) += 1,
             }
         }
-        shared.tally.last_ns.set(monotonic_ns());
         Ending { errors, ..Ending::default() }
     }
 
@@ -291,7 +303,7 @@ impl Acceptor {
     fn serve(
         &self,
         socket: &Socket,
-        moved: &mut Moved,
+        transfer: &mut Transfer,
         shared: &FlowShared,
         local: &mut Local,
     ) -> io::Result<()> {
@@ -299,10 +311,10 @@ impl Acceptor {
             return Ok(());
         }
         let until = Phase::Stop;
-        if moved.receive(socket, self.exchanged.request_bytes, until, shared, local)? > 0 {
+        if transfer.receive(socket, self.exchanged.request_bytes, until, shared, local)? > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        moved.send_all(socket, self.exchanged.response_bytes, until, shared, local)
+        transfer.send_all(socket, self.exchanged.response_bytes, until, shared, local)
     }
 }
 
@@ -317,70 +329,6 @@ fn looped(
         let ending = body(Arc::clone(&shared), local);
         shared.set_ended(ending, local);
     })
-}
-
-/// What goes over the connections, and comes.
-struct Moved {
-    outgoing: Vec<u8>,
-    dirt: Dirt,
-}
-
-impl Moved {
-    /// Sends of up to so many bytes, larger ones in pieces.
-    fn new(buffers: &Buffers, bytes: usize) -> Self {
-        Self { outgoing: buffers.filled(bytes.clamp(1, MOST_BYTES), 1), dirt: buffers.dirt }
-    }
-
-    /// Sends so much, unless the load has come to the phase `until`.
-    fn send_all(
-        &mut self,
-        socket: &Socket,
-        bytes: usize,
-        until: Phase,
-        shared: &FlowShared,
-        local: &mut Local,
-    ) -> io::Result<()> {
-        let mut left = bytes;
-        while left > 0 {
-            if local.phase() >= until {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            let most = left.min(self.outgoing.len());
-            let piece = self.outgoing.get_mut(..most).unwrap_or_default();
-            self.dirt.before_send(piece);
-            let sent = rustix::net::send(socket.as_fd(), piece, SendFlags::NOSIGNAL)?;
-            shared.tally.record_sent(sent);
-            left -= sent;
-        }
-        Ok(())
-    }
-
-    /// Receives so much, or up to the peer's end; says how much is missing.
-    fn receive(
-        &self,
-        socket: &Socket,
-        bytes: usize,
-        until: Phase,
-        shared: &FlowShared,
-        local: &mut Local,
-    ) -> io::Result<usize> {
-        let mut left = bytes;
-        while left > 0 {
-            if local.phase() >= until {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            let most = left.min(local.receive_buffer.len());
-            let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
-            self.dirt.before_receive(into);
-            let (length, _) = rustix::net::recv(socket.as_fd(), into, RecvFlags::empty())?;
-            if length == 0 {
-                break;
-            }
-            shared.tally.record_received(length);
-            left -= length;
-        }
-        Ok(left)
-    }
 }
 
 fn is_taken(error: &io::Error) -> bool {

@@ -1,15 +1,16 @@
 //! Data sockets: their options, and what the kernel made of them.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::Carrier;
+use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::socket::{
-    accept_fast_open, set_debug, set_defer_accept, set_fast_open, set_pacing_rate,
+    accept_fast_open, plain, set_debug, set_defer_accept, set_fast_open, set_pacing_rate,
     set_unfragmented, set_unrouted,
 };
 
@@ -191,5 +192,22 @@ fn outcome(asked: Option<u32>, set: impl FnOnce(u32) -> io::Result<()>) -> i32 {
     match set(value) {
         Ok(()) => i32::try_from(value).unwrap_or(i32::MAX),
         Err(_) => REFUSED,
+    }
+}
+
+/// Where the first datagram that waits came from. One of somebody else's is dropped.
+pub(super) fn first_sender(socket: &Socket, client: Option<IpAddr>) -> Option<SocketAddr> {
+    loop {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let (_, _, sender) = rustix::net::recvfrom(socket.as_fd(), &mut [0_u8; 1], flags).ok()?;
+        let sender = sender.and_then(|address| SocketAddr::try_from(address).ok());
+        match sender {
+            Some(sender) if client.is_none_or(|client| plain(sender).ip() == client) => {
+                return Some(sender);
+            }
+            _ => {
+                rustix::net::recv(socket.as_fd(), &mut [0_u8; 1], RecvFlags::DONTWAIT).ok()?;
+            }
+        }
     }
 }

@@ -23,6 +23,7 @@ mod server;
 mod session;
 mod spinners;
 mod timing;
+mod transfer;
 mod trial;
 mod watchdog;
 

@@ -102,8 +102,9 @@ impl Default for BufferFigures {
     }
 }
 
-/// How busy one machine was during a test, all its processors and everything that ran on them.
-/// Shares are in percent of one processor's time, as the mean over all of them.
+/// How busy one machine was during a test, all its processors and everything that ran on them; where both
+/// ends are on one machine, what the threads of this end's test took of it, and a share that isn't known of
+/// them alone is -1. Shares are in percent of one processor's time, as the mean over all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuFigures {
     /// Everything but idle.

@@ -167,6 +167,9 @@ pub struct EndPlan {
     pub service: Option<u8>,
     /// Whether processor use is measured (`-c`, `-C`).
     pub cpu: bool,
+    /// Processors of this end's machine, where they aren't to be counted (`-n`); of no effect for the
+    /// server's.
+    pub cpu_count: Option<u32>,
     /// The rate of the processor given with `-c` or `-C`; it changes nothing but what is reported.
     pub cpu_rate: Option<f32>,
     /// The processor that this end's load runs on (`-T`). The server's is

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_measure::Role;
+use linerate_measure::sample::CpuSeconds;
 use linerate_wire::netperf::end::{PAD_NS, Watch};
 use linerate_wire::netperf::omni::refusal;
 use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
@@ -14,17 +15,17 @@ use socket2::Socket;
 
 use super::address_beside;
 use super::connections::{Acceptor, SERVER_SILENCE};
-use super::data::{Granted, ring};
+use super::data::{Granted, first_sender, ring};
 use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::place::{Place, data_plan, exchanged, unit_bytes};
-use super::processor::{Ticks, local_calibration};
+use super::processor::{Processors, local_calibration};
 use super::spinners::{Spinner, Spinners};
 use super::watchdog::Watchdog;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::load::{Bell, Load};
-use crate::socket::{accept_stream, plain};
+use crate::socket::accept_stream;
 use crate::tally::Counts;
 use crate::transport::readiness;
 
@@ -57,15 +58,12 @@ pub(super) struct Served {
     listener: Option<Arc<Socket>>,
     granted: Granted,
     began_ns: u64,
-    ticks: Option<Ticks>,
+    /// Where the client asked for it.
+    processors: Option<Processors>,
     /// When the time was up, if it was.
     stopped_ns: Option<u64>,
     /// Whether it ends when nothing more comes.
     ends_quietly: bool,
-    /// Those when it was last seen to go on, where its end is its silence.
-    last_ticks: Option<Ticks>,
-    /// Whether it ended by a timer with four seconds more than the test.
-    padded: bool,
 }
 
 impl Served {
@@ -110,28 +108,26 @@ impl Served {
             listener,
             granted,
             began_ns: now_ns,
-            ticks: request.cpu.then(Ticks::now),
+            processors: request.cpu.then(|| Processors::new(place.client, place.cpu_count)),
             stopped_ns: None,
             ends_quietly: request.part.connects() || !place.marks_end,
-            padded: false,
-            last_ticks: None,
             job,
             request,
         };
-        served.begin_at_once(place.client, now_ns)?;
+        served.begin_at_once(place.client)?;
         let setup = served.setup(data_port);
         Ok((served, setup))
     }
 
     /// A sender of datagrams doesn't wait for its client.
-    fn begin_at_once(&mut self, client: SocketAddr, now_ns: u64) -> Result<(), i32> {
+    fn begin_at_once(&mut self, client: SocketAddr) -> Result<(), i32> {
         if self.request.carrier == Carrier::Udp && self.request.part == Part::Send {
             if self.request.client_port == 0 {
                 return Err(refusal::EINVAL);
             }
             let address = self.request.client_address.unwrap_or(client.ip());
             let peer = address_beside(address, self.request.client_port, client);
-            self.begin_datagrams(peer, now_ns).map_err(|error| number_of(&error))?;
+            self.begin_datagrams(peer).map_err(|error| number_of(&error))?;
         }
         Ok(())
     }
@@ -158,12 +154,15 @@ impl Served {
     }
 
     /// The load goes on from here.
-    fn begin(&mut self, mut load: Load, now_ns: u64) {
-        if self.listener.is_none() {
-            self.began_ns = now_ns;
+    fn begin(&mut self, mut load: Load, peer: Option<SocketAddr>) {
+        // To make ready is no part of the test.
+        if let Some(processors) = &mut self.processors {
+            peer.into_iter().for_each(|peer| processors.meet(peer));
+            processors.restart();
         }
-        self.watch.handle_connection(now_ns);
-        load.open(now_ns);
+        self.began_ns = monotonic_ns();
+        self.watch.handle_connection(self.began_ns);
+        load.open(self.began_ns);
         self.load = Some(load);
     }
 
@@ -195,8 +194,8 @@ impl Served {
                 _ => echoed(rings.send_width),
             },
             no_delay: self.request.no_delay,
-            cpu: self.ticks.is_some(),
-            cpu_rate: if self.ticks.is_some() { local_calibration().rate } else { 0.0 },
+            cpu: self.processors.is_some(),
+            cpu_rate: if self.processors.is_some() { local_calibration().rate } else { 0.0 },
             pacing: self.job.pacing.unwrap_or((0, 0)),
             priority: self.granted.priority,
             service: self.granted.service,
@@ -223,6 +222,8 @@ impl Served {
     pub(super) fn advance(&mut self, now_ns: u64) -> bool {
         if self.stopped_ns.is_none() {
             self.take_client(now_ns);
+            // A client that has come took time to receive.
+            let now_ns = if self.began_ns > now_ns { monotonic_ns() } else { now_ns };
             let counts = self.load.as_ref().map(Load::counts).unwrap_or_default();
             let count = match self.request.part {
                 Part::Receive => counts.receive_calls,
@@ -232,8 +233,13 @@ impl Served {
             if let Some(watchdog) = &mut self.watchdog {
                 watchdog.look(&counts, now_ns);
             }
-            if self.ends_quietly && self.ticks.is_some() && self.watch.changed_ns() == now_ns {
-                self.last_ticks = Some(Ticks::now());
+            // The silence that says the end is no part of the test.
+            if self.ends_quietly && self.watch.changed_ns() == now_ns {
+                let newcomer = self.watchdog.as_ref().and_then(Watchdog::take_newcomer);
+                if let Some(processors) = &mut self.processors {
+                    newcomer.into_iter().for_each(|peer| processors.meet(peer));
+                    processors.mark();
+                }
             }
             if self.watch.over_at_ns().is_some_and(|over_ns| over_ns <= now_ns) {
                 self.stop(now_ns);
@@ -247,7 +253,6 @@ impl Served {
 
     fn stop(&mut self, now_ns: u64) {
         self.stopped_ns = Some(now_ns);
-        self.padded = matches!(self.job.task, Task::Receive | Task::Answer);
         let Some(load) = &mut self.load else { return };
         match self.job.task {
             Task::Send => load.stop(),
@@ -267,7 +272,7 @@ impl Served {
             // Its own loop accepts.
             if readiness(listener).is_ok() {
                 match self.make_load() {
-                    Ok(load) => self.begin(load, now_ns),
+                    Ok(load) => self.begin(load, None),
                     Err(_) => self.stop(now_ns),
                 }
             }
@@ -280,11 +285,12 @@ impl Served {
                     Ok(stream) => match self.make_load() {
                         Ok(mut load) => {
                             self.waiting = None;
+                            let peer = stream.peer_addr().ok().and_then(|peer| peer.as_socket());
                             match ring_flow(&self.job) {
                                 Some(flow) => load.add_made(0, stream, flow),
                                 None => load.add_stream(0, stream, None),
                             }
-                            self.begin(load, now_ns);
+                            self.begin(load, peer);
                         }
                         // No thread for it: the test can't be.
                         Err(_) => self.stop(now_ns),
@@ -296,7 +302,7 @@ impl Served {
             }
             Carrier::Udp => {
                 if let Some(peer) = first_sender(socket, self.client)
-                    && self.begin_datagrams(peer, now_ns).is_err()
+                    && self.begin_datagrams(peer).is_err()
                 {
                     // Whoever can't be answered is nobody.
                     self.discard_datagram();
@@ -305,13 +311,13 @@ impl Served {
         }
     }
 
-    fn begin_datagrams(&mut self, peer: SocketAddr, now_ns: u64) -> io::Result<()> {
+    fn begin_datagrams(&mut self, peer: SocketAddr) -> io::Result<()> {
         let Some(socket) = &self.waiting else { return Ok(()) };
         socket.connect(&peer.into())?;
         let mut load = self.make_load().map_err(io::Error::other)?;
         if let Some(socket) = self.waiting.take() {
             load.add_made(0, socket, plain_flow(&self.job));
-            self.begin(load, now_ns);
+            self.begin(load, Some(peer));
         }
         Ok(())
     }
@@ -322,23 +328,34 @@ impl Served {
         }
     }
 
+    /// How long the test was; its load's last sign of life came so long after the load had begun.
+    fn elapsed_ns(&self, now_ns: u64, last_ns: Option<u64>) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.began_ns);
+        let waited = self.stopped_ns.is_some() && self.job.task != Task::Send;
+        let of_test_ns = match waited {
+            true if self.ends_quietly => {
+                // The change is seen a while after it.
+                let changed_ns = self.watch.changed_ns().saturating_sub(self.began_ns);
+                last_ns.map_or(changed_ns, |last_ns| last_ns.min(changed_ns))
+            }
+            true => elapsed_ns.saturating_sub(PAD_NS),
+            false => elapsed_ns,
+        };
+        of_test_ns.max(1)
+    }
+
     /// What came of it.
-    pub(super) fn results(self, now_ns: u64) -> Results {
-        // The silence that says the end is no part of the test.
-        let last_ticks = self.last_ticks.unwrap_or_else(Ticks::now);
-        let cpu = self.ticks.as_ref().and_then(|ticks| last_ticks.use_since(ticks));
+    pub(super) fn results(mut self, now_ns: u64) -> Results {
+        self.processors.iter_mut().for_each(Processors::end);
         // Of a client that never came there is nothing to tell.
-        let concluded = self.load.map(|load| load.conclude(now_ns));
-        let (counts, facts) = concluded.map_or_else(
-            || (Counts::default(), None),
-            |(_, counts, mut report)| (counts, report.flows.pop()),
+        let concluded = self.load.take().map(|load| load.conclude(now_ns));
+        let (counts, load_cpu, facts) = concluded.map_or_else(
+            || (Counts::default(), CpuSeconds::default(), None),
+            |(_, counts, mut report)| (counts, report.cpu, report.flows.pop()),
         );
-        let mut elapsed_ns = now_ns.saturating_sub(self.began_ns);
-        if self.padded && self.ends_quietly {
-            elapsed_ns = self.watch.changed_ns().saturating_sub(self.began_ns).max(1);
-        } else if self.padded {
-            elapsed_ns = elapsed_ns.saturating_sub(PAD_NS).max(1);
-        }
+        let elapsed_ns = self.elapsed_ns(now_ns, facts.as_ref().and_then(|flow| flow.to_ns));
+        let cpus = self.processors.as_ref().map_or(0, |_| self.cpu_count);
+        let cpu = self.processors.and_then(|processors| processors.used(load_cpu, elapsed_ns));
         let socket = facts.as_ref().and_then(|flow| flow.socket.clone());
         let tcp = facts.as_ref().and_then(|flow| flow.tcp);
         let datagrams = self.request.carrier == Carrier::Udp;
@@ -359,7 +376,7 @@ impl Served {
             transactions: counts.transactions as u32,
             elapsed_s: Some(elapsed_ns as f32 / 1e9),
             cpu: cpu.map(super::CpuFigures::to_wire),
-            cpus: if self.ticks.is_some() { self.cpu_count } else { 0 },
+            cpus,
             retransmits: tcp
                 .map_or(-1, |tcp| i32::try_from(tcp.retransmitted_segments).unwrap_or(i32::MAX)),
             congestion: if datagrams {
@@ -367,23 +384,6 @@ impl Served {
             } else {
                 socket.and_then(|socket| socket.congestion).filter(|_| self.request.routed)
             },
-        }
-    }
-}
-
-/// Where the first datagram that waits came from. One of somebody else's is dropped.
-fn first_sender(socket: &Socket, client: Option<IpAddr>) -> Option<SocketAddr> {
-    loop {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let (_, _, sender) = rustix::net::recvfrom(socket.as_fd(), &mut [0_u8; 1], flags).ok()?;
-        let sender = sender.and_then(|address| SocketAddr::try_from(address).ok());
-        match sender {
-            Some(sender) if client.is_none_or(|client| plain(sender).ip() == client) => {
-                return Some(sender);
-            }
-            _ => {
-                rustix::net::recv(socket.as_fd(), &mut [0_u8; 1], RecvFlags::DONTWAIT).ok()?;
-            }
         }
     }
 }

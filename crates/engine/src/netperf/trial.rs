@@ -24,7 +24,7 @@ use super::filling::{buffers, file_flow, plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::outcome::Outcome;
 use super::plan::{TestKind, TestPlan};
-use super::processor::Ticks;
+use super::processor::Processors;
 use super::request::{data_plan, fit_old_server, job, request};
 use super::timing::timed_flow;
 use super::watchdog::{Watchdog, Watched};
@@ -66,6 +66,8 @@ struct Course {
     /// Of connections that come and go.
     watchdog: Option<Watchdog>,
     bell: Arc<Bell>,
+    /// Where they were asked for.
+    processors: Option<Processors>,
     results: Option<Results>,
     began_ns: u64,
     interrupted_ns: Option<u64>,
@@ -113,12 +115,11 @@ impl<'a> Trial<'a> {
             )));
         }
         let server = address_beside(address, setup.data_port, self.remote);
-        let ticks = self.plan.local.cpu.then(Ticks::now);
         let granted = self.granted;
         let mut course = self.begin(server)?;
         self.conduct(&mut course, sink, cancel)?;
         let ended_ns = monotonic_ns();
-        let cpu = ticks.and_then(|ticks| Ticks::now().use_since(&ticks));
+        course.processors.iter_mut().for_each(Processors::end);
         let server_knows = !self.job_is_connections() && self.job.says_end;
         if let Some(client) = &mut self.client {
             client.machine.handle_data_over(server_knows, ended_ns);
@@ -146,16 +147,10 @@ impl<'a> Trial<'a> {
                 Err(error) => return Err(error),
             },
         };
-        let mut measured = Measured {
-            elapsed_ns: ended_ns.saturating_sub(course.began_ns),
-            interrupted,
-            counts,
-            report,
-            cpu,
-            granted,
-            server,
-            told,
-        };
+        let elapsed_ns = ended_ns.saturating_sub(course.began_ns);
+        let cpu = course.processors.and_then(|processors| processors.used(report.cpu, elapsed_ns));
+        let mut measured =
+            Measured { elapsed_ns, interrupted, counts, report, cpu, granted, server, told };
         if !told {
             if let Some(client) = &mut self.client {
                 client.leave_at_once();
@@ -239,6 +234,8 @@ impl<'a> Trial<'a> {
         {
             self.bind(socket)?;
         }
+        // To make ready is no part of the test.
+        let processors = Processors::at_client(&self.plan.local, self.remote, server);
         let began_ns = monotonic_ns();
         load.open(began_ns);
         if let Some(socket) = socket {
@@ -249,7 +246,8 @@ impl<'a> Trial<'a> {
                 (Carrier::Tcp, None) => load.add_stream(0, socket, None),
             }
         }
-        Ok(Course { load, watchdog, bell, results: None, began_ns, interrupted_ns: None })
+        let (results, interrupted_ns) = (None, None);
+        Ok(Course { load, watchdog, bell, processors, results, began_ns, interrupted_ns })
     }
 
     fn connect(&self, socket: &Socket, server: SocketAddr) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 //! one processor, 2 % of the rate.
 
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ struct Standing {
     count: u64,
     /// The one that there is now.
     socket: Option<Arc<Socket>>,
+    /// Who made the first one, until somebody asks.
+    newcomer: Option<SocketAddr>,
     /// Whether it was cut off.
     is_cut: bool,
     /// Whether there will be no more.
@@ -62,6 +64,9 @@ impl Watched {
         if standing.is_over {
             return Err(io::ErrorKind::TimedOut.into());
         }
+        if standing.count == 0 {
+            standing.newcomer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+        }
         standing.count += 1;
         standing.socket = Some(Arc::clone(socket));
         Ok(())
@@ -100,6 +105,11 @@ impl Watchdog {
     /// For the loop.
     pub(super) fn watched(&self) -> Watched {
         self.watched.clone()
+    }
+
+    /// Who made the first of the connections; says it once.
+    pub(super) fn take_newcomer(&self) -> Option<SocketAddr> {
+        self.watched.standing().newcomer.take()
     }
 
     /// Looks whether the connection goes on; to be called several times in each `silence`.

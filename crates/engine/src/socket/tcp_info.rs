@@ -56,7 +56,13 @@ pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> TcpCounts {
         received_bytes: info.u64_at(128),
         retransmitted_bytes: info.u64_at(208),
         timeouts: info.u16_at(242).map(u64::from),
+        syn_retransmissions: None,
     }
+}
+
+/// Segments sent again so far: of a connection that has just come to stand, those of its handshake.
+pub(crate) fn tcp_retransmissions(socket: BorrowedFd<'_>) -> Option<u64> {
+    TcpInfo::read(socket)?.u32_at(100).map(u64::from)
 }
 
 /// What TCP_INFO says beside [`TcpStatus`].

@@ -24,3 +24,14 @@ pub(crate) fn thread_usage() -> ThreadUsage {
         on_cpu: u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0),
     }
 }
+
+/// What the calling thread has used since it had used so much.
+pub(crate) fn thread_cpu_since(before: CpuSeconds) -> CpuSeconds {
+    let now = thread_usage().cpu;
+    // The kernel counts whole microseconds; the rest is the noise of floating point.
+    let less = |now: f64, before: f64| ((now - before).max(0.0) * 1e6).round() / 1e6;
+    CpuSeconds {
+        user_s: less(now.user_s, before.user_s),
+        system_s: less(now.system_s, before.system_s),
+    }
+}

@@ -1,6 +1,7 @@
 //! Addresses that aren't the ones which the kernel would choose.
 
-use std::net::Ipv6Addr;
+use std::io::Read as _;
+use std::net::{Ipv6Addr, TcpListener};
 
 use super::server_process::{Netserver, netperf, value};
 
@@ -24,6 +25,10 @@ fn link_local() -> Option<String> {
         let address = Ipv6Addr::from(u128::from_str_radix(address, 16).ok()?);
         Some(format!("{address}%{interface}"))
     })
+}
+
+fn skipped() {
+    eprintln!("SKIPPED: no interface of this machine has a link-local address");
 }
 
 #[test]
@@ -50,8 +55,7 @@ fn datagrams_reach_a_server_at_any_of_its_addresses() {
 
 #[test]
 fn data_goes_over_the_interface_that_a_link_local_address_names() {
-    // A machine without such an address has nothing to try.
-    let Some(host) = link_local() else { return };
+    let Some(host) = link_local() else { return skipped() };
     let server = Netserver::start_at("-6", "");
     for (test, rest) in [
         ("TCP_STREAM", ""),
@@ -68,5 +72,28 @@ fn data_goes_over_the_interface_that_a_link_local_address_names() {
         ));
         assert_eq!(ended.exit_code, 0, "{test}: {}", ended.stderr);
         assert!(figure(&ended.stdout, "THROUGHPUT") > 0.0, "{test}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_link_local_address_is_one_of_its_interface_without_a_control_connection_too() {
+    let Some(host) = link_local() else { return skipped() };
+    let server = Netserver::start_at(&format!("-L {host} -6"), "");
+    let rr = format!("-H {host} -6 -p {} -P 0 -t TCP_RR -l -20 -- -k THROUGHPUT", server.port);
+    let ended = netperf(&rr);
+    assert_eq!(ended.exit_code, 0, "{}{}", ended.stdout, ended.stderr);
+    for (before, behind) in [(&*host, None), ("::1", Some(&*host))] {
+        let listener = TcpListener::bind((&*host, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let received = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut all).unwrap();
+            all.len()
+        });
+        let behind = behind.map(|host| format!("-H {host}")).unwrap_or_default();
+        let ended =
+            netperf(&format!("-N -H {before} -6 -P 0 -l -1000 -- -m 100 -P ,{port} {behind}"));
+        assert_eq!(ended.exit_code, 0, "{before}: {}", ended.stderr);
+        assert_eq!(received.join().unwrap(), 1000);
     }
 }

@@ -101,7 +101,6 @@ fn interim_results_and_processors_are_told_as_wrappers_read_them() {
     assert!(figure(out, "NETPERF_ENDING[1]") > figure(out, "NETPERF_ENDING[0]"), "{out}");
     let ended = server.netperf("-P 0 -c -C -l 1 -t TCP_RR -- -k all");
     let out = &ended.stdout;
-    assert_eq!(value(out, "LOCAL_CPU_METHOD"), "S");
     for name in ["LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL"] {
         assert!((0.0..=100.0).contains(&figure(out, name)), "{out}");
     }

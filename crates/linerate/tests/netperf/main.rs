@@ -4,13 +4,15 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test may stop at the first surprise"
+    clippy::print_stderr,
+    reason = "a test may stop at the first surprise and say what it skipped"
 )]
 
 mod cli_addresses;
 mod cli_alone;
 mod cli_background;
 mod cli_busy_poll;
+mod cli_processors;
 mod cli_tests;
 mod old_server;
 mod server_clients;

@@ -391,7 +391,7 @@ impl Classic {
         results.cpu = message.f32_at(elapsed_at + 4).filter(|_| cpu).map(|util| Cpu {
             util,
             method: message.u32_at(method_at),
-            ..Cpu::default()
+            ..Cpu::unshared()
         });
         results
     }

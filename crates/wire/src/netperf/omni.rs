@@ -358,15 +358,16 @@ pub fn decode_results(message: &Message, cpu: bool) -> Results {
 }
 
 fn decode_cpu(message: &Message) -> Option<Cpu> {
+    let share = |offset| message.f32_at(offset).unwrap_or(Cpu::UNKNOWN);
     Some(Cpu {
         util: message.f32_at(52)?,
-        user: message.f32_at(56)?,
-        system: message.f32_at(60)?,
-        iowait: message.f32_at(64)?,
-        irq: message.f32_at(68)?,
-        softirq: message.f32_at(72)?,
+        user: share(56),
+        system: share(60),
+        iowait: share(64),
+        irq: share(68),
+        softirq: share(72),
         method: message.u32_at(80),
         peak_cpu: message.i32_at(88),
-        peak: message.f32_at(92)?,
+        peak: share(92),
     })
 }

@@ -341,3 +341,23 @@ pub struct Cpu {
     /// Its use.
     pub peak: f32,
 }
+
+impl Cpu {
+    /// What stands for a share that isn't known.
+    pub const UNKNOWN: f32 = -1.0;
+
+    /// Nothing is known but the whole, which is 0.
+    pub fn unshared() -> Self {
+        let unknown = Self::UNKNOWN;
+        Self {
+            user: unknown,
+            system: unknown,
+            iowait: unknown,
+            irq: unknown,
+            softirq: unknown,
+            peak_cpu: -1,
+            peak: unknown,
+            ..Self::default()
+        }
+    }
+}

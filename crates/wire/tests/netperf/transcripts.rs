@@ -5,7 +5,9 @@ use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::message::{Form, Message, code};
 use linerate_wire::netperf::omni;
 use linerate_wire::netperf::server::{Server, ServerEvent};
-use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Results, Rings, Setup};
+use linerate_wire::netperf::test::{
+    Carrier, Cpu, Family, Length, Part, Request, Results, Rings, Setup,
+};
 
 use crate::captured::{captured, request_of};
 
@@ -135,6 +137,22 @@ fn the_originals_classic_figures_are_read() {
             assert_eq!((results.transactions, results.bytes_received), (13_955, 27_910));
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn classic_results_know_no_shares_of_the_use() {
+    for name in ["tcp_cc", "udp_rr"] {
+        let request = Request { cpu: true, ..request(name) };
+        let classic = Classic::for_request(&request).unwrap();
+        let told = Cpu { util: 12.5, method: 8, ..Cpu::default() };
+        let results = Results { cpu: Some(told), cpus: 2, ..Results::default() };
+        let message = classic.encode_results(Form::Short, &results);
+        let read = classic.decode_results(&message, true).cpu.unwrap();
+        assert_eq!((read.util, read.method, read.peak_cpu), (12.5, 8, -1));
+        let shares = [read.user, read.system, read.iowait, read.irq, read.softirq, read.peak];
+        assert_eq!(shares, [Cpu::UNKNOWN; 6]);
+        assert_eq!(classic.decode_results(&message, false).cpu, None);
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         set_family(&mut t.family, family)
     }),
     takes('n', "cpus", "Number of local processors, for the service demand", |t, v| {
-        set(&mut t.cpus, Some(v), parse_size)
+        set(&mut t.local.cpu_count, Some(v), parse_size)
     }),
     bare('N', "No control connection: test against a port (9, 7 or 19)", |t, _| {
         t.alone = true;
@@ -210,6 +210,14 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         "Never sleep in TCP_RR and UDP_RR; takes a processor (ours alone)",
         |t, _| {
             t.busy_poll = true;
+            Ok(())
+        },
+    ),
+    ours(
+        "fine-latency",
+        "Nanoseconds in MIN_, MAX_, P50_, P90_, P99_LATENCY (ours alone)",
+        |t, _| {
+            t.shown.fine_latency = true;
             Ok(())
         },
     ),

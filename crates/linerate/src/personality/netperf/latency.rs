@@ -2,7 +2,7 @@
 
 use linerate_measure::histogram::Histogram;
 
-/// Statistics as netperf tells them, in microseconds.
+/// Statistics as netperf tells them.
 #[derive(Clone, Debug)]
 pub(super) struct Statistics {
     counts: Vec<(u64, u64)>,
@@ -17,32 +17,23 @@ impl Statistics {
         (total > 0).then_some(Self { counts, total })
     }
 
-    pub(super) fn least_us(&self) -> u64 {
-        self.counts.first().map_or(0, whole_us)
+    pub(super) fn least_ns(&self) -> u64 {
+        self.counts.first().map_or(0, |(value, _)| *value)
     }
 
-    pub(super) fn greatest_us(&self) -> u64 {
-        self.counts.last().map_or(0, whole_us)
+    pub(super) fn greatest_ns(&self) -> u64 {
+        self.counts.last().map_or(0, |(value, _)| *value)
     }
 
     /// The least value that this part of all observations doesn't exceed.
-    pub(super) fn percentile_us(&self, part: f64) -> u64 {
-        whole_us(self.percentile(part))
-    }
-
-    /// The same in full, as the histogram tells it.
     pub(super) fn percentile_ns(&self, part: f64) -> u64 {
-        self.percentile(part).0
-    }
-
-    fn percentile(&self, part: f64) -> &(u64, u64) {
         let rank = ((self.total as f64 * part).ceil() as u64).max(1);
         let mut seen = 0;
         let found = self.counts.iter().find(|(_, count)| {
             seen += count;
             seen >= rank
         });
-        found.or(self.counts.last()).unwrap_or(&(0, 0))
+        found.or(self.counts.last()).map_or(0, |(value, _)| *value)
     }
 
     pub(super) fn mean_us(&self) -> f64 {
@@ -60,8 +51,8 @@ impl Statistics {
     }
 }
 
-/// A value of a histogram, which may be a thousandth less than what was recorded, as microseconds.
-fn whole_us((value_ns, _): &(u64, u64)) -> u64 {
+/// The nearest whole number of microseconds.
+pub(super) fn whole_us(value_ns: u64) -> u64 {
     value_ns.saturating_add(500) / 1000
 }
 
@@ -125,13 +116,19 @@ mod tests {
     #[test]
     fn statistics_are_those_of_the_values() {
         let statistics = Statistics::of(&histogram(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 100])).unwrap();
-        assert_eq!((statistics.least_us(), statistics.percentile_us(0.5)), (1, 5));
-        assert_eq!(statistics.greatest_us(), 100);
+        assert_eq!((statistics.least_ns(), whole_us(statistics.percentile_ns(0.5))), (1000, 5));
+        assert_eq!(whole_us(statistics.greatest_ns()), 100);
         assert!((99_900..=100_100).contains(&statistics.percentile_ns(0.95)));
         assert!((8_990..=9_010).contains(&statistics.percentile_ns(0.9)));
         assert!((statistics.mean_us() - 14.5).abs() < 0.1);
         assert!((statistics.deviation_us() - 28.61).abs() < 0.2);
         assert!(Statistics::of(&Histogram::new()).is_none());
+    }
+
+    #[test]
+    fn whole_microseconds_are_the_nearest() {
+        let rounded = [0, 499, 500, 1499, 1500, 15_704, u64::MAX].map(whole_us);
+        assert_eq!(rounded, [0, 0, 1, 1, 2, 16, u64::MAX / 1000]);
     }
 
     #[test]

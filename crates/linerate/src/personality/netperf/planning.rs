@@ -39,7 +39,6 @@ pub(super) struct Request {
     pub(super) shown: Shown,
     pub(super) selection: Option<Selection>,
     pub(super) names: Names,
-    pub(super) cpus: Option<u32>,
     pub(super) server_cpu: Option<u32>,
     /// Whether there is no netserver.
     pub(super) alone: bool,
@@ -49,8 +48,8 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn subject(&self) -> Subject {
-        let TestPlan { kind, transport, .. } = self.plan;
-        Subject { kind, transport, unit: self.unit, cpus: self.cpus }
+        let TestPlan { kind, transport, local: EndPlan { cpu_count, .. }, .. } = self.plan;
+        Subject { kind, transport, unit: self.unit, cpus: cpu_count }
     }
 }
 
@@ -237,7 +236,6 @@ fn assemble(
         unit: unit(typed.shown.unit, kind),
         selection,
         names,
-        cpus: typed.cpus,
         server_cpu: typed.control.server_cpu,
         alone: typed.alone,
         command_line,

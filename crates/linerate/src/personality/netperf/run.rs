@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 
 use linerate_engine::error::Error;
@@ -89,25 +89,25 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
         resolve(host, plan.family).map_err(|error| Failure::told(unresolved(&plan, host, &error)))
     };
     let address = find(&plan.host)?;
-    plan.local = control.local.as_deref().map(find).transpose()?;
+    plan.local = control.local.as_deref().map(find).transpose()?.map(|local| local.ip());
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let mut server = Server { address, client: None };
     if !control.alone {
         let client = Client::connect(&plan, &cancel).map_err(|error| match error {
-            Error::Unreachable(_) => Failure::told(unreachable(&plan, address, names_host)),
+            Error::Unreachable(_) => Failure::told(unreachable(&plan, address.ip(), names_host)),
             error => error.into(),
         })?;
         server.client = Some(client);
     }
     match work {
         Work::Test(mut request) => {
-            begin(&mut request, &server)?;
+            begin(&mut request, &mut server)?;
             test(&mut server, &request, &cancel)?;
         }
         Work::SegmentSize(mut request) => {
-            begin(&mut request, &server)?;
+            begin(&mut request, &mut server)?;
             let outcome = server.run(&request.plan, &Sink::none(), &cancel)?;
             let mss_bytes = outcome.mss_bytes.ok_or_else(|| {
                 Error::Host("this system doesn't tell the segment size of a connection".to_owned())
@@ -134,7 +134,8 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
 
 /// Whom tests are made against.
 struct Server {
-    address: IpAddr,
+    /// With the interface of a link-local address; the port says nothing.
+    address: SocketAddr,
     /// Absent: no netserver is asked.
     client: Option<Client>,
 }
@@ -149,7 +150,7 @@ impl Server {
 }
 
 /// Finds the data connection's addresses and prints the banner.
-fn begin(request: &mut Request, server: &Server) -> Result<(), Failure> {
+fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
     let names = &request.names;
     let find = |name: &str| {
         resolve(name, names.family).map_err(|error| {
@@ -160,10 +161,14 @@ fn begin(request: &mut Request, server: &Server) -> Result<(), Failure> {
             ))
         })
     };
-    let remote = if names.names_data_host { find(&names.remote)? } else { server.address };
+    let found = names.names_data_host.then(|| find(&names.remote)).transpose()?;
+    let remote = found.unwrap_or(server.address).ip();
+    if server.client.is_none() {
+        server.address = found.unwrap_or(server.address);
+    }
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let local = names.local.as_deref().map(find).transpose()?;
+    let local = names.local.as_deref().map(find).transpose()?.map(|local| local.ip());
     let (local_bits, remote_bits) = (names.local_bits, names.remote_bits);
     let drawn = draw_host(remote, remote_bits)?;
     request.plan.remote.address = names.names_data_host.then_some(drawn);

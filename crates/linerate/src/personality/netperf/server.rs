@@ -274,9 +274,10 @@ fn render_event(event: &Event) -> String {
 
 fn listen_addresses(typed: &Typed) -> Result<Vec<SocketAddr>, Error> {
     if let Some(host) = &typed.host {
-        let address = resolve(host, typed.family)
+        let mut address = resolve(host, typed.family)
             .map_err(|error| Error::Host(format!("can't resolve {host}: {error}")))?;
-        return Ok(vec![SocketAddr::new(address, typed.port)]);
+        address.set_port(typed.port);
+        return Ok(vec![address]);
     }
     let v4: IpAddr = Ipv4Addr::UNSPECIFIED.into();
     let v6: IpAddr = Ipv6Addr::UNSPECIFIED.into();

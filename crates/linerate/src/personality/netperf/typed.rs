@@ -1,6 +1,6 @@
 //! What was typed, before anyone asks what it comes to.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use linerate_engine::netperf::{ControlPlan, EndPlan, TestOptions};
 use linerate_measure::plan::Family;
@@ -96,8 +96,6 @@ pub(super) struct Typed {
     pub(super) local_interval_us: Option<u32>,
     pub(super) remote_interval_us: Option<u32>,
     pub(super) file: Option<String>,
-    /// Processors of this machine as told (`-n`).
-    pub(super) cpus: Option<u32>,
     /// Family of the data connection as told (`-4`, `-6` after `--`).
     pub(super) data_family: Option<Family>,
     /// The data connection's addresses as told (`-L`, `-H` after `--`).
@@ -137,6 +135,8 @@ pub(super) struct Shown {
     /// `-D`, in seconds.
     pub(super) interim_s: Option<f64>,
     pub(super) statistics: bool,
+    /// Whether latencies are shown with their nanoseconds.
+    pub(super) fine_latency: bool,
     pub(super) uuid: Option<String>,
     /// How many times `-d` stood there.
     pub(super) debug: u32,
@@ -213,7 +213,6 @@ impl Default for Typed {
             local_interval_us: None,
             remote_interval_us: None,
             file: None,
-            cpus: None,
             data_family: None,
             data_local: None,
             data_host: None,
@@ -227,6 +226,7 @@ impl Default for Typed {
                 brand: None,
                 interim_s: None,
                 statistics: false,
+                fine_latency: false,
                 uuid: None,
                 debug: 0,
                 selected: None,
@@ -255,18 +255,30 @@ pub(super) fn parse_family(text: &str) -> Result<Option<Family>, String> {
 }
 
 /// An address, or a name's first address of this family.
-pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<IpAddr, std::io::Error> {
+pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<SocketAddr, std::io::Error> {
     use std::net::ToSocketAddrs as _;
 
-    let fits = |address: &IpAddr| match family {
+    let fits = |address: &SocketAddr| match family {
         None => true,
         Some(Family::Ipv4) => address.is_ipv4(),
         Some(Family::Ipv6) => address.is_ipv6(),
     };
-    let mut found: Vec<IpAddr> = (host, 0).to_socket_addrs()?.map(|found| found.ip()).collect();
-    found.retain(fits);
-    found
-        .first()
-        .copied()
-        .ok_or_else(|| std::io::Error::other("Address family for hostname not supported"))
+    let found = (host, 0).to_socket_addrs()?.find(fits);
+    found.ok_or_else(|| std::io::Error::other("Address family for hostname not supported"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::resolve;
+
+    #[test]
+    fn a_link_local_address_keeps_its_interface() {
+        // Loopback is the first one everywhere.
+        match resolve("fe80::1%lo", None).unwrap() {
+            SocketAddr::V6(found) => assert_eq!(found.scope_id(), 1),
+            other @ SocketAddr::V4(_) => panic!("{other}"),
+        }
+    }
 }

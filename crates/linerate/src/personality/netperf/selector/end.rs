@@ -73,7 +73,7 @@ impl End<'_> {
 
     /// Its processors, as told (`-n`) or as counted.
     pub(super) fn cpu_count(&self) -> u32 {
-        let told = self.origin.request.cpus.filter(|_| self.is_local());
+        let told = self.plan().cpu_count;
         told.or(self.figures().cpu.as_ref().map(|cpu| cpu.cpus)).unwrap_or(0)
     }
 

@@ -2,8 +2,8 @@
 
 use super::super::latency::Statistics;
 use super::value::{
-    brand, congestion, deprecated, fill_file, full_percentile_us, integer, latency_us, mean_us,
-    percentile_us, service, text,
+    brand, congestion, deprecated, fill_file, full_latency_us, integer, latency_us, mean_us,
+    service, text,
 };
 use super::{EndRow, Rows, WholeRow, of_end, row};
 
@@ -37,21 +37,31 @@ const RUN: &[WholeRow] = &[
     row("REMOTE_SECURITY_SPECIFIC", "Remote|OS|Security|Specific", |_| deprecated()),
     row("RESULT_BRAND", "Result|Tag", brand),
     row("UUID", "Test|UUID", |o| text(&o.uuid)),
-    row("MIN_LATENCY", "Minimum|Latency|Microseconds", |o| latency_us(o, Statistics::least_us)),
-    row("MAX_LATENCY", "Maximum|Latency|Microseconds", |o| latency_us(o, Statistics::greatest_us)),
-    row("P50_LATENCY", "50th|Percentile|Latency|Microseconds", |o| percentile_us(o, 0.50)),
-    row("P90_LATENCY", "90th|Percentile|Latency|Microseconds", |o| percentile_us(o, 0.90)),
-    row("P99_LATENCY", "99th|Percentile|Latency|Microseconds", |o| percentile_us(o, 0.99)),
+    row("MIN_LATENCY", "Minimum|Latency|Microseconds", |o| latency_us(o, Statistics::least_ns)),
+    row("MAX_LATENCY", "Maximum|Latency|Microseconds", |o| latency_us(o, Statistics::greatest_ns)),
+    row("P50_LATENCY", "50th|Percentile|Latency|Microseconds", |o| {
+        latency_us(o, |s| s.percentile_ns(0.50))
+    }),
+    row("P90_LATENCY", "90th|Percentile|Latency|Microseconds", |o| {
+        latency_us(o, |s| s.percentile_ns(0.90))
+    }),
+    row("P99_LATENCY", "99th|Percentile|Latency|Microseconds", |o| {
+        latency_us(o, |s| s.percentile_ns(0.99))
+    }),
     row("MEAN_LATENCY", "Mean|Latency|Microseconds", |o| mean_us(o, Statistics::mean_us)),
     row("STDDEV_LATENCY", "Stddev|Latency|Microseconds", |o| mean_us(o, Statistics::deviation_us)),
 ];
 
 /// Ours alone: found by their names, and no part of `all`, so that it has what the original's has.
 pub(super) const OWN: &[WholeRow] = &[
-    row("P95_LATENCY", "95th|Percentile|Latency|Microseconds", |o| full_percentile_us(o, 0.95)),
-    row("P999_LATENCY", "99.9th|Percentile|Latency|Microseconds", |o| full_percentile_us(o, 0.999)),
+    row("P95_LATENCY", "95th|Percentile|Latency|Microseconds", |o| {
+        full_latency_us(o, |s| s.percentile_ns(0.95))
+    }),
+    row("P999_LATENCY", "99.9th|Percentile|Latency|Microseconds", |o| {
+        full_latency_us(o, |s| s.percentile_ns(0.999))
+    }),
     row("P9999_LATENCY", "99.99th|Percentile|Latency|Microseconds", |o| {
-        full_percentile_us(o, 0.9999)
+        full_latency_us(o, |s| s.percentile_ns(0.9999))
     }),
 ];
 

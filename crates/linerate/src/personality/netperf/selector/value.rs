@@ -8,7 +8,7 @@ use linerate_engine::netperf::{
 
 use super::super::confidence::Agreement;
 pub(super) use super::super::figures::UNMEASURED;
-use super::super::latency::Statistics;
+use super::super::latency::{Statistics, whole_us};
 use super::super::unit::Unit;
 use super::Origin;
 
@@ -138,24 +138,21 @@ pub(super) fn brand(o: &Origin<'_>) -> Option<String> {
     o.request.shown.brand.as_ref().map(|brand| format!("\"{brand}\""))
 }
 
-pub(super) fn latency_us(o: &Origin<'_>, figure: fn(&Statistics) -> u64) -> Option<String> {
-    match Statistics::of(&o.figures.latency) {
-        Some(statistics) => integer(figure(&statistics)),
-        None => integer(-1),
+/// Whole microseconds, as in the original, unless their nanoseconds are asked for, too.
+pub(super) fn latency_us(o: &Origin<'_>, figure_ns: fn(&Statistics) -> u64) -> Option<String> {
+    if o.request.shown.fine_latency {
+        return full_latency_us(o, figure_ns);
     }
-}
-
-pub(super) fn percentile_us(o: &Origin<'_>, part: f64) -> Option<String> {
     match Statistics::of(&o.figures.latency) {
-        Some(statistics) => integer(statistics.percentile_us(part)),
+        Some(statistics) => integer(whole_us(figure_ns(&statistics))),
         None => integer(-1),
     }
 }
 
 /// Microseconds with their nanoseconds.
-pub(super) fn full_percentile_us(o: &Origin<'_>, part: f64) -> Option<String> {
+pub(super) fn full_latency_us(o: &Origin<'_>, figure_ns: fn(&Statistics) -> u64) -> Option<String> {
     let statistics = Statistics::of(&o.figures.latency);
-    let us = |statistics: &Statistics| statistics.percentile_ns(part) as f64 / 1000.0;
+    let us = |statistics: &Statistics| figure_ns(statistics) as f64 / 1000.0;
     fixed::<3>(statistics.as_ref().map_or(UNMEASURED, us))
 }
 

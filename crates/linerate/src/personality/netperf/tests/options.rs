@@ -76,10 +76,12 @@ fn options_reach_the_plan() {
 }
 
 #[test]
-fn an_option_of_ours_has_a_name() {
+fn options_of_ours_have_names() {
     assert!(request("-t TCP_RR --busy-poll").plan.busy_poll);
     assert!(request("--busy -t UDP_RR -- -r 2").plan.busy_poll);
     assert!(!request("-t TCP_RR").plan.busy_poll);
+    assert!(request("-t TCP_RR --fine-latency").shown.fine_latency);
+    assert!(!request("-t TCP_RR").shown.fine_latency);
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn selected_figures() {
             "-t TCP_STREAM -- -o THROUGHPUT,BOGUS,ELAPSED_TIME",
             "-t TCP_RR -j -- -k min_latency,MAX_LATENCY,MEAN_LATENCY,P50_LATENCY,P99_LATENCY,RT_LATENCY",
             "-t TCP_RR -j -- -k P95_LATENCY,p999_latency,P9999_LATENCY",
+            "--fine-latency -t TCP_RR -- -k min_latency,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY",
             "-P 0 -B brand -t TCP_STREAM -- -o RESULT_BRAND,COMMAND_LINE",
             "-I 99,4 -t TCP_STREAM -- -o CONFIDENCE_LEVEL,CONFIDENCE_INTERVAL,THROUGHPUT_CONFID",
             "-t UDP_STREAM -- -k THROUGHPUT,LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT",
