@@ -16,7 +16,7 @@ use super::{
 };
 use crate::clock::SECOND_NS;
 use crate::phase::Phase;
-use crate::socket::{tcp_status, tcp_window, thread_usage};
+use crate::socket::{tcp_status, tcp_window, thread_cpu_since, thread_usage};
 
 /// What is kept of each stream from one interval to the next.
 #[derive(Clone, Copy, Default)]
@@ -177,9 +177,7 @@ impl Meter {
 
     fn cpu_percent(&self, load: &mut Load, end_ns: u64) -> CpuPercent {
         let seconds = end_ns.saturating_sub(self.start_ns) as f64 / SECOND_NS as f64;
-        let conductor = thread_usage().cpu;
-        let mut user_s = (conductor.user_s - self.conductor_before.user_s).max(0.0);
-        let mut system_s = (conductor.system_s - self.conductor_before.system_s).max(0.0);
+        let CpuSeconds { mut user_s, mut system_s } = thread_cpu_since(self.conductor_before);
         for end in load.join() {
             user_s += end.cpu.user_s;
             system_s += end.cpu.system_s;

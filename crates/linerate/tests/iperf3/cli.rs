@@ -2,141 +2,15 @@
 //! expressions that wrappers use, JSON by the original's own fields.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
-use std::net::{TcpListener, UdpSocket};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{ChildStdout, Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::ours;
-
-/// Longer than any test here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// An implementation: its program and the words before its own.
-#[derive(Clone, Copy)]
-pub(crate) enum Program {
-    Ours,
-    Original,
-}
-
-impl Program {
-    pub(crate) fn command(self, words: &str) -> Command {
-        match self {
-            Self::Ours => ours(words),
-            Self::Original => {
-                let mut command = Command::new("iperf3");
-                command.args(words.split_whitespace()).stdin(Stdio::null());
-                command
-            }
-        }
-    }
-}
-
-/// Whether the original is there; where `CI` is set it must be.
-pub(crate) fn has_original() -> bool {
-    let found = Command::new("iperf3").arg("--version").output().is_ok();
-    assert!(found || std::env::var_os("CI").is_none(), "iperf3 is not installed");
-    if !found {
-        println!("SKIPPED: iperf3 is not installed");
-    }
-    found
-}
-
-/// A port that nobody has and no other test here gets. It lies below those that the system hands
-/// out by itself, so that no client's socket takes it before the server does.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id() * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = u16::try_from(10_000 + number % 20_000).unwrap();
-        let is_free = TcpListener::bind(("0.0.0.0", port)).is_ok();
-        if is_free && UdpSocket::bind(("0.0.0.0", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// A process that is ended with the test.
-pub(crate) struct Process(pub(crate) Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It has usually ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Process {
-    pub(crate) fn start(command: &mut Command) -> Self {
-        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-
-    pub(crate) fn wait(&mut self) -> i32 {
-        let start = Instant::now();
-        while start.elapsed() < LIMIT {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.code().unwrap_or(-1);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("a process is still there after {LIMIT:?}");
-    }
-
-    fn text(&mut self) -> String {
-        let mut text = String::new();
-        self.0.stdout.as_mut().unwrap().read_to_string(&mut text).unwrap();
-        text
-    }
-
-    pub(crate) fn complaint(&mut self) -> String {
-        let mut text = String::new();
-        self.0.stderr.as_mut().unwrap().read_to_string(&mut text).unwrap();
-        text
-    }
-}
-
-/// Whether this process listens at the port. Another one may have the socket that found the port free
-/// for a moment longer: one that was forked meanwhile and has yet to become a program.
-fn listens(process: u32, port: u16) -> bool {
-    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    let links = descriptors.flatten().filter_map(|one| std::fs::read_link(one.path()).ok());
-    let own: BTreeSet<_> = links.map(|link| link.display().to_string()).collect();
-    let at_port = format!(":{port:04X}");
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|path| {
-        let table = std::fs::read_to_string(path).unwrap_or_default();
-        table.lines().any(|line| {
-            let fields: Vec<_> = line.split_whitespace().collect();
-            fields.get(1).is_some_and(|local| local.ends_with(&at_port))
-                && fields.get(3) == Some(&"0A")
-                && fields.get(9).is_some_and(|inode| own.contains(&format!("socket:[{inode}]")))
-        })
-    })
-}
-
-/// A server for one test that listens, and its port. Somebody else may take the port before it does;
-/// then it gets another.
-pub(crate) fn serve(program: Program, words: &str) -> (Process, u16) {
-    let mut said = Vec::new();
-    while said.len() < 5 {
-        let port = free_port();
-        let mut server = Process::start(&mut program.command(&format!("-s -1 -p {port} {words}")));
-        let start = Instant::now();
-        while server.0.try_wait().unwrap().is_none() {
-            if listens(server.0.id(), port) {
-                return (server, port);
-            }
-            assert!(start.elapsed() < LIMIT, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        said.push(server.complaint());
-    }
-    panic!("no server listens: {said:?}");
-}
+use super::programs::{LIMIT, Process, Program, free_port, has_original, listens, serve};
 
 /// What a client and its server printed; both must have ended well.
 fn test(server: Program, client: Program, words: &str, both: &str) -> (String, String) {
@@ -179,7 +53,7 @@ fn with_pairs<T: Copy>(items: &[T]) -> Vec<((Program, Program), T)> {
     pairs().into_iter().flat_map(|pair| items.iter().map(move |item| (pair, *item))).collect()
 }
 
-fn document(text: &str) -> Value {
+pub(crate) fn document(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -217,7 +91,7 @@ fn an_interval_is_a_part_of_the_whole() {
 }
 
 /// Every field with the kind of its value.
-fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+pub(crate) fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(inner) => {
             inner.iter().for_each(|(name, value)| fields(value, &format!("{path}.{name}"), found));

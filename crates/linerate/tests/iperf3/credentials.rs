@@ -9,16 +9,16 @@ use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Authority, Credentials, Padding, ServePlan, run};
 use linerate_wire::iperf3::Code;
 
-use super::cli::{Process, Program, has_original, serve};
 use super::guests::short;
 use super::load::{Running, plan};
+use super::programs::{Process, Program, has_original, serve};
 
 /// A key made for these tests alone, and its public half.
-const PRIVATE_KEY: &str = include_str!("keys/private.pem");
-const PUBLIC_KEY: &str = include_str!("keys/public.pem");
+pub(crate) const PRIVATE_KEY: &str = include_str!("keys/private.pem");
+pub(crate) const PUBLIC_KEY: &str = include_str!("keys/public.pem");
 
 /// What stands behind the name of the one who may is SHA-256 of "{mario}rossi".
-const USERS: &str = "# who may\nluigi,00\n\
+pub(crate) const USERS: &str = "# who may\nluigi,00\n\
     mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 
-use super::cli::{Process, Program, for_all, serve};
+use super::cli::for_all;
+use super::programs::{Process, Program, serve};
 
 const GONE: &str = "control socket has closed unexpectedly";
 

@@ -15,7 +15,10 @@ mod fixture;
 mod guests;
 mod json;
 mod load;
+mod matrix;
+mod matrix_cases;
 mod options;
+mod programs;
 mod text;
 
 use std::process::{Command, Stdio};

@@ -1,0 +1,314 @@
+//! Every option in all pairings of ours and an installed original, over IPv4 and IPv6. The original
+//! against itself says what the ends print.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use super::cli::{document, fields};
+use super::credentials::{PRIVATE_KEY, PUBLIC_KEY, USERS};
+use super::matrix_cases::{Case, FILE_BYTES, Seen, TCP, TEXT, UDP};
+use super::programs::{Process, Program, has_original, serve};
+
+/// Tests at the same time: they are paced, and spend their time waiting.
+const AT_ONCE: usize = 12;
+
+/// Loopback's addresses, of the families that are there.
+fn hosts() -> Vec<&'static str> {
+    let is_there = |host: &&str| {
+        let found = TcpListener::bind((*host, 0)).is_ok();
+        if !found {
+            println!("SKIPPED: nothing can be bound to {host}");
+        }
+        found
+    };
+    ["127.0.0.1", "::1"].into_iter().filter(is_there).collect()
+}
+
+/// The first processor that this process may run on.
+fn first_cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    allowed.trim().split(['-', ',']).next().unwrap().to_owned()
+}
+
+/// What an end came to.
+struct Ended {
+    exit_code: i32,
+    text: String,
+    complaint: String,
+}
+
+/// Who tests whom.
+#[derive(Clone, Copy)]
+struct Pair {
+    server: Program,
+    client: Program,
+    name: &'static str,
+}
+
+/// One run of a case.
+struct Cell<'a> {
+    case: &'a Case,
+    host: &'static str,
+    pair: Pair,
+    /// Of its own, with files that are there.
+    folder: tempfile::TempDir,
+}
+
+impl Cell<'_> {
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// The words with the names of files; `end` has files of its own.
+    fn words(&self, words: &str, end: &str) -> String {
+        let mut whole = words.replace("{cpu}", &first_cpu());
+        for name in ["file", "public", "private", "users"] {
+            whole = whole.replace(&format!("{{{name}}}"), &self.path(name));
+        }
+        for name in ["copy", "pid", "log"] {
+            whole = whole.replace(&format!("{{{name}}}"), &self.path(&format!("{name}.{end}")));
+        }
+        let form = if matches!(self.case.seen, Seen::Text(_)) { "" } else { "-J" };
+        format!("{whole} {form}")
+    }
+
+    fn run(&self) -> [Ended; 2] {
+        make_files(self.folder.path());
+        let (mut server, port) = serve(self.pair.server, &self.words(self.case.server, "server"));
+        if self.case.server.contains("{pid}") {
+            let pid = std::fs::read_to_string(self.path("pid.server")).unwrap();
+            assert_eq!(pid.trim_end_matches('\0'), server.0.id().to_string(), "{}", self.title());
+        }
+        let words = self.words(self.case.client, "client");
+        let words = format!("-c {} -p {port} {words}", self.host);
+        let mut command = self.pair.client.command(&words);
+        let mut client = Process::start(command.env("IPERF3_PASSWORD", "rossi"));
+        let told = self.end(&mut client, "client");
+        if matches!(self.case.seen, Seen::Refused(_)) && self.pair.server == Program::Original {
+            // It goes on after whom it has refused.
+            let _gone = server.0.kill();
+        }
+        [told, self.end(&mut server, "server")]
+    }
+
+    fn end(&self, process: &mut Process, end: &str) -> Ended {
+        let mut text = process.text();
+        if let Ok(logged) = std::fs::read_to_string(self.path(&format!("log.{end}"))) {
+            assert_eq!(text, "", "{}", self.title());
+            text = logged;
+        }
+        Ended { exit_code: process.wait(), text, complaint: process.complaint() }
+    }
+
+    fn title(&self) -> String {
+        let Case { client, server, .. } = self.case;
+        format!("{} [{}] -c {} {client} | -s {server}", self.pair.name, self.host, self.host)
+    }
+
+    /// Whether both ends did what was asked for, and print what the original prints.
+    fn check(&self, ends: &[Ended; 2], reference: Option<&[Ended; 2]>) {
+        let title = self.title();
+        let [client, server] = ends;
+        let all = format!("{title}: {}\n{}{}", client.text, client.complaint, server.text);
+        if let Seen::Refused(why) = self.case.seen {
+            // After an error in a document 3.12 ends with 0.
+            assert!(client.exit_code == 1 || self.pair.client == Program::Original, "{all}");
+            assert!(client.text.contains("\"error\":"), "{all}");
+            if self.pair.server != Program::Original {
+                assert!(client.text.contains(why), "{all}");
+                assert_eq!(server.exit_code, 1, "{all}");
+            }
+            return;
+        }
+        assert_eq!((client.exit_code, server.exit_code), (0, 0), "{all}");
+        match self.case.seen {
+            Seen::Documents(seen) => {
+                let documents = [document(&client.text), document(&server.text)];
+                let [at_client, at_server] = &documents;
+                assert_same_bytes(at_client, at_server, &title);
+                assert!(seen(at_client, at_server), "{all}");
+                let written = std::fs::metadata(self.path("copy.server"));
+                if let Ok(copy) = written {
+                    let received = at_server["end"]["sum_received"]["bytes"].as_u64();
+                    assert_eq!(Some(copy.len()), received, "{title}");
+                }
+            }
+            Seen::Text(lines) => {
+                for line in lines {
+                    assert!(client.text.contains(line), "no {line}: {all}");
+                }
+            }
+            Seen::Refused(_) => {}
+        }
+        for (end, other) in ends.iter().zip(reference.into_iter().flatten()) {
+            assert_eq!(self.shape(&end.text), self.shape(&other.text), "{all}");
+        }
+    }
+
+    /// What doesn't differ between two runs: a document's fields, or lines without their figures.
+    fn shape(&self, text: &str) -> BTreeSet<String> {
+        if matches!(self.case.seen, Seen::Text(_)) {
+            return text.lines().map(line_shape).collect();
+        }
+        let mut found = BTreeSet::new();
+        fields(&document(text), "", &mut found);
+        // What a server sends of its document is as far as it has got by then.
+        found.retain(|field| !field.starts_with(".server_output"));
+        found
+    }
+}
+
+fn make_files(folder: &Path) {
+    let content = vec![7; usize::try_from(FILE_BYTES).unwrap()];
+    std::fs::write(folder.join("file"), content).unwrap();
+    for (name, text) in [("public", PUBLIC_KEY), ("private", PRIVATE_KEY), ("users", USERS)] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+/// What one end says was moved, the other one was told, and it isn't nothing.
+fn assert_same_bytes(client: &Value, server: &Value, title: &str) {
+    assert!(client.get("error").is_none() && server.get("error").is_none(), "{title}: {client}");
+    let bytes = |document: &Value, name: &str| document["end"][name]["bytes"].as_u64();
+    let both = client["end"].get("sum_sent_bidir_reverse").is_some();
+    let reverse = client["start"]["test_start"]["reverse"] == 1 && !both;
+    // Of what the server counted itself both documents tell.
+    let counted = if reverse { "sum_sent" } else { "sum_received" };
+    assert_eq!(bytes(client, counted), bytes(server, counted), "{title}: {client} {server}");
+    // Each end begins by its own clock to count what isn't omitted.
+    let omits = client["start"]["test_start"]["omit"] != 0;
+    for way in ["", "_bidir_reverse"].iter().take(1 + usize::from(both)) {
+        let [sent, received] =
+            ["sum_sent", "sum_received"].map(|name| bytes(client, &format!("{name}{way}")));
+        let most = sent.map(|sent| if omits { sent + sent / 5 } else { sent });
+        assert!(received > Some(0) && received <= most, "{title}: {sent:?} {received:?}");
+    }
+}
+
+/// A line of text without figures, units' sizes and moments.
+fn line_shape(line: &str) -> String {
+    for varying in ["iperf 3.", "Time: ", "Linux ", "      Cookie: ", "stamp"] {
+        if let Some(rest) = line.strip_prefix(varying) {
+            // Only a stamp has something behind its figure.
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            return if varying == "stamp" { line_shape(rest) } else { varying.to_owned() };
+        }
+    }
+    let word = |word: &str| -> String {
+        let unit = ["Bytes", "Bytes/sec", "bits/sec"].into_iter().find(|unit| {
+            let size = word.strip_suffix(unit);
+            size.is_some_and(|size| size.len() <= 1)
+        });
+        let mut figures = false;
+        let kept = unit.unwrap_or(word).chars().filter_map(|c| {
+            let figure = c.is_ascii_digit() || matches!(c, '.' | '-' | ':' | ',');
+            let first = figure && !figures;
+            figures = figure;
+            if figure { first.then_some('#') } else { Some(c) }
+        });
+        kept.collect()
+    };
+    // A receiving original prints one head or the other, as its threads come.
+    let line = line.replace("Retr  Cwnd", "");
+    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Ours and the original in all pairings; the original against itself comes first.
+fn pairs(release: &'static str) -> [Pair; 4] {
+    let ours = Program::OursAs(release);
+    let pair = |server, client, name| Pair { server, client, name };
+    [
+        pair(Program::Original, Program::Original, "theirs at both ends"),
+        pair(ours, ours, "ours at both ends"),
+        pair(Program::Original, ours, "our client"),
+        pair(ours, Program::Original, "our server"),
+    ]
+}
+
+/// A case with one host, in all pairings.
+fn run_row(case: &Case, host: &'static str, pairs: [Pair; 4], same_shape: bool) {
+    let cell = |pair| Cell { case, host, pair, folder: tempfile::tempdir().unwrap() };
+    let [reference, rest @ ..] = pairs.map(cell);
+    let told = reference.run();
+    reference.check(&told, None);
+    for cell in rest {
+        cell.check(&cell.run(), Some(&told).filter(|_| same_shape));
+    }
+}
+
+/// Runs each case with each host.
+fn run_all(cases: &[Case]) {
+    if !has_original() {
+        return;
+    }
+    let version = Command::new("iperf3").arg("--version").output().unwrap().stdout;
+    let is_3_12 = version.starts_with(b"iperf 3.12");
+    if !is_3_12 {
+        println!("SKIPPED: the installed iperf3 is not 3.12, whose output is compared here");
+    }
+    let pairs = pairs(if is_3_12 { "3.12" } else { "3.21" });
+    let rows: Vec<(&Case, &'static str)> =
+        hosts().into_iter().flat_map(|host| cases.iter().map(move |case| (case, host))).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((case, host)) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_row(case, host, pairs, is_3_12);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+#[test]
+fn every_option_over_tcp_works_with_the_original_at_either_end() {
+    run_all(TCP);
+}
+
+#[test]
+fn every_option_over_udp_works_with_the_original_at_either_end() {
+    run_all(UDP);
+}
+
+#[test]
+fn what_is_printed_as_text_has_the_originals_lines_at_either_end() {
+    run_all(TEXT);
+}
+
+#[test]
+fn a_limit_on_time_which_3_12_lacks_is_told_its_client() {
+    if !has_original() {
+        return;
+    }
+    for host in hosts() {
+        let (mut server, port) = serve(Program::Ours, "--server-max-duration 5");
+        let words = format!("-c {host} -p {port} -t 9");
+        let mut client = Process::start(&mut Program::Original.command(&words));
+        assert_eq!((client.wait(), server.wait()), (1, 1));
+        let said = client.complaint();
+        assert!(said.starts_with("iperf3: error - "), "{said}");
+    }
+}
+
+#[test]
+fn a_server_whom_nobody_asks_ends_when_it_was_told_to() {
+    if !has_original() {
+        return;
+    }
+    let ends = [Program::Original, Program::OursAs("3.12")].map(|program| {
+        let (mut server, _) = serve(program, "--idle-timeout 1");
+        server.wait()
+    });
+    assert_eq!(ends[0], ends[1]);
+}
