@@ -188,6 +188,7 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
         streams: load.streams.unwrap_or(1),
         initial_window_bytes: load.initial_window,
         stream_window_bytes: load.stream_window,
+        connection_window_bytes: load.connection_window,
         mtu_bytes: load.mtu,
         no_ecn: load.no_ecn,
         ack_packets: load.ack_packets,

@@ -10,16 +10,24 @@ use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{ClientPlan, QuicOptions};
+use super::{ClientPlan, QuicOptions, ServerPlan};
 use crate::error::Error;
+use crate::probe::memory_bytes;
 use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
     ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
-    MultiplexedEndpoint, ServerSide, Settings,
+    MultiplexedEndpoint, ServerSide, Settings, Stock,
 };
 
 /// Streams that a peer may open at first.
 const FIRST_STREAMS: u32 = 16;
+
+/// What a client may have on its way at first, as the original's of a stream: the window grows as it is read.
+const FIRST_WINDOW_BYTES: u32 = 64 << 10;
+
+/// What the clients of a server may have it keep beyond that, windows and streams together: so much, and no more
+/// than a quarter of the machine's memory.
+const MOST_STOCK_BYTES: u64 = 4 << 30;
 
 /// Connections of one of a server's threads whose handshake isn't done.
 const HALF_OPEN_CONNECTIONS: usize = 4096;
@@ -86,14 +94,18 @@ pub(super) fn client(
     let lasting = !plan.repeats_connections;
     let settings = client_settings(options, plan.connections, lasting);
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
-    let extras = Extras { clear_packets: options.clear, ..Extras::default() };
+    let extras = Extras {
+        clear_packets: options.clear,
+        counts: plan.tells_connections,
+        ..Extras::default()
+    };
     let client = ClientSide::new(Arc::clone(tls), &settings, extras);
     let client = client.and_then(|client| match &plan.logs {
         Some(directory) => client.with_logs(directory),
         None => Ok(client),
     });
     let client = client.map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, Some(client), 0))
+    Ok(MultiplexedEndpoint::new(endpoint.counting(plan.tells_connections), Some(client), 0))
 }
 
 /// A socket that a server's threads share the port of.
@@ -124,15 +136,22 @@ pub(super) fn share(first: &Socket, options: &QuicOptions) {
     let _by_address = share_packets(first.as_fd(), number_at);
 }
 
+/// What a server's threads share.
+pub(super) fn stock() -> Stock {
+    Stock::new(MOST_STOCK_BYTES.min(memory_bytes() / 4))
+}
+
 /// The endpoint of one of a server's threads.
 pub(super) fn server(
     tls: Arc<ServerConfig>,
     socket: Socket,
-    options: &QuicOptions,
-    busy: Duration,
+    plan: &ServerPlan,
     number: u32,
+    stock: Stock,
 ) -> io::Result<MultiplexedEndpoint> {
+    let options = &plan.quic;
     let settings = Settings {
+        connection_window_bytes: FIRST_WINDOW_BYTES,
         ids: numbered(options.ids, number),
         migrates: true,
         // Its socket hears all addresses, so that its own packets are no longer than Ethernet's.
@@ -140,11 +159,14 @@ pub(super) fn server(
         ..settings(options, FIRST_STREAMS)
     };
     // As the original: whether packets go in clear is the client's choice.
-    let extras = Extras { clear_packets: true, ..Extras::default() };
+    let extras =
+        Extras { clear_packets: true, counts: plan.tells_connections, ..Extras::default() };
     let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
     let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS).spinning(busy))
+    let endpoint = endpoint.counting(plan.tells_connections);
+    let endpoint = MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS);
+    Ok(endpoint.stocked(FIRST_WINDOW_BYTES, stock).spinning(plan.placement.busy))
 }
 
 /// A client whose server may open streams too.

@@ -9,17 +9,22 @@ use linerate_wire::perf::exchange::Shape;
 
 use super::quic::test_client;
 use super::{
-    Addresses, Carriage, ClientPlan, Placement, QuicOptions, Server, ServerPlan, run_client, trust,
+    Addresses, Carriage, ClientEvent, ClientPlan, Placement, QuicOptions, Server, ServerPlan,
+    Totals, run_client, trust,
 };
 use crate::event::Cancel;
 use crate::transport::framed::FramedEndpoint;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
+use crate::transport::quic::SeparateEndpoints;
+
+mod cut_uploads;
+mod late_streams;
 
 /// The longest that anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn server() -> Server {
-    let plan = ServerPlan {
+fn server_plan() -> ServerPlan {
+    ServerPlan {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         threads: 2,
         placement: Placement::default(),
@@ -28,8 +33,11 @@ fn server() -> Server {
         delay: None,
         tells_connections: false,
         stop_address: None,
-    };
-    Server::start(&plan).expect("a server starts")
+    }
+}
+
+fn server() -> Server {
+    Server::start(&server_plan()).expect("a server starts")
 }
 
 /// A client with one connection that stands.
@@ -263,17 +271,8 @@ fn the_datagram_that_asks_to_stop_is_heard() {
     let probe = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let stop_address = probe.local_addr().expect("an address");
     drop(probe);
-    let server = Server::start(&ServerPlan {
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        threads: 1,
-        placement: Placement::default(),
-        quic: QuicOptions::default(),
-        suites: 0,
-        delay: None,
-        tells_connections: false,
-        stop_address: Some(stop_address),
-    })
-    .expect("a server starts");
+    let plan = ServerPlan { stop_address: Some(stop_address), ..server_plan() };
+    let server = Server::start(&plan).expect("a server starts");
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     sender.send_to(&[0; 16], stop_address).expect("a datagram leaves");
     sender.send_to(&super::server::STOP_REQUEST, stop_address).expect("a datagram leaves");
@@ -337,4 +336,53 @@ fn connections_with_ports_of_their_own_carry_the_same() {
         assert_eq!((totals.connections, totals.streams), (3, 6), "own ports: {own_ports}");
         assert_eq!((totals.uploaded_bytes, totals.downloaded_bytes), (600_000, 420_000));
     }
+}
+
+#[test]
+fn the_end_of_a_connection_with_a_port_of_its_own_waits_for_no_answer() {
+    let server = server();
+    let config = trust::client_config().expect("keys are made");
+    let (front, back) = (relay_end(), relay_end());
+    back.connect(server.address()).expect("a way to the server");
+    let remote = front.local_addr().expect("an address");
+    let mut took = Vec::new();
+    while took.len() < 5 {
+        let config = std::sync::Arc::clone(&config);
+        let open = move || test_client(std::sync::Arc::clone(&config), remote);
+        let mut endpoint = SeparateEndpoints::new(Box::new(open)).expect("a poll set");
+        let to = Destination { remote, local: None, server_name: String::new() };
+        let link = endpoint.connect(&to).expect("a connection begins");
+        let (mut established, mut bytes, end) = (false, [0; 65_536], Instant::now() + LIMIT);
+        let mut client = None;
+        while !established && Instant::now() < end {
+            endpoint.wait(Duration::from_millis(1)).expect("the endpoint goes on");
+            while let Ok((length, from)) = front.recv_from(&mut bytes) {
+                client = Some(from);
+                back.send(&bytes[..length]).expect("the server is there");
+            }
+            while let (Some(client), Ok(length)) = (client, back.recv(&mut bytes)) {
+                front.send_to(&bytes[..length], client).expect("the client is there");
+            }
+            while let Some((_, event)) = endpoint.poll_event() {
+                established |= matches!(event, LinkEvent::Established);
+            }
+        }
+        assert!(established);
+        // From now on nothing passes.
+        endpoint.close(link);
+        let began = Instant::now();
+        endpoint.wait(LIMIT).expect("the endpoint goes on");
+        took.push(began.elapsed());
+        let events: Vec<_> = std::iter::from_fn(|| endpoint.poll_event()).collect();
+        assert!(matches!(events[..], [(_, LinkEvent::Ended { .. })]), "{events:?}");
+    }
+    // Whatever else the machine does can only make it more.
+    took.sort();
+    assert!(took[0] < Duration::from_millis(5), "{took:?}");
+}
+
+fn relay_end() -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    socket.set_nonblocking(true).expect("a socket that doesn't block");
+    socket
 }

@@ -44,6 +44,15 @@ pub(crate) fn cpus_online() -> u32 {
     u32::try_from(counted.unwrap_or_else(available).max(1)).unwrap_or(u32::MAX)
 }
 
+/// Memory that this process may have: the machine's, or its container's where that is less (cgroups(7), version 2).
+pub(crate) fn memory_bytes() -> u64 {
+    let machine = rustix::system::sysinfo();
+    let bytes = (machine.totalram as u64).saturating_mul(machine.mem_unit.into());
+    // `max` is no limit.
+    let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    bytes.min(limit.trim().parse().unwrap_or(u64::MAX))
+}
+
 /// The processor's name: x86 says "model name", others "uarch", "cpu" or "Processor"
 /// (/proc/cpuinfo, proc(5)).
 fn cpu_model() -> Option<String> {

@@ -80,6 +80,8 @@ pub struct TcpCounts {
     pub retransmitted_bytes: Option<u64>,
     /// How often the connection recovered from a retransmission time-out.
     pub timeouts: Option<u64>,
+    /// How often this end's first segment was sent again, until the connection stood.
+    pub syn_retransmissions: Option<u64>,
 }
 
 /// What QUIC counts in a connection; what isn't counted is absent.
@@ -99,8 +101,16 @@ pub struct QuicStatistics {
     pub congestion_events: u64,
     /// Part of them because the peer had seen congestion marks.
     pub ecn_congestion_events: Option<u64>,
-    /// Packets received.
+    /// Packets received, whatever became of them.
     pub received_packets: Option<u64>,
+    /// Packets that came behind one with a greater number.
+    pub reordered_packets: Option<u64>,
+    /// Packets that were not taken: duplicates, those that could not be opened, those without a key.
+    pub dropped_packets: Option<u64>,
+    /// Packets that had come before.
+    pub duplicate_packets: Option<u64>,
+    /// Packets whose seal was not right.
+    pub decryption_failures: Option<u64>,
     /// The TLS cipher suite's number.
     pub cipher_suite: Option<u16>,
     /// The TLS group's number.
@@ -166,7 +176,8 @@ pub(crate) trait Multiplexer {
     /// Gives a stream up, both ways.
     fn abort(&mut self, link: Link, stream: u64);
     /// Bytes of a stream that are at the other end by now, no more than they are; `None` where the
-    /// transport tells of each as [`LinkEvent::Delivered`], or nothing is known.
+    /// transport tells of each as [`LinkEvent::Delivered`], or nothing is known. It may be asked when the
+    /// connection's end is told.
     fn delivered_bytes(&mut self, _link: Link, _stream: u64) -> Option<u64> {
         None
     }

@@ -211,6 +211,9 @@ pub struct LoadArgs {
     /// QUIC: what a receiver lets each stream have on its way [default: 8Mi]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub stream_window: Option<u32>,
+    /// QUIC: what a receiver lets all streams of a connection have on their way together [default: 64Mi]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    pub connection_window: Option<u32>,
     /// QUIC: the length of every full UDP payload [default: found out, up to 8972]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
     pub mtu: Option<u32>,

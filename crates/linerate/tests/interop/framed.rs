@@ -166,6 +166,13 @@ impl Framed {
         [&header[..], &sealed].concat()
     }
 
+    /// This payload behind this header, whatever it says, under the seal of data.
+    pub(crate) fn sealed(&self, header: [u8; 4], payload: Vec<u8>) -> Vec<u8> {
+        let mut sealed = payload;
+        self.keys[1].as_ref().unwrap().0.seal(header, &mut sealed);
+        [&header[..], &sealed].concat()
+    }
+
     fn write_frame(&mut self, level: u8, kind: u8, payload: Vec<u8>) -> io::Result<()> {
         let frame = self.frame(level, kind, payload);
         self.socket.write_all(&frame)
@@ -198,7 +205,9 @@ impl Framed {
     /// A frame of a stream as it goes on the wire.
     pub(crate) fn stream_frame(&self, stream: u32, flags: u32, data: &[u8]) -> Vec<u8> {
         let word = (stream | flags).to_le_bytes();
-        self.frame(3, 1, [&word[..], data].concat())
+        let payload = [&word[..], data].concat();
+        let [low, high] = (payload.len() as u16).to_le_bytes();
+        self.sealed([3, 1, low, high], payload)
     }
 
     /// Sends a piece of a stream, in as many frames as it takes.

@@ -1,6 +1,7 @@
 //! Clients and servers as processes.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 /// How a run ended and what it said.
 pub(crate) struct Ended {
     pub(crate) exit_code: i32,
+    /// The signal that ended it, if one did.
+    pub(crate) signal: Option<i32>,
     pub(crate) stdout: String,
 }
 
@@ -46,7 +49,11 @@ pub(crate) fn wait(mut child: Child, words: &str) -> Ended {
         }
         thread::sleep(Duration::from_millis(10));
     };
-    Ended { exit_code: status.code().unwrap_or(-1), stdout: reader.join().unwrap() }
+    Ended {
+        exit_code: status.code().unwrap_or(-1),
+        signal: status.signal(),
+        stdout: reader.join().unwrap(),
+    }
 }
 
 /// A server on a port of the kernel's choice.

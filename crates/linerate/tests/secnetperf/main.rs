@@ -5,15 +5,19 @@
     clippy::unwrap_used,
     clippy::string_slice,
     clippy::panic,
-    reason = "a test may stop at the first surprise"
+    clippy::print_stderr,
+    reason = "a test may stop at the first surprise and say what it skipped"
 )]
 
 mod crowd;
+mod endings;
 mod fixture;
 mod rebinding;
 mod refusals;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
 mod relay;
 mod runs;
+mod statistics;
 mod table;
 mod vanishing;
+mod wire;

@@ -131,21 +131,6 @@ fn rates_and_latencies_have_the_originals_lines() {
 }
 
 #[test]
-fn connections_tell_their_statistics() {
-    let server = Server::start("-stats:1 -cipher:1");
-    for carriage in CARRIAGES {
-        let ended = server.client(&format!("{carriage} -up:1000 -pconn:1"));
-        let lines = results(&ended);
-        assert_eq!(lines.first(), Some(&"Connection Statistics:"), "{}", ended.stdout);
-        let rtt = lines.iter().find(|line| line.starts_with("  RTT  ")).unwrap();
-        assert_eq!(without_numbers(rtt), "  RTT                       # us");
-        assert_eq!(lines.last(), Some(&"Completed 1 connections and 1 streams!"));
-    }
-    let said = server.stop();
-    assert_eq!(said.matches("Connection Statistics:").count(), 2, "{said}");
-}
-
-#[test]
 fn a_document_adds_up() {
     let server = Server::start("");
     for carriage in CARRIAGES {

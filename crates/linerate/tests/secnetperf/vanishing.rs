@@ -4,7 +4,9 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::fixture::{Server, command, results, wait};
 
@@ -52,4 +54,34 @@ fn a_server_that_never_answers_is_given_up() {
     let client = command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let ended = wait(client, &words);
     assert_eq!(ended.exit_code, 111, "{}", ended.stdout);
+}
+
+#[test]
+fn a_server_that_falls_silent_in_the_midst_is_given_up_after_ten_seconds() {
+    thread::scope(|scope| {
+        for words in
+            ["-down:60s", "-up:60s", "-down:60s -share:0", "-scenario:rps", "-tcp:1 -up:60s"]
+        {
+            scope.spawn(move || {
+                let server = Server::start("");
+                let words = server.words(words);
+                let mut client =
+                    command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+                client.stdout.as_mut().unwrap().read_exact(&mut [0; 9]).unwrap();
+                thread::sleep(Duration::from_millis(500));
+                // As it stands: no socket of its is closed, and nobody says that it is gone.
+                let pid = Pid::from_child(&server.child);
+                kill_process(pid, Signal::STOP).unwrap();
+                let (began, mut narration) = (Instant::now(), client.stderr.take().unwrap());
+                let ended = wait(client, &words);
+                let took = began.elapsed();
+                assert!(took > Duration::from_secs(8), "{words}: too soon, after {took:?}");
+                assert!(took < Duration::from_secs(16), "{words}: only after {took:?}");
+                assert_eq!(ended.exit_code, 0, "{words}: what was done counts: {}", ended.stdout);
+                let mut said = String::new();
+                narration.read_to_string(&mut said).unwrap();
+                assert!(said.contains("1 connections failed: timed out"), "{words}: {said}");
+            });
+        }
+    });
 }

@@ -38,6 +38,10 @@ pub const INITIAL_WINDOW_BYTES: RangeInclusive<u64> = 2_400..=0x4000_0000;
 /// Flow control of a QUIC stream: a receiver holds 1,024 separate pieces of one, which a larger
 /// window could leave it with.
 pub const STREAM_WINDOW_BYTES: RangeInclusive<u64> = 1_024..=67_108_864;
+/// Flow control of a QUIC connection, all its streams together: up to 1 GiB, 10 Gbit/s over 0.8 s.
+pub const CONNECTION_WINDOW_BYTES: RangeInclusive<u64> = 1_024..=0x4000_0000;
+/// The windows that are asked for of a load's QUIC connections, together: a receiver may have to hold that.
+pub const QUIC_WINDOWS_BYTES: RangeInclusive<u64> = 1_024..=8 << 30;
 /// Packets that a receiver may leave without an acknowledgement.
 pub const ACK_PACKETS: RangeInclusive<u64> = 1..=1_000;
 /// Packets out of order that it may let pass; 0: any number.

@@ -15,6 +15,9 @@ pub struct QuicOptions {
     /// What a receiver lets each stream have on its way (flow control).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_window_bytes: Option<u32>,
+    /// What a receiver lets all streams of a connection have on their way together (flow control).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_window_bytes: Option<u32>,
     /// The length of every full UDP payload; absent: found out (RFC 8899), up to what the
     /// route's MTU has room for, 8972 bytes over IPv4 and 8952 over IPv6 at most; up to 1472 and
     /// 1452 with `datagrams`, more than 64 connections, or connections that come and go; and where
@@ -99,6 +102,7 @@ impl Default for QuicOptions {
             streams: 1,
             initial_window_bytes: None,
             stream_window_bytes: None,
+            connection_window_bytes: None,
             mtu_bytes: None,
             ack_packets: None,
             no_ecn: false,

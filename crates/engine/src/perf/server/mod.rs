@@ -146,13 +146,15 @@ impl Server {
         if let Some(first) = sockets.first() {
             quic::share(first, &plan.quic);
         }
+        let stock = quic::stock();
         for (number, socket) in (0..).zip(sockets) {
             let plan = plan.clone();
+            let stock = stock.clone();
             let config = Arc::clone(config);
             let seat = Seat { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
             self.spawn("perf quic", move || {
                 let sender = seat.sender.clone();
-                let ended = quic::server(config, socket, &plan.quic, plan.placement.busy, number)
+                let ended = quic::server(config, socket, &plan, number, stock)
                     .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
                 report(&sender, ended);
             })?;
@@ -177,15 +179,25 @@ impl Server {
     pub fn events(&self) -> &Receiver<ServerEvent> {
         &self.events
     }
-}
 
-impl Drop for Server {
-    fn drop(&mut self) {
+    /// Ends it; what it had still to tell.
+    pub fn end(mut self) -> Vec<ServerEvent> {
+        self.end_threads();
+        self.events.try_iter().collect()
+    }
+
+    fn end_threads(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             // A thread that broke off has nothing more to end.
             let _ended = thread.join();
         }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end_threads();
     }
 }
 

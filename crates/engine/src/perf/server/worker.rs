@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_wire::perf::answer::{Demand, Request, Start};
 use linerate_wire::perf::render_block;
@@ -24,6 +24,10 @@ const BLOCK_BYTES: usize = 64 << 10;
 const LOOK: Duration = Duration::from_millis(50);
 /// Waits shorter than this are no pace for a poll set: they are spent awake.
 const SHORT_WAIT_NS: u64 = 1_000_000;
+
+/// How long a thread that ends waits for its connections to, and how often it looks.
+const ENDINGS: Duration = Duration::from_millis(200);
+const LOOK_AT_ENDINGS: Duration = Duration::from_millis(10);
 
 pub(super) struct Worker<'a, M> {
     plan: &'a ServerPlan,
@@ -94,7 +98,24 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             self.endpoint.close(link);
         }
         self.endpoint.flush();
-        self.endpoint.wait(Duration::ZERO)
+        self.await_endings();
+        Ok(())
+    }
+
+    /// Tells how the connections end that it has closed; one whose peer doesn't take what is still to leave may
+    /// take longer than this waits.
+    fn await_endings(&mut self) {
+        let until = Instant::now() + ENDINGS;
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = !self.links.is_empty() && Instant::now() < until;
+            goes_on &= self.endpoint.wait(LOOK_AT_ENDINGS).is_ok();
+            while let Some((link, event)) = self.endpoint.poll_event() {
+                if matches!(event, LinkEvent::Ended { .. }) {
+                    self.handle_event(link, event);
+                }
+            }
+        }
     }
 
     fn handle_event(&mut self, link: Link, event: LinkEvent) {

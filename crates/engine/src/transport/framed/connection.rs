@@ -9,8 +9,8 @@ use socket2::Socket;
 
 use super::session::{Fault, Incoming, Session};
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::socket::{tcp_counts, tcp_status};
-use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
+use crate::socket::{tcp_counts, tcp_retransmissions, tcp_status};
+use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics, TcpCounts};
 
 /// A read that brings so much is followed by another at once, up to so many before others get their
 /// turn.
@@ -56,6 +56,8 @@ pub(super) struct Connection {
     established: bool,
     /// Whether the last turn brought much.
     bulky: bool,
+    /// How often its socket's handshake had to be said again.
+    syn_retransmissions: Option<u64>,
 }
 
 impl Connection {
@@ -68,7 +70,9 @@ impl Connection {
     }
 
     fn new(socket: Socket, session: Session, server: bool) -> Self {
+        let syn_retransmissions = server.then(|| tcp_retransmissions(socket.as_fd())).flatten();
         Self {
+            syn_retransmissions,
             socket,
             session,
             server,
@@ -170,7 +174,9 @@ impl Connection {
     /// How it ended.
     pub(super) fn ending(&self) -> Ending {
         let statistics = tcp_status(self.socket()).map_or(Statistics::Unknown, |status| {
-            Statistics::Tcp(status, tcp_counts(self.socket()))
+            let syn_retransmissions = self.syn_retransmissions;
+            let counts = TcpCounts { syn_retransmissions, ..tcp_counts(self.socket()) };
+            Statistics::Tcp(status, counts)
         });
         let (established, failure) = (self.established, self.failure);
         Ending { established, failure, statistics }
@@ -185,7 +191,10 @@ impl Connection {
     ) -> Turn {
         if self.connecting && writable {
             match self.socket.take_error() {
-                Ok(None) => self.connecting = false,
+                Ok(None) => {
+                    self.connecting = false;
+                    self.syn_retransmissions = tcp_retransmissions(self.socket());
+                }
                 Ok(Some(error)) | Err(error) => self.failure = Some(cause(&error)),
             }
         }

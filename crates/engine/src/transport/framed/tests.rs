@@ -1,14 +1,16 @@
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_wire::perf::ALPN;
 use rustls::{ClientConfig, ServerConfig};
+use socket2::{Domain, Socket, Type};
 
 use super::FramedEndpoint;
 use super::outbox::QUEUE_LIMIT_BYTES;
 use super::session::{Fault, Incoming, Session};
 use crate::perf::configurations;
-use crate::transport::multiplexer::{Multiplexer, Sending};
+use crate::transport::multiplexer::{Destination, LinkEvent, Multiplexer, Sending, Statistics};
 
 struct Pair {
     client: Session,
@@ -157,4 +159,42 @@ fn whoever_tries_again_and_again_still_waits_no_longer_than_it_may() {
     endpoint.wait(Duration::from_millis(20)).unwrap();
     let waited = began.elapsed();
     assert!(waited >= Duration::from_millis(20) && waited < Duration::from_secs(20), "{waited:?}");
+}
+
+/// How often a client had to begin its connection to a listener that takes so many at first.
+fn syn_retransmissions(taken_at_first: usize) -> Option<u64> {
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let remote = listener.local_addr().unwrap().as_socket().unwrap();
+    // A queue of none has room for one.
+    let waiting: Vec<_> = (taken_at_first..2)
+        .map(|_| TcpStream::connect_timeout(&remote, Duration::from_millis(50)))
+        .collect();
+    let (config, _) = configs(0);
+    let mut endpoint = FramedEndpoint::client(config, Duration::ZERO).unwrap();
+    endpoint.connect(&Destination { remote, local: None, server_name: String::new() }).unwrap();
+    let (begun, mut accepted) = (Instant::now(), 0);
+    listener.set_nonblocking(true).unwrap();
+    while begun.elapsed() < Duration::from_secs(20) {
+        endpoint.wait(Duration::from_millis(20)).unwrap();
+        // Its first try has been dropped by now.
+        if begun.elapsed() > Duration::from_millis(300) || waiting.is_empty() {
+            accepted += usize::from(listener.accept().is_ok());
+        }
+        while let Some((_, event)) = endpoint.poll_event() {
+            if let LinkEvent::Ended { ending } = event {
+                assert!(accepted > 0);
+                let Statistics::Tcp(_, counts) = ending.statistics else { panic!("{ending:?}") };
+                return counts.syn_retransmissions;
+            }
+        }
+    }
+    panic!("the connection doesn't end");
+}
+
+#[test]
+fn a_connection_knows_how_often_it_had_to_begin() {
+    assert_eq!(syn_retransmissions(2), Some(0));
+    assert!(syn_retransmissions(0) >= Some(1));
 }

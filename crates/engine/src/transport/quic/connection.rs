@@ -15,8 +15,11 @@ use quinn_proto::{
     VarInt, WriteError,
 };
 
+mod arrived;
 mod departure;
+mod peer;
 
+use arrived::Arrived;
 pub(super) use departure::Held;
 
 use super::cause::Cause;
@@ -24,7 +27,7 @@ use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
 use super::governor::{Gate, Governor};
 use super::qlog::Log;
-use super::session::Agreed;
+use super::stock::Share;
 
 /// A connection as its endpoint and its streams share it, all in one thread.
 pub(crate) type SharedConnection = Rc<RefCell<Connection>>;
@@ -56,8 +59,9 @@ pub(crate) struct Connection {
     deliveries: HashMap<StreamId, Delivery>,
     /// Where what happens to it is written down.
     pub(super) log: Option<Arc<Log>>,
-    /// Datagrams that came with a mark of congestion.
-    pub(super) ce_datagrams: u64,
+    /// What its peer may have kept beyond what it began with.
+    pub(super) share: Option<Share>,
+    arrived: Arrived,
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
     held: Held,
@@ -94,8 +98,9 @@ impl Connection {
             gate_opens: None,
             deliveries: HashMap::new(),
             log: None,
+            share: None,
             held: Held::default(),
-            ce_datagrams: 0,
+            arrived: Arrived::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),
         }
@@ -121,12 +126,6 @@ impl Connection {
     /// Takes a stream that the peer has opened.
     pub(crate) fn accept_stream(&mut self, dir: Dir) -> Option<StreamId> {
         self.proto.streams().accept(dir)
-    }
-
-    /// How many streams the peer may have open.
-    pub(crate) fn set_stream_limit(&mut self, dir: Dir, streams: u32) {
-        self.proto.set_max_concurrent_streams(dir, streams.into());
-        self.touch();
     }
 
     /// Sends the beginning of `bytes`; says how many.
@@ -332,12 +331,6 @@ impl Connection {
         self.proto.stats().frame_rx.handshake_done > 0
     }
 
-    /// What TLS has agreed on, so far.
-    pub(crate) fn agreed(&self) -> Agreed {
-        let said = self.proto.crypto_session().handshake_data();
-        said.and_then(|said| said.downcast().ok()).map_or_else(Agreed::default, |said| *said)
-    }
-
     /// What the connection says of its path.
     pub(crate) fn status(&self) -> QuicStatus {
         let stats = self.proto.stats();
@@ -354,7 +347,7 @@ impl Connection {
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),
             received_datagrams: Some(stats.udp_rx.datagrams),
-            received_ce_datagrams: Some(self.ce_datagrams),
+            received_ce_datagrams: Some(self.arrived.ce_datagrams),
             sent_acks: Some(stats.frame_tx.acks),
             received_acks: Some(stats.frame_rx.acks),
             acked_bytes: None,

@@ -81,6 +81,8 @@ pub(crate) struct Endpoint {
     /// What the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
     look: Look,
+    /// Whether the packets in each datagram are counted.
+    counts: bool,
     /// Connections that were refused because there were too many.
     pub(crate) refused: u64,
     /// How often a packet is said to have found the peer's port closed. Anybody can say so; it means
@@ -123,9 +125,16 @@ impl Endpoint {
             outgoing: Vec::new(),
             unsent: None,
             look: Look::new(),
+            counts: false,
             refused: 0,
             refusals: 0,
         })
+    }
+
+    /// One whose connections are told how many packets came for them, if their session counts, too.
+    pub(crate) fn counting(mut self, counts: bool) -> Self {
+        self.counts = counts;
+        self
     }
 
     pub(crate) fn socket(&self) -> &Arc<Socket> {

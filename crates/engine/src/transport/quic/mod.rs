@@ -8,7 +8,9 @@
 
 mod cause;
 mod clear;
+mod coalesced;
 mod connection;
+mod counted;
 mod datagrams;
 mod delivery;
 mod endpoint;
@@ -24,6 +26,7 @@ mod qlog;
 mod separate;
 mod session;
 mod settings;
+mod stock;
 mod stream;
 
 pub(crate) use cause::Cause;
@@ -39,6 +42,7 @@ pub(crate) use settings::{
     Acknowledging, ClientSide, Congestion, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide,
     Settings,
 };
+pub(crate) use stock::Stock;
 pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
 
+mod allowance;
+mod piece;
 mod turn;
 mod waits;
 
@@ -16,22 +18,21 @@ use super::Cause;
 use super::connection::Connection;
 use super::endpoint::{Endpoint, Event, Link as Place};
 use super::lent::{lend, part_of};
-use super::settings::ClientSide;
+use super::settings::{CONNECTION_WINDOW_BYTES, ClientSide};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::transport::multiplexer::{
     Destination, Ending, Link, LinkEvent, Multiplexer, QuicStatistics, Sending, Statistics,
     StreamWaits,
 };
 
+use allowance::{Allowance, Grant};
+use piece::{is_brief, send_piece};
 use waits::Watch;
 
 /// How long a connection may take to stand.
 const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
 /// Bytes of a stream that are looked at before others get their turn.
 const READ_AT_ONCE_BYTES: usize = 1 << 20;
-/// The most streams of a connection that a peer may have open. It is allowed few at first, since
-/// each costs memory, and twice as many whenever half of them are in use.
-const STREAM_LIMIT: u32 = 10_000;
 /// How long the last words may take to leave.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Then a socket stays until nothing has come for so long: where a port is closed while a server still
@@ -43,7 +44,7 @@ pub(crate) struct MultiplexedEndpoint {
     endpoint: Endpoint,
     client: Option<ClientSide>,
     slots: Vec<Slot>,
-    first_streams: u32,
+    allowance: Allowance,
     /// Connections that don't stand yet, with their time.
     opening: VecDeque<(u64, Link)>,
     events: VecDeque<(Link, LinkEvent)>,
@@ -62,9 +63,8 @@ struct Slot {
     /// Whether it has not ended as far as the user knows.
     known: bool,
     established: bool,
-    /// Streams of both directions that its peer may open, and how many it has ever opened.
-    allowed: u32,
-    opened: u32,
+    /// What its peer may.
+    grant: Grant,
 }
 
 impl MultiplexedEndpoint {
@@ -74,7 +74,7 @@ impl MultiplexedEndpoint {
             endpoint,
             client,
             slots: Vec::new(),
-            first_streams: streams,
+            allowance: Allowance::new(CONNECTION_WINDOW_BYTES, streams, None),
             opening: VecDeque::new(),
             events: VecDeque::new(),
             block: Bytes::new(),
@@ -97,8 +97,8 @@ impl MultiplexedEndpoint {
         let index = u32::try_from(place.0).unwrap_or(u32::MAX);
         let Some(slot) = self.slots.get_mut(place.0) else { return Link { index, generation: 0 } };
         let generation = slot.generation.wrapping_add(1);
-        let allowed = self.first_streams;
-        *slot = Slot { generation, known: true, established: false, allowed, opened: 0 };
+        let grant = self.allowance.first();
+        *slot = Slot { generation, known: true, established: false, grant };
         Link { index, generation }
     }
 
@@ -125,23 +125,11 @@ impl MultiplexedEndpoint {
         let stood = self.slot(link).is_some_and(|slot| slot.established);
         let marked = self.endpoint.marks_packets();
         let statistics = self
-            .with(link, |connection| {
-                (connection.status(), connection.agreed(), connection.carries_marks())
-            })
+            .with(link, |connection| connection.statistics())
             .filter(|_| stood)
-            .map_or(Statistics::Unknown, |(status, agreed, marks)| {
-                Statistics::Quic(QuicStatistics {
-                    cipher_suite: agreed.suite,
-                    group: agreed.group,
-                    rtt_us: u64::from(status.rtt_us),
-                    min_rtt_us: Some(u64::from(status.min_rtt_us)),
-                    sent_packets: status.sent_packets,
-                    lost_packets: status.lost_packets,
-                    congestion_events: status.congestion_events,
-                    ecn_congestion_events: status.ecn_events,
-                    ecn_capable: marks.map(|marks| marks && marked),
-                    ..QuicStatistics::default()
-                })
+            .map_or(Statistics::Unknown, |statistics| {
+                let ecn_capable = statistics.ecn_capable.map(|marks| marks && marked);
+                Statistics::Quic(QuicStatistics { ecn_capable, ..statistics })
             });
         let Some(slot) = self.slot(link) else { return };
         slot.known = false;
@@ -192,15 +180,8 @@ impl MultiplexedEndpoint {
 
     fn accept_streams(&mut self, link: Link, dir: Dir) {
         while let Some(Some(id)) = self.with(link, |connection| connection.accept_stream(dir)) {
-            if let Some(slot) = self.slot(link)
-                && dir == Dir::Bi
-            {
-                slot.opened = slot.opened.saturating_add(1);
-                if slot.opened >= slot.allowed / 2 && slot.allowed < STREAM_LIMIT {
-                    let allowed = slot.allowed.saturating_mul(2).min(STREAM_LIMIT);
-                    slot.allowed = allowed;
-                    self.with(link, |connection| connection.set_stream_limit(Dir::Bi, allowed));
-                }
+            if dir == Dir::Bi {
+                self.grow_streams(link);
             }
             self.read(link, id);
         }
@@ -216,6 +197,7 @@ impl MultiplexedEndpoint {
                 .with(link, |connection| connection.read_each(id, READ_AT_ONCE_BYTES, &mut look));
             match read {
                 Some(Ok(reading)) => {
+                    self.grow_window(link, reading.bytes);
                     let (bytes, finished) = (reading.bytes, reading.finished);
                     let event = LinkEvent::Received { stream, one_way, start, bytes, finished };
                     self.events.push_back((link, event));
@@ -317,26 +299,10 @@ impl Multiplexer for MultiplexedEndpoint {
     fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize> {
         let id = stream_id(stream)?;
         let lent = part_of(&self.block, sending.bytes);
-        // What is sent whole is delivered whole, or not. Of its answers no server asks.
-        let is_watched = self.client.is_some() && !(sending.opens && sending.finishes);
+        // Of its answers no server asks what became of them.
+        let is_watched = self.client.is_some() && !is_brief(&sending);
         let taken = self.with(link, |connection| {
-            let mut taken = 0;
-            // Only a send that takes nothing makes the connection tell when there is room.
-            while let Some(rest) = sending.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-                if taken > 0 && connection.send(id, &[]).is_err() {
-                    break;
-                }
-                let sent = match &lent {
-                    Some(lent) if is_watched => connection.send_watched(id, lent.slice(taken..)),
-                    Some(lent) => connection.send_shared(id, lent.slice(taken..)),
-                    None => connection.send(id, rest),
-                };
-                match sent {
-                    Ok(bytes) => taken += bytes,
-                    Err(_) if taken == 0 => return None,
-                    Err(_) => break,
-                }
-            }
+            let taken = send_piece(connection, id, sending.bytes, lent.as_ref(), is_watched)?;
             if sending.finishes && taken == sending.bytes.len() {
                 // Fails only where the peer has stopped the stream, which is told by itself.
                 let _stopped = connection.finish(id);
@@ -378,7 +344,10 @@ impl Multiplexer for MultiplexedEndpoint {
 
     fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
         let id = stream_id(stream)?;
-        self.with(link, |connection| connection.delivered_bytes(id))?
+        // It may have ended, and is asked once more for that.
+        let slot = self.slots.get(link.index as usize);
+        slot.filter(|slot| slot.generation == link.generation)?;
+        self.endpoint.connection(Place(link.index as usize))?.borrow_mut().delivered_bytes(id)
     }
 
     fn lends(&self) -> bool {

@@ -20,8 +20,12 @@ const MOST_SEGMENTS: usize = 44;
 /// The most bytes of one: what a UDP packet over IPv4 can carry.
 const MOST_TRAIN_BYTES: usize = 65_507;
 
-/// Buffers that a thread keeps: those that a turn fills before their bytes are read, and one.
+/// Buffers that a thread keeps when nobody needs their bytes: those that a turn fills before these are read, and
+/// one.
 const MOST_BUFFERS: usize = 9;
+/// Buffers that it has when somebody does, as where something before their bytes is missing. One buffer is kept
+/// by whatever remains of it, be that a byte: when there are so many, what comes is copied from one more.
+const MOST_LENT_BUFFERS: usize = 256;
 
 thread_local! {
     /// Where trains come to. Memory that is given back with each train is taken again with page faults.
@@ -35,7 +39,22 @@ pub(super) struct Train {
     pub(super) to: Option<IpAddr>,
     pub(super) ecn: Option<EcnCodepoint>,
     pub(super) segment_bytes: usize,
-    pub(super) bytes: BytesMut,
+    bytes: BytesMut,
+    /// Whether its buffer may be kept.
+    lends: bool,
+}
+
+impl Train {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Its next datagram.
+    pub(super) fn next(&mut self) -> Option<BytesMut> {
+        let length = self.segment_bytes.min(self.bytes.len());
+        let datagram = (length > 0).then(|| self.bytes.split_to(length))?;
+        Some(if self.lends { datagram } else { BytesMut::from(&*datagram) })
+    }
 }
 
 /// The socket of an endpoint.
@@ -90,16 +109,18 @@ impl Packets {
         BUFFERS.with_borrow_mut(|buffers| {
             let free = |buffer: &mut BytesMut| buffer.try_reclaim(LONGEST_TRAIN_BYTES);
             let place = buffers.iter_mut().position(free).unwrap_or_else(|| {
-                // In the last one's place, whose bytes somebody keeps, there will be another.
-                buffers.truncate(MOST_BUFFERS - 1);
                 buffers.push(BytesMut::new());
                 buffers.len() - 1
             });
-            buffers.get_mut(place).map_or(Ok(None), |buffer| self.receive_into(buffer))
+            if buffers.len() > MOST_BUFFERS.max(place + 1) {
+                buffers.pop_if(free);
+            }
+            let lends = place < MOST_LENT_BUFFERS;
+            buffers.get_mut(place).map_or(Ok(None), |buffer| self.receive_into(buffer, lends))
         })
     }
 
-    fn receive_into(&self, buffer: &mut BytesMut) -> io::Result<Option<Train>> {
+    fn receive_into(&self, buffer: &mut BytesMut, lends: bool) -> io::Result<Option<Train>> {
         match receive_packets(self.socket.as_fd(), buffer) {
             Ok(incoming) => {
                 let bytes = buffer.split_to(incoming.length);
@@ -110,6 +131,7 @@ impl Packets {
                     ecn: EcnCodepoint::from_bits(incoming.ecn),
                     segment_bytes: incoming.segment_bytes,
                     bytes,
+                    lends,
                 }))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -190,28 +212,34 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_kept_and_taken_again_when_nobody_needs_their_bytes() {
+    fn buffers_are_taken_again_when_nobody_needs_their_bytes_and_few_when_somebody_does() {
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         let mut packets = Packets::new(Arc::new(receiver.into()), true, true, 0).unwrap();
         let mut send_and_receive = |number: u8| {
             sender.send(&[number; 100]).unwrap();
-            let train = receive(&mut packets);
-            (train.bytes, BUFFERS.with_borrow(Vec::len))
+            let datagram = receive(&mut packets).next().expect("it is a datagram");
+            (datagram, BUFFERS.with_borrow(Vec::len))
         };
         let (first, _) = send_and_receive(0);
         let place = first.as_ptr();
         drop(first);
         let mut kept = Vec::new();
-        for number in 0..20 {
+        for number in (0..u8::MAX).chain(0..u8::MAX) {
             let (bytes, buffers) = send_and_receive(number);
             kept.push(bytes);
-            assert_eq!(buffers, kept.len().min(MOST_BUFFERS));
+            // That of what is copied is always free again.
+            assert_eq!(buffers, kept.len().min(MOST_LENT_BUFFERS + 1));
         }
         assert_eq!(kept[0].as_ptr(), place);
-        assert!((0..20).zip(&kept).all(|(number, bytes)| **bytes == [number; 100]));
+        let numbers = (0..u8::MAX).chain(0..u8::MAX);
+        assert!(numbers.zip(&kept).all(|(number, bytes)| **bytes == [number; 100]));
         kept.clear();
         assert_eq!(send_and_receive(0).0.as_ptr(), place);
+        for _ in 0..=MOST_LENT_BUFFERS {
+            send_and_receive(0);
+        }
+        assert_eq!(send_and_receive(0).1, MOST_BUFFERS);
     }
 }

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::crypto::{
@@ -18,26 +19,23 @@ use rustls::quic::{
 };
 
 mod extras;
+mod first;
 mod retry;
+mod said;
 
 use super::clear::{ClearHeader, ClearPacket};
+use super::counted::PacketCounts;
 use super::hello::{Hello, parameter, parameter_ids};
 use super::keys::ClosingPacket;
 use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
 use extras::CLEAR_PACKETS;
 pub(crate) use extras::Extras;
+use first::{initial_suite, noted, version_of};
+pub(crate) use said::Agreed;
+pub(super) use said::Said;
 
 /// The transport parameter that has the exponent of delays; at most 20 (RFC 9000, section 18.2).
 const ACK_DELAY: u64 = 0x0a;
-
-/// What both ends have agreed on, in TLS's own numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Agreed {
-    pub(crate) suite: Option<u16>,
-    pub(crate) group: Option<u16>,
-    /// Whether it was with a ticket of an earlier connection.
-    pub(crate) resumed: bool,
-}
 
 /// TLS as the clients of an endpoint speak it.
 pub(super) struct ClientCrypto {
@@ -55,6 +53,8 @@ pub(super) struct ServerCrypto {
     extras: Extras,
     /// Has the keys of first packets and the tags of retries.
     standard: QuicServerConfig,
+    /// The number of the first packet that was opened last: its session begins next.
+    first: Arc<AtomicU64>,
 }
 
 impl ClientCrypto {
@@ -75,7 +75,7 @@ impl ServerCrypto {
     pub(super) fn new(tls: Arc<rustls::ServerConfig>, extras: Extras) -> Option<Self> {
         let suite = initial_suite()?;
         let standard = QuicServerConfig::with_initial(Arc::clone(&tls), suite).ok()?;
-        Some(Self { tls, suite, extras, standard })
+        Some(Self { tls, suite, extras, standard, first: Arc::default() })
     }
 }
 
@@ -105,7 +105,8 @@ impl crypto::ServerConfig for ServerCrypto {
         version: u32,
         dst_cid: &ConnectionId,
     ) -> Result<Keys, UnsupportedVersion> {
-        self.standard.initial_keys(version, dst_cid)
+        let keys = self.standard.initial_keys(version, dst_cid)?;
+        Ok(if self.extras.counts { noted(keys, &self.first) } else { keys })
     }
 
     fn retry_tag(&self, version: u32, orig_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
@@ -128,7 +129,11 @@ impl crypto::ServerConfig for ServerCrypto {
         } else {
             Stage::begun(tls, version, bytes(false))
         };
-        Box::new(Session::new(Side::Server, version, self.suite, self.extras.clone(), stage))
+        let session = Session::new(Side::Server, version, self.suite, self.extras.clone(), stage);
+        if let Some(counts) = &session.counts {
+            counts.record_opened(PacketKind::Initial, self.first.load(Ordering::Relaxed));
+        }
+        Box::new(session)
     }
 }
 
@@ -165,11 +170,13 @@ struct Session {
     next_secrets: Option<Secrets>,
     is_clear: bool,
     log: Option<Arc<Log>>,
+    counts: Option<Arc<PacketCounts>>,
 }
 
 impl Session {
     fn new(side: Side, version: Version, suite: Suite, extras: Extras, stage: Stage) -> Self {
         Self {
+            counts: extras.counts.then(Arc::default),
             side,
             version,
             suite,
@@ -223,12 +230,16 @@ impl Session {
         self.logged(key, PacketKind::Data)
     }
 
-    /// The same key, its packets written down where they are to be.
+    /// The same key, its packets counted and written down where they are to be.
     fn logged(
         &self,
         inner: Box<dyn crypto::PacketKey>,
         kind: PacketKind,
     ) -> Box<dyn crypto::PacketKey> {
+        let inner: Box<dyn crypto::PacketKey> = match &self.counts {
+            None => inner,
+            Some(counts) => Box::new(counts.counted(inner, kind)),
+        };
         match &self.log {
             None => inner,
             Some(log) => {
@@ -267,7 +278,8 @@ impl crypto::Session for Session {
         let suite = tls.negotiated_cipher_suite().map(|suite| u16::from(suite.suite()));
         let group = tls.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
         let resumed = tls.handshake_kind() == Some(HandshakeKind::Resumed);
-        Some(Box::new(Agreed { suite, group, resumed }))
+        let opened = self.counts.as_ref().map(|counts| counts.opened());
+        Some(Box::new(Said { agreed: Agreed { suite, group, resumed }, opened }))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
@@ -310,6 +322,9 @@ impl crypto::Session for Session {
             Connection::Client(_) => false,
         };
         let is_there = named || tls.alpn_protocol().is_some() || !tls.is_handshaking();
+        if let Some(counts) = &self.counts {
+            counts.record_handshake(!tls.is_handshaking());
+        }
         let is_news = is_there && !self.has_handshake_data;
         self.has_handshake_data |= is_there;
         Ok(is_news)
@@ -363,7 +378,11 @@ impl crypto::Session for Session {
     }
 
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        retry::is_valid(self.version, orig_dst_cid, header, payload)
+        let is_valid = retry::is_valid(self.version, orig_dst_cid, header, payload);
+        if let Some(counts) = self.counts.as_ref().filter(|_| is_valid) {
+            counts.record_unnumbered();
+        }
+        is_valid
     }
 
     fn export_keying_material(
@@ -376,20 +395,4 @@ impl crypto::Session for Session {
         let exported = tls.export_keying_material(into, label, Some(context));
         exported.map(|_| ()).map_err(|_| ExportKeyingMaterialError)
     }
-}
-
-fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
-    match version {
-        0xff00_001d..=0xff00_0020 => Ok(Version::V1Draft),
-        0x0000_0001 | 0xff00_0021..=0xff00_0022 => Ok(Version::V1),
-        _ => Err(UnsupportedVersion),
-    }
-}
-
-/// The suite of every connection's first packets, whatever suites the packets after them may have.
-fn initial_suite() -> Option<Suite> {
-    let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let suite = provider.cipher_suites.iter().find(|suite| suite.suite() == first)?;
-    suite.tls13()?.quic_suite()
 }

@@ -29,9 +29,9 @@ use payload::{MOST_JUMBO_BYTES, MOST_PAYLOAD_BYTES, of_family, route_payload_byt
 const FIRST_STREAMS: u32 = 16;
 /// What one stream may have on its way. A receiver holds at most 1,024 separate pieces of a stream,
 /// so that a larger window would end a connection that loses more than this many packets of it.
-const STREAM_WINDOW_BYTES: u32 = 8 << 20;
+pub(super) const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 /// The same of all streams of a connection together.
-const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+pub(super) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;

@@ -16,6 +16,7 @@ mod bulk;
 mod lengths;
 mod relayed;
 mod simulated;
+mod statistics;
 mod world;
 use relayed::Relayed;
 

@@ -118,6 +118,7 @@ fn render_tcp(status: &TcpStatus, counts: &TcpCounts) -> String {
     add("BytesIn", counts.received_bytes, "");
     add("BytesRetrans", counts.retransmitted_bytes, "");
     add("TimeoutEpisodes", counts.timeouts, "");
+    add("SynRetrans", counts.syn_retransmissions, "");
     add("SndLimTimeRwin", status.rwnd_limited_us.map(|us| us / 1000), "");
     add("SndLimTimeSnd", status.sndbuf_limited_us.map(|us| us / 1000), "");
     text
@@ -138,6 +139,10 @@ fn render_quic(statistics: &QuicStatistics) -> String {
     add("SendCongestionCount", Some(statistics.congestion_events), "");
     add("SendEcnCongestionCount", statistics.ecn_congestion_events, "");
     add("RecvTotalPackets", statistics.received_packets, "");
+    add("RecvReorderedPackets", statistics.reordered_packets, "");
+    add("RecvDroppedPackets", statistics.dropped_packets, "");
+    add("RecvDuplicatePackets", statistics.duplicate_packets, "");
+    add("RecvDecryptionFailures", statistics.decryption_failures, "");
     if let Some(suite) = statistics.cipher_suite {
         text.push_str(&render_security(suite, statistics.group));
     }

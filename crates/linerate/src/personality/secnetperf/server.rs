@@ -60,5 +60,10 @@ pub(super) fn run(
             Err(RecvTimeoutError::Disconnected) => return Ok(status::FAILED),
         }
     }
+    for event in server.end() {
+        if let ServerEvent::ConnectionEnded(ending) = event {
+            speech.say(&render_ending(&ending));
+        }
+    }
     Ok(status::OK)
 }

@@ -28,11 +28,21 @@ impl Workload {
         let numbers = [
             ("initial window", quic.initial_window_bytes, limits::INITIAL_WINDOW_BYTES),
             ("window of a stream", quic.stream_window_bytes, limits::STREAM_WINDOW_BYTES),
+            (
+                "window of a connection",
+                quic.connection_window_bytes,
+                limits::CONNECTION_WINDOW_BYTES,
+            ),
             ("QUIC packet", quic.mtu_bytes, limits::QUIC_MTU_BYTES),
             ("longest QUIC packet", quic.mtu_most_bytes, limits::QUIC_MTU_BYTES),
         ];
         for (name, bytes, range) in numbers {
             bytes.map_or(Ok(()), |bytes| within(name, bytes, &range, in_bytes))?;
+        }
+        // Where it isn't asked for, a connection's is no less than a stream's.
+        if let Some(bytes) = quic.connection_window_bytes.or(quic.stream_window_bytes) {
+            let all_bytes = u64::from(bytes) * u64::from(self.quic_connections());
+            within("windows of all connections", all_bytes, &limits::QUIC_WINDOWS_BYTES, in_bytes)?;
         }
         if let Some(packets) = quic.ack_packets {
             within("packets without acknowledgement", packets, &limits::ACK_PACKETS, in_digits)?;

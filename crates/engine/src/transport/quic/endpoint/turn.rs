@@ -9,6 +9,7 @@ use quinn_proto::{
 };
 
 use super::super::cause::Cause;
+use super::super::coalesced::{packets_in, split_off_last};
 use super::super::connection::{Connection, SharedConnection};
 use super::half_open::Reply;
 use super::{Endpoint, Event, Link};
@@ -41,27 +42,23 @@ impl Endpoint {
                 Err(error) => return Err(error),
             };
             // One packet alone is, as a rule, all there is; the next wait tells if not.
-            let is_alone = train.bytes.len() <= train.segment_bytes;
-            self.look.record(train.bytes.len());
-            while !train.bytes.is_empty() {
-                let length = train.segment_bytes.min(train.bytes.len());
-                let datagram = train.bytes.split_to(length);
+            let is_alone = train.bytes() <= train.segment_bytes;
+            self.look.record(train.bytes());
+            while let Some(mut datagram) = train.next() {
                 if datagram.first().is_some_and(|first| *first < FIRST_OF_QUIC) {
                     if self.foreign.len() < MOST_FOREIGN {
                         self.foreign.push_back(datagram);
                     }
                     continue;
                 }
-                self.outgoing.clear();
-                let event = self.proto.handle(
-                    now,
-                    train.from,
-                    train.to,
-                    train.ecn,
-                    datagram,
-                    &mut self.outgoing,
-                );
-                self.handle_datagram(now, train.ecn, event);
+                let last = split_off_last(&mut datagram);
+                for part in std::iter::once(datagram).chain(last) {
+                    self.outgoing.clear();
+                    let packets = if self.counts { packets_in(&part) } else { 0 };
+                    let (from, to, ecn) = (train.from, train.to, train.ecn);
+                    let event = self.proto.handle(now, from, to, ecn, part, &mut self.outgoing);
+                    self.handle_datagram(now, (packets, ecn), event);
+                }
             }
             if is_alone {
                 return Ok(false);
@@ -73,25 +70,32 @@ impl Endpoint {
     fn handle_datagram(
         &mut self,
         now: Instant,
-        ecn: Option<EcnCodepoint>,
+        (packets, ecn): (u64, Option<EcnCodepoint>),
         event: Option<DatagramEvent>,
     ) {
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(Some(connection)) = self.connections.get(handle.0) {
                     let mut connection = connection.borrow_mut();
-                    connection.ce_datagrams += u64::from(ecn == Some(EcnCodepoint::Ce));
+                    connection.record_datagram(packets, ecn);
                     connection.proto.handle_event(event);
                     connection.touch();
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.accept(now, incoming, (packets, ecn));
+            }
             Some(DatagramEvent::Response(transmit)) => self.respond(&transmit),
             None => {}
         }
     }
 
-    fn accept(&mut self, now: Instant, incoming: Incoming) {
+    fn accept(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        (packets, ecn): (u64, Option<EcnCodepoint>),
+    ) {
         self.outgoing.clear();
         let from = incoming.remote_address();
         let has_room = self.open < self.most_connections;
@@ -118,7 +122,9 @@ impl Endpoint {
                 self.insert(handle, proto);
                 if let Some(Some(connection)) = self.connections.get(handle.0) {
                     let number = self.half_open.add(from, handle.0, now);
-                    connection.borrow_mut().stranger = Some(number);
+                    let mut connection = connection.borrow_mut();
+                    connection.record_datagram(packets, ecn);
+                    connection.stranger = Some(number);
                 }
                 self.events.push_back((Link(handle.0), Event::Accepted));
             }

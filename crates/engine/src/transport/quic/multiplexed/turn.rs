@@ -12,6 +12,7 @@ use crate::transport::multiplexer::{Link, Sending};
 impl MultiplexedEndpoint {
     /// Packets out, and connections given up that should stand by now.
     pub(in super::super) fn send_out(&mut self) -> io::Result<()> {
+        self.look_at_refused();
         self.endpoint.send_out()?;
         self.look_at_opening();
         self.look_at_waits();

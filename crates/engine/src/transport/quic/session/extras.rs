@@ -25,6 +25,8 @@ pub(crate) struct Extras {
     /// Whether a close goes out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
     /// the application's. Its reason loses its last byte.
     pub(crate) transport_close: bool,
+    /// Whether it is counted what became of the packets that come.
+    pub(crate) counts: bool,
     /// The mark of connection ids, which must be as long as the peer's.
     pub(crate) mark: Option<Mark>,
 }

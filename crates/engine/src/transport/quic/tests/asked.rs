@@ -79,6 +79,27 @@ fn what_is_acknowledged_of_a_stream_is_known_before_its_end() {
 }
 
 #[test]
+fn all_streams_of_a_connection_share_its_window() {
+    let settings = Settings { connection_window_bytes: 50_000, ..Settings::default() };
+    let (mut pair, near, far) = Pair::established(&settings);
+    for taken in [30_000, 20_000] {
+        let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+        assert_eq!(near.borrow_mut().send(id, &[1; 30_000]).unwrap(), taken);
+    }
+    let end = Instant::now() + Duration::from_millis(200);
+    pair.run(|near_end, far_end| {
+        while near_end.poll_event().is_some() {}
+        while far_end.poll_event().is_some() {}
+        Instant::now() > end
+    });
+    // What has come while nothing was read.
+    let mut far = far.borrow_mut();
+    let ids = std::iter::from_fn(|| far.accept_stream(Dir::Bi)).collect::<Vec<_>>();
+    let read = ids.iter().map(|id| far.read_each(*id, 1 << 20, &mut |_| {}).unwrap().bytes);
+    assert_eq!((ids.len(), read.sum::<usize>()), (2, 50_000));
+}
+
+#[test]
 fn the_version_and_the_mark_stand_in_the_packets() {
     let mark = Mark::new(&[0xc1, 0xb1, 0x12, 0x34]);
     let ids = ConnectionIds { mark, ..ConnectionIds::default() };

@@ -27,6 +27,10 @@ fn the_blocks_are_the_originals() {
         congestion_events: 0,
         ecn_congestion_events: Some(0),
         received_packets: Some(7),
+        reordered_packets: Some(2),
+        dropped_packets: Some(3),
+        duplicate_packets: Some(1),
+        decryption_failures: Some(0),
         cipher_suite: Some(0x1301),
         group: Some(0),
     };
@@ -41,6 +45,10 @@ Connection Statistics:
   SendCongestionCount       0
   SendEcnCongestionCount    0
   RecvTotalPackets          7
+  RecvReorderedPackets      2
+  RecvDroppedPackets        3
+  RecvDuplicatePackets      1
+  RecvDecryptionFailures    0
 Connection TLS Info:
   TlsProtocolVersion        0x3000
   CipherAlgorithm           0x660e

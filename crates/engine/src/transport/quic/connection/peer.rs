@@ -1,0 +1,24 @@
+//! What a connection's peer may do, and does of it.
+
+use quinn_proto::Dir;
+
+use super::Connection;
+
+impl Connection {
+    /// How many streams the peer may have open.
+    pub(crate) fn set_stream_limit(&mut self, dir: Dir, streams: u32) {
+        self.proto.set_max_concurrent_streams(dir, streams.into());
+        self.touch();
+    }
+
+    /// How many streams of this sort the peer has open.
+    pub(crate) fn peer_streams(&mut self, dir: Dir) -> u64 {
+        self.proto.streams().remote_open_streams(dir)
+    }
+
+    /// How much the peer may have on its way in all streams together.
+    pub(crate) fn set_window(&mut self, bytes: u32) {
+        self.proto.set_receive_window(bytes.into());
+        self.touch();
+    }
+}

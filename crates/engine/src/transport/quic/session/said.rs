@@ -1,0 +1,19 @@
+//! What a session says of itself.
+
+use super::super::counted::Opened;
+
+/// What both ends have agreed on, in TLS's own numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    pub(crate) suite: Option<u16>,
+    pub(crate) group: Option<u16>,
+    /// Whether it was with a ticket of an earlier connection.
+    pub(crate) resumed: bool,
+}
+
+/// What a session has come to, and what became of the packets that it has opened, where they are counted.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Said {
+    pub(in super::super) agreed: Agreed,
+    pub(in super::super) opened: Option<Opened>,
+}
