@@ -133,7 +133,9 @@ fn settings(workload: &Workload) -> Settings {
             quic.mtu_bytes.map(|mtu| u64::from(mtu) * 2).filter(|two| *two > LEAST_FIRST_BYTES)
         }),
         stream_window_bytes,
-        connection_window_bytes: share.max(stream_window_bytes),
+        connection_window_bytes: quic
+            .connection_window_bytes
+            .unwrap_or(share.max(stream_window_bytes)),
         // Those that come and go are remembered for some round trips.
         connections: connections as usize * if connects { 16 } else { 2 } + 1_024,
         half_open_connections: default.half_open_connections,
@@ -201,5 +203,23 @@ mod tests {
         let mut datagrams = Workload::rr(Transport::Quic);
         datagrams.use_quic_datagrams();
         assert_eq!(lengths(&datagrams), (None, false));
+    }
+
+    #[test]
+    fn windows_are_what_is_asked_for_or_a_share_of_what_all_may_have() {
+        let windows = |workload: &Workload| {
+            let settings = settings(workload);
+            (settings.stream_window_bytes, settings.connection_window_bytes)
+        };
+        let mut rr = Workload::rr(Transport::Quic);
+        assert_eq!(windows(&rr), (8 << 20, 64 << 20));
+        rr.flows = 512;
+        assert_eq!(windows(&rr), (1 << 20, 1 << 20));
+        rr.quic.stream_window_bytes = Some(2 << 20);
+        assert_eq!(windows(&rr), (2 << 20, 2 << 20));
+        rr.quic.connection_window_bytes = Some(20_000);
+        assert_eq!(windows(&rr), (2 << 20, 20_000));
+        rr.quic.connection_window_bytes = Some(16 << 20);
+        assert_eq!(windows(&rr), (2 << 20, 16 << 20));
     }
 }

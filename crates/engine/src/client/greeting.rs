@@ -14,13 +14,24 @@ use crate::control::{ALPN, Link, Reading};
 use crate::error::Error;
 use crate::event::Cancel;
 
+/// Records of TLS (RFC 8446, section 5.1).
+const TLS_ALERT: u8 = 0x15;
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// What became of a handshake that broke no rule.
+pub(super) enum Greeting {
+    Done,
+    /// The connection ended in the midst of it, as those do that a flooded server has no room for.
+    CutOff(Error),
+}
+
 /// Finishes the TLS handshake.
 pub(super) fn greet(
     link: &mut Link,
     server: SocketAddr,
     host: &str,
     cancel: &Cancel,
-) -> Result<(), Error> {
+) -> Result<Greeting, Error> {
     let deadline_ns = monotonic_ns() + CONNECT_NS;
     let mut nothing_yet = Vec::new();
     while link.is_handshaking() {
@@ -33,16 +44,18 @@ pub(super) fn greet(
                  server listens there, or it hangs"
             )));
         }
-        link.flush().map_err(|error| stranger(link, server, &error.to_string()))?;
+        if let Err(error) = link.flush() {
+            return broken(link, server, &error);
+        }
         wait(link, &[], LOOK_NS);
         match link.read(&mut nothing_yet) {
             Ok(Reading::Ended) if link.is_handshaking() => {
-                return Err(stranger(link, server, "it closed the connection"));
+                return cut_off(link, stranger(link, server, "it closed the connection"));
             }
             Ok(_) => {}
             Err(error) => {
                 let refused = unvouched(&error, host);
-                return Err(refused.unwrap_or_else(|| stranger(link, server, &error.to_string())));
+                return refused.map_or_else(|| broken(link, server, &error), Err);
             }
         }
     }
@@ -51,7 +64,23 @@ pub(super) fn greet(
             "{server} speaks TLS but isn't a linerate server: check the port (linerate's is 5250)"
         )));
     }
-    Ok(())
+    Ok(Greeting::Done)
+}
+
+fn broken(link: &Link, server: SocketAddr, error: &io::Error) -> Result<Greeting, Error> {
+    let what = stranger(link, server, &error.to_string());
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => cut_off(link, what),
+        _ => Err(what),
+    }
+}
+
+/// Whoever said something else than the beginning of a handshake says it again.
+fn cut_off(link: &Link, error: Error) -> Result<Greeting, Error> {
+    match link.preface().first() {
+        None | Some(&TLS_HANDSHAKE) => Ok(Greeting::CutOff(error)),
+        Some(_) => Err(error),
+    }
 }
 
 /// Why a certificate isn't taken that an authority should vouch for; `None` of any other error.
@@ -89,8 +118,7 @@ fn stranger(link: &Link, server: SocketAddr, how: &str) -> Error {
         .collect();
     let said = match link.preface().first() {
         None => format!("it said nothing, then: {how}"),
-        // Records of TLS: alert, handshake (RFC 8446, section 5.1).
-        Some(0x15 | 0x16) => format!("it speaks TLS, but: {how}"),
+        Some(&(TLS_ALERT | TLS_HANDSHAKE)) => format!("it speaks TLS, but: {how}"),
         Some(_) => format!("it said \"{seen}\""),
     };
     Error::Peer(format!(

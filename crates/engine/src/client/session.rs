@@ -2,18 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::{Kind, Plan, Transport};
-use linerate_wire::native::Fault;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
+use linerate_wire::native::{Fault, Stage};
 use rustix::event::{PollFd, PollFlags};
 
 use super::dial::{LOOK_NS, dial};
-use super::greeting::{greet, wait};
+use super::greeting::{Greeting, greet, wait};
 use super::opener::Opener;
 use super::received::{printable, read_host, read_report, read_sample};
 use super::record::Record;
@@ -30,6 +31,9 @@ use crate::probe::raise_open_files_limit;
 /// Each end takes a sample an interval. A server may have so many more than twice this end's: one
 /// that has ever more of them would fill this end's memory.
 const SPARE_SAMPLES: u64 = 64;
+/// Before a connection is made again that was cut off: a server that is flooded from this address closes
+/// the oldest that it hasn't answered, and soon has room.
+const PAUSES_MS: [u64; 4] = [50, 100, 200, 400];
 
 /// Measures; fills the record as far as it comes, also where it fails.
 pub(super) fn measure(
@@ -41,12 +45,40 @@ pub(super) fn measure(
 ) -> Result<(), Error> {
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
     raise_open_files_limit();
-    let (server, mut link) = dial(plan, access.authority.as_ref(), cancel)?;
-    greet(&mut link, server, &plan.host, cancel)?;
-    record.notes.extend(access.doubt.clone());
-    let mut session = Session::new(plan, access, sink, cancel, record, server, link)?;
-    let outcome = session.converse();
-    session.close(outcome)
+    let (mut pauses_ms, mut trusted) = (PAUSES_MS.into_iter(), None);
+    loop {
+        let (server, mut link) = dial(plan, access.authority.as_ref(), cancel)?;
+        let cut_off = match greet(&mut link, server, &plan.host, cancel)? {
+            Greeting::CutOff(error) => error,
+            Greeting::Done => {
+                check_key(&link, access, &mut trusted)?;
+                let mut session = Session::new(plan, access, sink, cancel, record, server, link)?;
+                match session.converse() {
+                    Err(error) if session.progress.cut_off => error,
+                    outcome => {
+                        session.record.notes.extend(access.doubt.clone());
+                        return session.close(outcome);
+                    }
+                }
+            }
+        };
+        let Some(pause_ms) = pauses_ms.next() else { return Err(cut_off) };
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        if cancel.requested() {
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// Asks whether the server's key is trusted, once for each that is shown.
+fn check_key(link: &Link, access: &Access, trusted: &mut Option<String>) -> Result<(), Error> {
+    let certificate = link.session().peer_certificates().and_then(|chain| chain.first());
+    let shown = certificate.map(|certificate| fingerprint(certificate)).unwrap_or_default();
+    if trusted.as_ref() != Some(&shown) {
+        (access.trust)(&shown).map_err(Error::Refused)?;
+        *trusted = Some(shown);
+    }
+    Ok(())
 }
 
 /// One conversation with a server.
@@ -72,6 +104,8 @@ pub(super) struct Session<'a> {
 /// What has been said and taken in already.
 #[derive(Default)]
 pub(super) struct Progress {
+    /// Whether the connection ended before the server's first word.
+    cut_off: bool,
     pub(super) server_ready: bool,
     pub(super) asked_start: bool,
     pub(super) finished: bool,
@@ -90,9 +124,6 @@ impl<'a> Session<'a> {
         server: SocketAddr,
         link: Link,
     ) -> Result<Self, Error> {
-        let certificate = link.session().peer_certificates().and_then(|chain| chain.first());
-        let shown = certificate.map(|certificate| fingerprint(certificate)).unwrap_or_default();
-        (access.trust)(&shown).map_err(Error::Refused)?;
         let proof = match &access.shared_key {
             Some(key) => Some(proof(link.session(), key)?),
             None => None,
@@ -235,7 +266,10 @@ impl<'a> Session<'a> {
                 self.result = Some(read_report(&text, self.plan.workload.total_flows())?);
             }
             ClientEvent::Refused { cause, text } => return Err(refused(cause, printable(&text))),
-            ClientEvent::Failed(fault) => return Err(self.failed(&fault)),
+            ClientEvent::Failed(fault) => {
+                self.progress.cut_off = matches!(fault, Fault::Closed { stage: Stage::Greeting });
+                return Err(self.failed(&fault));
+            }
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ use crate::load::{Bell, Census};
 use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
-use crate::socket::thread_usage;
+use crate::socket::{thread_cpu_since, thread_usage};
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
     Awake, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream,
@@ -240,13 +240,7 @@ impl Local {
 
     /// CPU time of this thread since the measured part began.
     pub(crate) fn cpu_of_measured_part(&self) -> CpuSeconds {
-        let now = thread_usage().cpu;
-        // The kernel counts whole microseconds; the rest is the noise of floating point.
-        let less = |now: f64, before: f64| ((now - before).max(0.0) * 1e6).round() / 1e6;
-        CpuSeconds {
-            user_s: less(now.user_s, self.cpu_before.user_s),
-            system_s: less(now.system_s, self.cpu_before.system_s),
-        }
+        thread_cpu_since(self.cpu_before)
     }
 }
 

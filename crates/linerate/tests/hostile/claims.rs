@@ -77,6 +77,13 @@ fn frames_and_fields_beyond_their_limits_are_refused_by_name() {
     assert!(grown < PASSING_BYTES, "{grown} bytes more than before");
 }
 
+/// A plan by which a server would have to hold more than it may, though each window is one that can be asked for.
+fn asking_for_windows() -> String {
+    let mut plan = workload(&stream("up"), "quic", 10_000);
+    plan["quic"] = json!({ "connection_window_bytes": 0x4000_0000 });
+    plan.to_string()
+}
+
 #[test]
 fn plans_beyond_their_limits_are_refused_with_a_cause() {
     let server = Server::start("");
@@ -88,6 +95,7 @@ fn plans_beyond_their_limits_are_refused_with_a_cause() {
     };
     let cases = [
         (with("/flows", json!(1_000_001)), "plan", "1000001"),
+        (asking_for_windows(), "plan", "windows of all connections"),
         (with("/flows", json!(u64::MAX)), "plan", "can't be read"),
         (workload(&stream("up"), "quic", 100_001).to_string(), "plan", "100001"),
         (with("/kind/send_bytes", json!(16 * 1024 * 1024 + 1)), "plan", "16777217"),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
 
+use crate::attackers::yield_to_others;
 use crate::conversation::{Conversation, connect, tls_session};
 use crate::ends::Server;
 use crate::extent::extent;
@@ -18,18 +19,25 @@ use crate::resources::{Held, assert_idle};
 const CROWD: usize = 10_000;
 /// So much later may a test come to its end because of them.
 const DELAY: Duration = Duration::from_secs(1);
+/// So much later where the flood has pushed it out.
+const AGAIN: Duration = Duration::from_secs(2);
+/// Small tests made from each address at least.
+const LEAST_TESTS: usize = 10;
 /// Attacks at full speed are made one after the other.
 pub(crate) static FULL_SPEED: Mutex<()> = Mutex::new(());
 /// A client's addresses: that of the flood, and another.
 const HOMES: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)];
+/// Connections of one kind in a flood that never ends, at least.
+const LEAST_FLOOD: usize = 2_000;
+/// How long a slow machine may take for them.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a test takes from this address while it goes on: the lower quartile of three at least, as
-/// whatever else the machine does makes some of them slower. From an address that isn't the
-/// flood's every one must succeed; from the flood's own, three of four.
+/// What tests take from this address while it goes on, at the lower quartile and at most; every one must succeed. (One from a flood's
+/// own address may be pushed out before it is greeted: SECURITY.md, "What a flood can still do". It tries again.)
 #[track_caller]
-fn small_tests(server: &Server, home: Ipv4Addr, goes_on: impl Fn() -> bool) -> Duration {
+fn small_tests(server: &Server, home: Ipv4Addr, goes_on: impl Fn() -> bool) -> [Duration; 2] {
     let (mut took, mut failed) = (Vec::new(), Vec::new());
-    while took.len() + failed.len() < 4 || goes_on() {
+    while took.len() + failed.len() < LEAST_TESTS || goes_on() {
         let ended = server.measure(&format!("rr --count 3 --bind {home}"));
         match ended.exit_code {
             Some(0) => took.push(ended.took),
@@ -38,12 +46,11 @@ fn small_tests(server: &Server, home: Ipv4Addr, goes_on: impl Fn() -> bool) -> D
         // What it says of the crowd must not pile up here.
         server.records();
     }
+    assert!(failed.is_empty(), "from {home}, beside {}: {failed:?}", took.len());
     took.sort();
-    eprintln!("from {home}: {} tests, {} failed", took.len(), failed.len());
-    let most_failed = if home == HOMES[0] { took.len() / 3 } else { 0 };
-    assert!(failed.len() <= most_failed, "from {home}, beside {}: {failed:?}", took.len());
-    eprintln!("{:?} to {:?}", took[0], took[took.len() - 1]);
-    took[took.len() / 4]
+    let (quartile, most) = (took[took.len() / 4], took[took.len() - 1]);
+    eprintln!("from {home}: {} tests, {:?}, {quartile:?} to {most:?}", took.len(), took[0]);
+    [quartile, most]
 }
 
 fn greeting() -> Vec<u8> {
@@ -57,61 +64,66 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start("");
     let idle = Held::by_idle(&server);
-    let alone = HOMES.map(|home| small_tests(&server, home, || false));
-    let running = server.start_client("stream --both --rate 20M --time 5s --interval 100ms");
+    let alone = HOMES.map(|home| small_tests(&server, home, || false)[1]);
+    let mut running = server.start_client("stream --both --rate 20M --time 8s --interval 100ms");
     server.await_record("test_started");
-    let greeting = greeting();
-    let opened = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let crowd = scope.spawn(|| {
-            let mut kept: Vec<Box<dyn Send>> = Vec::new();
-            for number in 0..CROWD {
-                // Some say nothing, some half of what a client says, some all of it, some begin as
-                // a flow does, and some are greeted and go no further.
-                let said = match number % 50 {
-                    0 => {
-                        let mut conversation = Conversation::connect(server.port);
-                        conversation.greet();
-                        kept.push(Box::new(conversation));
-                        opened.fetch_add(1, Ordering::Relaxed);
-                        continue;
-                    }
-                    1..15 => &greeting[..greeting.len() / 2],
-                    15..25 => &greeting[..],
-                    25..30 => b"LRD1\0\0",
-                    _ => &[],
-                };
-                let mut socket = connect(server.port);
-                // It may have been pushed out already.
-                let _pushed_out = socket.write_all(said);
-                kept.push(Box::new(socket));
-                opened.fetch_add(1, Ordering::Relaxed);
-            }
-            kept
-        });
+    let comes = AtomicBool::new(true);
+    let (kept, was_running) = std::thread::scope(|scope| {
         for (home, alone) in HOMES.into_iter().zip(alone) {
-            let goal = if home == HOMES[0] { CROWD / 2 } else { CROWD };
-            let goes_on = || opened.load(Ordering::Relaxed) < goal && !crowd.is_finished();
-            let amid = small_tests(&server, home, goes_on);
-            assert!(amid < alone + DELAY, "{home}: {amid:?} where {alone:?} was enough before");
-            assert!(Held::by(server.pid()).descriptors < idle.descriptors + 600);
+            let (server, comes) = (&server, &comes);
+            scope.spawn(move || {
+                let [_, amid] = small_tests(server, home, || comes.load(Ordering::Relaxed));
+                assert!(amid < alone + DELAY, "{home}: {amid:?} where {alone:?} was enough before");
+                assert!(Held::by(server.pid()).descriptors < idle.descriptors + 600);
+            });
         }
-        let kept = crowd.join().unwrap();
-        assert_eq!(kept.len(), CROWD);
-        let document = running.finish().document(0);
-        for figure in ["goodput_up_bps", "goodput_down_bps"] {
-            assert!(document.figure(figure) > 15e6, "{figure}: {}", document.figure(figure));
-        }
-        assert_idle(&server, idle, Duration::from_secs(10));
+        let _here = EndOnDrop(&comes);
+        (crowd(server.port), running.is_running())
     });
+    assert_eq!(kept.len(), CROWD);
+    assert!(was_running, "it was over before the crowd was there");
+    let document = running.finish().document(0);
+    for figure in ["goodput_up_bps", "goodput_down_bps"] {
+        assert!(document.figure(figure) > 15e6, "{figure}: {}", document.figure(figure));
+    }
+    assert_idle(&server, idle, Duration::from_secs(10));
+    drop(kept);
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
+}
+
+/// The crowd's connections, one after the other.
+fn crowd(port: u16) -> Vec<Box<dyn Send>> {
+    let greeting = greeting();
+    let mut kept: Vec<Box<dyn Send>> = Vec::new();
+    for number in 0..CROWD {
+        // Some say nothing, some half of what a client says, some all of it, some begin as a flow
+        // does, and some are greeted and go no further.
+        let said = match number % 50 {
+            0 => {
+                let mut conversation = Conversation::connect(port);
+                conversation.greet();
+                kept.push(Box::new(conversation));
+                continue;
+            }
+            1..15 => &greeting[..greeting.len() / 2],
+            15..25 => &greeting[..],
+            25..30 => b"LRD1\0\0",
+            _ => &[],
+        };
+        let mut socket = connect(port);
+        // It may have been pushed out already.
+        let _pushed_out = socket.write_all(said);
+        kept.push(Box::new(socket));
+    }
+    kept
 }
 
 /// Connects from one address for ever, a few thousand times a second, keeps as many open as a
 /// server might, and says this.
-fn flood(port: u16, said: &[u8], each: Duration, goes_on: &AtomicBool) -> usize {
+fn flood(port: u16, said: &[u8], each: Duration, goes_on: &AtomicBool, count: &AtomicUsize) {
+    yield_to_others();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let (mut kept, mut count, began) = (VecDeque::new(), 0, Instant::now());
+    let (mut kept, began) = (VecDeque::new(), Instant::now());
     while goes_on.load(Ordering::Relaxed) {
         if let Ok(mut socket) = TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
             // Gone without a trace when it is dropped, so that the flood never runs out of ports.
@@ -122,10 +134,9 @@ fn flood(port: u16, said: &[u8], each: Duration, goes_on: &AtomicBool) -> usize 
         if kept.len() > 1_000 {
             kept.pop_front();
         }
-        count += 1;
+        let count = count.fetch_add(1, Ordering::Relaxed) + 1;
         std::thread::sleep((each * count as u32).saturating_sub(began.elapsed()));
     }
-    count
 }
 
 /// Ends an attack, also where a test fails.
@@ -142,29 +153,38 @@ fn a_flood_that_never_ends_pushes_no_client_out() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start("");
     let idle = Held::by_idle(&server);
-    let alone = HOMES.map(|home| small_tests(&server, home, || false));
+    let alone = HOMES.map(|home| small_tests(&server, home, || false)[1]);
     let greeting = greeting();
     let words = [&b""[..], &greeting[..200], &greeting[..], b"LRD1\0\0"];
     // A whole greeting costs the server a key exchange and a signature.
     let each = [200, 250, 1_000, 200].map(Duration::from_micros);
     for (said, each) in words.into_iter().zip(each) {
-        let goes_on = AtomicBool::new(true);
+        let (goes_on, count) = (AtomicBool::new(true), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             let end = EndOnDrop(&goes_on);
             let began = Instant::now();
-            let flood = scope.spawn(|| flood(server.port, said, each, &goes_on));
+            let flood = scope.spawn(|| flood(server.port, said, each, &goes_on, &count));
             std::thread::sleep(Duration::from_millis(300));
             let time = Duration::from_secs(extent(1, 30));
             let amid = HOMES.map(|home| {
                 let until = Instant::now() + time;
-                small_tests(&server, home, || Instant::now() < until)
+                let is_enough = || count.load(Ordering::Relaxed) >= LEAST_FLOOD;
+                small_tests(&server, home, || {
+                    let now = Instant::now();
+                    now < until || (!is_enough() && now < until + PATIENCE)
+                })
             });
             drop(end);
-            let count = flood.join().unwrap();
+            flood.join().unwrap();
+            let count = count.load(Ordering::Relaxed);
+            assert!(count >= LEAST_FLOOD, "{} bytes each: {count} connections", said.len());
             let per_second = count as f64 / began.elapsed().as_secs_f64();
             eprintln!("{} bytes each, {per_second:.0} connections/s", said.len());
-            for (amid, alone) in amid.into_iter().zip(alone) {
-                assert!(amid < alone + DELAY, "{amid:?} where {alone:?} was enough before");
+            for ((home, [quartile, most]), alone) in HOMES.into_iter().zip(amid).zip(alone) {
+                // One that was pushed out begins again, up to four times.
+                let delayed = if home == HOMES[0] { AGAIN + DELAY } else { DELAY };
+                let told = format!("{quartile:?} to {most:?}, {alone:?} before");
+                assert!(quartile < alone + DELAY && most < alone + delayed, "{home}: {told}");
             }
         });
     }

@@ -15,17 +15,22 @@
 
 mod address;
 mod amplification;
+mod attackers;
 mod claims;
 mod dialect;
 mod dialect_crowds;
 mod dialect_mutants;
 mod extent;
 mod flood;
+mod framed_mutants;
+mod held_test;
 mod lot;
 mod mutants;
+mod quic_gaps;
 mod quic_mutants;
 mod quic_nowhere;
 mod quic_packets;
+mod quic_stranger;
 mod treacherous;
 mod unread;
 
@@ -40,6 +45,15 @@ mod document;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
 #[path = "../lifecycle/ends.rs"]
 mod ends;
+#[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
+#[path = "../interop/framed.rs"]
+mod framed;
+#[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
+#[path = "../interop/request.rs"]
+mod request;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
 #[path = "../lifecycle/resources.rs"]
 mod resources;
+#[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
+#[path = "../interop/trust.rs"]
+mod trust;

@@ -17,15 +17,17 @@ use crate::quic_packets::{LEAST_BYTES, Opening};
 /// Mutants in the long form.
 const ALL: u64 = 10_000_000;
 /// How long the short form goes on.
-const SHORT: Duration = Duration::from_secs(3);
+const SHORT: Duration = Duration::from_secs(9);
 /// What an attack may cost a server: handshakes that are begun, their number limited.
 const MOST_BYTES: u64 = 400 << 20;
 /// Sent before the sender sees whether the server keeps up.
 const AT_ONCE: usize = 100;
 /// What has got no answer is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
-/// An honest client's requests: connections by streams.
+/// An honest client's requests: connections by streams, and how often it makes them. Left alone it takes a
+/// fraction of that time, so that it can make up for being late.
 const REQUESTS: (u64, u64) = (4, 50);
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// An address that speaks QUIC by hand, and counts what it said and what came.
 struct Stranger {
@@ -171,12 +173,12 @@ fn client_with_mutants(clear: bool, port: u16, sent: &AtomicU64, goes_on: &Atomi
     });
 }
 
-/// Makes an honest test; the share of its requests that were completed.
-fn completed_share(host: &Host) -> f64 {
+/// Makes an honest test, over QUIC or with these flags; the share of its requests that were completed.
+pub(crate) fn completed_share(host: &Host, flags: &str) -> f64 {
     let (connections, streams) = REQUESTS;
     let words = format!(
         "secnetperf -target:127.0.0.1 -port:{} -bind:{HONEST} -conns:{connections} -streams:{streams} \
-         -up:2000 -down:2000 --json",
+         -up:2000 -down:2000 {flags} --json",
         host.port
     );
     let mut client = Process::start(&words);
@@ -198,6 +200,8 @@ fn mutants_of_quic_end_nothing_grow_nothing_and_disturb_nobody() {
     let all = || sent.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     let began = Instant::now();
     let (mut worst, mut tests) = (f64::INFINITY, 0);
+    // Tests' worth of requests: those that were completed, and those that were due in the end, but for the last.
+    let (mut done, mut due) = (0.0, 0);
     std::thread::scope(|scope| {
         let end = EndOnDrop(&goes_on);
         let attacks = [
@@ -207,14 +211,22 @@ fn mutants_of_quic_end_nothing_grow_nothing_and_disturb_nobody() {
         ];
         let is_over = || if is_long() { all() >= ALL } else { began.elapsed() > SHORT };
         while tests < 2 || !is_over() {
-            worst = worst.min(completed_share(&host));
+            std::thread::sleep((PERIOD * tests).saturating_sub(began.elapsed()));
+            let share = completed_share(&host, "");
+            worst = worst.min(share);
+            done += share;
             tests += 1;
             host.assert_holds_at_most(8, MOST_BYTES);
             assert!(attacks.iter().all(|attack| !attack.is_finished()), "an attack broke off");
         }
+        due = began.elapsed().as_secs() / PERIOD.as_secs();
         drop(end);
     });
+    assert!(due >= 8, "{due} tests are too few for a rate");
+    let in_time = done / due as f64;
     eprintln!("{sent:?} in {:?}; at worst {worst} of {tests} tests' requests", began.elapsed());
+    eprintln!("{in_time} of the requests that were due");
+    assert!(in_time > 0.95, "an honest client got {in_time} of the rate that it asked for");
     assert!(worst > 0.95, "only {worst} of an honest client's requests were completed");
     assert!(sent.iter().all(|count| count.load(Ordering::Relaxed) > 100), "{sent:?}");
     host.assert_serves();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::ServerName;
-use rustls::quic::{ClientConnection, Version};
+use rustls::quic::{ClientConnection, DirectionalKeys, Keys, Version};
 
 use crate::any_certificate::tls_config;
 use crate::lot::Lot;
@@ -32,6 +32,11 @@ pub(crate) struct Opening {
 
 impl Opening {
     pub(crate) fn new(lot: &mut Lot) -> Self {
+        Self::begin(lot).0
+    }
+
+    /// One that goes on.
+    pub(crate) fn begin(lot: &mut Lot) -> (Self, ClientConnection) {
         let source = lot.number().to_be_bytes();
         let parameters = [&PARAMETERS[..], &source].concat();
         let name = ServerName::try_from("localhost").unwrap();
@@ -42,33 +47,52 @@ impl Opening {
         let mut frames = vec![0x06, 0x00];
         frames.extend((hello.len() as u16 | 0x4000).to_be_bytes());
         frames.extend(hello);
-        Self { frames, source }
+        (Self { frames, source }, tls)
     }
 
     /// These frames in a first packet to this connection id, sealed as they must be, and padded.
     pub(crate) fn packet(&self, destination: [u8; 8], number: u32, frames: &[u8]) -> Vec<u8> {
-        let mut header = vec![0xc3, 0, 0, 0, 1, 8];
+        let mut header = self.header(0xc3, &destination);
+        // No token.
+        header.push(0);
+        let padded = LEAST_BYTES - header.len() - 2 - NUMBER_BYTES - SEAL_BYTES;
+        let mut payload = frames.to_vec();
+        payload.resize(payload.len().max(padded), 0);
+        sealed(header, number, payload, &first_keys(destination).local)
+    }
+
+    /// The beginning of a long header (RFC 9000, section 17.2).
+    pub(crate) fn header(&self, first: u8, destination: &[u8]) -> Vec<u8> {
+        let mut header = vec![first, 0, 0, 0, 1, destination.len() as u8];
         header.extend(destination);
         header.push(8);
         header.extend(self.source);
-        // No token.
-        header.push(0);
-        let number_at = header.len() + 2;
-        let padded = LEAST_BYTES - number_at - NUMBER_BYTES - SEAL_BYTES;
-        let mut payload = frames.to_vec();
-        payload.resize(payload.len().max(padded), 0);
-        let length = NUMBER_BYTES + payload.len() + SEAL_BYTES;
-        header.extend((length as u16 | 0x4000).to_be_bytes());
-        header.extend(number.to_be_bytes());
-        let suite = TLS13_AES_128_GCM_SHA256.tls13().unwrap().quic_suite().unwrap();
-        let keys = suite.keys(&destination, rustls::Side::Client, Version::V1);
-        let packet = &keys.local.packet;
-        let seal = packet.encrypt_in_place(number.into(), &header, &mut payload).unwrap();
-        let mut bytes = [&header[..], &payload, seal.as_ref()].concat();
-        let (first, rest) = bytes.split_at_mut(number_at);
-        let (hidden, sample) = rest.split_at_mut(NUMBER_BYTES);
-        let sample = &sample[..keys.local.header.sample_len()];
-        keys.local.header.encrypt_in_place(sample, &mut first[0], hidden).unwrap();
-        bytes
+        header
     }
+}
+
+/// The keys of the first packets to this connection id.
+pub(crate) fn first_keys(destination: [u8; 8]) -> Keys {
+    let suite = TLS13_AES_128_GCM_SHA256.tls13().unwrap().quic_suite().unwrap();
+    suite.keys(&destination, rustls::Side::Client, Version::V1)
+}
+
+/// A packet whose long header wants but its length and number.
+pub(crate) fn sealed(
+    mut header: Vec<u8>,
+    number: u32,
+    mut payload: Vec<u8>,
+    keys: &DirectionalKeys,
+) -> Vec<u8> {
+    let length = NUMBER_BYTES + payload.len() + SEAL_BYTES;
+    header.extend((length as u16 | 0x4000).to_be_bytes());
+    let number_at = header.len();
+    header.extend(number.to_be_bytes());
+    let seal = keys.packet.encrypt_in_place(number.into(), &header, &mut payload).unwrap();
+    let mut bytes = [&header[..], &payload, seal.as_ref()].concat();
+    let (first, rest) = bytes.split_at_mut(number_at);
+    let (hidden, sample) = rest.split_at_mut(NUMBER_BYTES);
+    let sample = &sample[..keys.header.sample_len()];
+    keys.header.encrypt_in_place(sample, &mut first[0], hidden).unwrap();
+    bytes
 }

@@ -186,7 +186,7 @@ fn a_client_that_never_says_that_it_is_done_shuts_nobody_out() {
     let mut plan = workload(&kind, "tcp", 1);
     plan["end"] = json!({ "by": "time", "duration_ns": 100_000_000 });
     silent.ask(&plan);
-    while silent.hear()["kind"] != "ready" {}
+    silent.await_kind("ready");
     silent.say(&json!({ "kind": "start" }));
     // Its load has ended by itself long before its test does.
     for sent_ns in 1..12 {

@@ -60,6 +60,13 @@ impl Conversation {
         self.stream.flush()
     }
 
+    /// Says that nothing more is to come, and leaves it to the server to close.
+    #[allow(dead_code, reason = "for the tests of hostile peers")]
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        self.stream.conn.send_close_notify();
+        self.stream.flush()
+    }
+
     /// The server's next message.
     #[track_caller]
     pub(crate) fn hear(&mut self) -> Value {
@@ -76,6 +83,12 @@ impl Conversation {
             let length = self.stream.read(&mut bytes).ok().filter(|length| *length > 0)?;
             self.frames.handle_bytes(&bytes[..length]);
         }
+    }
+
+    /// Hears the server up to its next message of this kind.
+    #[track_caller]
+    pub(crate) fn await_kind(&mut self, kind: &str) {
+        while self.hear()["kind"] != kind {}
     }
 
     /// The socket under it.

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::conversation::Conversation;
 use crate::document::Document;
 use crate::ends::{Client, Server};
+use crate::front::relay;
 
 /// So soon at the latest must the user know.
 const SOON: Duration = Duration::from_secs(7);
@@ -83,6 +84,28 @@ fn silence_and_an_early_end_are_named() {
         set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
     });
     assert_says(&reset, &["isn't a linerate server", "said nothing"]);
+}
+
+#[test]
+fn a_connection_that_is_cut_off_before_the_greeting_is_made_again() {
+    let server = Server::start("");
+    let (listener, server_port) = (TcpListener::bind("127.0.0.1:0").unwrap(), server.port);
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for (count, client) in listener.incoming().map_while(Result::ok).enumerate() {
+            match count {
+                0 => drop(client),
+                // Reset, as what was said is unread.
+                1..4 => thread::sleep(Duration::from_millis(10)),
+                _ => relay(client, server_port),
+            }
+        }
+    });
+    let words = format!("rr 127.0.0.1:{port} --count 3 --server-key {}", server.fingerprint);
+    let home = TempDir::new().unwrap();
+    let ended = Client::start(home.path(), &format!("{words} --json --quiet")).finish();
+    assert_eq!(ended.document(0).figure("transactions"), 3.0);
+    assert!(ended.took >= Duration::from_millis(50 + 100 + 200 + 400), "{:?}", ended.took);
 }
 
 /// A TLS server with these protocols (ALPN), which greets and then waits.

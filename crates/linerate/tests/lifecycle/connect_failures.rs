@@ -1,0 +1,110 @@
+//! Connections that come to nothing: each is counted under its own kind, and the test goes on.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+use crate::document::Document;
+use crate::ends::{Client, Ended, Server};
+use crate::front::{Fate, Front};
+
+/// A run against this door of the server.
+fn run(server: &Server, fate: Fate, words: &str) -> Ended {
+    let front = Front::of(server, fate);
+    let words = format!(
+        "connect 127.0.0.1 --port {} --server-key {} --quiet {words}",
+        front.port, server.fingerprint
+    );
+    Client::start(server.home(), &words).finish()
+}
+
+/// How many failed; no kind but this one may be there.
+#[track_caller]
+fn failures(document: &Document, kind: &str) -> u64 {
+    let errors = &document.json()["summary"]["errors"];
+    let kinds: Vec<&String> = errors.as_object().into_iter().flat_map(|all| all.keys()).collect();
+    // Who waits to be accepted while the listener goes is reset.
+    let others = if kind == "refused" { &["reset"][..] } else { &[] };
+    let strange = kinds.iter().find(|found| **found != kind && !others.contains(&found.as_str()));
+    assert!(strange.is_none(), "{}", document.json()["summary"]);
+    errors[kind].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn every_failure_is_counted_by_its_own_kind_and_the_test_goes_on() {
+    std::thread::scope(|scope| {
+        for (fate, kind) in [
+            (Fate::Reset, "reset"),
+            (Fate::Closed, "closed_early"),
+            (Fate::Silence, "timed_out"),
+            (Fate::Absence, "refused"),
+        ] {
+            scope.spawn(move || {
+                let server = Server::start("");
+                for flags in ["", "--flows 4", "--tls --flows 2"] {
+                    counted_as(&server, fate, kind, flags);
+                }
+            });
+        }
+    });
+}
+
+#[track_caller]
+fn counted_as(server: &Server, fate: Fate, kind: &str, flags: &str) {
+    let timeout = if fate == Fate::Silence { "100ms" } else { "5s" };
+    let words = format!("--time 1s --timeout {timeout} --json {flags}");
+    let document = run(server, fate, &words).document(0);
+    let (failed, done) = (failures(&document, kind), document.count("transactions"));
+    assert!(failed >= 5, "{kind} {flags}: {failed} failed, {done} did not");
+    assert!(done >= 5, "{kind} {flags}: {done} did not fail");
+    // Every other one, as far as they were of the measured time.
+    if matches!(fate, Fate::Reset | Fate::Closed) {
+        assert!(failed.abs_diff(done) <= 8, "{kind} {flags}: {failed} failed, {done} did not");
+    }
+}
+
+#[test]
+fn failures_are_part_of_what_was_due_and_stand_in_the_text() {
+    let server = Server::start("");
+    let words = "--rate 200 --flows 8 --time 1s";
+    let document = run(&server, Fate::Reset, &format!("{words} --json")).document(0);
+    let due = failures(&document, "reset")
+        + document.count("transactions")
+        + document.count("transactions_unsent");
+    // Where the machine stands still the time ends later; what failed is about half of it.
+    assert!((190..=260).contains(&due), "{due} were due: {}", document.json()["summary"]);
+    let ended = run(&server, Fate::Closed, words);
+    assert_eq!(ended.exit_code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("errors: closed_early"), "{}", ended.stdout);
+}
+
+#[test]
+fn ports_that_are_too_few_are_exhausted_and_those_there_are_serve_on() {
+    let server = Server::start("");
+    // Eight at once, of which four find a port.
+    let words = "connect --source-ports 21900-21903 --close rst --flows 8 --threads 1 --time 500ms";
+    let document = server.measure(words).document(0);
+    let (failed, done) = (failures(&document, "ports_exhausted"), document.count("transactions"));
+    assert!(failed > 10 && done > 10, "{failed} failed, {done} did not");
+}
+
+#[test]
+fn descriptors_that_run_out_are_counted_until_there_are_more() {
+    let server = Server::start("");
+    let client = server.start_client("connect --flows 4 --time 2s");
+    server.await_record("test_started");
+    sleep(Duration::from_millis(300));
+    let pid = Pid::from_raw(client.pid().cast_signed());
+    // The client has raised its limit as far as it goes.
+    let most = getrlimit(Resource::Nofile).maximum;
+    let limit = |current| Rlimit { current, maximum: most };
+    prlimit(pid, Resource::Nofile, limit(Some(3))).unwrap();
+    sleep(Duration::from_millis(300));
+    prlimit(pid, Resource::Nofile, limit(most)).unwrap();
+    let document = client.finish().document(0);
+    assert!(failures(&document, "descriptors_exhausted") > 10, "{}", document.json()["summary"]);
+    let samples = document.samples("client");
+    let last = samples.last().unwrap();
+    assert!(last["transactions"].as_u64().is_some_and(|count| count > 10), "{last}");
+}
