@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 
 from . import machine
+from .crowd import run_crowd
 from .growth import run_growth
 from .outcome import Outcome
 from .own import run_first_byte, run_memory
@@ -29,6 +30,7 @@ def run_row(row, place, context):
         "memory": run_memory,
         "first_byte": run_first_byte,
         "growth": run_growth,
+        "crowd": run_crowd,
     }[row.measure]
     outcome = Outcome(row.name, place.name, row.bar, row.figure)
     before = machine.busy_s()

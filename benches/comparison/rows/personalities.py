@@ -9,6 +9,7 @@ from .row import PINNED, replacing
 
 BULK = Work("tcp_stream", 128 * 1024)
 FREE = ("free",)
+LONG_S = 600.0  # longer than a thousand tests take to begin
 
 
 def personality_rows():
@@ -31,6 +32,10 @@ def _netperf_rows():
         replacing(OurNetperf, Netperf, f"{name} --busy-poll", Work(kind, 1, spin=True), 1.0,
                   "transactions/s", placements=("split",))
         for name, kind in (("TCP_RR", "tcp_rr"), ("UDP_RR", "udp_rr"))
+    ] + [
+        replacing(OurNetserver, Netperf, "memory of 1,000 tests",
+                  Work("tcp_rr", 1, seconds=LONG_S), 1.0, "resident bytes", measure="crowd",
+                  placements=FREE)
     ]
 
 

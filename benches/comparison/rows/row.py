@@ -17,7 +17,7 @@ class Row:
     theirs: tuple  # (None, None) where linerate alone is measured
     bar: float | None
     figure: str  # what the ratio is of
-    measure: str = "ratio"  # or "cpu", "latency", "loss", "memory", "first_byte", "growth"
+    measure: str = "ratio"  # or "cpu", "latency", "loss", "memory", "first_byte", "growth", "crowd"
     placements: tuple = PINNED
     fraction: float = 1.0  # of the peer's best received rate, for "loss"
 

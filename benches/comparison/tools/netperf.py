@@ -13,6 +13,7 @@ class Netperf(Tool):
     """One flow a process. In TCP_CRR its server closes first (seen in ss)."""
 
     name = "netperf"
+    forks = False  # a process for each test, as netserver does unasked
     kinds = tuple(TESTS)
 
     def launch(self, work):
@@ -23,8 +24,9 @@ class Netperf(Tool):
     def words(self, end):
         if end == "client":
             return [self.path]
+        program = os.path.join(os.path.dirname(self.path), "netserver")
         # -f: no child a test; its CPU time would be nobody's, since netserver ignores SIGCHLD.
-        return [os.path.join(os.path.dirname(self.path), "netserver"), "-f"]
+        return [program] if self.forks else [program, "-f"]
 
     def client_argv(self, work):
         argv = [*self.words("client"), "-H", self.placement.address, "-p", self.port, "-P", "0"]
