@@ -339,7 +339,7 @@ pub(crate) struct Ending {
     pub(crate) drops: Option<u64>,
     /// What a flow over a connection had done when its measured part began.
     pub(crate) base: Option<Box<Base>>,
-    pub(crate) verification: Option<Verification>,
+    pub(crate) verification: Option<Box<Verification>>,
     pub(crate) datagrams: DatagramEnding,
     /// What became of memory that was lent for sending.
     pub(crate) lent: Option<Box<Lent>>,
@@ -356,13 +356,13 @@ pub(crate) struct Ending {
 }
 
 /// What a flow had done when its measured part began, and when that was.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Base {
     pub(crate) counts: Counts,
     pub(crate) at_ns: u64,
     pub(crate) verified_bytes: u64,
     pub(crate) retransmitted_segments: u32,
-    pub(crate) quic: Option<QuicStatus>,
+    pub(crate) quic: Option<Box<QuicStatus>>,
 }
 
 /// What a flow of datagrams leaves when it ends; warm-up left out.

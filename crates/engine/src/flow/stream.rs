@@ -29,7 +29,7 @@ pub(crate) struct StreamFlow<S> {
     /// Both addresses of a flow that is listed: the kernel forgets them when the connection ends.
     addresses: Option<Box<Addresses>>,
     base: Option<Box<Base>>,
-    verification: Option<Verification>,
+    verification: Option<Box<Verification>>,
     departures: Option<Box<Departures>>,
     transactions_lost: Option<u64>,
 }
@@ -125,14 +125,14 @@ impl<S: ByteStream> StreamFlow<S> {
         let (counts, at_ns) = (self.shared.tally.counts(), monotonic_ns());
         let tcp = tcp_status(self.stream.socket().as_fd());
         let retransmitted_segments = tcp.map_or(0, |tcp| tcp.retransmitted_segments);
-        let quic = self.stream.quic();
+        let quic = self.stream.quic().map(Box::new);
         self.base =
             Some(Box::new(Base { counts, at_ns, verified_bytes, retransmitted_segments, quic }));
     }
 
-    fn verification(&self) -> Option<Verification> {
+    fn verification(&self) -> Option<Box<Verification>> {
         match &self.doing {
-            Doing::Receiving(receiver) => receiver.verifier().map(Verifier::found),
+            Doing::Receiving(receiver) => receiver.verifier().map(Verifier::found).map(Box::new),
             _ => self.verification.clone(),
         }
     }

@@ -185,7 +185,7 @@ fn flow_report(
         to_ns,
         tcp,
         quic: quic_since_base(ending),
-        verification: ending.verification.clone().map(|found| Verification {
+        verification: ending.verification.as_deref().cloned().map(|found| Verification {
             verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
             ..found
         }),
@@ -208,8 +208,8 @@ fn flow_report(
 
 /// What the QUIC connection said at the flow's end, its counters since the measured part began.
 fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
-    let before = ending.base.as_ref().and_then(|base| base.quic);
-    let before = before.or(ending.quic_before.as_deref().copied()).unwrap_or_default();
+    let before = ending.base.as_ref().and_then(|base| base.quic.as_deref());
+    let before = before.or(ending.quic_before.as_deref()).copied().unwrap_or_default();
     let since = |now: Option<u64>, before: Option<u64>| {
         now.map(|now| now.saturating_sub(before.unwrap_or(0)))
     };
@@ -233,7 +233,7 @@ fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
 fn base_of(load: &Load, meter: &Meter, index: usize, ending: &Ending) -> Base {
     let counts = meter.base.get(index).copied().unwrap_or_default();
     let of_load = Base { counts, at_ns: meter.measuring_ns, ..Base::default() };
-    ending.base.as_deref().copied().filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
+    ending.base.as_deref().cloned().filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
 }
 
 /// The part of the flow's own time that lies after the warm-up, since the load was opened.

@@ -139,7 +139,7 @@ impl<H: Heading> DatagramReceiver<H> {
     }
 
     pub(crate) fn leave(self, path: &impl DatagramPath, ending: &mut Ending) {
-        ending.verification = self.verifier.map(|verifier| verifier.found());
+        ending.verification = self.verifier.map(|verifier| Box::new(verifier.found()));
         ending.datagrams.arrivals = Some(self.tracker);
         ending.datagrams.gro = Some(path.offload().1);
     }
