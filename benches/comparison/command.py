@@ -13,7 +13,7 @@ from . import machine, network, placement, table
 from .options import parse_options
 from .outcome import FAIL, Outcome
 from .pairs import run_row
-from .process import RunFailed, adopt_orphans, end_orphans
+from .process import BROKEN, adopt_orphans, end_orphans, reason_of
 from .rows import all_rows, self_check_rows, selected
 from .tools import BareLoop, BareTls, Linerate
 from .tools.search import PROGRAMS, find_peers, version
@@ -112,16 +112,17 @@ def print_header(options, net, paths, rows):
 
 def outcome_of(row, name, context, net):
     """Runs a row in a placement, or says why not."""
-    reason = placement.obstacle(name, net)
-    for tool, work in (row.ours, row.theirs):
-        if tool is not None and reason is None:
-            reason = context.tool(tool).refusal(work, net)
-    if reason:
-        return Outcome(row.name, name, row.bar, row.figure, skipped=reason)
+    outcome = Outcome(row.name, name, row.bar, row.figure)
     try:
-        return run_row(row, placement.placement(name, net), context)
-    except RunFailed as failure:
-        return Outcome(row.name, name, row.bar, row.figure, failures=[str(failure)])
+        outcome.skipped = placement.obstacle(name, net)
+        for tool, work in (row.ours, row.theirs):
+            if tool is not None and outcome.skipped is None:
+                outcome.skipped = context.tool(tool).refusal(work, net)
+        if outcome.skipped is None:
+            return run_row(row, placement.placement(name, net), context)
+    except BROKEN as failure:
+        outcome.failures.append(reason_of(failure))
+    return outcome
 
 
 def run_rows(options, rows, outcomes):

@@ -8,7 +8,7 @@ from .crowd import run_crowd
 from .growth import run_growth
 from .outcome import Outcome
 from .own import run_first_byte, run_memory
-from .process import RunFailed
+from .process import BROKEN, RunFailed, reason_of
 from .tools import BareLoop, Linerate, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
@@ -41,8 +41,8 @@ def run_row(row, place, context):
         outcome.other_cpus = max(0.0, (machine.busy_s() - before - own_cpu_s) / elapsed_s)
     except PeerFailed as failure:
         outcome.peer_failures.append(str(failure))
-    except RunFailed as failure:
-        outcome.failures.append(str(failure))
+    except BROKEN as failure:
+        outcome.failures.append(reason_of(failure))
     return outcome
 
 
@@ -81,10 +81,9 @@ class _Sides:
         tool = self.tools[side]
         try:
             return action(tool, self.works[side])
-        except (RunFailed, ArithmeticError, ValueError, LookupError, TypeError, OSError) as failure:
-            text = str(failure) if isinstance(failure, RunFailed) else repr(failure)
+        except BROKEN as failure:
             kind = RunFailed if isinstance(tool, OURS) else PeerFailed
-            raise kind(text) from failure
+            raise kind(reason_of(failure)) from failure
 
 
 def _side_record(measured):

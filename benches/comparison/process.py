@@ -26,6 +26,16 @@ class RunFailed(Exception):
     """A run that gave no figure; the text says why."""
 
 
+# What a tool's output or its end may make go wrong here.
+BROKEN = (RunFailed, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, OSError,
+          subprocess.SubprocessError)
+
+
+def reason_of(failure):
+    """What went wrong, for a reader of the row."""
+    return str(failure) if isinstance(failure, RunFailed) else repr(failure)
+
+
 def _prepared(cpu, namespace):
     """What a child does before exec: stay on one processor, enter a network namespace (an open
     file), lead a process group of its own, die with this command."""
