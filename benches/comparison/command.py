@@ -28,6 +28,7 @@ class Context:
 
     def __init__(self, options, paths):
         self.pairs = options.pairs
+        self.is_judged = options.is_judged
         self.seconds = options.seconds
         self.memory_seconds = options.memory_seconds
         self.congestion = options.congestion
@@ -107,6 +108,8 @@ def print_header(options, net, paths, rows):
             print(f"# {kind.name}: not found on PATH or in --peers; its rows are skipped")
     print(f"# {options.pairs} alternating pairs of {options.seconds:g} s a row and placement;"
           " median with its 95 % interval")
+    if not options.is_judged:
+        print("# shows that the rows work, and judges nothing")
     print(table.HEADING, flush=True)
 
 
@@ -152,7 +155,7 @@ def _interrupt(_signal, _frame):
 
 
 def main(arguments=None):
-    """0: every row passed; 1: one failed; 2: usage; 130: interrupted."""
+    """0: no row failed; 1: one failed, or none came to a figure; 2: usage; 130: interrupted."""
     options = parse_options(arguments)
     rows = selected(self_check_rows() if options.self_check else all_rows(), options.rows)
     if not rows:

@@ -9,6 +9,7 @@ import math
 import statistics
 
 CONFIDENCE = 0.95
+LEAST_VALUES = 6  # fewer have no interval at that confidence
 
 
 def median(values):
@@ -30,7 +31,7 @@ def rank(count, confidence=CONFIDENCE):
 
 
 def median_interval(values):
-    """(low, high), or None where there are too few values (fewer than 6 at 95 %)."""
+    """(low, high), or None where there are too few values (LEAST_VALUES)."""
     k = rank(len(values))
     if k == 0:
         return None

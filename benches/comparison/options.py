@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from . import machine
+from .interval import LEAST_VALUES
 from .placement import NAMES
 
 PAIRS, SECONDS = 20, 2.0
@@ -19,7 +20,7 @@ def parse_options(arguments):
         help="rows whose name matches (shell pattern, or a part of the name); repeatable")
     add("--placement", choices=[*NAMES, "all"], default="all",
         help="where the ends run: on one processor, one each, unpinned, across a veth pair (all)")
-    add("--pairs", type=int, help="alternating pairs a row (20)")
+    add("--pairs", type=int, help=f"alternating pairs a row ({PAIRS}); below {LEAST_VALUES} nothing is judged")
     add("--seconds", type=float, help="length of a run (2)")
     add("--quick", action="store_true",
         help=f"{QUICK_PAIRS} pairs of {QUICK_SECONDS:g} s: to see that it works, not to judge")
@@ -44,6 +45,7 @@ def parse_options(arguments):
         options.memory_seconds = min(options.memory_seconds, 12.0)
     if options.pairs < 1 or options.seconds <= 0 or options.memory_seconds < 10:
         parser.error("--pairs is at least 1, --seconds above 0, --memory-seconds at least 10")
+    options.is_judged = not options.quick and options.pairs >= LEAST_VALUES
     if options.congestion == "host":
         options.congestion = None
     elif not machine.has_congestion(options.congestion):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from .interval import median, median_interval
 
 PASS, FAIL, INFO = "pass", "FAIL", "info"
+TOO_FEW = "too few"
 NOT_COMPLETED = "peer did not complete"
 SKIPPED = "skipped"
 
@@ -13,7 +14,8 @@ SKIPPED = "skipped"
 @dataclass
 class Outcome:
     """A run of ours that fails, fails the row. A peer's is shown; where more of its runs failed than
-    were completed the row says that it did not complete, and is no failure."""
+    were completed the row says that it did not complete, and is no failure. Fewer values than the row
+    needs decide nothing."""
 
     row: str
     placement: str
@@ -25,6 +27,8 @@ class Outcome:
     peer_failures: list = field(default_factory=list)
     skipped: str | None = None  # why
     smaller_is_better: bool = False
+    is_judged: bool = True  # not in a run that only shows that the row works
+    least_values: int = 1  # of which the median is held against the bar
     other_cpus: float | None = None  # processors' worth of other work meanwhile
     notes: list = field(default_factory=list)
 
@@ -40,7 +44,7 @@ class Outcome:
 
     @property
     def verdict(self):
-        """`pass`, `FAIL`, without a bar `info`, or why there is none of these."""
+        """`pass`, `FAIL`, where nothing is judged `info`, or why there is none of these."""
         if self.skipped:
             return SKIPPED
         if self.failures:
@@ -49,8 +53,10 @@ class Outcome:
             return NOT_COMPLETED
         if not self.values:
             return FAIL
-        if self.bar is None:
+        if self.bar is None or not self.is_judged:
             return INFO
+        if len(self.values) < self.least_values:
+            return TOO_FEW
         good = self.median <= self.bar if self.smaller_is_better else self.median >= self.bar
         return PASS if good else FAIL
 

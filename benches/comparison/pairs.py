@@ -6,6 +6,7 @@ from dataclasses import replace
 from . import machine
 from .crowd import run_crowd
 from .growth import run_growth
+from .interval import LEAST_VALUES
 from .outcome import Outcome
 from .own import run_first_byte, run_memory
 from .process import BROKEN, RunFailed, reason_of
@@ -32,7 +33,7 @@ def run_row(row, place, context):
         "growth": run_growth,
         "crowd": run_crowd,
     }[row.measure]
-    outcome = Outcome(row.name, place.name, row.bar, row.figure)
+    outcome = Outcome(row.name, place.name, row.bar, row.figure, is_judged=context.is_judged)
     before = machine.busy_s()
     began = time.monotonic()
     try:
@@ -98,28 +99,39 @@ def _side_record(measured):
 
 
 def _each_pair(sides, context, outcome, value_of, changes):
-    """Alternating pairs; `changes` are both sides' departures from their work."""
+    """Alternating pairs, until as many as were asked for are complete; `changes` are both sides'
+    departures from their work."""
+    outcome.least_values = LEAST_VALUES
     own_cpu_s = 0.0
-    for index in range(context.pairs):
+    tried = 0
+    while len(outcome.values) < context.pairs:
+        tried += 1
         try:
             ours = sides.run(0, **changes)
+            own_cpu_s += ours.cpu_s
             theirs = sides.run(1, **changes)
+            own_cpu_s += theirs.cpu_s
             value = value_of(ours, theirs)
         except RunFailed as failure:
             of_peer = isinstance(failure, PeerFailed)
             failures = outcome.peer_failures if of_peer else outcome.failures
-            failures.append(f"pair {index + 1}: {failure}")
-            # A peer that has not completed a single run after two won't.
-            limit = 2 if of_peer and not outcome.values else GIVE_UP_AFTER_FAILURES
-            if len(failures) >= limit:
-                outcome.notes.append(f"given up after {limit} failures")
+            failures.append(f"pair {tried}: {failure}")
+            if _is_hopeless(outcome):
+                outcome.notes.append(f"given up after {len(failures)} failures")
                 break
             continue
-        own_cpu_s += ours.cpu_s + theirs.cpu_s
         outcome.pairs.append({"ours": _side_record(ours), "theirs": _side_record(theirs)})
         outcome.values.append(value)
-        context.progress(outcome, index + 1)
+        context.progress(outcome, len(outcome.values))
     return own_cpu_s
+
+
+def _is_hopeless(outcome):
+    """Whether a further pair would decide nothing. Some failures of ours fail the row as it is; a peer
+    may fail as often as it completes, but one that has not completed a single run after two won't."""
+    limit = GIVE_UP_AFTER_FAILURES if outcome.values else 2
+    return (len(outcome.failures) >= GIVE_UP_AFTER_FAILURES
+            or len(outcome.peer_failures) >= max(limit, len(outcome.values) + 1))
 
 
 def _ratio(ours, theirs):

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from . import machine
 from .outcome import NOT_COMPLETED, SKIPPED
 
-HEADING = (f"{'work':<45} {'placed':<6} {'median':>9} {'interval':>19} {'bar':>8}  {'result':<6}"
+HEADING = (f"{'work':<45} {'placed':<6} {'median':>9} {'interval':>19} {'bar':>8}  {'result':<7}"
            f" {'ours':>9} {'theirs':>9} {'CPU ours':>9} {'theirs':>9} {'other':>5}")
 LEGEND = ("# CPU: seconds of both ends per GB (streams) or per transaction (rr, connect);"
           " other: processors' worth of other work")
@@ -70,7 +70,7 @@ def render_outcome(outcome):
     other = "-" if outcome.other_cpus is None else f"{outcome.other_cpus:.2f}"
     lines = [
         f"{name} {value(outcome.median):>9} {bounds:>19} {value(outcome.bar):>8}"
-        f"  {outcome.verdict:<6} {render_figure(outcome.side('ours', figure)):>9}"
+        f"  {outcome.verdict:<7} {render_figure(outcome.side('ours', figure)):>9}"
         f" {render_figure(outcome.side('theirs', figure)):>9}"
         f" {cpu[0]:>9} {cpu[1]:>9} {other:>5}"
     ]

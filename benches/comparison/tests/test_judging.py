@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 from ..interval import median_interval
+from ..options import parse_options
 from ..outcome import Outcome
 from ..placement import NAMES
 from ..plot import write_plot
@@ -25,6 +26,18 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(outcome([0.5, 1.0, 1.0]).verdict, "pass")
         self.assertEqual(outcome([0.5, 0.99, 1.5]).verdict, "FAIL")
         self.assertEqual(outcome([0.5], bar=None).verdict, "info")
+
+    def test_too_few_values_decide_nothing(self):
+        for values in ([2.0] * 5, [0.5] * 5):
+            self.assertEqual(outcome(values, least_values=6).verdict, "too few")
+        self.assertEqual(outcome([2.0] * 6, least_values=6).verdict, "pass")
+
+    def test_a_run_that_judges_nothing_still_tells_what_failed(self):
+        self.assertEqual(outcome([0.5], is_judged=False, least_values=6).verdict, "info")
+        self.assertEqual(outcome([2.0], is_judged=False, failures=["no server"]).verdict, "FAIL")
+        for words, judged in (([], True), (["--quick"], False), (["--pairs", "5"], False),
+                              (["--pairs", "6"], True), (["--quick", "--pairs", "20"], False)):
+            self.assertEqual(parse_options([*words, "--congestion", "host"]).is_judged, judged, words)
 
     def test_more_loss_than_the_bar_fails(self):
         self.assertEqual(outcome([0.001], bar=0, smaller_is_better=True).verdict, "FAIL")

@@ -7,11 +7,49 @@ from unittest.mock import patch
 from .. import pairs
 from ..command import outcome_of
 from ..placement import Placement
+from ..process import RunFailed
 from ..rows import Row
-from ..tools import Linerate, Work
+from ..tools import Linerate, Measured, Tool, Work
 
 PLACE = Placement("free", None, None)
 WORK = Work("tcp_stream", 1, seconds=0.5)
+
+
+class Scripted:
+    """No process: each run is the next of a list, a figure or what went wrong."""
+
+    def __init__(self, runs):
+        self.notes, self.prepared_cpu_s = [], 0.0
+        self.runs = iter(runs)
+
+    def start_server(self, place, work):
+        pass
+
+    def stop(self):
+        pass
+
+    def run(self, work):
+        run = next(self.runs)
+        if isinstance(run, str):
+            raise RunFailed(run)
+        return run if isinstance(run, Measured) else Measured(run, 1.0)
+
+
+class OurScripted(Scripted, Linerate):
+    """Its failures are this project's."""
+
+
+def context_of(tools, asked=6, is_judged=True):
+    """What a row needs, with the tools that it gets."""
+    return SimpleNamespace(tool=lambda kind: tools[kind], prepared=lambda work: work, pairs=asked,
+                           is_judged=is_judged, progress=lambda outcome, done: None)
+
+
+def paired(ours, theirs, row=None, **more):
+    """The outcome of a row of pairs with these runs."""
+    row = row or Row("a row", (Linerate, WORK), (Tool, WORK), 1.0, "bit/s")
+    return pairs.run_row(row, PLACE, context_of({Linerate: OurScripted(ours), Tool: Scripted(theirs)},
+                                                **more))
 
 
 def alone(measure):
@@ -28,7 +66,7 @@ class Breaking(unittest.TestCase):
             return {}["environment"]
 
         with patch.object(pairs, "run_first_byte", runner):
-            outcome = pairs.run_row(alone("first_byte"), PLACE, SimpleNamespace())
+            outcome = pairs.run_row(alone("first_byte"), PLACE, context_of({}))
         self.assertEqual(outcome.verdict, "FAIL")
         self.assertEqual(outcome.failures, ["KeyError('environment')"])
 
@@ -37,3 +75,28 @@ class Breaking(unittest.TestCase):
         outcome = outcome_of(alone("memory"), "free", context, None)
         self.assertEqual(outcome.verdict, "FAIL")
         self.assertIn("FileNotFoundError", outcome.failures[0])
+
+
+class Pairs(unittest.TestCase):
+    """How many pairs a row has."""
+
+    def test_failed_pairs_of_a_peer_are_made_up_for(self):
+        outcome = paired([2.0] * 20, [1.0, "a", 1.0, "b", 1.0, "c", *[1.0] * 17])
+        self.assertEqual((len(outcome.values), len(outcome.peer_failures)), (6, 3))
+        self.assertEqual(outcome.verdict, "pass")
+        self.assertIsNotNone(outcome.interval)
+
+    def test_a_peer_that_fails_more_often_than_it_completes_is_given_up(self):
+        outcome = paired([2.0] * 20, [1.0, "a", "b", "c", *[1.0] * 16])
+        self.assertEqual((len(outcome.values), len(outcome.peer_failures)), (1, 3))
+        self.assertEqual(outcome.verdict, "peer did not complete")
+        self.assertEqual(len(paired([2.0] * 20, ["x"] * 20).peer_failures), 2)
+        self.assertEqual(len(paired([2.0] * 40, [1.0, "a"] * 20).values), 6)
+
+    def test_our_failures_fail_the_row_and_end_it_after_three(self):
+        outcome = paired([1.0, "x", "y", 1.0, "z", 1.0], [1.0] * 20)
+        self.assertEqual((outcome.verdict, len(outcome.failures)), ("FAIL", 3))
+
+    def test_fewer_pairs_than_an_interval_needs_judge_nothing(self):
+        self.assertEqual(paired([2.0] * 5, [1.0] * 5, asked=5).verdict, "too few")
+        self.assertEqual(paired([2.0] * 5, [1.0] * 5, asked=5, is_judged=False).verdict, "info")
