@@ -137,14 +137,19 @@ def run_rows(options, rows, outcomes):
         print_header(options, net, paths, rows)
         context = Context(options, paths)
         for row in rows:
-            if any(tool not in paths for tool in row.tools):
-                continue
+            missing = [tool.name for tool in row.tools if tool not in paths]
             for name in row.placements:
-                if options.placement in (name, "all"):
-                    outcomes.append(outcome_of(row, name, context, net))
-                    if sys.stderr.isatty():
-                        print("\r\033[K", end="", file=sys.stderr)
-                    print(table.render_outcome(outcomes[-1]), flush=True)
+                if options.placement not in (name, "all"):
+                    continue
+                if missing:
+                    # The header has said so; a line for each such row would hide the others.
+                    outcomes.append(Outcome(row.name, name, row.bar, row.figure,
+                                            skipped=f"{missing[0]} not found"))
+                    continue
+                outcomes.append(outcome_of(row, name, context, net))
+                if sys.stderr.isatty():
+                    print("\r\033[K", end="", file=sys.stderr)
+                print(table.render_outcome(outcomes[-1]), flush=True)
     finally:
         net.close()
         end_orphans()
@@ -184,4 +189,12 @@ def main(arguments=None):
         table.write_json(options.json, options, outcomes)
     if interrupted:
         return INTERRUPTED
+    return exit_code(outcomes)
+
+
+def exit_code(outcomes):
+    """Of the rows' verdicts; that nothing was measured must not look like success."""
+    if not any(outcome.came_about for outcome in outcomes):
+        print("no row came to a figure", file=sys.stderr)
+        return 1
     return 1 if any(outcome.verdict == FAIL for outcome in outcomes) else 0

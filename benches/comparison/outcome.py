@@ -60,6 +60,11 @@ class Outcome:
         good = self.median <= self.bar if self.smaller_is_better else self.median >= self.bar
         return PASS if good else FAIL
 
+    @property
+    def came_about(self):
+        """Whether there is a figure that says something."""
+        return self.verdict in (PASS, FAIL, INFO)
+
     def side(self, name, key):
         """The median of one side's figure over the pairs; None where there is none."""
         values = [pair[name][key] for pair in self.pairs if pair[name].get(key) is not None]

@@ -4,12 +4,14 @@ import unittest
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from .. import pairs
-from ..command import outcome_of
+from .. import command, pairs
+from ..outcome import Outcome
 from ..placement import Placement
 from ..process import RunFailed
 from ..rows import Row
-from ..tools import Linerate, Measured, Tool, Work
+from ..rows.row import against
+from ..table import render_summary
+from ..tools import Linerate, Measured, Netperf, Tool, Work
 
 PLACE = Placement("free", None, None)
 WORK = Work("tcp_stream", 1, seconds=0.5)
@@ -72,7 +74,7 @@ class Breaking(unittest.TestCase):
 
     def test_a_tool_that_cannot_be_asked_fails_the_row(self):
         context = SimpleNamespace(tool=lambda kind: kind("/nowhere/linerate"))
-        outcome = outcome_of(alone("memory"), "free", context, None)
+        outcome = command.outcome_of(alone("memory"), "free", context, None)
         self.assertEqual(outcome.verdict, "FAIL")
         self.assertIn("FileNotFoundError", outcome.failures[0])
 
@@ -100,3 +102,32 @@ class Pairs(unittest.TestCase):
     def test_fewer_pairs_than_an_interval_needs_judge_nothing(self):
         self.assertEqual(paired([2.0] * 5, [1.0] * 5, asked=5).verdict, "too few")
         self.assertEqual(paired([2.0] * 5, [1.0] * 5, asked=5, is_judged=False).verdict, "info")
+
+
+class Missing(unittest.TestCase):
+    """Rows of peers that aren't here."""
+
+    def test_they_are_skipped_outcomes_for_each_placement_asked_for(self):
+        outcomes = []
+        options = SimpleNamespace(congestion=None, host_network=True, placement="split", pairs=6,
+                                  seconds=0.5, memory_seconds=10, plot=None, is_judged=True)
+        with (patch.object(command, "find_tools", return_value={Linerate: "linerate"}),
+              patch.object(command, "print_header"), patch.object(command, "adopt_orphans"),
+              patch.object(command, "end_orphans")):
+            command.run_rows(options, [against(Netperf, "a row", WORK, 1.0, "bit/s")], outcomes)
+        self.assertEqual([(outcome.placement, outcome.skipped) for outcome in outcomes],
+                         [("split", "netperf not found")])
+        self.assertIn("1 skipped", render_summary(outcomes, 0))
+
+    def test_the_exit_code_is_one_where_a_row_failed_or_nothing_was_measured(self):
+        def row(values, **more):
+            return Outcome("a row", "same", 1.0, "bit/s", values=values, **more)
+
+        skipped, passed, failed = row([], skipped="no root"), row([1.0]), row([0.5])
+        few = row([2.0], least_values=6)
+        for outcomes, code in (([skipped, passed], 0), ([passed, few], 0), ([passed, failed], 1),
+                               ([row([0.5], is_judged=False)], 0)):
+            self.assertEqual(command.exit_code(outcomes), code)
+        for outcomes in ([], [skipped], [skipped, few]):
+            with patch("sys.stderr"):
+                self.assertEqual(command.exit_code(outcomes), 1)
