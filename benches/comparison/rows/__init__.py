@@ -27,7 +27,17 @@ def all_rows():
 
 def selected(rows, patterns):
     """The rows that match a pattern, or have it as a part of their name; all without patterns."""
-    wanted = [pattern.strip().lower() for text in patterns for pattern in text.split(",")]
+    if not patterns:
+        return rows
+    wanted = set()
+    for text in patterns:
+        # A name may have a comma: what a row matches as a whole is no list.
+        parts = [text] if _matching(rows, text) else text.split(",")
+        wanted.update(row.name for part in parts for row in _matching(rows, part))
+    return [row for row in rows if row.name in wanted]
+
+
+def _matching(rows, pattern):
+    pattern = pattern.strip().lower()
     return [row for row in rows
-            if not wanted or any(fnmatch.fnmatchcase(row.name.lower(), pattern)
-                                 or pattern in row.name.lower() for pattern in wanted)]
+            if fnmatch.fnmatchcase(row.name.lower(), pattern) or pattern in row.name.lower()]

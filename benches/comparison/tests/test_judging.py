@@ -79,6 +79,8 @@ class Rows(unittest.TestCase):
         self.assertTrue(any(name.startswith("udp rr") for name in names))
         self.assertIn("cost growth / C loop", names)
         self.assertFalse(any("ethr" in name for name in names))
+        self.assertEqual([row.name for row in selected(all_rows(), ["memory of 1,000"])],
+                         ["our netserver memory of 1,000 tests / netperf"])
 
 
 class Figures(unittest.TestCase):
