@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from .interval import median
 from .plot import write_plot
-from .process import Child, RunFailed
+from .process import BROKEN, Child, PeerFailed, RunFailed, reason_of
 
 ACTIVE = 100  # flows that are busy at a time where not all are
-FLOWS = (1, 10, 100, 1_000, 10_000, 100_000)
+BASE_FLOWS = 1_000  # whose rate is what more flows are held against
+FLOWS = (1, 10, 100, BASE_FLOWS, 10_000, 100_000)
 # One source address has fewer ports than this; a prefix has several addresses.
 FLOWS_OF_AN_ADDRESS = 20_000
 SOURCES = "127.0.0.0/29"
@@ -20,69 +21,102 @@ SAMPLE_S = 0.05
 
 
 def run_growth(row, place, context, outcome):
-    """A point for each number of flows, each with a server of its own. What can't be run is said
-    and left out; that nothing could be run is a failure."""
+    """A point for each number of flows, each with a server of its own. Judged is what the most flows
+    keep of the rate of a thousand, with as many busy at a time: the same work but for the number."""
     points = []
     used_s = 0.0
     for flows in FLOWS:
-        source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
-        work = replace(context.prepared(row.ours[1]), flows=flows, source=source)
-        bare_work = replace(context.prepared(row.theirs[1]), flows=flows)
         runs, active, bare = [], [], []
         try:
-            for _ in range(RUNS):
-                runs.append(_run(context.tool(row.ours[0]), place, work))
-                if flows > ACTIVE:
-                    active.append(_run(context.tool(row.ours[0]), place,
-                                       replace(work, active=ACTIVE)))
+            _run_point(row, place, context, flows, (runs, active, bare))
+        except PeerFailed as failure:
+            outcome.notes.append(f"{flows:>7} flows: the C loop did not complete: {failure}")
+        except BROKEN as failure:
+            outcome.failures.append(f"{flows} flows: {reason_of(failure)}")
+        used_s += sum(run["cpu_s"] for run in runs + active + bare)
+        if len(runs) == RUNS and len(active) in (0, RUNS):
+            points.append(_point_of(runs, active, bare))
+            outcome.notes.append(_told(points[-1], points[0]))
+    if points:
+        _sum_up(points, outcome)
+        if context.plot:
+            write_plot(context.plot, points)
+            outcome.notes.append(f"drawn in {context.plot}")
+    return used_s
+
+
+def _run_point(row, place, context, flows, found):
+    """Some runs of each kind in turns, into the lists; a failure of the C loop is raised after all of
+    ours."""
+    runs, active, bare = found
+    source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
+    work = replace(context.prepared(row.ours[1]), flows=flows, source=source)
+    bare_work = replace(context.prepared(row.theirs[1]), flows=flows)
+    failure = None
+    for _ in range(RUNS):
+        runs.append(_run(context.tool(row.ours[0]), place, work))
+        if flows > ACTIVE:
+            active.append(_run(context.tool(row.ours[0]), place, replace(work, active=ACTIVE)))
+        if failure is None:
+            try:
                 bare.append(_run_bare(context.tool(row.theirs[0]), place, bare_work))
-        except (RunFailed, ValueError, KeyError) as failure:
-            reason = str(failure).partition("\n")[0]
-            outcome.notes.append(f"{flows:>7} flows: not completed: {reason}")
-            continue
-        used_s += sum(run.pop("cpu_s") for run in runs + active)
-        point = {key: max(run[key] for run in runs) for key in runs[0]}
-        point["transactions_per_s"] = median([run["transactions_per_s"] for run in runs])
-        point["active_per_s"] = median([run["transactions_per_s"] for run in active or runs])
-        point["bare_per_s"] = median(bare)
-        points.append(point)
-        with_active = f", {ACTIVE} active {point['active_per_s']:>9.0f}" if active else ""
-        outcome.notes.append(
-            f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s{with_active}, C loop"
-            f" {point['bare_per_s']:>9.0f}, resident"
-            f" client {point['client_bytes'] >> 10} KiB, server {point['server_bytes'] >> 10} KiB")
-    if not points:
-        raise RunFailed("no number of flows completed")
+            except BROKEN as broken:
+                failure = PeerFailed(reason_of(broken).partition("\n")[0])
+    if failure is not None:
+        raise failure
+
+
+def _point_of(runs, active, bare):
+    """Median rates, and the most memory, of the runs with one number of flows."""
+    rates = [median([run["transactions_per_s"] for run in kind]) for kind in (runs, active or runs, bare)]
+    point = dict(zip(("transactions_per_s", "active_per_s", "bare_per_s"), rates))
+    memory = {key: max(run[key] for run in runs) for key in ("client_bytes", "server_bytes")}
+    return {"flows": runs[0]["flows"], **point, **memory}
+
+
+def _told(point, first):
+    """A point as a note; memory a connection is what its flows have beyond the first point's."""
+    flows = point["flows"]
+    bare = "-" if point["bare_per_s"] is None else f"{point['bare_per_s']:.0f}"
+    text = f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s"
+    text += f", {ACTIVE} active {point['active_per_s']:>9.0f}" if flows > ACTIVE else ""
+    text += (f", C loop {bare:>9}, resident client {point['client_bytes'] >> 10} KiB,"
+             f" server {point['server_bytes'] >> 10} KiB")
+    if flows > ACTIVE and first["flows"] == 1:
+        more = [(point[end] - first[end]) / (flows - 1) / 1024 for end in ("client_bytes", "server_bytes")]
+        text += f": {more[0]:.2f} and {more[1]:.2f} KiB a connection"
+    return text
+
+
+def _sum_up(points, outcome):
+    """The row's value, its figures, and the same share of other rates beside it."""
     best = max(point["transactions_per_s"] for point in points)
     for point in points:
         bar = "#" * round(40 * point["transactions_per_s"] / best)
         outcome.notes.append(f"{point['flows']:>7} |{bar}")
-    # The value of the row: how much of its best rate the largest load keeps.
-    outcome.values.append(points[-1]["transactions_per_s"] / best)
-    outcome.notes.append("of the rate at 1,000 flows the largest load keeps"
-                         f" {_kept(points, 'transactions_per_s')},"
-                         f" the C loop's {_kept(points, 'bare_per_s')};"
-                         f" with {ACTIVE} active {_kept(points, 'active_per_s', 'transactions_per_s')},"
-                         f" and {_kept(points, 'active_per_s')} of 1,000 flows with {ACTIVE} active")
+    kept = {rate: _kept(points, rate) for rate in ("active_per_s", "transactions_per_s", "bare_per_s")}
+    if kept["active_per_s"] is not None:
+        outcome.values.append(kept["active_per_s"])
+    told = ["-" if share is None else f"{share:.3f}" for share in kept.values()]
+    outcome.notes.append(f"of the rate at {BASE_FLOWS:,} flows {FLOWS[-1]:,} keep: with {ACTIVE} active (judged)"
+                         f" {told[0]}, with all active {told[1]}, the C loop with all active {told[2]}")
     outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point},
                       "theirs": {"figure": point["bare_per_s"]}} for point in points]
-    if context.plot:
-        write_plot(context.plot, points)
-        outcome.notes.append(f"drawn in {context.plot}")
-    return used_s
 
 
-def _kept(points, rate, of=None):
-    """The last point's share of the rate (or of another one) at 1,000 flows, as text."""
-    thousand = [point[of or rate] for point in points if point["flows"] == 1_000]
-    return f"{points[-1][rate] / thousand[0]:.3f}" if thousand else "-"
+def _kept(points, rate):
+    """What the most flows keep of the rate at a thousand; None where either was not measured."""
+    rates = {point["flows"]: point[rate] for point in points}
+    most, base = rates.get(FLOWS[-1]), rates.get(BASE_FLOWS)
+    return most / base if most is not None and base else None
 
 
 def _run_bare(tool, place, work):
-    """The rate of a bare loop."""
+    """The rate of a bare loop, and what it cost."""
     try:
         tool.start_server(place, work)
-        return tool.run(work).figure
+        measured = tool.run(work)
+        return {"transactions_per_s": measured.figure, "cpu_s": measured.cpu_s}
     finally:
         tool.stop()
 

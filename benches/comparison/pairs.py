@@ -9,16 +9,12 @@ from .growth import run_growth
 from .interval import LEAST_VALUES
 from .outcome import Outcome
 from .own import run_first_byte, run_memory
-from .process import BROKEN, RunFailed, reason_of
+from .process import BROKEN, PeerFailed, RunFailed, reason_of
 from .tools import BareLoop, Linerate, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
 CALIBRATION_RUNS = 3
 OURS = (Linerate, BareLoop, Personality)  # whose failures are this project's
-
-
-class PeerFailed(RunFailed):
-    """A run of a peer that gave no figure."""
 
 
 def run_row(row, place, context):

@@ -26,6 +26,10 @@ class RunFailed(Exception):
     """A run that gave no figure; the text says why."""
 
 
+class PeerFailed(RunFailed):
+    """A run of a peer that gave no figure."""
+
+
 # What a tool's output or its end may make go wrong here.
 BROKEN = (RunFailed, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, OSError,
           subprocess.SubprocessError)

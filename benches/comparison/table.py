@@ -44,7 +44,7 @@ def render_row(row):
     """A row and its bar, for --list."""
     if row.bar is None:
         bar = "-"
-    elif row.measure == "ratio":
+    elif row.measure in ("ratio", "growth"):
         bar = f">= {row.bar:g}"
     else:
         bar = f"<= {render_value(row.figure, row.bar)}"

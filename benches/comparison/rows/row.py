@@ -10,7 +10,7 @@ PINNED = ("same", "split")
 @dataclass(frozen=True)
 class Row:
     """One comparison. `bar` is the least median ratio, or the most of what `measure` says is
-    better small; None: for information only."""
+    better small; None: for information only. Of "growth" it is the least share of linerate's own rate."""
 
     name: str
     ours: tuple  # (tool class, Work)
