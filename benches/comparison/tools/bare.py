@@ -49,12 +49,12 @@ class BareLoop(Tool):
         if not work.is_stream:
             return Measured(sent["transactions"] / sent["elapsed_s"], sent["transactions"])
         gigabytes = received["bytes"] / 1e9
-        bits_per_s = received["bytes"] * 8 / received["elapsed_s"]
         if work.kind in ("tcp_stream", "tls_stream"):
-            return Measured(bits_per_s, gigabytes)
+            return Measured(received["bytes"] * 8 / received["elapsed_s"], gigabytes)
         loss = 1 - received["datagrams"] / max(sent["datagrams"], 1)
-        figure = received["datagrams"] / received["elapsed_s"]
-        return Measured(figure, gigabytes, loss=loss, extra={"goodput_bps": bits_per_s})
+        figure = received["timed_datagrams"] / received["elapsed_s"]
+        extra = {"goodput_bps": received["timed_bytes"] * 8 / received["elapsed_s"]}
+        return Measured(figure, gigabytes, loss=loss, extra=extra)
 
 
 class BareTls(Profiled, BareLoop):
