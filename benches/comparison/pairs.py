@@ -14,6 +14,7 @@ from .tools import BareLoop, Linerate, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
 CALIBRATION_RUNS = 3
+LEAST_SENT = 0.98  # of the rate asked for: who sends less has less to lose
 OURS = (Linerate, BareLoop, Personality)  # whose failures are this project's
 
 
@@ -164,12 +165,17 @@ def _run_latency_pairs(row, place, context, outcome):
 
 
 def _run_loss_pairs(row, place, context, outcome):
-    """Both paced at a fraction of the best rate that the peer received at unpaced."""
+    """Both paced at a fraction of the best rate that the peer received at unpaced. Ours must send at it; a
+    peer that can't is taken as it is, and what it sent is told."""
     outcome.smaller_is_better = True
 
     def difference(ours, theirs):
-        if ours.loss is None:
-            raise RunFailed("a run without a loss figure")
+        for side, kind in ((ours, RunFailed), (theirs, PeerFailed)):
+            if side.loss is None or side.extra.get("sent_bps") is None:
+                raise kind("a run that tells no loss, or not what it sent")
+        sent = ours.extra["sent_bps"] / rate_bps
+        if sent < LEAST_SENT:
+            raise RunFailed(f"sent {sent:.3f} of the rate asked for, less than {LEAST_SENT:g}")
         return ours.loss - theirs.loss
 
     with _Sides(row, place, context) as sides:
@@ -178,4 +184,9 @@ def _run_loss_pairs(row, place, context, outcome):
         outcome.notes.append(f"both paced at {rate_bps / 1e6:.0f} Mbit/s")
         used_s = sum(run.cpu_s for run in calibration)
         pace = {"rate_bps": rate_bps}
-        return used_s + _each_pair(sides, context, outcome, difference, pace)
+        used_s += _each_pair(sides, context, outcome, difference, pace)
+    told = [outcome.side(side, "sent_bps") for side in ("ours", "theirs")]
+    if None not in told:
+        shares = [f"{name} {sent_bps / rate_bps:.3f}" for name, sent_bps in zip(("ours", "theirs"), told)]
+        outcome.notes.append(f"sent of that rate, medians: {', '.join(shares)}")
+    return used_s

@@ -27,6 +27,7 @@ class Streams(unittest.TestCase):
         self.assertAlmostEqual(measured.figure, (3791964 - 7222) / 1.001509)
         self.assertAlmostEqual(measured.loss, 7222 / 3791964)
         self.assertAlmostEqual(measured.extra["goodput_bps"], measured.figure * 1400 * 8)
+        self.assertEqual(measured.extra["sent_bps"], 42467738741.0)
 
     def test_iperf3_that_reports_an_error_is_a_failed_run(self):
         with self.assertRaisesRegex(RunFailed, "the server is busy"):

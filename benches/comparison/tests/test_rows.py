@@ -104,6 +104,28 @@ class Pairs(unittest.TestCase):
         self.assertEqual(paired([2.0] * 5, [1.0] * 5, asked=5, is_judged=False).verdict, "info")
 
 
+class Loss(unittest.TestCase):
+    """Loss at the same offered rate."""
+
+    def lost(self, ours_sent, theirs_sent):
+        """The outcome where both lose 1 % of so much of a rate of 1 Gbit/s."""
+        def runs(sent):
+            return [Measured(1.0, 1.0, loss=0.01, extra={"goodput_bps": 1e9, "sent_bps": 1e9 * sent})] * 20
+
+        row = Row("a row", (Linerate, WORK), (Tool, WORK), 0, "loss", measure="loss")
+        return paired(runs(ours_sent), runs(theirs_sent), row)
+
+    def test_what_both_sent_is_told(self):
+        outcome = self.lost(0.99, 0.9)
+        self.assertEqual((outcome.verdict, outcome.values), ("pass", [0.0] * 6))
+        self.assertEqual(outcome.notes[-1], "sent of that rate, medians: ours 0.990, theirs 0.900")
+
+    def test_linerate_must_send_at_the_rate_asked_for(self):
+        outcome = self.lost(0.97, 1.0)
+        self.assertEqual(outcome.verdict, "FAIL")
+        self.assertIn("sent 0.970 of the rate asked for", outcome.failures[0])
+
+
 class Missing(unittest.TestCase):
     """Rows of peers that aren't here."""
 

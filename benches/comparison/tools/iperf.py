@@ -50,7 +50,8 @@ def parse_iperf3(text, kind):
         return Measured(received["bits_per_second"], gigabytes)
     packets = received["packets"] - received["lost_packets"]
     loss = received["lost_packets"] / max(received["packets"], 1)
-    extra = {"goodput_bps": received["bits_per_second"]}
+    extra = {"goodput_bps": received["bits_per_second"],
+             "sent_bps": document["end"].get("sum_sent", {}).get("bits_per_second")}
     return Measured(packets / received["seconds"], gigabytes, loss=loss, extra=extra)
 
 

@@ -108,7 +108,7 @@ class Linerate(Tool):
             return Measured(figure, summary["transactions"])
         gigabytes = summary["received_bytes"] / 1e9
         if work.kind == "udp_stream":
-            extra = {"goodput_bps": summary["goodput_bps"]}
+            extra = {"goodput_bps": summary["goodput_bps"], "sent_bps": summary.get("sent_bps")}
             figure = summary["datagrams_per_s"]
             return Measured(figure, gigabytes, loss=summary.get("loss_ratio"), extra=extra)
         if work.verify and summary.get("verified_bytes") != summary["received_bytes"]:
