@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..tools import (BareLoop, BareTls, Ethr, Iperf2, Iperf3, Iperf3New, Linerate, Neper, Netperf, Nuttcp,
+from ..tools import (BareStream, BareTls, Ethr, Iperf2, Iperf3, Iperf3New, Linerate, Neper, Netperf, Nuttcp,
                      Work)
 from .row import Row, against
 
@@ -14,7 +14,7 @@ MANY_FLOWS = (128, 1000)
 
 def tcp_rows():
     """One flow, a few, many; small sends; across a veth pair; verified."""
-    rows = [against(BareLoop, "tcp stream", BULK, 0.97, "bit/s")]
+    rows = [against(BareStream, "tcp stream", BULK, 0.97, "bit/s")]
     rows += [against(peer, "tcp stream", BULK, 1.0, "bit/s") for peer in PEERS]
     rows += [against(peer, "tcp stream", BULK, None, "bit/s") for peer in OTHERS]
     rows.append(against(BareTls, "tls stream", replace(BULK, kind="tls_stream"), 0.95, "bit/s"))
@@ -32,7 +32,7 @@ def tcp_rows():
         for peer in (Iperf3, Iperf3New, Netperf):
             rows.append(against(peer, f"tcp stream {size} B sends", replace(BULK, size=size),
                                 1.0, "bit/s"))
-    for peer in (BareLoop, *PEERS):
-        bar = 0.97 if peer is BareLoop else 1.0
+    for peer in (BareStream, *PEERS):
+        bar = 0.97 if peer is BareStream else 1.0
         rows.append(against(peer, "tcp stream veth", BULK, bar, "bit/s", placements=("veth",)))
     return rows

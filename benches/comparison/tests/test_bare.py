@@ -10,8 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ..placement import Placement
-from ..tools import BareLoop, Work
+from ..rows import all_rows
+from ..tools import BareLoop, BareStream, Measured, Work
 
+BULK = Work("tcp_stream", 128 * 1024)
 SOURCE = Path(__file__).resolve().parents[2] / "baseline"
 
 
@@ -32,9 +34,42 @@ class Lines(unittest.TestCase):
         self.assertEqual(measured.extra["goodput_bps"], 57_600 * 8 / 0.5)
 
 
+class FakeStream(BareStream):
+    """No process: the figure of a run is its mode's."""
+
+    def run(self, work):
+        return Measured({"single": 2.0, "ask": 3.0}[self.profile], 1.0)
+
+
+class Modes(unittest.TestCase):
+    """Which receiver bulk TCP is compared with."""
+
+    def test_the_better_one_is_taken_where_each_end_has_a_processor(self):
+        tool = FakeStream("/b")
+        tool.start_server(Placement("split", 0, 1), BULK)
+        self.assertEqual(tool.options(BULK)[-2:], ["--mode", "ask"])
+        self.assertIn("C loop mode, medians of up to 3 runs: single 2, ask 3", tool.notes[0])
+
+    def test_it_sleeps_where_both_ends_share_one(self):
+        tool = FakeStream("/b")
+        tool.start_server(Placement("same", 0, 0), BULK)
+        self.assertEqual((tool.options(BULK)[-2:], tool.notes), (["--mode", "single"], []))
+
+    def test_the_rows_of_bulk_tcp_have_it(self):
+        peers = {row.name: row.theirs[0] for row in all_rows()}
+        for name in ("tcp stream / C loop", "tcp stream veth / C loop"):
+            self.assertIs(peers[name], BareStream)
+
+
 @unittest.skipUnless(shutil.which("cc"), "no C compiler")
 class Programs(unittest.TestCase):
     """The loops themselves, for a moment."""
+
+    def test_both_receivers_of_bulk_tcp_get_bytes(self):
+        for mode in ("single", "ask"):
+            measured, received = self.run_loop("tcp_stream", size=128 * 1024, mode=mode)
+            self.assertGreater(received["bytes"], 1 << 20)
+            self.assertEqual(measured.units, received["bytes"] / 1e9)
 
     def run_loop(self, kind, **more):
         """Both lines of a loop that was compiled for the test."""
@@ -43,7 +78,8 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             subprocess.run(["cc", "-O2", "-o", f"{directory}/{kind}", SOURCE / f"{kind}.c"], check=True,
                            timeout=60)
-            tool = BareLoop(directory)
+            tool = BareStream(directory) if kind == "tcp_stream" else BareLoop(directory)
+            tool.profile = work.mode
             try:
                 tool.start_server(Placement("free", None, None), work)
                 measured = tool.run(work)

@@ -1,7 +1,7 @@
 """The tools that are compared, a family a file. A new peer is a class here, its program in
 search.py, its rows in ../rows, and a captured output in ../tests."""
 
-from .bare import BareLoop, BareTls
+from .bare import BareLoop, BareStream, BareTls
 from .iperf import Iperf2, Iperf3, Iperf3New
 from .linerate import Linerate
 from .neper import Neper
@@ -15,7 +15,7 @@ from .sockperf import Sockperf
 from .tool import GRACE_S, Measured, Tool, Work
 
 __all__ = [
-    "GRACE_S", "BareLoop", "BareTls", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate",
+    "GRACE_S", "BareLoop", "BareStream", "BareTls", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate",
     "Measured", "Neper", "Netperf", "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf",
     "OurNetperfClient", "OurNetserver", "OurSecnetperf", "Personality", "QuinnPerf", "S2nPerf", "Secnetperf", "Sockperf", "Tool", "Work",
 ]

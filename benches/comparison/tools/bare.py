@@ -57,6 +57,26 @@ class BareLoop(Tool):
         return Measured(figure, gigabytes, loss=loss, extra=extra)
 
 
+class BareStream(Profiled, BareLoop):
+    """The loop of bulk TCP with a receiver that sleeps at once, or one that asks again before it does."""
+
+    kinds = ("tcp_stream",)
+    profiles = ("single", "ask")
+    choice = "mode"
+
+    @classmethod
+    def parts(cls):
+        return (BareLoop,)
+
+    def start_server(self, placement, work):
+        if placement.server_cpu is not None and placement.server_cpu == placement.client_cpu:
+            self.profiles = ("single",)  # who asks keeps the processor from the sender
+        super().start_server(placement, work)
+
+    def options(self, work):
+        return [*super().options(work), "--mode", self.profile]
+
+
 class BareTls(Profiled, BareLoop):
     """A Rust program that does no more than rustls asks for; its path is the program's. rustls moves bytes
     through streams, or between its caller's buffers."""
