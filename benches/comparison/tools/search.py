@@ -64,9 +64,11 @@ def _is_program(path):
 
 
 def _suits(kind, path):
-    """The two kinds of iperf3 are told apart by the flag that makes the difference."""
+    """The two kinds of iperf3 are told apart by the flag that makes the difference, whatever their
+    version; one that doesn't run is neither."""
     if kind in (Iperf3, Iperf3New):
-        return ("--gsro" in _answer(path, "--help")) == (kind is Iperf3New)
+        text = _answer(path, "--help")
+        return bool(text) and ("--gsro" in text) == (kind is Iperf3New)
     return True
 
 
