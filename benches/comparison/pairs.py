@@ -173,9 +173,6 @@ def _run_loss_pairs(row, place, context, outcome):
         for side, kind in ((ours, RunFailed), (theirs, PeerFailed)):
             if side.loss is None or side.extra.get("sent_bps") is None:
                 raise kind("a run that tells no loss, or not what it sent")
-        sent = ours.extra["sent_bps"] / rate_bps
-        if sent < LEAST_SENT:
-            raise RunFailed(f"sent {sent:.3f} of the rate asked for, less than {LEAST_SENT:g}")
         return ours.loss - theirs.loss
 
     with _Sides(row, place, context) as sides:
@@ -185,8 +182,18 @@ def _run_loss_pairs(row, place, context, outcome):
         used_s = sum(run.cpu_s for run in calibration)
         pace = {"rate_bps": rate_bps}
         used_s += _each_pair(sides, context, outcome, difference, pace)
-    told = [outcome.side(side, "sent_bps") for side in ("ours", "theirs")]
-    if None not in told:
-        shares = [f"{name} {sent_bps / rate_bps:.3f}" for name, sent_bps in zip(("ours", "theirs"), told)]
-        outcome.notes.append(f"sent of that rate, medians: {', '.join(shares)}")
+    _judge_sent(outcome, rate_bps)
     return used_s
+
+
+def _judge_sent(outcome, rate_bps):
+    """Tells what both sides sent of the rate that was asked for. Who sends less loses less."""
+    sent = {name: outcome.side(name, "sent_bps") for name in ("ours", "theirs")}
+    if None in sent.values():
+        return
+    shares = {name: sent_bps / rate_bps for name, sent_bps in sent.items()}
+    told = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
+    outcome.notes.append(f"sent of that rate, medians: {told}")
+    if shares["ours"] < LEAST_SENT:
+        outcome.failures.append(
+            f"sent {shares['ours']:.3f} of the rate asked for, less than {LEAST_SENT:g}")
