@@ -17,9 +17,21 @@ impl From<io::Error> for FlowError {
     }
 }
 
+/// A peer answered what it hadn't been asked, or not wholly. Such an answer has no latency.
+#[derive(Debug, thiserror::Error)]
+#[error("a response came before its request had been sent")]
+pub(crate) struct EarlyResponse;
+
+impl From<EarlyResponse> for io::Error {
+    fn from(early: EarlyResponse) -> Self {
+        Self::new(io::ErrorKind::InvalidData, early)
+    }
+}
+
 /// The kind that results count a failure under.
 pub(crate) fn error_kind(error: &io::Error) -> &'static str {
     match error.kind() {
+        _ if error.get_ref().is_some_and(|cause| cause.is::<EarlyResponse>()) => "early_response",
         io::ErrorKind::ConnectionRefused => "refused",
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
         io::ErrorKind::ConnectionAborted => "aborted",

@@ -6,6 +6,7 @@ use std::io;
 use linerate_wire::step::Exchange;
 
 use super::departures::Departures;
+use super::failure::EarlyResponse;
 use super::{Calls, Local, Sending, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::phase::Phase;
@@ -25,6 +26,7 @@ const SENDS_PER_ROUND: u32 = 4;
 ///    them is answered.
 /// 3. When the load stops, what was due and of which no byte was sent is counted, and what was
 ///    sent is awaited.
+/// 4. A response before its whole request has been sent is none, and ends the flow.
 pub(crate) struct Pipeline {
     request_bytes: usize,
     response_bytes: usize,
@@ -196,15 +198,21 @@ impl Pipeline {
         tally.record_received(length);
         self.received_bytes += length;
         if self.received_bytes >= self.response_bytes {
-            self.record_responses(tally, local);
+            self.record_responses(tally, local)?;
         }
         Ok(S::SHORT_MEANS_EMPTY && length < local.receive_buffer.len())
     }
 
-    fn record_responses(&mut self, tally: &Tally, local: &mut Local) {
+    /// What is popped here has left whole, so the requests of which bytes are to be sent are always
+    /// the last of those on their way.
+    fn record_responses(&mut self, tally: &Tally, local: &mut Local) -> io::Result<()> {
         let now_ns = monotonic_ns();
+        let unsent = self.unsent_bytes.div_ceil(self.request_bytes);
         while self.received_bytes >= self.response_bytes {
-            let Some(request) = self.on_their_way.pop_front() else { return };
+            if self.on_their_way.len() <= unsent {
+                return Err(EarlyResponse.into());
+            }
+            let Some(request) = self.on_their_way.pop_front() else { return Ok(()) };
             self.received_bytes -= self.response_bytes;
             let latency_ns = now_ns.saturating_sub(request.due_ns);
             tally.record_transaction(latency_ns, request.warm_up);
@@ -212,6 +220,7 @@ impl Pipeline {
                 local.latencies.record_ns(latency_ns, now_ns.saturating_sub(request.sent_ns));
             }
         }
+        Ok(())
     }
 
     /// When the next request is due, if there is room for it.

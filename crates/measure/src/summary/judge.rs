@@ -205,6 +205,9 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
         }
     }
     let Some(text) = client.latency_hdr.as_deref() else {
+        if transactions > 0 {
+            reasons.push(format!("no latencies were recorded for {transactions} transactions"));
+        }
         return;
     };
     match Histogram::from_base64(text) {

@@ -240,6 +240,8 @@ fn latencies_that_do_not_fit() {
     let server = rr_server();
     let judge = |client: &EndReport| judge(&workload, Some(client), Some(&server));
     assert_one_reason(&judge(&rr_client(100, 99)), &["99 latencies", "100 transactions"]);
+    let missing = EndReport { latency_hdr: None, ..rr_client(100, 0) };
+    assert_one_reason(&judge(&missing), &["no latencies", "100 transactions"]);
     let garbled = EndReport { latency_hdr: Some("?".into()), ..rr_client(100, 0) };
     assert_one_reason(&judge(&garbled), &["can't be read"]);
     assert_one_reason(&judge(&rr_client(0, 0)), &["no transaction", "2 were lost"]);

@@ -127,7 +127,8 @@ impl PlainAsker {
 
     fn handle_silence(&mut self) -> Turn {
         self.give_up_overdue();
-        let overdue_ns = self.on_their_way.front().map(|(due_ns, _)| due_ns + self.timeout_ns);
+        let overdue_ns =
+            self.on_their_way.front().map(|(due_ns, _)| due_ns.saturating_add(self.timeout_ns));
         let room = self.on_their_way.len() < self.outstanding;
         let due_ns = self.departures.next_due_ns().filter(|_| room);
         match [overdue_ns, due_ns].into_iter().flatten().min() {
