@@ -1,5 +1,8 @@
 //! The client's end of the load, from the first flow to the last.
 
+use linerate_measure::sample::Sample;
+
+use super::received::read_sample;
 use super::session::Session;
 use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
 use crate::error::Error;
@@ -8,6 +11,10 @@ use crate::load::Load;
 
 /// After the last flow has ended here, the server's result is waited for at most so long.
 const RESULT_NS: u64 = 20 * SECOND_NS;
+
+/// Each end takes a sample an interval. A server may have so many more than twice this end's: one
+/// that has ever more of them would fill this end's memory.
+const SPARE_SAMPLES: u64 = 64;
 
 impl Session<'_> {
     /// Does what is due in this end's load.
@@ -80,5 +87,30 @@ impl Session<'_> {
             self.sink.offer(Event::Started { run_id, plan, utc_ns });
         }
         Ok(())
+    }
+
+    pub(super) fn handle_sample(&mut self, text: &str) {
+        let most = SPARE_SAMPLES + 2 * self.progress.own_samples;
+        match read_sample(text) {
+            Some(sample) if self.progress.server_samples < most => {
+                self.progress.server_samples += 1;
+                if let Some(load) = &mut self.load {
+                    load.handle_peer_sample(&sample, monotonic_ns());
+                }
+                self.keep(sample);
+            }
+            _ => self.progress.samples_left_out += 1,
+        }
+    }
+
+    /// Keeps a sample of this end's.
+    pub(super) fn keep_own(&mut self, sample: Sample) {
+        self.progress.own_samples += 1;
+        self.keep(sample);
+    }
+
+    fn keep(&mut self, sample: Sample) {
+        self.sink.offer(Event::Sample(Box::new(sample.clone())));
+        self.record.samples.push(sample);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
-use linerate_measure::sample::{Role, Sample};
+use linerate_measure::sample::Role;
 use linerate_measure::{Kind, Plan, Transport};
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::dial::{LOOK_NS, dial};
 use super::greeting::{Greeting, greet, wait};
 use super::opener::Opener;
-use super::received::{printable, read_host, read_report, read_sample};
+use super::received::{printable, read_host, read_report};
 use super::record::Record;
 use crate::access::Access;
 use crate::associations::Quic;
@@ -28,9 +28,6 @@ use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
 use crate::probe::raise_open_files_limit;
 
-/// Each end takes a sample an interval. A server may have so many more than twice this end's: one
-/// that has ever more of them would fill this end's memory.
-const SPARE_SAMPLES: u64 = 64;
 /// Before a connection is made again that was cut off: a server that is flooded from this address closes
 /// the oldest that it hasn't answered, and soon has room.
 const PAUSES_MS: [u64; 4] = [50, 100, 200, 400];
@@ -109,9 +106,9 @@ pub(super) struct Progress {
     pub(super) server_ready: bool,
     pub(super) asked_start: bool,
     pub(super) finished: bool,
-    own_samples: u64,
-    server_samples: u64,
-    samples_left_out: u64,
+    pub(super) own_samples: u64,
+    pub(super) server_samples: u64,
+    pub(super) samples_left_out: u64,
 }
 
 impl<'a> Session<'a> {
@@ -328,28 +325,6 @@ impl<'a> Session<'a> {
     fn handle_started(&mut self) {
         let wait_ns = self.plan.start_at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
         self.opens_at_ns = Some(monotonic_ns().saturating_add(u64::try_from(wait_ns).unwrap_or(0)));
-    }
-
-    fn handle_sample(&mut self, text: &str) {
-        let most = SPARE_SAMPLES + 2 * self.progress.own_samples;
-        match read_sample(text) {
-            Some(sample) if self.progress.server_samples < most => {
-                self.progress.server_samples += 1;
-                self.keep(sample);
-            }
-            _ => self.progress.samples_left_out += 1,
-        }
-    }
-
-    /// Keeps a sample of this end's.
-    pub(super) fn keep_own(&mut self, sample: Sample) {
-        self.progress.own_samples += 1;
-        self.keep(sample);
-    }
-
-    fn keep(&mut self, sample: Sample) {
-        self.sink.offer(Event::Sample(Box::new(sample.clone())));
-        self.record.samples.push(sample);
     }
 
     fn lost(&self, error: &std::io::Error) -> Error {

@@ -1,14 +1,17 @@
 //! How a load ends: by its own time, by its peer's word, or because nothing moves any more.
 
 use std::net::Shutdown;
+use std::sync::Arc;
 
 use linerate_measure::{End, Kind};
+use linerate_wire::native::message::FlowCount;
 use linerate_wire::step::Step;
 
 use super::{LOOK_NS, LOOK_NS_PER_FLOW, Load};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::flow::FlowShared;
 use crate::phase::Phase;
+use crate::shard::Shard;
 use crate::tally::Progress;
 
 /// A load that was stopped and in which nothing moves for so long is given up.
@@ -24,6 +27,11 @@ impl Load {
     pub(crate) fn stop(&mut self) {
         self.stopped_ns.get_or_insert_with(monotonic_ns);
         self.advance_to(Phase::Stop);
+    }
+
+    /// Whether a thread of the load has failed. Then it is over: what it measures would be the rest.
+    pub(super) fn has_failed(&self) -> bool {
+        self.shards.iter().any(Shard::has_failed)
     }
 
     /// When the load was stopped, where it was to end by time; 0 otherwise.
@@ -104,7 +112,49 @@ impl Load {
         }
     }
 
-    fn sum_of_counters(&self) -> u64 {
+    /// The counts of all flows that send datagrams in bulk from this end, when each of them has
+    /// sent its last; `None` before, after the first time, and where there are none.
+    pub(crate) fn take_datagrams_sent(&mut self) -> Option<Vec<FlowCount>> {
+        if self.told_sent || !self.is_datagrams() || !self.is_open() || self.census.ended() == 0 {
+            return None;
+        }
+        let mut counts = Vec::new();
+        for flow in self.sending_flows() {
+            let flow = flow?;
+            if flow.tally.progress() < Progress::Ended {
+                return None;
+            }
+            let datagrams = flow.tally.datagrams_sent.value();
+            counts.push(FlowCount { flow: flow.number, datagrams });
+        }
+        self.told_sent = true;
+        (!counts.is_empty()).then_some(counts)
+    }
+
+    pub(super) fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {
+        let sends = |number: usize| {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            matches!(self.steps_of(number).first(), Some(Step::Send(_)))
+        };
+        self.flows
+            .iter()
+            .enumerate()
+            .filter(move |(number, _)| sends(*number))
+            .map(|(_, f)| f.as_ref())
+    }
+
+    /// The peer has sent so many datagrams, and will send no more.
+    pub(crate) fn handle_peer_sent(&mut self, counts: &[FlowCount]) {
+        self.peer_sent.resize(self.flows.len(), None);
+        for count in counts {
+            if let Some(slot) = self.peer_sent.get_mut(count.flow as usize) {
+                *slot = Some(count.datagrams);
+            }
+        }
+        self.peer_has_sent_all = true;
+    }
+
+    pub(super) fn sum_of_counters(&self) -> u64 {
         // A flow that ends moves too, though it may count nothing more.
         let ended = u64::from(self.census.ended());
         self.flows.iter().flatten().fold(ended, |sum, flow| {

@@ -11,7 +11,7 @@ use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatu
 use super::Load;
 use super::meter::Meter;
 use crate::clock::MILLISECOND_NS;
-use crate::flow::{Base, Departures, Ending, FlowShared};
+use crate::flow::{Base, Departures, Ending, FlowError, FlowShared};
 use crate::latencies::{Latencies, render_histogram};
 use crate::shard::ShardEnd;
 use crate::tally::Counts;
@@ -34,9 +34,10 @@ pub(super) fn report(
     let spans = spans(load, meter, now_ns);
     let mut count = 0;
     let mut lent = None;
+    let thread_failed = ends.iter().any(Option::is_none);
     let mut handshakes: Option<Handshakes> = None;
     for flow in load.flows.iter().flatten() {
-        let mut ending = flow.take_ending().unwrap_or_default();
+        let mut ending = flow.take_ending().unwrap_or_else(|| ending_of_none(thread_failed));
         add_lent(&mut lent, ending.lent.take());
         if let Some(more) = ending.handshakes {
             handshakes = Some(more.plus(handshakes.unwrap_or_default()));
@@ -74,6 +75,16 @@ pub(super) fn report(
         errors,
         notes,
     }
+}
+
+/// What there is of a flow that has left nothing: with its thread it came to an end that was not
+/// planned.
+fn ending_of_none(thread_failed: bool) -> Box<Ending> {
+    let failure = || FlowError {
+        kind: "thread_failed",
+        text: "the thread that carried the flow has failed".to_owned(),
+    };
+    Box::new(Ending { error: thread_failed.then(failure), ..Ending::default() })
 }
 
 /// The times that the flows cover.

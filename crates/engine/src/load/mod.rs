@@ -14,6 +14,7 @@ mod meter;
 mod own_loop;
 mod shards;
 mod spread;
+mod standstill;
 mod steps;
 
 use std::sync::Arc;
@@ -22,7 +23,6 @@ use std::sync::mpsc::Sender;
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::{End, Kind, Transport, Workload};
-use linerate_wire::native::message::FlowCount;
 use linerate_wire::step::Step;
 use socket2::Socket;
 
@@ -33,7 +33,6 @@ use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, raise_open_files_limit};
 use crate::shard::Shard;
-use crate::tally::Progress;
 use crate::transport::{Negotiation, PageCache};
 
 pub(crate) use bell::Bell;
@@ -41,6 +40,7 @@ pub(crate) use census::Census;
 use meter::Meter;
 pub(crate) use shards::RECEIVE_BYTES;
 pub(crate) use spread::{Spread, is_apart, spread};
+use standstill::Standstill;
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
 
@@ -82,6 +82,8 @@ pub(crate) struct Load {
     moved: (u64, u64),
     /// After so long without any movement a load that was stopped is given up.
     stall_ns: u64,
+    /// Tells that a load stands still that would never be stopped.
+    standstill: Option<Standstill>,
     notes: Vec<String>,
 }
 
@@ -133,6 +135,7 @@ impl Load {
             stopped_ns: None,
             moved: (0, 0),
             stall_ns: closing::STALL_NS,
+            standstill: None,
             notes: Vec::new(),
         };
         load.spawn_shards(spread, cpus, bell, connections)?;
@@ -234,9 +237,9 @@ impl Load {
         self.census.all_ready()
     }
 
-    /// Whether every flow has ended.
+    /// Whether every flow has ended, or will never say so.
     pub(crate) fn all_ended(&self) -> bool {
-        self.census.all_ended()
+        self.census.all_ended() || self.has_failed()
     }
 
     /// Whether a flow has ended.
@@ -252,6 +255,7 @@ impl Load {
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
         self.meter.open(now_ns, self.workload.interval_ns);
+        self.standstill = self.watch_for_standstill(now_ns);
         let phase = if self.workload.omit_ns == 0 { Phase::Measure } else { Phase::WarmUp };
         self.advance_to(phase);
     }
@@ -278,6 +282,7 @@ impl Load {
         if self.time_is_up(load_ns) {
             self.stop();
         }
+        self.look_for_standstill(now_ns);
         if self.phase.current() >= Phase::Stop || self.peer_has_sent_all {
             self.look_after_ending(now_ns);
         }
@@ -333,52 +338,10 @@ impl Load {
         self.workload.has_datagrams()
     }
 
-    /// The counts of all flows that send datagrams in bulk from this end, when each of them has
-    /// sent its last; `None` before, after the first time, and where there are none.
-    pub(crate) fn take_datagrams_sent(&mut self) -> Option<Vec<FlowCount>> {
-        if self.told_sent || !self.is_datagrams() || !self.is_open() || self.census.ended() == 0 {
-            return None;
-        }
-        let mut counts = Vec::new();
-        for flow in self.sending_flows() {
-            let flow = flow?;
-            if flow.tally.progress() < Progress::Ended {
-                return None;
-            }
-            let datagrams = flow.tally.datagrams_sent.value();
-            counts.push(FlowCount { flow: flow.number, datagrams });
-        }
-        self.told_sent = true;
-        (!counts.is_empty()).then_some(counts)
-    }
-
-    pub(super) fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {
-        let sends = |number: usize| {
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            matches!(self.steps_of(number).first(), Some(Step::Send(_)))
-        };
-        self.flows
-            .iter()
-            .enumerate()
-            .filter(move |(number, _)| sends(*number))
-            .map(|(_, f)| f.as_ref())
-    }
-
-    /// The peer has sent so many datagrams, and will send no more.
-    pub(crate) fn handle_peer_sent(&mut self, counts: &[FlowCount]) {
-        self.peer_sent.resize(self.flows.len(), None);
-        for count in counts {
-            if let Some(slot) = self.peer_sent.get_mut(count.flow as usize) {
-                *slot = Some(count.datagrams);
-            }
-        }
-        self.peer_has_sent_all = true;
-    }
-
     /// Ends the shards and says what was counted. Flows that have not ended are given up.
     pub(crate) fn finish(mut self, now_ns: u64) -> (Option<Sample>, EndReport) {
         let sample = self.meter.take_last_sample(now_ns, &self.flows, &self.shards);
-        if !self.all_ended() {
+        if !self.census.all_ended() {
             self.abort();
         }
         let machine = self.meter.machine_since_measuring();
@@ -398,3 +361,6 @@ impl Drop for Load {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

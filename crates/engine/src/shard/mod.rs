@@ -17,7 +17,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, Thread};
 
@@ -83,11 +83,34 @@ pub(crate) struct ShardEnd {
     pub(crate) pinning_error: Option<String>,
 }
 
+/// What a shard's thread tells of itself while it runs.
+#[derive(Default)]
+struct Vitals {
+    /// Its number in /proc; 0: it doesn't run yet.
+    thread_id: AtomicI32,
+    failed: AtomicBool,
+}
+
+/// Tells that the thread has failed, whose flows will never say that they have ended.
+struct Mourner<'a> {
+    vitals: &'a Vitals,
+    conductor: Arc<Bell>,
+}
+
+impl Drop for Mourner<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.vitals.failed.store(true, Ordering::Release);
+            self.conductor.ring();
+        }
+    }
+}
+
 /// A running shard.
 pub(crate) struct Shard {
     shape: Shape,
     outlet: Option<Outlet>,
-    thread_id: Arc<AtomicI32>,
+    vitals: Arc<Vitals>,
     thread: Thread,
     /// Comes when the flows have ended, before their sockets are closed: many take a while, for which
     /// a conductor that has other clients to hear must not wait.
@@ -98,20 +121,20 @@ impl Shard {
     /// Starts a shard, which rings the conductor's bell when its flows have news.
     pub(crate) fn spawn(plan: ShardPlan, conductor: &Arc<Bell>) -> Result<Self, Error> {
         let (shape, apart) = (plan.shape, plan.apart);
-        let thread_id = Arc::new(AtomicI32::new(0));
-        let own_id = Arc::clone(&thread_id);
+        let vitals = Arc::new(Vitals::default());
+        let own_vitals = Arc::clone(&vitals);
         let (tell, end) = sync_channel(1);
         let (outlet, thread) = if apart {
-            spawn_apart(plan, conductor, own_id, tell)?
+            spawn_apart(plan, conductor, own_vitals, tell)?
         } else {
             let bell = Arc::new(Bell::new()?);
             let (inbox, receiver) = channel();
             let inlet = Inlet::Shared { inbox: receiver, bell: Arc::clone(&bell) };
             let conductor = Arc::clone(conductor);
-            let thread = start(move || run(plan, &inlet, conductor, &own_id, &tell))?;
+            let thread = start(move || run(plan, &inlet, conductor, &own_vitals, &tell))?;
             (Outlet::Shared { inbox, bell }, thread)
         };
-        Ok(Self { shape, outlet: Some(outlet), thread_id, thread, end })
+        Ok(Self { shape, outlet: Some(outlet), vitals, thread, end })
     }
 
     /// Hands a flow over. A shard apart has the only copy of its socket from then on.
@@ -124,7 +147,12 @@ impl Shard {
 
     /// The thread's number in /proc; `None` until it runs.
     pub(crate) fn thread_id(&self) -> Option<i32> {
-        Some(self.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)
+        Some(self.vitals.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)
+    }
+
+    /// Whether its thread has failed: flows of it that had not ended never will.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.vitals.failed.load(Ordering::Acquire)
     }
 
     /// Makes the shard look at the phase again.
@@ -172,7 +200,7 @@ fn start(body: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
 fn spawn_apart(
     plan: ShardPlan,
     conductor: &Bell,
-    own_id: Arc<AtomicI32>,
+    own_vitals: Arc<Vitals>,
     tell_end: SyncSender<ShardEnd>,
 ) -> Result<(Outlet, Thread), Error> {
     let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
@@ -189,7 +217,7 @@ fn spawn_apart(
     let thread = start(move || {
         if let Ok([link, bell]) = own_table_of(keep, &tell) {
             let inlet = Inlet::Apart { inbox: receiver, link };
-            run(plan, &inlet, Arc::new(Bell::of(bell)), &own_id, &tell_end);
+            run(plan, &inlet, Arc::new(Bell::of(bell)), &own_vitals, &tell_end);
         }
     })?;
     let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
@@ -224,10 +252,11 @@ fn run(
     plan: ShardPlan,
     inlet: &Inlet,
     bell: Arc<Bell>,
-    own_id: &AtomicI32,
+    vitals: &Vitals,
     tell_end: &SyncSender<ShardEnd>,
 ) {
-    own_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    let _mourner = Mourner { vitals, conductor: Arc::clone(&bell) };
+    vitals.thread_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let pinning_error = plan.cpu.and_then(|cpu| pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
     let _coarser_at_worst = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));

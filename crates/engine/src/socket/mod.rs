@@ -40,8 +40,6 @@ pub(crate) use packet::{
 };
 pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;
-#[cfg(test)]
-pub(crate) use tcp_info::tcp_bytes;
-pub(crate) use tcp_info::{tcp_counts, tcp_retransmissions, tcp_status, tcp_window};
+pub(crate) use tcp_info::{tcp_bytes, tcp_counts, tcp_retransmissions, tcp_status, tcp_window};
 pub(crate) use tun::open_tun;
 pub(crate) use usage::{thread_cpu_since, thread_usage};

@@ -40,7 +40,6 @@ impl TcpInfo {
 
 /// Bytes that the peer has acknowledged and bytes that have come, as the kernel counts them; where
 /// this end opened the connection, the first includes the SYN's one.
-#[cfg(test)]
 pub(crate) fn tcp_bytes(socket: BorrowedFd<'_>) -> Option<(u64, u64)> {
     let info = TcpInfo::read(socket)?;
     Some((info.u64_at(120)?, info.u64_at(128)?))

@@ -31,6 +31,7 @@ mod quic_mutants;
 mod quic_nowhere;
 mod quic_packets;
 mod quic_stranger;
+mod stubborn;
 mod treacherous;
 mod unread;
 

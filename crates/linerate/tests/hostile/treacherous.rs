@@ -24,13 +24,13 @@ const MOST_BYTES: u64 = 300 << 20;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// A server made by hand, as far as it goes along.
-struct Server {
+pub(crate) struct Server {
     stream: StreamOwned<ServerConnection, TcpStream>,
     frames: FrameReader,
 }
 
 impl Server {
-    fn say(&mut self, message: &Value) -> bool {
+    pub(crate) fn say(&mut self, message: &Value) -> bool {
         self.say_bytes(&encode_frame(message.to_string().as_bytes(), usize::MAX).unwrap())
     }
 
@@ -39,7 +39,7 @@ impl Server {
     }
 
     /// Answers pings, and nothing else, until the client says this; `None` when it is gone.
-    fn await_message(&mut self, kind: &str) -> Option<Value> {
+    pub(crate) fn await_message(&mut self, kind: &str) -> Option<Value> {
         loop {
             while let Some(body) = self.frames.poll_frame().unwrap() {
                 let message: Value = serde_json::from_slice(body).unwrap();
@@ -82,14 +82,14 @@ impl Server {
         self.await_message("start").map(drop)
     }
 
-    fn start(&mut self) -> Option<()> {
+    pub(crate) fn start(&mut self) -> Option<()> {
         self.make_ready()?;
         self.say(&json!({ "kind": "started", "utc_ns": i64::MIN }));
         Some(())
     }
 
     /// Silent, but there.
-    fn stay(&mut self) -> Option<()> {
+    pub(crate) fn stay(&mut self) -> Option<()> {
         self.await_message("no such message").map(drop)
     }
 }
@@ -108,8 +108,11 @@ fn tls() -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// Takes the load of a data connection, or leads the conversation on a control connection.
-fn receive(mut socket: TcpStream, config: Arc<ServerConfig>, act: fn(&mut Server) -> Option<()>) {
+/// What a server does on its control connection.
+pub(crate) type Act = fn(&mut Server) -> Option<()>;
+
+/// Does something with a data connection, or leads the conversation on a control connection.
+fn receive(socket: TcpStream, config: Arc<ServerConfig>, act: Act, load: fn(TcpStream)) {
     let mut first = [0];
     if socket.peek(&mut first).is_ok_and(|length| length == 1) && first[0] == 0x16 {
         let session = ServerConnection::new(config).unwrap();
@@ -119,23 +122,30 @@ fn receive(mut socket: TcpStream, config: Arc<ServerConfig>, act: fn(&mut Server
         // It never closes by itself.
         thread::sleep(Duration::from_secs(150));
     } else {
-        let _gone = std::io::copy(&mut socket, &mut std::io::sink());
+        load(socket);
     }
 }
 
-/// A client's end that met such a server, and the most memory that it was seen to hold.
-fn met(act: fn(&mut Server) -> Option<()>) -> (Ended, u64) {
+/// Takes what comes.
+fn take_in(mut socket: TcpStream) {
+    let _gone = std::io::copy(&mut socket, &mut std::io::sink());
+}
+
+/// The end of a client that measures this against such a server, and the most memory that it was
+/// seen to hold.
+pub(crate) fn met(load_words: &str, act: Act, load: fn(TcpStream)) -> (Ended, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap();
     let config = tls();
     thread::spawn(move || {
         for socket in listener.incoming().map_while(Result::ok) {
             let config = Arc::clone(&config);
-            thread::spawn(move || receive(socket, config, act));
+            thread::spawn(move || receive(socket, config, act, load));
         }
     });
     let home = TempDir::new().unwrap();
-    let words = format!("stream {host} --up --rate 1M --time 500ms --json --quiet");
+    let (command, flags) = load_words.split_once(' ').unwrap();
+    let words = format!("{command} {host} {flags} --json --quiet");
     let mut client = Client::start(home.path(), &words);
     let (began, mut most) = (Instant::now(), 0);
     while client.is_running() && began.elapsed() < Duration::from_secs(140) {
@@ -153,7 +163,7 @@ fn most_resident_bytes(pid: u32) -> Option<u64> {
 }
 
 /// How a server betrays, in how many seconds at most its client ends, with which code and words.
-type Case = (&'static str, fn(&mut Server) -> Option<()>, u64, i32, &'static str);
+type Case = (&'static str, Act, u64, i32, &'static str);
 
 fn endless_samples(server: &mut Server) -> Option<()> {
     server.start()?;
@@ -243,7 +253,7 @@ fn a_client_ends_in_time_whatever_its_server_does() {
         for case in CASES.into_iter().chain(is_long().then_some(setup)) {
             scope.spawn(move || {
                 let (how, act, most_s, exit_code, words) = case;
-                let (ended, bytes) = met(act);
+                let (ended, bytes) = met("stream --up --rate 1M --time 500ms", act, take_in);
                 eprintln!("{how}: {:?}, {} MiB", ended.took, bytes >> 20);
                 assert!(ended.took < Duration::from_secs(most_s) + BUSY, "{how}: {:?}", ended.took);
                 assert!(bytes < MOST_BYTES, "{how}: {bytes} bytes");
