@@ -157,8 +157,8 @@ impl Caller {
         self.places.note_first(index, began_ns);
         match made {
             Some(Ok((link, connection))) => {
-                let place = (0, link);
-                let mut attempt = Attempt::new(connection, due.due_ns, began_ns, due.warm_up);
+                let (place, due_ns) = ((0, link), due.scheduled_ns.unwrap_or(began_ns));
+                let mut attempt = Attempt::new(connection, due_ns, began_ns, due.warm_up);
                 let begun = attempt.begin_early(&self.script, self.places.tally(index));
                 seat.attempt = Some((place, attempt));
                 self.seat_of.insert(place, index);

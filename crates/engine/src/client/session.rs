@@ -22,7 +22,7 @@ use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Agreement, Connections, Dial};
-use crate::control::{Link, Reading, data_client, fingerprint, proof};
+use crate::control::{Link, Reading, data_client, fingerprint, proof, random};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
@@ -289,6 +289,7 @@ impl<'a> Session<'a> {
             _ => None,
         };
         let connects = matches!(workload.kind, Kind::Connect { .. });
+        let first_source = u64::from_ne_bytes(random()?);
         let dials = (connects && quic.is_none()).then(|| {
             Connections::Dial(Dial {
                 server: self.server,
@@ -296,6 +297,7 @@ impl<'a> Session<'a> {
                 device: self.plan.local.bind_device.clone(),
                 binds: self.plan.local.binds.clone(),
                 source_ports: self.plan.local.source_ports,
+                first_source,
                 options: workload.socket.clone(),
                 tls: tls.clone(),
                 agreement: Agreement::new(workload.tls.handshake, workload.flows),

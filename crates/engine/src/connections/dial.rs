@@ -33,6 +33,8 @@ struct Dialer {
     script: Script,
     source: Source,
     places: Places,
+    /// A connection that is due, for which a source is still looked for.
+    waiting: Option<Due>,
     /// The connections under way, by their places.
     attempts: Vec<Option<Attempt>>,
     /// Where there is one place, whose connections are not under TLS.
@@ -60,7 +62,8 @@ impl Dialing {
                 dialer.begin_due(now_ns, phase, &poll, local);
                 dialer.sweep(now_ns);
             }
-            let at_most_ns = dialer.places.wait_at_most_ns(phase);
+            let looks_on = dialer.waiting.is_some();
+            let at_most_ns = if looks_on { 0 } else { dialer.places.wait_at_most_ns(phase) };
             if dialer.is_alone() {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
@@ -98,6 +101,7 @@ impl Dialer {
                 handshake: dialing.dial.agreement.wanted(),
             },
             source: Source::new(&dialing.dial, shard, shards),
+            waiting: None,
             attempts: (0..places.len()).map(|_| None).collect(),
             spin_wait: (places.len() == 1 && dialing.dial.tls.is_none())
                 .then(|| SpinWait::new(false)),
@@ -106,6 +110,11 @@ impl Dialer {
     }
 
     fn is_over(&mut self, phase: Phase, now_ns: u64) -> bool {
+        if phase >= Phase::Stop
+            && let Some(due) = self.waiting.take()
+        {
+            self.places.withdraw(&due);
+        }
         if phase == Phase::Abort {
             for index in 0..self.attempts.len() {
                 self.give_up(index, "given_up", now_ns);
@@ -142,23 +151,26 @@ impl Dialer {
             return;
         }
         self.places.open_turn(phase, now_ns);
-        while let Some(due) = self.places.take_due() {
-            self.begin(&due, poll, local);
-            // A place that is free again at once gets its next turn after a look at the phase.
-            if self.places.is_next(due.index) {
+        while let Some(due) = self.waiting.take().or_else(|| self.places.take_due()) {
+            let index = due.index;
+            self.begin(due, poll, local);
+            // A place that is free again at once gets its next turn after a look at the phase, and
+            // whoever looks for a source the next after the other connections.
+            if self.waiting.is_some() || self.places.is_next(index) {
                 return;
             }
         }
     }
 
-    fn begin(&mut self, due: &Due, poll: &Poll, local: &mut Local) {
+    fn begin(&mut self, due: Due, poll: &Poll, local: &mut Local) {
         let alone = self.is_alone();
         let blocks_for = alone.then_some(Duration::from_nanos(LONGEST_WAIT_NS));
         match self.source.connect(blocks_for) {
-            Ok(dialed) => {
+            Ok(None) => self.waiting = Some(due),
+            Ok(Some(dialed)) => {
+                let due_ns = due.scheduled_ns.unwrap_or(dialed.began_ns);
                 self.places.note_first(due.index, dialed.began_ns);
-                self.attempts[due.index] =
-                    Some(Attempt::new(dialed, alone, due.due_ns, due.warm_up));
+                self.attempts[due.index] = Some(Attempt::new(dialed, alone, due_ns, due.warm_up));
                 self.advance(due.index, poll, local);
             }
             Err(error) => {

@@ -63,6 +63,9 @@ pub(crate) struct Dial {
     /// Source addresses, taken in turn; none: the kernel's choice.
     pub(crate) binds: Vec<IpAddr>,
     pub(crate) source_ports: Option<(u16, u16)>,
+    /// Where the walk through the source ports of all addresses begins. By chance: those that the
+    /// last run has used wait in TIME-WAIT for a minute.
+    pub(crate) first_source: u64,
     pub(crate) options: SocketOptions,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) agreement: Agreement,

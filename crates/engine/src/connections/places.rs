@@ -82,6 +82,8 @@ pub(crate) struct Places {
     left: u64,
     /// When the measured part was first seen to have begun.
     measured_from_ns: Option<u64>,
+    /// Connections of the measured part that were taken, and after all never begun.
+    withdrawn: u64,
     /// Connections that were due and never begun, once that is counted.
     never_begun: Option<u64>,
     next_sweep_ns: u64,
@@ -90,7 +92,8 @@ pub(crate) struct Places {
 /// The next connection to begin.
 pub(crate) struct Due {
     pub(crate) index: usize,
-    pub(crate) due_ns: u64,
+    /// When it is due by the schedule; `None` without one: from when it begins.
+    pub(crate) scheduled_ns: Option<u64>,
     pub(crate) warm_up: bool,
 }
 
@@ -133,6 +136,7 @@ impl Places {
             timeout_ns: step.timeout_ns,
             left,
             measured_from_ns: None,
+            withdrawn: 0,
             never_begun: None,
             next_sweep_ns: 0,
         })
@@ -156,14 +160,20 @@ impl Places {
     pub(crate) fn are_done(&mut self, phase: Phase, now_ns: u64) -> bool {
         let stopped = phase >= Phase::Stop || self.left == 0;
         let under_way = self.places.len() - self.idle.len() - self.pausing.len();
-        if stopped && let Some(mut timetable) = self.timetable.take() {
-            // What was due in the warm-up belongs to it.
-            let measured_from_ns = self.measured_from_ns.unwrap_or(now_ns);
-            let before = timetable.take_due_before(measured_from_ns, self.left);
-            let left = self.left.saturating_sub(before);
-            self.never_begun = Some(timetable.take_due_before(now_ns, left));
+        if stopped {
+            self.count_never_begun(now_ns);
         }
         stopped && under_way == 0
+    }
+
+    /// Counts what was due and never begun, once.
+    fn count_never_begun(&mut self, now_ns: u64) {
+        let Some(mut timetable) = self.timetable.take() else { return };
+        // What was due in the warm-up belongs to it.
+        let measured_from_ns = self.measured_from_ns.unwrap_or(now_ns);
+        let before = timetable.take_due_before(measured_from_ns, self.left);
+        let left = self.left.saturating_sub(before);
+        self.never_begun = Some(timetable.take_due_before(now_ns, left));
     }
 
     /// A turn of the loop in which connections may begin.
@@ -183,7 +193,8 @@ impl Places {
         }
         let &index = self.idle.last()?;
         let now_ns = monotonic_ns();
-        let due_ns = self.timetable.as_ref().map_or(now_ns, Timetable::due_ns);
+        let scheduled_ns = self.timetable.as_ref().map(Timetable::due_ns);
+        let due_ns = scheduled_ns.unwrap_or(now_ns);
         if due_ns > now_ns {
             return None;
         }
@@ -193,7 +204,14 @@ impl Places {
         self.idle.pop();
         self.left = self.left.saturating_sub(1);
         let warm_up = self.measured_from_ns.is_none_or(|from_ns| due_ns < from_ns);
-        Some(Due { index, due_ns, warm_up })
+        Some(Due { index, scheduled_ns, warm_up })
+    }
+
+    /// A connection that was taken is not begun.
+    pub(crate) fn withdraw(&mut self, due: &Due) {
+        self.idle.push(due.index);
+        self.left = self.left.saturating_add(1);
+        self.withdrawn += u64::from(due.scheduled_ns.is_some() && !due.warm_up);
     }
 
     /// Whether the place is the next to be taken.
@@ -302,8 +320,10 @@ impl Places {
     }
 
     /// Tells what came of each.
-    pub(crate) fn leave(self, now_ns: u64, local: &Local) {
-        let mut never_begun = self.never_begun;
+    pub(crate) fn leave(mut self, now_ns: u64, local: &Local) {
+        // A load that is given up was never stopped.
+        self.count_never_begun(now_ns);
+        let mut never_begun = self.never_begun.map(|count| count.saturating_add(self.withdrawn));
         for place in self.places {
             if place.shared.tally.last_ns.value() == 0 {
                 place.shared.tally.last_ns.set(now_ns);

@@ -20,10 +20,10 @@ pub(super) struct Dialed {
     pub(super) in_progress: bool,
 }
 
-/// Ports tried for one connection before they count as exhausted.
-const MOST_TRIES: u32 = 512;
+/// Sources tried before the shard's other connections have a turn.
+const TRIES_PER_TURN: u32 = 32;
 
-/// The source addresses and ports of one shard's connections: every port of the first address, then
+/// The source addresses and ports of one shard's connections: every port of an address, then
 /// every port of the next; without a range of ports, each address in turn.
 pub(super) struct Source {
     server: SocketAddr,
@@ -31,59 +31,104 @@ pub(super) struct Source {
     binds: Vec<IpAddr>,
     options: SocketOptions,
     ports: Option<(u16, u16)>,
-    /// The next place in the walk. Shards take every n-th, so that they never meet.
-    place: u64,
-    step: u64,
+    walk: Walk,
+    /// How many in a row couldn't be had.
+    taken: u64,
+}
+
+/// A shard's walk through all sources, endless.
+///
+/// 1. Shards take every n-th each, so that they don't meet while there are others.
+/// 2. A whole round has each source once: where a shard would be back where it was before it has
+///    seen all, it goes on with those of the next shard.
+struct Walk {
+    sources: u64,
+    from: u64,
+    shards: u64,
+    /// Steps after which a shard that takes every n-th is back where it was.
+    lap: u64,
+    steps: u64,
+}
+
+impl Walk {
+    fn new(sources: u64, from: u64, shard: usize, shards: usize) -> Self {
+        let shards = (shards as u64).max(1);
+        let from = (from % sources).wrapping_add(shard as u64);
+        let lap = sources / greatest_common_divisor(sources, shards);
+        Self { sources, from, shards, lap, steps: 0 }
+    }
+
+    fn next(&mut self) -> u64 {
+        let step = self.steps;
+        self.steps = (step + 1) % self.sources;
+        (self.from + step * self.shards + step / self.lap) % self.sources
+    }
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 impl Source {
     pub(super) fn new(dial: &Dial, shard: usize, shards: usize) -> Self {
+        let addresses = dial.binds.len().max(1) as u64;
+        let walk = match dial.source_ports {
+            Some((first, last)) => {
+                let ports = u64::from(last.saturating_sub(first)) + 1;
+                Walk::new(ports * addresses, dial.first_source, shard, shards)
+            }
+            None => Walk::new(addresses, 0, shard, shards),
+        };
         Self {
             server: dial.server,
             device: dial.device.clone(),
             binds: dial.binds.clone(),
             options: dial.options.clone(),
             ports: dial.source_ports,
-            place: shard as u64,
-            step: shards as u64,
+            walk,
+            taken: 0,
         }
     }
 
-    /// Begins a connection. A port that is somebody else's, or that is taken for this peer, is
-    /// stepped over.
-    pub(super) fn connect(&mut self, blocks_for: Option<Duration>) -> io::Result<Dialed> {
-        let tries = match self.ports {
-            Some((first, last)) => (u32::from(last - first) + 1).min(MOST_TRIES),
-            None => self.binds.len().clamp(1, MOST_TRIES as usize) as u32,
-        };
-        let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
-        for _ in 0..tries {
+    /// Begins a connection. A source that is somebody else's, or that is taken for this peer, is
+    /// stepped over; when each of them was, none is left. `None`: there are some that are still to be
+    /// tried.
+    pub(super) fn connect(&mut self, blocks_for: Option<Duration>) -> io::Result<Option<Dialed>> {
+        for _ in 0..TRIES_PER_TURN {
             let (bind, port) = self.next();
             let binding = Binding { bind, device: self.device.clone() };
             let began_ns = monotonic_ns();
-            outcome = dial_stream(self.server, &binding, port, &self.options, blocks_for)
-                .map(|(socket, in_progress)| Dialed { socket, began_ns, in_progress });
-            if !matches!(&outcome, Err(error) if is_taken(error)) {
-                break;
+            match dial_stream(self.server, &binding, port, &self.options, blocks_for) {
+                Err(error) if is_taken(&error) => {
+                    self.taken += 1;
+                    if self.taken >= self.walk.sources {
+                        self.taken = 0;
+                        return Err(error);
+                    }
+                }
+                outcome => {
+                    self.taken = 0;
+                    let (socket, in_progress) = outcome?;
+                    return Ok(Some(Dialed { socket, began_ns, in_progress }));
+                }
             }
         }
-        outcome
+        Ok(None)
     }
 
     fn next(&mut self) -> (Option<IpAddr>, Option<u16>) {
-        let place = self.place;
-        self.place = self.place.wrapping_add(self.step);
-        let address = |turn: u64| {
-            let addresses = self.binds.len().max(1) as u64;
-            self.binds.get((turn % addresses) as usize).copied()
-        };
-        match self.ports {
+        let place = self.walk.next();
+        let (address, port) = match self.ports {
             Some((first, last)) => {
-                let ports = u64::from(last - first) + 1;
-                (address(place / ports), Some(first + (place % ports) as u16))
+                let ports = u64::from(last.saturating_sub(first)) + 1;
+                (place / ports, Some(first + (place % ports) as u16))
             }
-            None => (address(place), None),
-        }
+            None => (place, None),
+        };
+        (self.binds.get(address as usize).copied(), port)
     }
 }
 
@@ -99,5 +144,76 @@ pub(super) fn kind_of(error: &io::Error) -> &'static str {
         _ if is_short_of_descriptors(error) => "descriptors_exhausted",
         None if error.kind() == io::ErrorKind::AddrNotAvailable => "address_unavailable",
         _ => crate::flow::error_kind(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use linerate_measure::Handshake;
+
+    use super::*;
+    use crate::connections::Agreement;
+
+    #[test]
+    fn each_round_of_a_walk_has_every_source_once() {
+        for (sources, shards) in [(1, 1), (1, 3), (7, 2), (12, 4), (12, 8), (500, 6), (512, 512)] {
+            for shard in 0..shards {
+                let mut walk = Walk::new(sources, u64::MAX - 3, shard, shards);
+                // From wherever in the walk one begins to count.
+                for _ in 0..shard {
+                    walk.next();
+                }
+                let round: BTreeSet<u64> = (0..sources).map(|_| walk.next()).collect();
+                assert_eq!(round.len() as u64, sources, "{shard} of {shards}");
+                assert!(round.last().unwrap() < &sources);
+            }
+        }
+    }
+
+    #[test]
+    fn shards_do_not_meet_while_there_are_other_sources() {
+        let mut walks: Vec<Walk> = (0..4).map(|shard| Walk::new(100, 61, shard, 4)).collect();
+        let steps = (0..25).flat_map(|_| walks.iter_mut().map(Walk::next).collect::<Vec<_>>());
+        assert_eq!(steps.collect::<BTreeSet<u64>>().len(), 100);
+    }
+
+    /// No other test binds these.
+    const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 33), Ipv4Addr::new(127, 0, 0, 34)];
+
+    #[test]
+    fn ports_are_exhausted_when_each_of_every_address_was_tried() {
+        let ports = 22_000..=22_039;
+        let take = |address, port| TcpListener::bind((address, port)).unwrap();
+        let mut taken: Vec<TcpListener> = ADDRESSES
+            .into_iter()
+            .flat_map(|address| ports.clone().map(move |port| take(address, port)))
+            .collect();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dial = Dial {
+            server: listener.local_addr().unwrap(),
+            token: [0; 16],
+            device: None,
+            binds: ADDRESSES.map(IpAddr::from).to_vec(),
+            source_ports: Some((*ports.start(), *ports.end())),
+            first_source: 11,
+            options: SocketOptions::default(),
+            tls: None,
+            agreement: Agreement::new(Handshake::Full, 1),
+        };
+        let mut source = Source::new(&dial, 0, 1);
+        // 80 tries, 32 in a turn.
+        for _ in 0..2 {
+            assert!(source.connect(None).unwrap().is_none());
+            assert!(source.connect(None).unwrap().is_none());
+            assert_eq!(kind_of(&source.connect(None).err().unwrap()), "ports_exhausted");
+        }
+        // The last one that the walk comes to.
+        let free = taken.remove(10).local_addr().unwrap();
+        let mut turns = (0..3).map(|_| source.connect(None).unwrap());
+        let dialed = turns.find_map(|dialed| dialed).unwrap();
+        assert_eq!(dialed.socket.local_addr().unwrap().as_socket(), Some(free));
     }
 }

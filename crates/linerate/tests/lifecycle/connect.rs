@@ -1,7 +1,8 @@
 //! Connections that come and go: how many, how long, what becomes of those that fail, and that the
 //! server's door stays open to everybody else.
 
-use std::net::TcpListener;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -121,6 +122,65 @@ fn several_places_share_a_range_of_ports() {
     let words = "connect --source-ports 21200-21799 --close rst --flows 8 --threads 2 --time 500ms";
     let (count, _) = connections(&server, words);
     assert!(count > 100, "{count}");
+}
+
+/// How many connections from each address to the server's port wait in TIME-WAIT, as the kernel has it.
+fn waiting(port: u16) -> BTreeMap<Ipv4Addr, u64> {
+    let mut seen = BTreeMap::new();
+    for line in std::fs::read_to_string("/proc/net/tcp").unwrap().lines().skip(1) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (address, _) = fields[1].split_once(':').unwrap();
+        // tcp's states are numbered in the kernel's net/tcp_states.h.
+        if fields[2].ends_with(&format!(":{port:04X}")) && fields[3] == "06" {
+            let address = u32::from_str_radix(address, 16).unwrap();
+            *seen.entry(Ipv4Addr::from(address.to_ne_bytes())).or_insert(0) += 1;
+        }
+    }
+    seen
+}
+
+#[test]
+fn connections_come_from_each_address_of_a_prefix_in_turn() {
+    let server = Server::start("");
+    for (words, each) in [
+        ("connect --count 70 --bind 127.7.3.0/28", 5),
+        ("connect --count 28 --bind 127.7.4.0/28 --flows 2 --threads 2", 2),
+    ] {
+        let (count, _) = connections(&server, words);
+        let third = if words.contains("127.7.3.") { 3 } else { 4 };
+        let addresses = (1..=14).map(|host| Ipv4Addr::new(127, 7, third, host));
+        let seen = waiting(server.port);
+        let from: Vec<u64> =
+            addresses.map(|address| seen.get(&address).copied().unwrap_or(0)).collect();
+        assert_eq!(from.iter().sum::<u64>(), count, "{words}: {seen:?}");
+        assert_eq!(from, [each; 14], "{words}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_search_for_a_free_port_is_no_part_of_a_connection() {
+    let server = Server::start("");
+    // 600 of 601 ports are taken: most of the time goes into looking for the last.
+    let taken = 23_000..23_600;
+    let _held: Vec<TcpListener> =
+        taken.map(|port| TcpListener::bind(("127.0.0.35", port)).unwrap()).collect();
+    let words = "connect --bind 127.0.0.35 --source-ports 23000-23600 --close rst --time 1s";
+    let (count, document) = connections(&server, words);
+    let inside_s = document.figure("latency_ns/mean") * count as f64 / 1e9;
+    let elapsed_s = document.figure("elapsed_s");
+    assert!(inside_s < elapsed_s / 2.0, "{count}: {inside_s} s of {elapsed_s} s");
+}
+
+#[test]
+fn what_was_due_when_the_server_vanished_is_counted_as_never_begun() {
+    let server = Server::start("");
+    let client = server.start_client("connect --rate 1000 --flows 2 --timeout 30s --time 40s");
+    sleep(Duration::from_millis(700));
+    server.signal(Signal::STOP);
+    let document = client.finish().document(1);
+    server.signal(Signal::CONT);
+    let summary = summary(&document);
+    assert!(summary["transactions_unsent"].as_u64().unwrap() > 1_000, "{summary}");
 }
 
 #[test]

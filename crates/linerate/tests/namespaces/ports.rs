@@ -52,3 +52,21 @@ fn a_range_of_ports_and_several_addresses_reach_further() {
         assert!(connections > 950, "{connections} connections from 1,000 ports");
     });
 }
+
+#[test]
+fn ports_that_the_last_run_has_used_are_stepped_over() {
+    in_network(|network| {
+        leave_few_ports(network);
+        // With timestamps the kernel lets go of a port in TIME-WAIT that is asked for by its number.
+        network.set_client_sysctl("net.ipv4.tcp_timestamps", "0");
+        let server = Server::start(network);
+        // Twice as many as were once tried for a connection.
+        let ports = ["--source-ports", "20000-21399"];
+        for count in ["1250", "100"] {
+            let run = server.measure(&[&["connect", "--count", count][..], &ports].concat());
+            run.assert_complete();
+            assert_eq!(run.count("/summary/transactions").to_string(), count);
+            assert!(run.json()["summary"]["errors"].is_null(), "{}", run.json()["summary"]);
+        }
+    });
+}
