@@ -10,9 +10,10 @@ use crate::ends::{Client, Server};
 
 /// Until a client of these tests certainly carries load.
 const UNDER_WAY: Duration = Duration::from_millis(700);
-/// A machine that is busy may stand still itself in between, so that a figure may need more than
-/// one go.
-const ATTEMPTS: u32 = 4;
+/// A shared machine may stand still itself, for as long as the server of these tests does: nothing in a
+/// result tells the two apart. So one attempt may fail, and no more: with both processors kept busy by
+/// others, each of five runs did with one.
+const ATTEMPTS: u32 = 2;
 
 /// A count of the summary, 0 where the load doesn't have it.
 fn count_or_none(document: &Document, field: &str) -> u64 {
