@@ -117,6 +117,14 @@ fn omni_tests_take_their_kind_from_the_options() {
 }
 
 #[test]
+fn connections_without_data_are_counted_whatever_the_unit() {
+    for line in ["-t TCP_CC", "-f k -t TCP_CC", "-f M -t TCP_CC", "-f u -t omni -- -c"] {
+        assert_eq!(request(line).unit, Unit::Transactions, "{line}");
+    }
+    assert_eq!(request("-f k -t TCP_CRR").unit, Unit::Kbits);
+}
+
+#[test]
 fn packets_are_routed_unless_that_is_forbidden() {
     for test in ["UDP_STREAM", "UDP_RR", "TCP_STREAM", "omni -- -T udp -d recv"] {
         let line = format!("-t {test}");

@@ -70,6 +70,8 @@ fn requests_and_connections() {
             "-c -v 0 -P 0 -t TCP_CRR",
             "-P 0 -B brand -t TCP_CC",
             "-t TCP_CC",
+            "-f k -t TCP_CC",
+            "-f K -c -C -t TCP_CC",
         ],
     );
 }
