@@ -1,9 +1,12 @@
 //! What the printers print: the figures of one test, or the means of its iterations.
 
-use linerate_engine::netperf::{CpuFigures, EndFigures, Outcome, TestKind, TestTransport};
+use linerate_engine::netperf::{
+    CpuFigures, EndFigures, Outcome, TestKind, TestPlan, TestTransport,
+};
 use linerate_measure::histogram::Histogram;
 
 use super::confidence::{Agreement, Mean, Repetitions, Schedule};
+use super::latency::Statistics;
 use super::unit::Unit;
 
 /// The figures of a test. What was not measured is absent.
@@ -64,6 +67,25 @@ pub(super) struct Subject {
     pub(super) unit: Unit,
     /// Local processors as told (`-n`).
     pub(super) cpus: Option<u32>,
+}
+
+impl Figures {
+    /// The time of one transaction, as so many of them were on their way at once; None without any.
+    pub(super) fn round_trip_us(&self, plan: &TestPlan) -> Option<f64> {
+        let rate = self.transactions_per_s;
+        if !plan.kind.has_transactions() || rate <= 0.0 {
+            return None;
+        }
+        if plan.kind != TestKind::RequestResponse {
+            // There is one connection at a time, whatever burst was asked for.
+            return Some(1e6 / rate);
+        }
+        if plan.local.pacing.is_some() {
+            // The rate is the pace's; what a transaction takes was seen of each.
+            return Statistics::of(&self.latency).map(|statistics| statistics.mean_us());
+        }
+        Some(1e6 / rate * (1.0 + f64::from(plan.burst)))
+    }
 }
 
 /// Adds up iterations.

@@ -103,13 +103,8 @@ pub(super) fn transaction_rate(o: &Origin<'_>) -> Option<String> {
     fixed::<3>(if counted { o.figures.transactions_per_s } else { UNMEASURED })
 }
 
-/// The time of one transaction, as so many of them were on their way at once.
 pub(super) fn round_trip(o: &Origin<'_>) -> Option<String> {
-    let rate = o.figures.transactions_per_s;
-    if !o.request.plan.kind.has_transactions() || rate <= 0.0 {
-        return fixed::<3>(UNMEASURED);
-    }
-    fixed::<3>(1e6 / rate * (1.0 + f64::from(o.request.plan.burst)))
+    fixed::<3>(o.figures.round_trip_us(&o.request.plan).unwrap_or(UNMEASURED))
 }
 
 pub(super) fn port(used: Option<SocketAddr>, asked: u16) -> Option<String> {

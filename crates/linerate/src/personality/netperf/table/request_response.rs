@@ -2,7 +2,7 @@
 
 use linerate_engine::netperf::TestTransport;
 
-use super::super::figures::Figures;
+use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::{Request, Table};
 use super::super::unit::Unit;
 use super::{
@@ -130,8 +130,7 @@ fn render_more(request: &Request, figures: &Figures) -> String {
         unit => unit,
     };
     let rate = figures.transactions_per_s;
-    let burst = 1.0 + f64::from(request.plan.burst);
-    let latency_us = if rate > 0.0 { 1e6 / rate * burst } else { -1.0 };
+    let latency_us = figures.round_trip_us(&request.plan).unwrap_or(UNMEASURED);
     let bytes_rate = |bytes: u32| unit.rate(rate * f64::from(bytes), 1.0);
     format!(
         "Alignment      Offset         RoundTrip  Trans    Throughput\n\
