@@ -10,7 +10,7 @@ use linerate_measure::plan::Family;
 use super::confidence::{Demand, Schedule};
 use super::figures::Subject;
 use super::selection::{Selection, parse_selection};
-use super::typed::{DataHost, Repeat, Shown, Typed};
+use super::typed::{DataHost, Direction, Repeat, Shown, Typed};
 use super::unit::Unit;
 
 /// What is asked for.
@@ -182,7 +182,7 @@ fn control_of(typed: &Typed) -> Control {
 
 fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
     let (title, kind, transport, table) = if typed.test == "OMNI" {
-        let (kind, transport) = omni_kind(&typed);
+        let (kind, transport) = omni_kind(&typed)?;
         (format!("OMNI {} TEST", super::selector::direction(kind)), kind, transport, Table::Omni)
     } else {
         let found = TESTS.iter().find(|test| test.name == typed.test);
@@ -243,21 +243,23 @@ fn assemble(
     })
 }
 
-fn omni_kind(typed: &Typed) -> (TestKind, TestTransport) {
+fn omni_kind(typed: &Typed) -> Result<(TestKind, TestTransport), Refusal> {
     let omni = &typed.omni;
-    let requests = typed.request_bytes.is_some() || typed.response_bytes.is_some();
-    let direction = omni.direction.or_else(|| requests.then_some((true, true)));
-    let kind = match (omni.connects, direction) {
-        (true, Some((true, true))) => TestKind::ConnectRequestResponse,
-        (true, _) => TestKind::Connect,
-        (false, Some((true, true))) => TestKind::RequestResponse,
-        (false, Some((false, true))) => TestKind::Receive,
-        (false, Some(_)) => TestKind::Send,
-        (false, None) if omni.remote_sends && !omni.local_sends => TestKind::Receive,
-        (false, None) => TestKind::Send,
+    let Direction { sends, receives } = omni.told.unwrap_or(omni.implied);
+    let kind = match (omni.connects, sends, receives) {
+        (true, true, true) => TestKind::ConnectRequestResponse,
+        (true, false, false) => TestKind::Connect,
+        (true, ..) => {
+            let sentence = "-c has a connection for each transaction (-d rr, -r) or for nothing, and \
+                            not for bulk in one direction, as -d, -m or -M says here: leave one out";
+            return Err(Refusal::Sentence(sentence.to_owned()));
+        }
+        (false, true, true) => TestKind::RequestResponse,
+        (false, false, true) => TestKind::Receive,
+        (false, _, false) => TestKind::Send,
     };
     let transport = if omni.udp == Some(true) { TestTransport::Udp } else { TestTransport::Tcp };
-    (kind, transport)
+    Ok((kind, transport))
 }
 
 /// Transactions are counted unless bytes are asked for; bytes have no unit of transactions.

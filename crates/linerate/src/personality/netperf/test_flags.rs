@@ -4,7 +4,9 @@ use linerate_measure::plan::Family;
 
 use super::flags::{set, set_port};
 use super::number::{pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size};
-use super::typed::{DataHost, Deed, Layout, Selected, Typed, bare, parse_family, takes, takes_if};
+use super::typed::{
+    DataHost, Deed, Direction, Layout, Selected, Typed, bare, parse_family, takes, takes_if,
+};
 use crate::personality::getopt::Flag;
 
 /// Whether the next word is a selection rather than an option.
@@ -35,7 +37,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('d', "direction", "send, recv, rr, or 2, 4, 6 (OMNI)", |t, v| {
-        t.omni.direction = Some(parse_direction(v)?);
+        t.omni.told = Some(parse_direction(v)?);
         Ok(())
     }),
     bare('D', "TCP_NODELAY at both ends", |t, _| {
@@ -89,13 +91,13 @@ pub(super) const TEST: &[Flag<Deed>] = &[
     }),
     takes('m', "local,remote", "Bytes of a send", |t, v| {
         let (local, remote) = pair_of_first(v);
-        t.omni.local_sends |= local.is_some();
-        t.omni.remote_sends |= remote.is_some();
+        t.omni.implied.add(local.is_some(), remote.is_some());
         set(&mut t.local.send_bytes, local, some_bytes)?;
         set(&mut t.remote.send_bytes, remote, some_bytes)
     }),
     takes('M', "remote,local", "Bytes of a receive; the remote end's first", |t, v| {
         let (remote, local) = pair_of_first(v);
+        t.omni.implied.add(remote.is_some(), local.is_some());
         set(&mut t.remote.receive_bytes, remote, some_bytes)?;
         set(&mut t.local.receive_bytes, local, some_bytes)
     }),
@@ -138,6 +140,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
     }),
     takes('r', "request,response", "Bytes of a request and of a response (1,1)", |t, v| {
         let (request, response) = pair(v);
+        t.omni.implied.add(true, true);
         set(&mut t.request_bytes, request, some_bytes)?;
         set(&mut t.response_bytes, response, some_bytes)
     }),
@@ -198,14 +201,13 @@ fn select(t: &mut Typed, layout: Layout, list: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the client sends, whether it receives.
-fn parse_direction(text: &str) -> Result<(bool, bool), String> {
-    let mut found = (false, false);
+fn parse_direction(text: &str) -> Result<Direction, String> {
+    let mut found = Direction::default();
     for word in text.split('|') {
         match word.to_ascii_lowercase().as_str() {
-            "send" | "xmit" | "stream" | "transmit" | "2" => found.0 = true,
-            "recv" | "receive" | "maerts" | "4" => found.1 = true,
-            "rr" | "6" => found = (true, true),
+            "send" | "xmit" | "stream" | "transmit" | "2" => found.sends = true,
+            "recv" | "receive" | "maerts" | "4" => found.receives = true,
+            "rr" | "6" => found = Direction { sends: true, receives: true },
             _ => return Err(format!("'{word}' is no direction: send, recv, rr")),
         }
     }

@@ -114,15 +114,31 @@ pub(super) struct Typed {
 /// What the options of omni tests say about the kind of test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OmniTyped {
-    /// `-d`: whether the client sends, receives.
-    pub(super) direction: Option<(bool, bool)>,
+    /// `-d`: where data goes; the last one counts.
+    pub(super) told: Option<Direction>,
+    /// Where sizes say that data goes, while no `-d` does.
+    pub(super) implied: Direction,
     /// `-c`: a connection for each transaction.
     pub(super) connects: bool,
     /// `-T` or `-t`.
     pub(super) udp: Option<bool>,
-    /// `-m ,N` without `-m N`: the server sends.
-    pub(super) remote_sends: bool,
-    pub(super) local_sends: bool,
+}
+
+/// Where a test's data goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Direction {
+    /// Whether the client sends.
+    pub(super) sends: bool,
+    /// Whether it receives.
+    pub(super) receives: bool,
+}
+
+impl Direction {
+    /// Adds what the sizes of one option say.
+    pub(super) fn add(&mut self, sends: bool, receives: bool) {
+        self.sends |= sends;
+        self.receives |= receives;
+    }
 }
 
 /// How the result is shown.

@@ -110,6 +110,14 @@ fn omni_tests_take_their_kind_from_the_options() {
         ("-c", TestKind::Connect, TestTransport::Tcp),
         ("-m ,1000", TestKind::Receive, TestTransport::Tcp),
         ("-m 1000", TestKind::Send, TestTransport::Tcp),
+        ("-M 1000", TestKind::Send, TestTransport::Tcp),
+        ("-M ,1000", TestKind::Receive, TestTransport::Tcp),
+        ("-m 1000,2000", TestKind::RequestResponse, TestTransport::Tcp),
+        ("-M 1000,2000", TestKind::RequestResponse, TestTransport::Tcp),
+        ("-m 1000 -M ,2000 -c", TestKind::ConnectRequestResponse, TestTransport::Tcp),
+        ("-d recv -m 1000", TestKind::Receive, TestTransport::Tcp),
+        ("-r 5 -d send", TestKind::Send, TestTransport::Tcp),
+        ("-d send -d recv", TestKind::Receive, TestTransport::Tcp),
     ] {
         let plan = request(&format!("-t omni -- {line}")).plan;
         assert_eq!((plan.kind, plan.transport), (kind, transport), "{line}");
@@ -200,6 +208,9 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
         ("-H host,5", "netperf: -H: '5' is no address family"),
         ("-- -m 0", "netperf: -m: 0 bytes are no message"),
         ("-- -T sctp", "netperf: -T: 'sctp' is no protocol that we have"),
+        ("-t omni -- -c -d send", "netperf: -c has a connection for each transaction"),
+        ("-t omni -- -d recv -c", "netperf: -c has a connection for each transaction"),
+        ("-t omni -- -c -m 1K", "netperf: -c has a connection for each transaction"),
         ("-t omni -- -d up", "netperf: -d: 'up' is no direction"),
         ("-- -L 10.0.0.0/x", "netperf: -L: '10.0.0.0/x' is no host and mask"),
         ("-- -H /8", "netperf: -H: '/8' is no host and mask"),
