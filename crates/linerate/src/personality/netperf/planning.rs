@@ -282,14 +282,20 @@ fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<
     }
     options.routed = typed.routed.unwrap_or(plain.options.routed);
     let mut remote = end_plan(&typed.remote, typed.remote_burst, typed.remote_interval_us)?;
+    let request_bytes = typed.request_bytes.unwrap_or(1);
+    let mut response_bytes = typed.response_bytes.unwrap_or(1);
     if typed.alone && remote.port == 0 {
         remote.port = service_port(kind);
+        if kind.has_transactions() {
+            // An echo is as long as its request.
+            response_bytes = request_bytes;
+        }
     }
     Ok(TestPlan {
         family: typed.data_family.or(typed.family),
         end: end(typed.length)?,
-        request_bytes: typed.request_bytes.unwrap_or(1),
-        response_bytes: typed.response_bytes.unwrap_or(1),
+        request_bytes,
+        response_bytes,
         burst: typed.burst,
         local: end_plan(&typed.local, typed.local_burst, typed.local_interval_us)?,
         remote,

@@ -170,6 +170,20 @@ fn without_a_control_connection_the_other_end_is_a_service_of_old() {
 }
 
 #[test]
+fn an_echo_is_as_long_as_its_request() {
+    for (line, bytes) in [
+        ("-N -t TCP_RR -- -r 100,200", (100, 100)),
+        ("-N -t UDP_RR -- -r 100,1", (100, 100)),
+        ("-N -t TCP_CRR -- -r ,5", (1, 1)),
+        ("-N -t TCP_RR -- -r 100,200 -P ,6", (100, 200)),
+        ("-t TCP_RR -- -r 100,200", (100, 200)),
+    ] {
+        let plan = request(line).plan;
+        assert_eq!((plan.request_bytes, plan.response_bytes), bytes, "{line}");
+    }
+}
+
+#[test]
 fn a_mask_says_which_bits_of_an_address_stay() {
     let names = request("-- -H 10.1.0.0/16,4 -L ::1/128").names;
     assert_eq!((names.remote.as_str(), names.remote_bits), ("10.1.0.0", Some(16)));
