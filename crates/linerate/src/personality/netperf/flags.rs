@@ -85,11 +85,12 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('i', "max,min", "Iterations, at most and at least, 3 to 30", |t, v| {
         let (most, least) = pair(v);
-        set(&mut t.repeat.most, most, parse_size)?;
-        set(&mut t.repeat.least, least, parse_size)
+        t.repeat.bound(most.map(parse_size).transpose()?, least.map(parse_size).transpose()?);
+        Ok(())
     }),
     takes('I', "level,width", "Confidence: 95 or 99 %, width of the interval in %", |t, v| {
         let (level, width) = pair_of_first(v);
+        t.repeat.bound_as_usual();
         set(&mut t.repeat.level_percent, level, parse_size)?;
         set(&mut t.repeat.width_percent, width, parse_fraction)
     }),

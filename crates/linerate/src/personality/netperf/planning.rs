@@ -10,7 +10,7 @@ use linerate_measure::plan::Family;
 use super::confidence::{Demand, Schedule};
 use super::figures::Subject;
 use super::selection::{Selection, parse_selection};
-use super::typed::{DataHost, Direction, Repeat, Shown, Typed};
+use super::typed::{DataHost, Direction, Iterations, Repeat, Shown, Typed};
 use super::unit::Unit;
 
 /// What is asked for.
@@ -345,10 +345,9 @@ fn end(length: i64) -> Result<TestEnd, Refusal> {
 }
 
 fn schedule(repeat: &Repeat) -> Result<Schedule, Refusal> {
-    let asked = repeat.most.is_some() || repeat.least.is_some();
-    if !asked && repeat.level_percent.is_none() {
+    let Some(Iterations { most, least }) = repeat.iterations else {
         return Ok(Schedule { least: 1, most: 1, demand: None });
-    }
+    };
     let level_percent = repeat.level_percent.unwrap_or(99);
     if !matches!(level_percent, 95 | 99) {
         return Err(Refusal::UnknownLevel);
@@ -357,8 +356,6 @@ fn schedule(repeat: &Repeat) -> Result<Schedule, Refusal> {
     if width_percent <= 0.0 {
         return Err(Refusal::Sentence("-I: a width must be more than 0 percent".to_owned()));
     }
-    let most = repeat.most.unwrap_or(10).clamp(3, 30);
-    let least = repeat.least.unwrap_or(3).clamp(3, 30).min(most);
     let width = width_percent / 100.0;
     let demand = Demand { level_percent, width, result_only: repeat.result_only };
     Ok(Schedule { least, most, demand: Some(demand) })

@@ -184,12 +184,35 @@ pub(super) enum Layout {
 /// How often the test is repeated, and when it is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Repeat {
-    pub(super) most: Option<u32>,
-    pub(super) least: Option<u32>,
+    /// Iterations; absent: `-i` and `-I` said nothing so far.
+    pub(super) iterations: Option<Iterations>,
     /// 95 or 99.
     pub(super) level_percent: Option<u32>,
     pub(super) width_percent: Option<f64>,
     pub(super) result_only: bool,
+}
+
+/// How many iterations there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Iterations {
+    pub(super) most: u32,
+    pub(super) least: u32,
+}
+
+impl Repeat {
+    /// What `-i` says. Who asks for more at least than at most gets the former.
+    pub(super) fn bound(&mut self, most: Option<u32>, least: Option<u32>) {
+        let before = self.iterations.unwrap_or(Iterations { most: 1, least: 1 });
+        let least = least.unwrap_or(before.least);
+        let most = most.unwrap_or(before.most).max(least);
+        let few = |iterations: u32| iterations.clamp(3, 30);
+        self.iterations = Some(Iterations { most: few(most), least: few(least) });
+    }
+
+    /// What `-I` says of iterations where `-i` did not.
+    pub(super) fn bound_as_usual(&mut self) {
+        self.iterations.get_or_insert(Iterations { most: 10, least: 3 });
+    }
 }
 
 /// Why there is nothing to measure.

@@ -202,7 +202,14 @@ fn iterations_are_between_3_and_30() {
     assert_eq!(of("-I 95"), (3, 10, Some(95)));
     assert_eq!(of("-i 1"), (3, 3, Some(99)));
     assert_eq!(of("-i 40,5"), (5, 30, Some(99)));
-    assert_eq!(of("-i 4,9 -I 95,1"), (4, 4, Some(95)));
+    assert_eq!(of("-i 4,9 -I 95,1"), (9, 9, Some(95)));
+    assert_eq!(of("-i 3,10"), (10, 10, Some(99)));
+    assert_eq!(of("-i ,5"), (5, 5, Some(99)));
+    assert_eq!(of("-i ,5 -I 99"), (5, 5, Some(99)));
+    assert_eq!(of("-I 99 -i ,5"), (5, 10, Some(99)));
+    assert_eq!(of("-i 20,"), (3, 20, Some(99)));
+    assert_eq!(of("-I 95 -i 0"), (3, 3, Some(95)));
+    assert_eq!(of("-i 2,50"), (30, 30, Some(99)));
 }
 
 #[test]
