@@ -34,8 +34,17 @@ pub(super) fn render_result(request: &Request, figures: &Figures, uuid: &str) ->
     text
 }
 
-/// The original's, a word for each test.
+/// The original's, a word for each test; beside selected figures it has other words.
 fn histogram_title(request: &Request) -> &'static str {
+    if request.selection.is_some() {
+        return match request.plan.kind {
+            TestKind::Receive => "Histogram of recv times",
+            TestKind::Send | TestKind::SendFile => "Histogram of send times",
+            TestKind::RequestResponse => "Histogram of request/response times",
+            TestKind::ConnectRequestResponse => "Histogram of connect/request/response/close times",
+            TestKind::Connect => "Histogram of connect/close times",
+        };
+    }
     match (request.plan.kind, request.plan.transport) {
         (TestKind::Receive, _) => "\nHistogram of time spent in recv() call.",
         (TestKind::Send | TestKind::SendFile, TestTransport::Tcp) => {

@@ -202,6 +202,24 @@ fn a_round_trip_has_no_part_of_the_pace_and_of_connections_no_burst() {
 }
 
 #[test]
+fn the_histogram_beside_selected_figures_says_what_was_timed() {
+    for (line, timed) in [
+        ("-t TCP_STREAM -- -k THROUGHPUT", "send"),
+        ("-t TCP_MAERTS -- -o THROUGHPUT", "recv"),
+        ("-t UDP_RR -- -O THROUGHPUT", "request/response"),
+        ("-t omni", "send"),
+        ("-t omni -- -d rr -c", "connect/request/response/close"),
+        ("-t TCP_CC -- -k THROUGHPUT", "connect/close"),
+    ] {
+        let text = printed(&format!("-v 2 {line}"));
+        assert!(
+            text.contains(&format!("\nHistogram of {timed} times\nUNIT_USEC")),
+            "{line}: {text}"
+        );
+    }
+}
+
+#[test]
 fn interim_results_have_three_forms() {
     let rendered = |line: &str| {
         let mut interim = Interim::new(&request(line));
