@@ -1,5 +1,7 @@
 //! From words to work: the two tables of flags, then what they come to.
 
+use linerate_measure::plan::Family;
+
 use super::flags::GLOBAL;
 use super::planning::{Control, Refusal, Work, plan_work};
 use super::selection::render_names;
@@ -35,6 +37,10 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
             return Ok(Read::Said { stdout, stderr, exit_code: 0 });
         }
         None => {}
+    }
+    if typed.family == Some(Family::Ipv6) && !typed.names_host {
+        // The name may stand for the IPv4 address alone.
+        "::1".clone_into(&mut typed.control.host);
     }
     let strays = obey(name, TEST, &rest, &mut typed)?;
     if let Some(selected) = &typed.shown.selected

@@ -1,11 +1,12 @@
 //! Results that never change.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use linerate_engine::netperf::{
     BufferFigures, CpuFigures, EndFigures, Outcome, TestKind, TestTransport,
 };
 use linerate_measure::histogram::Histogram;
+use linerate_measure::plan::Family;
 
 use super::super::banner::{Ends, render_banner};
 use super::super::figures::{Figures, Iterations};
@@ -36,7 +37,12 @@ pub(super) fn said(line: &str) -> (String, String, u8) {
 /// All that is printed for a command line whose test always has the same result.
 pub(super) fn printed(line: &str) -> String {
     let request = request(line);
-    let ends = Ends { local: Ipv4Addr::UNSPECIFIED.into(), remote: IpAddr::from([127, 0, 0, 1]) };
+    let v6 = request.names.family == Some(Family::Ipv6);
+    let ends = if v6 {
+        Ends { local: Ipv6Addr::UNSPECIFIED.into(), remote: Ipv6Addr::LOCALHOST.into() }
+    } else {
+        Ends { local: Ipv4Addr::UNSPECIFIED.into(), remote: Ipv4Addr::LOCALHOST.into() }
+    };
     let banner = if request.shown.headers { render_banner(&request, ends) } else { String::new() };
     let uuid = "00000000-0000-4000-8000-000000000000";
     banner + &render_result(&request, &figures(&request, &[1.0]), uuid)

@@ -99,6 +99,24 @@ fn the_control_connection_has_options_of_its_own() {
 }
 
 #[test]
+fn over_ipv6_the_host_is_its_loopback_unless_one_is_named() {
+    for (line, host) in [
+        ("-6", "::1"),
+        ("-L ::1,6", "::1"),
+        ("-H ,6", "::1"),
+        ("-6 -H host", "host"),
+        ("-4", "localhost"),
+        ("", "localhost"),
+        ("-- -6", "localhost"),
+    ] {
+        let Read::Work(control, Work::Test(asked), _) = read("netperf", &words(line)) else {
+            panic!("{line}");
+        };
+        assert_eq!((&*control.plan.host, &*asked.names.remote), (host, host), "{line}");
+    }
+}
+
+#[test]
 fn omni_tests_take_their_kind_from_the_options() {
     for (line, kind, transport) in [
         ("", TestKind::Send, TestTransport::Tcp),

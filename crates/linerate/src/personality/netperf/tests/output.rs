@@ -43,6 +43,7 @@ fn bulk_over_tcp() {
             "-c -C -t TCP_MAERTS",
             "-t TCP_SENDFILE -F name",
             "-b 10 -w 5m -T 0,1 -t TCP_STREAM -- -V",
+            "-6 -t TCP_STREAM",
         ],
     );
 }
