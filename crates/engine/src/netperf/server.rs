@@ -43,8 +43,8 @@ const PARTING: Duration = Duration::from_secs(3);
 /// How a netserver serves.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
-    /// Where it listens. An IPv6 address takes IPv6 alone. Addresses of a family that the kernel doesn't
-    /// have are left out where there are others.
+    /// Where it listens. An IPv6 address takes IPv6 alone. Addresses that this machine doesn't
+    /// have, or whose family the kernel doesn't, are left out where there are others.
     pub listen: Vec<SocketAddr>,
     /// What clients must say before anything else.
     pub passphrase: Option<String>,
@@ -70,7 +70,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens everywhere it was asked to and the kernel has the address family.
+    /// Listens everywhere it was asked to and this machine has the address.
     ///
     /// # Errors
     ///
@@ -162,7 +162,8 @@ impl Server {
     }
 }
 
-/// At all the addresses, but for those of a family that the kernel doesn't have, unless it has that of none.
+/// At all the addresses, but for those that this machine doesn't have or whose family the kernel doesn't, unless
+/// there is no other.
 fn listen_everywhere<T>(
     addresses: &[SocketAddr],
     listen: impl Fn(SocketAddr) -> io::Result<T>,
@@ -173,7 +174,7 @@ fn listen_everywhere<T>(
             |source| Error::Io { operation: "listen on", address: address.to_string(), source };
         match listen(*address) {
             Ok(listener) => listeners.push(listener),
-            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+            Err(error) if is_lacking(&error) => {
                 lacking.get_or_insert(failed(error));
             }
             Err(error) => return Err(failed(error)),
@@ -183,6 +184,10 @@ fn listen_everywhere<T>(
         Some(error) if listeners.is_empty() => Err(error),
         _ => Ok(listeners),
     }
+}
+
+fn is_lacking(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
 }
 
 fn listen(address: SocketAddr) -> io::Result<Socket> {
@@ -279,11 +284,12 @@ mod tests {
     }
 
     #[test]
-    fn a_family_that_the_kernel_lacks_is_done_without() {
+    fn an_address_or_a_family_that_this_machine_lacks_is_done_without() {
         let both = ["[::]:1", "0.0.0.0:2"];
         assert_eq!(ports(&both, &[]).unwrap(), [1, 2]);
         assert_eq!(ports(&both, &[(1, libc::EAFNOSUPPORT)]).unwrap(), [2]);
         assert_eq!(ports(&both, &[(2, libc::EAFNOSUPPORT)]).unwrap(), [1]);
+        assert_eq!(ports(&both, &[(1, libc::EADDRNOTAVAIL)]).unwrap(), [2]);
         let none = ports(&both, &[(1, libc::EAFNOSUPPORT), (2, libc::EAFNOSUPPORT)]);
         assert!(none.unwrap_err().to_string().contains("[::]:1"));
         assert!(ports(&both[..1], &[(1, libc::EAFNOSUPPORT)]).is_err());

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::thread;
 
 use linerate_engine::error::Error;
@@ -163,12 +163,13 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
     };
     let found = names.names_data_host.then(|| find(&names.remote)).transpose()?;
     let remote = found.unwrap_or(server.address).ip();
-    if server.client.is_none() {
-        server.address = found.unwrap_or(server.address);
-    }
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let local = names.local.as_deref().map(find).transpose()?.map(|local| local.ip());
+    let local = names.local.as_deref().map(find).transpose()?;
+    if server.client.is_none() {
+        server.address = over_interface_of(found.unwrap_or(server.address), local);
+    }
+    let local = local.map(|local| local.ip());
     let (local_bits, remote_bits) = (names.local_bits, names.remote_bits);
     let drawn = draw_host(remote, remote_bits)?;
     request.plan.remote.address = names.names_data_host.then_some(drawn);
@@ -183,6 +184,17 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
         say(&render_banner(request, ends));
     }
     Ok(())
+}
+
+/// The address as it is reached over the interface of a link-local address of this end, which the other
+/// end's may not name: a plan has the interface of both beside the other end's.
+fn over_interface_of(remote: SocketAddr, local: Option<SocketAddr>) -> SocketAddr {
+    match (remote, local) {
+        (SocketAddr::V6(remote), Some(SocketAddr::V6(local))) if remote.scope_id() == 0 => {
+            SocketAddrV6::new(*remote.ip(), remote.port(), 0, local.scope_id()).into()
+        }
+        _ => remote,
+    }
 }
 
 /// Tests as often as it takes, and prints the result.
@@ -335,4 +347,22 @@ fn fresh_uuid() -> Result<String, Error> {
         text.push(digit);
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::over_interface_of;
+
+    #[test]
+    fn the_interface_of_the_local_address_counts_where_the_remote_one_has_none() {
+        let over = |remote: &str, local: Option<&str>| {
+            let local = local.map(|local| local.parse().unwrap());
+            over_interface_of(remote.parse().unwrap(), local).to_string()
+        };
+        assert_eq!(over("[2001:db8::1]:7", Some("[fe80::1%3]:0")), "[2001:db8::1%3]:7");
+        assert_eq!(over("[fe80::2]:7", Some("[fe80::1%3]:0")), "[fe80::2%3]:7");
+        assert_eq!(over("[fe80::2%4]:7", Some("[fe80::1%3]:0")), "[fe80::2%4]:7");
+        assert_eq!(over("[2001:db8::1]:7", None), "[2001:db8::1]:7");
+        assert_eq!(over("10.0.0.1:7", Some("[fe80::1%3]:0")), "10.0.0.1:7");
+    }
 }

@@ -15,7 +15,7 @@ use rustix::fs::FileType;
 
 use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
-use super::typed::{blame, resolve};
+use super::typed::{blame, resolve_all};
 use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
 use crate::output::narrate;
 use crate::personality::getopt::{Flag, Takes, parse_words, render_flags};
@@ -234,8 +234,10 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
         // one already.
         let _ = rustix::process::setsid();
     }
-    let server =
-        Server::bind(&ServerOptions { listen: listen_addresses(typed)?, ..options(typed) })?;
+    let server = Server::bind(&ServerOptions {
+        listen: listen_addresses(typed, resolve_all)?,
+        ..options(typed)
+    })?;
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
@@ -272,12 +274,19 @@ fn render_event(event: &Event) -> String {
     }
 }
 
-fn listen_addresses(typed: &Typed) -> Result<Vec<SocketAddr>, Error> {
+/// Where it listens: at all addresses of a name.
+fn listen_addresses(
+    typed: &Typed,
+    resolve: impl Fn(&str, Option<Family>) -> io::Result<Vec<SocketAddr>>,
+) -> Result<Vec<SocketAddr>, Error> {
     if let Some(host) = &typed.host {
-        let mut address = resolve(host, typed.family)
+        let mut addresses = resolve(host, typed.family)
             .map_err(|error| Error::Host(format!("can't resolve {host}: {error}")))?;
-        address.set_port(typed.port);
-        return Ok(vec![address]);
+        addresses.iter_mut().for_each(|address| address.set_port(typed.port));
+        // A name may stand for one address twice, which can be listened on once.
+        addresses.sort_unstable_by_key(|address| (address.is_ipv4(), *address));
+        addresses.dedup();
+        return Ok(addresses);
     }
     let v4: IpAddr = Ipv4Addr::UNSPECIFIED.into();
     let v6: IpAddr = Ipv6Addr::UNSPECIFIED.into();
@@ -322,4 +331,30 @@ fn start_again(words: &[String]) -> io::Result<(String, u8)> {
     }
     let code = child.wait()?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok((String::new(), code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> Typed {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        read("netserver", &words).unwrap()
+    }
+
+    #[test]
+    fn all_addresses_of_a_name_are_listened_on() {
+        let listened = |line: &str| {
+            let of_name = |host: &str, family: Option<Family>| {
+                assert_eq!((host, family), ("host", None));
+                let found = ["10.0.0.1:0", "[fe80::1%2]:0", "10.0.0.2:0", "[::1]:0", "10.0.0.1:0"];
+                Ok(found.iter().map(|address| address.parse().unwrap()).collect())
+            };
+            let addresses = listen_addresses(&typed(line), of_name).unwrap();
+            addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(listened("-L host -p 5"), "[::1]:5 [fe80::1%2]:5 10.0.0.1:5 10.0.0.2:5");
+        assert_eq!(listened("-p 5"), "[::]:5 0.0.0.0:5");
+        assert_eq!(listened("-4 -p 5"), "0.0.0.0:5");
+    }
 }

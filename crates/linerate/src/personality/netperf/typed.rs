@@ -295,6 +295,14 @@ pub(super) fn parse_family(text: &str) -> Result<Option<Family>, String> {
 
 /// An address, or a name's first address of this family.
 pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<SocketAddr, std::io::Error> {
+    resolve_all(host, family)?.into_iter().next().ok_or_else(unsupported)
+}
+
+/// All its addresses of this family.
+pub(super) fn resolve_all(
+    host: &str,
+    family: Option<Family>,
+) -> Result<Vec<SocketAddr>, std::io::Error> {
     use std::net::ToSocketAddrs as _;
 
     let fits = |address: &SocketAddr| match family {
@@ -302,8 +310,15 @@ pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<SocketAddr, 
         Some(Family::Ipv4) => address.is_ipv4(),
         Some(Family::Ipv6) => address.is_ipv6(),
     };
-    let found = (host, 0).to_socket_addrs()?.find(fits);
-    found.ok_or_else(|| std::io::Error::other("Address family for hostname not supported"))
+    let found: Vec<SocketAddr> = (host, 0).to_socket_addrs()?.filter(fits).collect();
+    if found.is_empty() {
+        return Err(unsupported());
+    }
+    Ok(found)
+}
+
+fn unsupported() -> std::io::Error {
+    std::io::Error::other("Address family for hostname not supported")
 }
 
 #[cfg(test)]
