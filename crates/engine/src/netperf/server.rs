@@ -138,9 +138,7 @@ impl Server {
     fn serve_alone(&self, socket: Socket, sink: &Sink, cancel: &Cancel) {
         match session(socket, &self.house) {
             Ok((session, client)) => {
-                if let Farewell::Failed(why) = session.run(&cancel.flag(), None) {
-                    sink.offer(Event::Refused { client, why });
-                }
+                sink.offer(told_of(client, session.run(&cancel.flag(), None)));
             }
             Err(error) => sink.offer(Event::Note(error.to_string())),
         }
@@ -230,13 +228,20 @@ fn admit(
     let started = thread.spawn(move || {
         let farewell = session.run(&stopping, Some(seat));
         counted.fetch_sub(1, Ordering::Relaxed);
-        if let Farewell::Failed(why) = farewell {
-            told.offer(Event::Refused { client, why });
-        }
+        told.offer(told_of(client, farewell));
     });
     if let Err(error) = started {
         clients.fetch_sub(1, Ordering::Relaxed);
         sink.offer(Event::Note(format!("can't start a thread for a client: {error}")));
+    }
+}
+
+fn told_of(client: SocketAddr, farewell: Farewell) -> Event {
+    match farewell {
+        Farewell::Ended(tests) => {
+            Event::TestEnded { run_id: client.to_string(), how: format!("left, tests: {tests}") }
+        }
+        Farewell::Failed(why) => Event::Refused { client, why },
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -29,6 +30,43 @@ fn netserver_goes_to_the_background_once_it_listens() {
     let pid = pid_of_listener(port);
     kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
     assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+}
+
+#[test]
+fn netserver_in_the_background_tells_a_file_what_happens() {
+    let directory = tempfile::tempdir().unwrap();
+    for (level, clients) in [("-d", 1), ("-v 2", 1), ("-d", 0)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args("netserver -4 -L 127.0.0.1 -p 0".split_whitespace())
+            .args(level.split_whitespace())
+            .env("TMPDIR", directory.path())
+            .output()
+            .unwrap();
+        let port = port_of(&String::from_utf8(output.stdout).unwrap());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let path = stderr.strip_prefix("netserver: ").and_then(|rest| rest.split(' ').next());
+        let path = Path::new(path.unwrap());
+        assert_eq!(path.parent(), Some(directory.path()), "{stderr}");
+        for _ in 0..clients {
+            let ended = netperf(&format!("-H 127.0.0.1 -p {port} -t TCP_RR -l -10"));
+            assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+        }
+        let pid = Pid::from_raw(pid_of_listener(port)).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        while kill_process(pid, Signal::CONT).is_ok() && !is_zombie(pid) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let told = std::fs::read_to_string(path).ok();
+        assert_eq!(told.is_some_and(|told| told.contains("127.0.0.1")), clients > 0, "{level}");
+        // A file without a word goes.
+        assert_eq!(path.exists(), clients > 0, "{level}");
+    }
+}
+
+/// Whether it has ended and whoever inherited it hasn't looked.
+fn is_zombie(pid: Pid) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    state.is_ok_and(|state| state.contains(") Z "))
 }
 
 /// The process whose command line asks for a background netserver and that has a socket which

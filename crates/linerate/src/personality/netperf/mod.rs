@@ -3,10 +3,12 @@
 
 mod banner;
 mod confidence;
+mod debug_log;
 mod figures;
 mod flags;
 mod interim;
 mod latency;
+mod lot;
 mod number;
 mod planning;
 mod reading;

@@ -1,7 +1,6 @@
 //! Doing what was asked: connect, test, print.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::thread;
 
@@ -16,6 +15,7 @@ use linerate_measure::plan::Family;
 use super::banner::{Ends, render_banner};
 use super::figures::Iterations;
 use super::interim::Interim;
+use super::lot;
 use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
@@ -326,11 +326,8 @@ fn draw_host(address: IpAddr, fixed_bits: Option<u32>) -> Result<IpAddr, Error> 
 }
 
 fn draw() -> Result<u128, Error> {
-    let mut bytes = [0u8; 16];
-    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(
-        |source| Error::Io { operation: "read", address: "/dev/urandom".to_owned(), source },
-    )?;
-    Ok(u128::from_be_bytes(bytes))
+    let failed = |source| Error::Io { operation: "read", address: lot::SOURCE.to_owned(), source };
+    lot::draw().map_err(failed)
 }
 
 /// A random UUID (RFC 9562, version 4).

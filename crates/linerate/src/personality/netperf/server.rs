@@ -13,6 +13,7 @@ use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
 use rustix::fs::FileType;
 
+use super::debug_log::DebugLog;
 use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
 use super::typed::{blame, resolve_all};
@@ -243,15 +244,11 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let (host, _, family) = names(typed);
     let port = server.addresses().first().map_or(typed.port, |address| address.port());
-    if in_background {
-        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-        // What was inherited may be somebody's pipe, who waits for its end.
-        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
-    }
+    let log = if in_background { leave_terminal(typed.debug)? } else { None };
     say(&format!("Starting netserver with host '{host}' port '{port}' and family {family}\n"));
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let debug = typed.debug;
-    thread::scope(|scope| {
+    let served = thread::scope(|scope| {
         scope.spawn(move || {
             for event in events {
                 if debug {
@@ -262,7 +259,28 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
         let served = server.serve(&sink, &cancel);
         drop(sink);
         served
-    })
+    });
+    if let Some(log) = log {
+        log.end();
+    }
+    served
+}
+
+/// Lets go of standard error, which may be the pipe of somebody who waits for its end: what happens goes to a
+/// file of its own, where that was asked for.
+fn leave_terminal(debug: bool) -> Result<Option<DebugLog>, Error> {
+    if !debug {
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
+        return Ok(None);
+    }
+    let log = DebugLog::create().map_err(|error| {
+        Error::Host(format!("no file for what -d tells: {error}; -D shows it here"))
+    })?;
+    narrate(&format!("netserver: {} has what happens\n", log.path.display()));
+    rustix::stdio::dup2_stderr(&log.file)
+        .map_err(|error| Error::Host(format!("can't leave standard error: {error}")))?;
+    Ok(Some(log))
 }
 
 fn render_event(event: &Event) -> String {
