@@ -16,6 +16,7 @@ mod cli_processors;
 mod cli_tests;
 mod old_server;
 mod server_clients;
+mod server_deaths;
 mod server_hostile;
 mod server_process;
 mod server_tests;

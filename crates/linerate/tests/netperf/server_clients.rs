@@ -1,15 +1,14 @@
 //! Clients that come together, that stop early, that know a secret or don't, and that die.
 
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_engine::netperf::{Client, ControlPlan, TestEnd, TestKind, remote_errno};
-use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Setup};
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 
 use crate::service::{PATIENCE, Raw, Service, tcp};
 
@@ -115,35 +114,30 @@ fn what_a_client_leaves_behind_is_gone_with_it() {
 }
 
 #[test]
-fn a_server_that_dies_ends_its_clients_test() {
-    for stage in 0..3 {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let server = std::thread::spawn(move || {
-            let (mut control, _) = listener.accept().unwrap();
-            if stage == 0 {
-                return;
-            }
-            let mut request = vec![0; Form::Long.message_bytes()];
-            control.read_exact(&mut request).unwrap();
-            let data = TcpListener::bind("127.0.0.1:0").unwrap();
-            let data_port = data.local_addr().unwrap().port();
-            let setup = omni::encode_setup(Form::Long, &Setup { data_port, ..Setup::default() });
-            control.write_all(&setup.into_bytes()).unwrap();
-            if stage == 2 {
-                let (mut flow, _) = data.accept().unwrap();
-                flow.read_exact(&mut [0; 1000]).unwrap();
-            }
-        });
-        let control = ControlPlan { host: "127.0.0.1".to_owned(), port, ..ControlPlan::default() };
-        let plan = tcp(TestKind::Send, TestEnd::Seconds(1000));
-        let began = Instant::now();
-        let outcome =
-            linerate_engine::netperf::run(&control, &plan, &Sink::none(), &Cancel::default());
-        let error = outcome.expect_err("the server is gone");
-        assert_eq!(remote_errno(&error), None);
-        assert!(began.elapsed() < PATIENCE / 2, "{stage}: {error}");
-        server.join().unwrap();
+fn what_a_client_leaves_behind_over_udp_is_gone_with_it() {
+    let service = Service::start(None);
+    for part in [Part::Receive, Part::Send, Part::Answer] {
+        let data = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut raw = Raw::connect(&service);
+        let request = Request {
+            length: Length::Seconds(1000),
+            client_port: data.local_addr().unwrap().port(),
+            ..Request::new(part, Carrier::Udp)
+        };
+        let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
+        data.connect(("127.0.0.1", setup.data_port)).unwrap();
+        data.set_read_timeout(Some(PATIENCE)).unwrap();
+        data.send(&[1]).unwrap();
+        if part != Part::Receive {
+            data.recv(&mut [0; 1 << 16]).unwrap();
+        }
+        let died = Instant::now();
+        drop(raw);
+        // Nobody has the port any more.
+        while !data.send(&[1]).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            assert!(died.elapsed() < PATIENCE / 2, "{part:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
