@@ -15,6 +15,7 @@ from .place import Loopback
 SECONDS = 25.0
 # Counts of both ends; bytes that one sent the other received.
 COUNTS = "LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD,REMOTE_BYTES_SENT,LOCAL_BYTES_RECVD,THROUGHPUT"
+CALLS = "LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"
 
 
 def flags_of(client):
@@ -52,6 +53,29 @@ def options():
         yield T(f"-t {test} -k 100,200 -K 300,400 -F {{file}}")
     yield T("-t TCP_CRR -l -100 -- -F")
     yield T("-t TCP_CRR -l -100 -- -H 127.0.0.0/8")
+
+
+def omni():
+    """Where omni tests take their direction from, each with figures of both ends."""
+    for option in ("-d send", "-d recv", "-m 1K", "-m ,1000", "-m 1000,2000", "-M 2K", "-M ,2K", "-M 1000,2000",
+                   "-m 1K -M ,2K", "-d recv -m 1K", "-r 5 -d send", "-d rr -r 100,200"):
+        yield T(f"-t omni -l 1 -- {option} -k DIRECTION,{COUNTS}")
+    for option in ("-d send -m 1000", "-d recv -m ,1000 -L 127.0.0.1", "-d rr -r 100,200"):
+        yield T(f"-t omni -l 1 -- -T udp {option} -k DIRECTION,{COUNTS}")
+    yield T("-t omni -l -100 -- -c")
+    yield T("-t omni -l -100 -- -c -r 100,200 -k DIRECTION,THROUGHPUT,TRANSACTION_RATE")
+    for option in ("", "-d rr", "-d maerts", "-c -r 1"):
+        yield T(f"-t omni -v 2 -l {'-100' if '-c' in option else '1'} -- {option}")
+
+
+def over_ipv6():
+    """Each test over IPv6: the server is where `-6` alone says, too."""
+    for test in ("TCP_MAERTS -l 1", "TCP_SENDFILE -l 1 -F {file}", "TCP_RR -l 1", "TCP_CRR -l -100", "TCP_CC -l -100",
+                 "UDP_STREAM -l 1", "omni -l 1"):
+        yield T(f"-6 -t {test}", host="::1")
+    for test, option in (("TCP_STREAM -l -1000000", ""), ("TCP_MAERTS -l 1", ""), ("TCP_RR -l 1", "-r 100,200"),
+                         ("UDP_STREAM -l 1", "-m 1000"), ("UDP_RR -l 1", "-r 100,200"), ("omni -l 1", "-d recv")):
+        yield T(f"-6 -P 0 -t {test} -- {option} -k {COUNTS}", host="::1")
 
 
 def alone():
@@ -95,8 +119,16 @@ CASES = [
     T("-t TCP_STREAM -l 1 -b 100 -w 10"), T("-t TCP_MAERTS -l 1 -b 100 -w 10"),
     T("-t UDP_STREAM -l 1 -b 10 -w 10 -- -m 1000"), T("-t TCP_RR -l 1 -b 10 -w 10"),
     T("-t TCP_RR -l 1", "-f"), T("-t TCP_STREAM -l 1 -C -- -k REMOTE_CPU_COUNT", "-n 4"),
-] + list(options()) + list(alone()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
-    "-x", "-t", "-I 90,5", "-V", "-h", "-H nowhere.invalid", "-H 127.0.0.1 -p 1", "-4 -H 127.0.0.1 -p 1")]
+    T("-t TCP_RR -l 1 -b 1 -w 10 -- -k RT_LATENCY,THROUGHPUT"), T("-t TCP_RR -l 1 -b 1 -w 10 -v 2"),
+    T("-t TCP_CRR -l -100 -- -b 4 -k RT_LATENCY,TRANSACTION_RATE,BURST_SIZE"),
+    T("-t TCP_CC -l -100 -f k"), T("-t TCP_CC -l -100 -f M -v 0"), T("-t TCP_CC -l -100 -f g -c -C"),
+    T("-t UDP_STREAM -l 1 -P 0 -- -m 1000 -k " + COUNTS + "," + CALLS),
+    T("-t TCP_STREAM -l 1 -v 2 -- -k THROUGHPUT"), T("-t TCP_MAERTS -l 1 -v 2 -- -k THROUGHPUT"),
+    T("-t TCP_RR -l 1 -v 2 -- -k THROUGHPUT"), T("-t TCP_CRR -l -100 -v 2 -- -o THROUGHPUT"),
+    T("-t TCP_RR -l 1 -i 2,4 -I 95,90 -r -P 0 -- -k CONFIDENCE_ITERATION"),
+] + list(options()) + list(omni()) + list(over_ipv6()) + list(alone()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
+    "-x", "-t", "-I 90,5", "-V", "-h", "-H nowhere.invalid", "-H 127.0.0.1 -p 1", "-4 -H 127.0.0.1 -p 1", "-6 -p 1",
+    "-6 -t TCP_RR -p 1")]
 
 # Refused in a sentence, or not a test: told by the command line's own tests.
 ELSEWHERE = {
@@ -180,25 +212,62 @@ class Netperf:
         if run.client.code != reference.client.code:
             said = (run.client.err or run.client.out).strip().splitlines()
             return f"the exit code is {run.client.code}: {said[-1] if said else ''}"
-        return judge_lines(run.client.out, reference.client.out)
+        return judge_round_trip(case, run.client.out) or judge_lines(run.client.out, reference.client.out)
 
 
 def judge_bytes(case, text):
-    """Over TCP what one end sent the other received, and it isn't nothing."""
+    """Over TCP what one end sent the other received, and it isn't nothing; over UDP no more than that."""
     counts = dict(line.split("=", 1) for line in text.splitlines() if re.match(r"[A-Z0-9_]+=", line))
-    if any(told in case.client for told in ("_RR", "UDP", "-N ")) or "LOCAL_BYTES_SENT" not in counts:
+    if any(count not in counts for count in COUNTS.split(",")) or "-N" in flags_of(case.client):
+        # Without a control connection the other end's aren't known.
         return None
-    if "MAERTS" in case.client:
-        sent, arrived = int(counts["REMOTE_BYTES_SENT"]), int(counts["LOCAL_BYTES_RECVD"])
+    up = int(counts["LOCAL_BYTES_SENT"]), int(counts["REMOTE_BYTES_RECVD"])
+    down = int(counts["REMOTE_BYTES_SENT"]), int(counts["LOCAL_BYTES_RECVD"])
+    udp = "UDP" in case.client or "-T udp" in case.client
+    if up[0] > 0 and down[1] > 0:
+        return judge_transactions(case, up, down, udp)
+    if down[0] > 0:
+        sent, arrived = down
         # The client ends before all has come; of the original's count, see below.
-        right = 0 < arrived <= sent + 65_536
+        right = 0 < arrived <= sent + (0 if udp else 65_536)
         return None if right else f"{sent} bytes were sent down and {arrived} arrived"
-    sent, arrived = int(counts["LOCAL_BYTES_SENT"]), int(counts["REMOTE_BYTES_RECVD"])
+    sent, arrived = up
+    if udp:
+        return None if 0 < arrived <= sent else f"{sent} bytes were sent and {arrived} arrived"
     # A server that is told a number of bytes ends when it has them, not when all have come; the
     # original doesn't count what went of a send that its timer interrupted.
     left = 65_536 if " -l -" in case.client else 0
     if not 0 < arrived <= sent + 65_536 or sent > arrived + left:
         return f"{sent} bytes were sent and {arrived} arrived"
+    return None
+
+
+def judge_transactions(case, up, down, udp):
+    """Both ends count the same, but for the transactions on their way at the end, and those that UDP loses."""
+    test = case.client.partition(" -- ")[2]
+    burst = re.search(r"(?:^| )-b (\d+)", test)
+    sizes = re.search(r"(?:^| )-r (\d+)(?:,(\d+))?", test)
+    request = int(sizes[1]) if sizes else 1
+    response = int(sizes[2] or sizes[1]) if sizes else 1
+    open_ones = 1 + (int(burst[1]) if burst else 0)
+    for size, (sent, arrived), where in ((request, up, ""), (response, down, " down")):
+        most = size * open_ones
+        if arrived <= 0 or arrived > sent + most or (not udp and sent > arrived + most):
+            return f"{sent} bytes were sent{where} and {arrived} arrived"
+    return None
+
+
+def judge_round_trip(case, text):
+    """A round trip isn't the pace, and a connection's is what its rate says."""
+    counts = dict(re.findall(r"^([A-Z_]+)=([\d.]+)$", text, re.M))
+    if "RT_LATENCY" not in counts:
+        return None
+    latency_s = float(counts["RT_LATENCY"]) / 1e6
+    rate = float(counts.get("TRANSACTION_RATE") or counts["THROUGHPUT"])
+    if "-t TCP_CRR" in case.client:
+        return None if 0.99 < latency_s * rate < 1.01 else f"{latency_s} s at {rate}/s, one at a time"
+    if re.search(r" -b 1 -w 10 ", case.client) and rate > 95 and latency_s * rate > 0.9:
+        return f"{latency_s} s is the pace, not the round trip"
     return None
 
 
@@ -232,6 +301,8 @@ def shapes(text):
         line = re.sub(r"\S*/netperf\b", "netperf", line)
         line = re.sub(r"(?<![\^A-Za-z0-9])-?\d+(\.\d+)?(?![\^A-Za-z])", "#", line)
         line = re.sub(r"-nan", "#", line)
+        # How processors were measured: of the whole machine, or of each end's own test.
+        line = re.sub(r"(?<=[#%] )( *)[RS]+(?= |$)", r"\1R", line)
         line = re.sub(r'"netperf [^"]*"', '"command"', line)
         line = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "uuid", line)
         line = re.sub(r" +", " ", line)

@@ -5,7 +5,7 @@ HEAD = """# {name}: every option, case by case
 Made by `benches/compat {name} --markdown`; versions: linerate (ours), {versions}.
 *ours to* a release: our client with its server; *to ours*: its client with our server. A cell is
 right when both ends exit alike (of netperf the client: its server is ended), print the original's fields or lines, and agree on the bytes where
-both tell them (of netperf in bulk over TCP); of two tries one must be so, over emulated links of four.
+both tell them; of two tries one must be so, over emulated links of four.
 A case that a release doesn't know has a dash.
 
 """

@@ -43,11 +43,24 @@ class Lines(unittest.TestCase):
         self.assertIsNone(netperf.judge_lines(ours, table()))
 
 
+    def test_processors_may_be_measured_in_another_way(self):
+        heads = "bytes  bytes   bytes    secs.    10^6bits/s  % {0}      % {0}      us/KB   us/KB\n"
+        row = "16384  16384    1.00    10828.43   10.56  {0}  1.15  {0}  0.160 usec/KB\n"
+        both = heads + row
+        self.assertIsNone(netperf.judge_lines(both.format("R"), both.format("S")))
+        self.assertIn("does not print", netperf.judge_lines(both.format("R"), both.format("?")))
+
+
 class Bytes(unittest.TestCase):
     """Judging counts of both ends."""
 
     def judged(self, client, sent, arrived):
-        return netperf.judge_bytes(Case(client), f"LOCAL_BYTES_SENT={sent}\nREMOTE_BYTES_RECVD={arrived}\n")
+        return self.judged_both(client, (sent, arrived), (0, 0))
+
+    def judged_both(self, client, up, down):
+        return netperf.judge_bytes(Case(client), (
+            f"LOCAL_BYTES_SENT={up[0]}\nREMOTE_BYTES_RECVD={up[1]}\n"
+            f"REMOTE_BYTES_SENT={down[0]}\nLOCAL_BYTES_RECVD={down[1]}\nTHROUGHPUT=1.00\n"))
 
     def test_both_ends_count_the_same(self):
         self.assertIsNone(self.judged("-t TCP_STREAM", 5, 5))
@@ -61,6 +74,40 @@ class Bytes(unittest.TestCase):
 
     def test_datagrams_get_lost(self):
         self.assertIsNone(self.judged("-t UDP_STREAM", 5, 4))
+        self.assertIsNone(self.judged_both("-t omni -- -T udp -d recv", (0, 0), (5, 4)))
+
+    def test_no_more_datagrams_arrive_than_were_sent(self):
+        self.assertIn("4 bytes were sent and 5 arrived", self.judged("-t UDP_STREAM", 4, 5))
+        self.assertIn("sent down", self.judged_both("-t omni -- -T udp -d recv", (0, 0), (4, 5)))
+        self.assertIn("and 0 arrived", self.judged("-t UDP_STREAM", 4, 0))
+
+    def test_only_open_transactions_may_be_missing(self):
+        for client, open_bytes in (("-t TCP_RR -- -r 100,200", 100), ("-t TCP_RR -- -r 100 -b 3", 400)):
+            right = self.judged_both(client, (9000, 9000 - open_bytes), (18000, 18000))
+            self.assertIsNone(right, client)
+            wrong = self.judged_both(client, (9000, 8999 - open_bytes), (18000, 18000))
+            self.assertIn("bytes were sent and", wrong, client)
+        self.assertIsNone(self.judged_both("-t UDP_RR", (9, 5), (5, 3)))
+        self.assertIn("sent down", self.judged_both("-t UDP_RR", (9, 5), (5, 7)))
+
+    def test_without_a_control_connection_nothing_is_known(self):
+        self.assertIsNone(self.judged("-N -t TCP_STREAM", 5, -1))
+        self.assertIn("arrived", self.judged("-t TCP_STREAM -- -n -N", 5, 4))
+
+
+class RoundTrips(unittest.TestCase):
+    """Judging the latency that a rate comes to."""
+
+    def judged(self, client, latency_us, rate):
+        return netperf.judge_round_trip(Case(client), f"RT_LATENCY={latency_us}\nTHROUGHPUT={rate}\n")
+
+    def test_the_pace_is_no_round_trip(self):
+        self.assertIsNone(self.judged("-t TCP_RR -l 1 -b 1 -w 10 -- -k X", 55.2, 99.9))
+        self.assertIn("pace", self.judged("-t TCP_RR -l 1 -b 1 -w 10 -- -k X", 10005.0, 99.9))
+
+    def test_connections_come_one_at_a_time(self):
+        self.assertIsNone(self.judged("-t TCP_CRR -- -b 4", 100.0, 10000))
+        self.assertIn("one at a time", self.judged("-t TCP_CRR -- -b 4", 500.0, 10000))
 
 
 class Cases(unittest.TestCase):
