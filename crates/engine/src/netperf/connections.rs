@@ -15,6 +15,7 @@ use rustix::net::{SocketFlags, accept_with};
 use socket2::Socket;
 
 use super::data::DataPlan;
+use super::intervals::Intervals;
 use super::transfer::Transfer;
 use super::watchdog::Watched;
 use crate::buffers::Buffers;
@@ -58,6 +59,8 @@ pub(super) struct Dialer {
     pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
+    /// So many in each interval, of so many microseconds; absent: one after the other.
+    pub(super) pace: Option<(u32, u32)>,
     pub(super) watched: Watched,
 }
 
@@ -78,6 +81,7 @@ impl Dialer {
             std::thread::park_timeout(PAUSE);
         }
         let mut began_ns = monotonic_ns();
+        let mut intervals = self.pace.map(|pace| Intervals::begin(pace, began_ns));
         shared.tally.first_ns.set(began_ns);
         while left > 0 && local.phase() < Phase::Stop {
             match self.exchange(&mut next, &mut transfer, shared, local) {
@@ -88,6 +92,10 @@ impl Dialer {
                     began_ns = now_ns;
                     shared.tally.record_transaction(latency_ns, false);
                     local.latencies.total.record_ns(latency_ns);
+                    if let Some(intervals) = intervals.as_mut().filter(|_| left > 0) {
+                        intervals.pause(|| local.phase() < Phase::Stop);
+                        began_ns = monotonic_ns();
+                    }
                 }
                 Err(error) => {
                     *errors.entry(kind_of(&error)).or_insert(0) += 1;

@@ -12,6 +12,7 @@ mod crowd;
 mod data;
 mod figures;
 mod filling;
+mod intervals;
 mod job;
 mod outcome;
 mod place;

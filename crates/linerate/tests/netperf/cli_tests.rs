@@ -56,6 +56,19 @@ fn transactions_come_to_the_number_asked_for() {
 }
 
 #[test]
+fn connections_come_at_the_pace_asked_for() {
+    let server = Netserver::start("");
+    for test in ["TCP_CRR", "TCP_CC"] {
+        let figures = "-k ELAPSED_TIME,RT_LATENCY";
+        let ended = server.netperf(&format!("-P 0 -t {test} -l -20 -b 2 -w 50m -- {figures}"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        // Nine pauses, each until 50 ms after the one before.
+        assert!(figure(&ended.stdout, "ELAPSED_TIME") >= 0.44, "{test}: {}", ended.stdout);
+        assert!(figure(&ended.stdout, "RT_LATENCY") < 20_000.0, "{test}: {}", ended.stdout);
+    }
+}
+
+#[test]
 fn datagrams_are_sent_and_asked() {
     let server = Netserver::start("");
     let ended = server.netperf("-P 0 -t UDP_STREAM -l 1 -- -m 1000 -R 1");

@@ -76,13 +76,13 @@ impl Figures {
         if !plan.kind.has_transactions() || rate <= 0.0 {
             return None;
         }
-        if plan.kind != TestKind::RequestResponse {
-            // There is one connection at a time, whatever burst was asked for.
-            return Some(1e6 / rate);
-        }
         if plan.local.pacing.is_some() {
             // The rate is the pace's; what a transaction takes was seen of each.
             return Statistics::of(&self.latency).map(|statistics| statistics.mean_us());
+        }
+        if plan.kind != TestKind::RequestResponse {
+            // There is one connection at a time, whatever burst was asked for.
+            return Some(1e6 / rate);
         }
         Some(1e6 / rate * (1.0 + f64::from(plan.burst)))
     }

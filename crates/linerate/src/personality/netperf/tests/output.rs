@@ -191,6 +191,7 @@ fn a_round_trip_has_no_part_of_the_pace_and_of_connections_no_burst() {
         ("-t TCP_RR -- -b 4", "1000.000"),
         ("-t TCP_CRR -- -b 4", "200.000"),
         ("-t TCP_RR -b 5 -w 1m", "23.6"),
+        ("-t TCP_CRR -b 5 -w 1m", "23.6"),
         ("-t UDP_RR -b 5 -w 1m -- -b 4", "23.6"),
         ("-t TCP_STREAM", "-1.000"),
     ] {
