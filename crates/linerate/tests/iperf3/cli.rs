@@ -252,6 +252,54 @@ fn a_server_in_the_background_listens_when_the_command_ends() {
     assert!(log.contains("Accepted connection from 127.0.0.1"), "{log}");
 }
 
+/// Waits until a file has this, or (`None`) is no more.
+fn await_file(path: &str, content: Option<&str>) {
+    let start = Instant::now();
+    while std::fs::read_to_string(path).ok().as_deref() != content {
+        assert!(start.elapsed() < LIMIT, "{path} has not {content:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_file_names_the_process_of_either_end_while_it_runs() {
+    let mut programs = vec![Program::Ours];
+    if has_original() {
+        programs.push(Program::Original);
+    }
+    for_all(programs, |program| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        let (of_server, of_client) = (path("server"), path("client"));
+        // Of a process that is no more: there are no such numbers.
+        std::fs::write(&of_server, "2000000000").unwrap();
+        let (mut server, port) = serve(program, &format!("-I {of_server}"));
+        let number = server.0.id().to_string();
+        await_file(&of_server, Some(&number));
+        let said = "iperf3: Another instance of iperf3 appears to be running\n";
+        for words in ["-s -p 1", "-c 127.0.0.1 -p 1"] {
+            let mut second = program.command(&format!("{words} -I {of_server}"));
+            let ended = second.output().unwrap();
+            assert_eq!(ended.status.code(), Some(1), "{words}");
+            assert_eq!(String::from_utf8_lossy(&ended.stderr), said, "{words}");
+        }
+        assert_eq!(std::fs::read_to_string(&of_server).unwrap(), number);
+        let words = format!("-c 127.0.0.1 -p {port} -t 1 -b 20M -I {of_client}");
+        let mut client = Process::start(&mut program.command(&words));
+        await_file(&of_client, Some(&client.0.id().to_string()));
+        assert_eq!((client.wait(), server.wait()), (0, 0));
+        assert!(!Path::new(&of_client).exists() && !Path::new(&of_server).exists());
+        // One that comes to nothing leaves none.
+        let nobody =
+            program.command(&format!("-c 127.0.0.1 -p 1 -I {of_client}")).output().unwrap();
+        assert_eq!(nobody.status.code(), Some(1));
+        assert!(!Path::new(&of_client).exists());
+    });
+    let said = "iperf3: error - unable to write PID file: No such file or directory\n";
+    let unwritten = output("-c 127.0.0.1 -p 1 -I /nowhere/pid");
+    assert_eq!(String::from_utf8_lossy(&unwritten.stderr), said);
+}
+
 #[test]
 fn a_log_file_takes_it_all() {
     let directory = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@ mod most_tests;
 pub mod options;
 mod outlet;
 mod password;
+mod pid_file;
 pub mod plan;
 pub mod printer;
 pub mod release;
@@ -32,7 +33,6 @@ pub mod text;
 mod values;
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use linerate_engine::event::Cancel;
@@ -46,6 +46,7 @@ use context::Context;
 use moment::Stamp;
 use options::Options;
 use outlet::Outlet;
+use pid_file::{Denied, PidFile};
 use printer::Form;
 use release::Release;
 use signals::Signals;
@@ -183,6 +184,13 @@ impl Performance<'_> {
             }
             Err(failure) => return give_up(&failure, self.release),
         };
+        let _until_the_end = match self.take_pid_file() {
+            Ok(file) => file,
+            Err(text) => {
+                outlet.complain(&text);
+                return 1;
+            }
+        };
         let title = self.options.title.clone().filter(|_| !self.form().is_json());
         let outlet = outlet.with_title(title);
         let context = Context { asked: Some(plan.parameters.clone()), ..context };
@@ -205,13 +213,20 @@ impl Performance<'_> {
                 }
             };
         }
-        let server = match self.bind() {
-            Ok(server) => server,
-            Err(failure) => {
-                let text = format!("error - {}", render_failure(&failure, self.release));
-                if failure.code == Code::SERVER_AUTH && !background {
+        // The file is there before the port is, as the original's.
+        let opened = match self.take_pid_file() {
+            Err(text) => Err(text),
+            Ok(file) => match self.bind() {
+                Ok(server) => Ok((server, file)),
+                Err(failure) if failure.code == Code::SERVER_AUTH && !background => {
                     return refuse(&failure, self.release);
                 }
+                Err(failure) => Err(format!("error - {}", render_failure(&failure, self.release))),
+            },
+        };
+        let (server, _until_the_end) = match opened {
+            Ok(opened) => opened,
+            Err(text) => {
                 if background {
                     background::tell_foreground(Some(&format!("iperf3: {text}")));
                 } else {
@@ -224,29 +239,26 @@ impl Performance<'_> {
             background::tell_foreground(None);
             outlet.leave_stdout();
         }
-        let code =
-            server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel));
-        if let Some(path) = &self.options.pid_file {
-            // What can't be removed stays; the process it names is gone.
-            let _ = std::fs::remove_file(path);
-        }
-        code
+        server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel))
     }
 
     fn bind(&self) -> Result<Server, Failure> {
         let mut plan = plan::serve_plan(&self.options, self.release)?;
         plan.most_tests = self.tests.unwrap_or(plan.most_tests);
-        let server = Server::bind(&plan)?;
-        if let Some(path) = &self.options.pid_file {
-            write_pid(path).map_err(|error| Failure::system(Code::PID_FILE, &error))?;
-        }
-        Ok(server)
+        Server::bind(&plan)
     }
-}
 
-/// The number of this process, as the original writes it: the digits alone.
-fn write_pid(path: &Path) -> io::Result<()> {
-    std::fs::write(path, std::process::id().to_string())
+    /// The file of `-I`, where one is asked for; or what to complain of.
+    fn take_pid_file(&self) -> Result<Option<PidFile>, String> {
+        let Some(path) = &self.options.pid_file else { return Ok(None) };
+        PidFile::write(path).map(Some).map_err(|denied| match denied {
+            Denied::Taken => "Another instance of iperf3 appears to be running".to_owned(),
+            Denied::Unwritten(error) => {
+                let failure = Failure::system(Code::PID_FILE, &error);
+                format!("error - {}", render_failure(&failure, self.release))
+            }
+        })
+    }
 }
 
 /// What `uname` says of this machine.
