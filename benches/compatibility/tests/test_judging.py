@@ -50,6 +50,12 @@ class Documents(unittest.TestCase):
         wrong = self.judged(run(document(num_streams=2), document()), run(document(), document()))
         self.assertIn("num_streams is 2 and not 1", wrong)
 
+    def test_another_order_is_wrong_in_a_servers_output_too(self):
+        ours, theirs = document(), document()
+        ours["server_output_json"] = {"start": 1, "end": 2}
+        theirs["server_output_json"] = {"end": 2, "start": 1}
+        self.assertIn("another order", self.judged(run(ours, document()), run(theirs, document())))
+
     def test_an_error_is_wrong(self):
         self.assertIn("busy", self.judged(run({**document(), "error": "busy"}, document())))
 

@@ -177,3 +177,15 @@ fn figures_of_a_peer_that_claims_the_largest_numbers_are_printed() {
         assert!(lines.collect::<String>().contains("[SUM]"));
     }
 }
+
+#[test]
+fn a_servers_document_keeps_its_order() {
+    let mut scene = scene("-t 2 -J", Role::Client, Release::V3_21);
+    if let Some(Event::Ended(report)) = scene.events.last_mut() {
+        let text = "{\"start\":{\"version\":1,\"a\":[2.5]},\"end\":{}}".to_owned();
+        report.server_output = Some(ServerOutput::Json(text));
+    }
+    let lines = printed(&scene, Form::Stream { full: false }, None);
+    let line = "{\"event\":\"server_output_json\",\"data\":{\"start\":{\"version\":1,\"a\":[2.5]},\"end\":{}}}\n";
+    assert!(lines.contains(line), "{lines}");
+}

@@ -110,7 +110,7 @@ fn a_servers_output_stands_before_the_end() {
     let output = ServerOutput::Text("\u{1b}[2Jx\r".to_owned());
     let text = printer.render_done(Some(&output)).concat();
     assert!(text.contains("\n.[2Jx.\n"), "{text}");
-    let output = ServerOutput::Json(serde_json::json!({"start": {}}));
+    let output = ServerOutput::Json("{\"start\": {}}".to_owned());
     assert_eq!(
         printer.render_done(Some(&output)).concat(),
         "\nServer JSON output:\n{\n\t\"start\":\t{\n\t}\n}\n\niperf Done.\n"

@@ -1,5 +1,7 @@
 //! What an end counted: the JSON message that both send when the test is over.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::code::Code;
@@ -56,8 +58,8 @@ pub struct CpuPercent {
 pub enum ServerOutput {
     /// As text.
     Text(String),
-    /// As JSON (`-J` at the server).
-    Json(Value),
+    /// As JSON (`-J` at the server): its text, since its fields have an order.
+    Json(String),
 }
 
 /// What an end counted of one stream.
@@ -84,6 +86,12 @@ pub struct StreamResult {
     pub start_time_s: Option<f64>,
     /// When it ended.
     pub end_time_s: Option<f64>,
+}
+
+/// A server's document as it stands in the text: a [`Value`] would lose the order of its fields.
+#[derive(Deserialize)]
+struct Output {
+    server_output_json: Option<Box<RawValue>>,
 }
 
 impl StreamResult {
@@ -113,11 +121,16 @@ impl Results {
         }
         match &self.server_output {
             Some(ServerOutput::Text(text)) => put("server_output_text", json!(text)),
-            Some(ServerOutput::Json(value)) => put("server_output_json", value.clone()),
-            None => None,
+            Some(ServerOutput::Json(_)) | None => None,
         };
         put("streams", self.streams.iter().map(render_stream).collect());
-        Value::Object(fields).to_string()
+        let text = Value::Object(fields).to_string();
+        match (&self.server_output, text.strip_suffix('}')) {
+            (Some(ServerOutput::Json(document)), Some(open)) => {
+                format!("{open},\"server_output_json\":{document}}}")
+            }
+            _ => text,
+        }
     }
 
     /// Reads what the other end sent. Fields that no release knows are passed over.
@@ -127,7 +140,14 @@ impl Results {
     /// [`Code::RECEIVE_RESULTS`] where something is missing that every release tells.
     pub fn parse(text: &[u8]) -> Result<Self, Code> {
         let value: Value = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
-        Self::of(&value).ok_or(Code::RECEIVE_RESULTS)
+        let mut results = Self::of(&value).ok_or(Code::RECEIVE_RESULTS)?;
+        if results.server_output.is_none() && value.get("server_output_json").is_some() {
+            let output: Output = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
+            let document = output.server_output_json;
+            results.server_output =
+                document.map(|document| ServerOutput::Json(document.get().to_owned()));
+        }
+        Ok(results)
     }
 
     fn of(value: &Value) -> Option<Self> {
@@ -140,7 +160,6 @@ impl Results {
             streams.iter().map(parse_stream).collect::<Option<_>>()?;
         streams.sort_by_key(|stream| stream.id);
         let text = fields.text("server_output_text", RESULTS_TO_CLIENT_LIMIT_BYTES);
-        let json = fields.0.get("server_output_json");
         Some(Self {
             cpu_percent: CpuPercent {
                 total: fields.fraction("cpu_util_total")?,
@@ -149,11 +168,7 @@ impl Results {
             },
             sender_has_retransmits: fields.whole("sender_has_retransmits")?,
             congestion_used: fields.text("congestion_used", 64),
-            server_output: match (text, json) {
-                (Some(text), _) => Some(ServerOutput::Text(text)),
-                (None, Some(value)) => Some(ServerOutput::Json(value.clone())),
-                (None, None) => None,
-            },
+            server_output: text.map(ServerOutput::Text),
             streams,
         })
     }

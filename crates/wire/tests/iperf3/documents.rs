@@ -78,7 +78,7 @@ proptest! {
             sender_has_retransmits: -1,
             congestion_used: as_json.then(|| "bbr".to_owned()),
             server_output: Some(match as_json {
-                true => ServerOutput::Json(serde_json::json!({"start": [1, "two"]})),
+                true => ServerOutput::Json("{\"start\":[1, \"two\"],\"end\":{}}".to_owned()),
                 false => ServerOutput::Text("a\n\"b\"".to_owned()),
             }),
             streams: ids.into_iter().map(stream).collect(),

@@ -1,6 +1,8 @@
 //! JSON with the fields in their order, and written as the original's library writes it.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value. Unlike `serde_json`'s, an object keeps the order of its fields.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,25 +104,69 @@ impl From<Vec<Json>> for Json {
     }
 }
 
-impl From<&Value> for Json {
-    fn from(value: &Value) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(value) => Self::Bool(*value),
-            Value::Number(number) => match number.as_i128() {
-                Some(whole) => Self::Whole(whole),
-                None => number.as_f64().map_or(Self::Null, Self::Number),
-            },
-            Value::String(text) => Self::Text(text.clone()),
-            Value::Array(values) => Self::Array(values.iter().map(Self::from).collect()),
-            Value::Object(fields) => Self::Object(
-                fields.iter().map(|(name, value)| (name.clone(), Self::from(value))).collect(),
-            ),
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(InOrder)
+    }
+}
+
+/// Takes a value as it is read.
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Json;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut read: A) -> Result<Json, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = read.next_element()? {
+            values.push(value);
         }
+        Ok(Json::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut read: A) -> Result<Json, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = read.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Json::Object(fields))
     }
 }
 
 impl Json {
+    /// Reads a text; none where it isn't JSON, or nests too deep.
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
     /// On one line, without blanks.
     pub fn render_line(&self) -> String {
         let mut text = String::new();
@@ -273,8 +319,7 @@ mod tests {
         assert_eq!(json.render_pretty(), pretty);
         let line = r#"{"connected":[{"socket":5,"host":"a\"b\n"},{"socket":5,"host":"a\"b\n"}],"end":{},"none":[]}"#;
         assert_eq!(json.render_line(), line);
-        let read: Value = serde_json::from_str(&json.render_line()).unwrap_or_default();
-        let again = Json::from(&read);
-        assert_eq!(again.render_line().len(), line.len());
+        assert_eq!(Json::parse(line), Some(json));
+        assert_eq!(Json::parse(&"[".repeat(100_000)), None);
     }
 }

@@ -163,7 +163,7 @@ impl JsonPrinter {
         match &self.server_output {
             None => ("server_output_text", None),
             Some(ServerOutput::Text(text)) => ("server_output_text", Some(text.as_str().into())),
-            Some(ServerOutput::Json(value)) => ("server_output_json", Some(value.into())),
+            Some(ServerOutput::Json(text)) => ("server_output_json", Json::parse(text)),
         }
     }
 

@@ -115,9 +115,7 @@ impl Observer for Show {
             Printer::Json(printer) => {
                 let document = printer.document(None).render_line();
                 let fits = document.len() <= MOST_OUTPUT_BYTES;
-                fits.then(|| {
-                    ServerOutput::Json(serde_json::from_str(&document).unwrap_or_default())
-                })
+                fits.then_some(ServerOutput::Json(document))
             }
         }
     }

@@ -245,8 +245,9 @@ fn render_time(control: &Control) -> String {
 fn render_server_output(output: &ServerOutput) -> String {
     match output {
         ServerOutput::Text(text) => format!("\nServer output:\n{}\n", visible(text)),
-        ServerOutput::Json(value) => {
-            format!("\nServer JSON output:\n{}\n", Json::from(value).render_pretty())
+        ServerOutput::Json(text) => {
+            let document = Json::parse(text).unwrap_or(Json::Null);
+            format!("\nServer JSON output:\n{}\n", document.render_pretty())
         }
     }
 }
