@@ -1,5 +1,7 @@
 //! Every wrong command line with its sentence and exit code, as the original has them.
 
+use std::process::Command;
+
 use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::render_failure;
@@ -27,8 +29,8 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("-c h -t -1", "test duration valid values are 0 to 86400 seconds"),
     ("-c h -t x", "test duration valid values are 0 to 86400 seconds"),
     ("-s --server-max-duration 86401", "test duration valid values are 0 to 86400 seconds"),
-    ("-c h -P 0", "invalid number of parallel streams (min = 1, max = 10000)"),
-    ("-c h -P 10001", "invalid number of parallel streams (min = 1, max = 10000)"),
+    ("-c h -P 0", "invalid number of parallel streams (min = 1, max = 1048576)"),
+    ("-c h -P 1048577", "invalid number of parallel streams (min = 1, max = 1048576)"),
     ("-c h -l 2M", "block size too large (maximum = 1048576 bytes)"),
     ("-c h -l -1", "block size too large (maximum = 1048576 bytes)"),
     ("-c h -u -l 15", "block size invalid (minimum = 16 bytes, maximum = 65507 bytes)"),
@@ -153,6 +155,21 @@ fn version_and_help_go_to_standard_output() {
     let (code, help, _) = ended("--help");
     assert_eq!(code, 0);
     super::matches(&help, "help.txt");
+}
+
+#[test]
+fn streams_beyond_the_descriptors_are_told_with_both_numbers() {
+    let mut shell = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_linerate");
+    let line = format!("ulimit -n 1000; exec {program} iperf3 -c 127.0.0.1 -p 1 -P 10001");
+    let ended = shell.args(["-c", &line]).env_remove("LINERATE_IPERF3_VERSION").output().unwrap();
+    let said = "iperf3: error - invalid number of parallel streams (min = 1, max = 1048576): 10001 \
+                streams need 10033 open files where this process may have 1000: ask for fewer with -P, \
+                or raise the limit (ulimit -n)\n";
+    assert_eq!(
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
+        (Some(1), said)
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ use linerate_engine::iperf3::{RateLimit, ServePlan, TestPlan, run};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, Results};
 
 use super::load::{Running, plan};
+use super::programs::{Program, serve};
 
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -18,7 +19,7 @@ pub(crate) fn short() -> Parameters {
 }
 
 /// A control connection that has said its cookie, and the server's first word.
-fn guest(port: u16, letter: u8) -> (TcpStream, [u8; 37]) {
+pub(crate) fn guest(port: u16, letter: u8) -> (TcpStream, [u8; 37]) {
     let mut cookie = [letter; 37];
     cookie[36] = 0;
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -27,12 +28,12 @@ fn guest(port: u16, letter: u8) -> (TcpStream, [u8; 37]) {
     (stream, cookie)
 }
 
-fn message(text: &str) -> Vec<u8> {
+pub(crate) fn message(text: &str) -> Vec<u8> {
     [u32::try_from(text.len()).unwrap().to_be_bytes().as_slice(), text.as_bytes()].concat()
 }
 
 /// Reads so many bytes.
-fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     stream.read_exact(&mut bytes).unwrap();
     bytes
@@ -46,7 +47,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-fn assert_serves(port: u16) {
+pub(crate) fn assert_serves(port: u16) {
     run(&plan("127.0.0.1", port, short()), &mut (), &Cancel::default()).unwrap();
 }
 
@@ -104,10 +105,31 @@ fn hostile_words_are_refused_with_a_reason() {
     refused(&u32::MAX.to_be_bytes(), Code::RECEIVE_PARAMETERS);
     refused(&(8_u32 << 20).to_be_bytes(), Code::RECEIVE_PARAMETERS);
     refused(&message("{\"tcp\":tru"), Code::RECEIVE_PARAMETERS);
-    refused(&message("{\"tcp\":true,\"parallel\":100000}"), Code::NUM_STREAMS);
+    refused(&message("{\"tcp\":true,\"parallel\":1048577}"), Code::NUM_STREAMS);
     refused(&message("{\"udp\":true,\"len\":1}"), Code::UDP_BLOCK_SIZE);
     refused(&message("{\"sctp\":true}"), Code::NO_SCTP);
     assert_serves(server.port);
+}
+
+#[test]
+fn streams_are_as_many_as_a_servers_descriptors_carry() {
+    // A process of its own: what its tests have set aside is counted for all servers of one.
+    let (_server, port) = serve(Program::Ours, "");
+    let (mut stream, _) = guest(port, b'o');
+    assert_eq!(read(&mut stream, 1), [9]);
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    if most.is_some_and(|most| most < 12_000) {
+        println!("SKIPPED: a process may have {most:?} descriptors here");
+    } else {
+        stream.write_all(&message("{\"tcp\":true,\"parallel\":10001}")).unwrap();
+        assert_eq!(read(&mut stream, 1), [10]);
+    }
+    let (_server, port) = serve(Program::Ours, "");
+    let (mut stream, _) = guest(port, b'm');
+    assert_eq!(read(&mut stream, 1), [9]);
+    stream.write_all(&message("{\"tcp\":true,\"parallel\":1048576}")).unwrap();
+    // The error is that of the number of streams, and the system's: too many open files.
+    assert_eq!(rest(&mut stream), [0xfe, 0, 0, 0, 6, 0, 0, 0, 24]);
 }
 
 #[test]
@@ -187,7 +209,7 @@ fn streams_of_datagrams_begin_with_four_bytes_of_any_release() {
 }
 
 /// Results of a client that counted nothing.
-fn nothing_counted() -> Vec<u8> {
+pub(crate) fn nothing_counted() -> Vec<u8> {
     let none = "\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0";
     message(&format!("{{{none},\"sender_has_retransmits\":0,\"streams\":[]}}"))
 }

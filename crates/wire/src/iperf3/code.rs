@@ -22,7 +22,7 @@ codes! {
     SERVER_ONLY = 3, false, "some option you are trying to set is server only";
     CLIENT_ONLY = 4, false, "some option you are trying to set is client only";
     DURATION = 5, false, "test duration valid values are 0 to 86400 seconds";
-    NUM_STREAMS = 6, false, "invalid number of parallel streams (min = 1, max = 10000)";
+    NUM_STREAMS = 6, false, "invalid number of parallel streams (min = 1, max = 1048576)";
     BLOCK_SIZE = 7, false, "block size too large (maximum = 1048576 bytes)";
     BUFFER_SIZE = 8, false, "socket buffer size too large (maximum = 536870912 bytes)";
     INTERVAL = 9, false, "invalid report interval (min = 0.1, max = 60 seconds)";

@@ -120,14 +120,12 @@ fn running_client() -> Client {
 }
 
 #[test]
-fn deep_and_wide_json_is_refused() {
+fn deep_json_is_refused() {
     let deep = [vec![b'['; 4000], vec![b']'; 4000]].concat();
     assert_eq!(Parameters::parse(&deep), Err(Code::RECEIVE_PARAMETERS));
     assert_eq!(Results::parse(&deep), Err(Code::RECEIVE_RESULTS));
     let stream = serde_json::to_string(&results(1, 1).render()).unwrap();
     assert_eq!(Results::parse(stream.as_bytes()), Err(Code::RECEIVE_RESULTS));
-    let wide = results(20_001, 1).render();
-    assert_eq!(Results::parse(wide.as_bytes()), Err(Code::RECEIVE_RESULTS));
 }
 
 #[test]

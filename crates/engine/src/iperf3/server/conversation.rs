@@ -12,6 +12,7 @@ use super::reception::Notice;
 use super::test::{Arrival, Test};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::iperf3::control::Control;
+use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
 use crate::iperf3::{Event, Failure, Report, Role, sockets};
@@ -44,8 +45,8 @@ impl Conversation {
             Said::Asked(parameters) => *parameters,
             other => return Err(unexpected(other)),
         };
-        let _until_the_end = self.test.admit(&parameters)?;
-        let load = self.open_streams(parameters)?;
+        let mut reserved = self.test.admit(&parameters)?;
+        let load = self.open_streams(parameters, &mut reserved)?;
         self.machine.start();
         self.pump()?;
         let (interval, timeout) = (self.test.plan.interval, self.test.plan.receive_timeout);
@@ -80,7 +81,11 @@ impl Conversation {
     }
 
     /// Receives the client's streams.
-    fn open_streams(&mut self, parameters: Parameters) -> Result<Load, Failure> {
+    fn open_streams(
+        &mut self,
+        parameters: Parameters,
+        reserved: &mut Reserved,
+    ) -> Result<Load, Failure> {
         let total = parameters.total_streams();
         let over_udp = parameters.protocol == Protocol::Udp;
         self.test.tell(if over_udp {
@@ -93,7 +98,7 @@ impl Conversation {
             self.test.awaited.store(total, Ordering::Relaxed);
         }
         self.machine.create_streams();
-        let opened = self.receive_streams(&parameters, total)?;
+        let opened = self.receive_streams(&parameters, total, reserved)?;
         self.test.tell(Notice::Complete(self.test.number));
         let setup = Setup {
             role: Role::Server,
@@ -115,12 +120,14 @@ impl Conversation {
         &mut self,
         parameters: &Parameters,
         total: usize,
+        reserved: &mut Reserved,
     ) -> Result<Vec<Socket>, Failure> {
         let mut last_ns = monotonic_ns();
         let all_ns = STREAMS_NS + STREAM_NS * total as u64;
         let deadline_ns = last_ns.saturating_add(all_ns);
         let mut opened = Vec::new();
         while opened.len() < total {
+            reserved.await_more(opened.len())?;
             match self.await_arrival(deadline_ns.min(last_ns + STREAMS_NS))? {
                 Arrival::Stream(socket) => {
                     self.set_options(&socket, parameters)?;

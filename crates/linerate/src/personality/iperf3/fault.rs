@@ -11,7 +11,7 @@ use super::release::Release;
 /// What 3.12 says otherwise.
 const OF_3_12: [(Code, &str); 10] = [
     (Code::DURATION, "test duration too long (maximum = 86400 seconds)"),
-    (Code::NUM_STREAMS, "number of parallel streams too large (maximum = 10000)"),
+    (Code::NUM_STREAMS, "number of parallel streams too large (maximum = 1048576)"),
     (Code::MSS, "TCP MSS too large (maximum = 9216 bytes)"),
     (Code::OMIT, "bogus value for --omit"),
     (Code::DSCP, "bad TOS value (must be between 0 and 255 inclusive)"),
