@@ -87,7 +87,7 @@ CASES = [
 ELSEWHERE = {
     "--version": "errors.rs", "--help": "errors.rs", "--daemon": "cli.rs", "--one-off": "every case",
     "--server": "every case", "--client": "every case", "--port": "every case",
-    "--json": "every case", "--use-pkcs1-padding": "credentials.rs",
+    "--json": "every case", "--max-tests": "cli.rs", "--use-pkcs1-padding": "credentials.rs",
     "--sctp": "refused", "--xbind": "refused", "--nstreams": "refused",
 }
 

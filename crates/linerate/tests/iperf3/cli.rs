@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::guests::{guest, read};
 use super::ours;
 use super::programs::{LIMIT, Process, Program, free_port, has_original, listens, serve};
 
@@ -298,6 +299,22 @@ fn a_file_names_the_process_of_either_end_while_it_runs() {
     let said = "iperf3: error - unable to write PID file: No such file or directory\n";
     let unwritten = output("-c 127.0.0.1 -p 1 -I /nowhere/pid");
     assert_eq!(String::from_utf8_lossy(&unwritten.stderr), said);
+}
+
+#[test]
+fn an_option_says_how_many_tests_a_server_has_at_once() {
+    let port = free_port();
+    let mut command = ours(&format!("-s -p {port} --max-tests 1"));
+    let server = Process::start(command.env("LINERATE_IPERF3_TESTS", "5"));
+    let start = Instant::now();
+    while !listens(server.0.id(), port) {
+        assert!(start.elapsed() < LIMIT, "the server does not listen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (mut first, _) = guest(port, b'f');
+    assert_eq!(read(&mut first, 1), [9]);
+    let (mut second, _) = guest(port, b's');
+    assert_eq!(read(&mut second, 1), [255]);
 }
 
 #[test]

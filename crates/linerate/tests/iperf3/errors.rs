@@ -80,6 +80,10 @@ const PARAMETERS: &[(&str, &str)] = &[
         "control connection Keepalive period should be larger than the full retry period \
          (interval * count): ",
     ),
+    (
+        "-s --max-tests 0",
+        "invalid unit value or suffix: --max-tests is '0': write a number of tests from 1 to 1024",
+    ),
     ("-c h --sctp", "no SCTP support available"),
 ];
 

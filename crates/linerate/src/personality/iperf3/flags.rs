@@ -46,6 +46,7 @@ pub enum Id {
     BitrateLimit,
     IdleTimeout,
     MaxDuration,
+    MaxTests,
     PrivateKey,
     Users,
     TimeSkew,
@@ -113,7 +114,7 @@ const fn row(
 use Side::{Both, Client, Server};
 use Takes::{Joined, Nothing, Value};
 
-/// All flags of 3.12 to 3.21, in the order of their help.
+/// All flags of 3.12 to 3.21 in the order of their help, and ours.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
     row(Id::Port, (Some('p'), "port"), (Value, "PORT"), Both,
@@ -172,6 +173,8 @@ pub const TABLE: &[Row] = &[
         "start the listener anew, or end with -1, when nobody has come for so long"),
     row(Id::MaxDuration, (None, "server-max-duration"), (Value, "SECONDS"), Server,
         "the longest test that is accepted"),
+    row(Id::MaxTests, (None, "max-tests"), (Value, "N"), Server,
+        "how many tests are served at once, 1 to 1024 (default 64; ours alone)"),
     row(Id::PrivateKey, (None, "rsa-private-key-path"), (Value, "FILE"), Server,
         "the private key for credentials"),
     row(Id::Users, (None, "authorized-users-path"), (Value, "FILE"), Server,

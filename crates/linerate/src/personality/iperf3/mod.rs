@@ -244,7 +244,7 @@ impl Performance<'_> {
 
     fn bind(&self) -> Result<Server, Failure> {
         let mut plan = plan::serve_plan(&self.options, self.release)?;
-        plan.most_tests = self.tests.unwrap_or(plan.most_tests);
+        plan.most_tests = self.options.most_tests.or(self.tests).unwrap_or(plan.most_tests);
         Server::bind(&plan)
     }
 

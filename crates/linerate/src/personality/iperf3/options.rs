@@ -10,6 +10,7 @@ use super::amount::{RateFormat, Step, parse_amount, parse_any_base, parse_leadin
 use super::dscp::parse_dscp;
 use super::fault::wrong_unit;
 use super::flags::Id;
+use super::most_tests::parse_most_tests;
 use super::values::{
     amount, bounded, parse_interval, parse_keepalive, parse_port, small_amount, split_device,
     split_slash,
@@ -87,6 +88,7 @@ pub struct Options {
     pub bitrate_limit_interval_s: Option<f64>,
     pub idle_timeout_s: Option<u32>,
     pub max_duration_s: Option<u32>,
+    pub most_tests: Option<usize>,
     pub private_key: Option<PathBuf>,
     pub users: Option<PathBuf>,
     pub time_skew_s: Option<u32>,
@@ -294,6 +296,7 @@ impl Options {
             Id::MaxDuration => {
                 self.max_duration_s = Some(bounded(value, 0, DURATION_MAX_S, Code::DURATION)?);
             }
+            Id::MaxTests => self.most_tests = Some(parse_most_tests(value)?),
             Id::TimeSkew => {
                 self.time_skew_s = Some(bounded(value, 1, i64::from(u32::MAX), Code::SKEW)?);
             }
