@@ -74,7 +74,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ),
     ("-s --time-skew-threshold 0", "skew threshold must be a positive number"),
     ("-s --idle-timeout 0", "idle timeout parameter is not positive or larger than allowed limit"),
-    ("-s --server-bitrate-limit 1M/601", "invalid time interval for calculating average data rate"),
+    ("-s --server-bitrate-limit 1M/61", "invalid time interval for calculating average data rate"),
     (
         "-c h --cntl-ka=10/2/5",
         "control connection Keepalive period should be larger than the full retry period \

@@ -189,3 +189,18 @@ fn a_servers_document_keeps_its_order() {
     let line = "{\"event\":\"server_output_json\",\"data\":{\"start\":{\"version\":1,\"a\":[2.5]},\"end\":{}}}\n";
     assert!(lines.contains(line), "{lines}");
 }
+
+#[test]
+fn a_file_without_content_goes_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty");
+    std::fs::write(&path, "").unwrap();
+    let words = format!("-t 2 -F {}", path.display());
+    let scene = scene(&words, Role::Client, Release::V3_21);
+    let document: Value = serde_json::from_str(&printed(&scene, Form::Json, None)).unwrap();
+    let file = &document["end"]["streams"][0]["diskfile"];
+    assert_eq!((&file["percent_sent"], &file["percent_received"]), (&100.into(), &100.into()));
+    let mut printer = TextPrinter::new(scene.context);
+    let text: String = scene.events.iter().flat_map(|event| printer.render_event(event)).collect();
+    assert!(text.contains(" / 0.00 Byte (100%) of "), "{text}");
+}

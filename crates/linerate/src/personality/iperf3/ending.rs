@@ -93,11 +93,15 @@ fn sender_figures(
         .with("mean_rtt", tcp.mean_rtt_us)
 }
 
-/// How much of a file went.
+/// How much of a file went. One without content went as a whole.
+pub(super) fn file_percent(bytes: u64, size: u64) -> u64 {
+    bytes.saturating_mul(100).checked_div(size).unwrap_or(100)
+}
+
 fn diskfile(context: &Context, stream: &StreamReport) -> Option<Fields> {
     let path = context.file.as_ref()?;
     let size = std::fs::metadata(path).ok()?.len();
-    let percent = |bytes: u64| bytes.saturating_mul(100).checked_div(size).unwrap_or(0);
+    let percent = |bytes: u64| file_percent(bytes, size);
     let sent = stream.sender().map(|totals| totals.bytes);
     let received = stream.receiver().map(|totals| totals.bytes);
     Some(

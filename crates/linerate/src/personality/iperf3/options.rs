@@ -28,7 +28,7 @@ const BURST_MAX: i64 = 1000;
 const MSS_MAX: i64 = 32_767;
 const BUFFER_MAX_BYTES: u64 = 512 * 1024 * 1024;
 const AFFINITY_MAX: i64 = 1024;
-const RATE_INTERVAL_MAX_S: f64 = 600.0;
+const RATE_INTERVAL_MAX_S: f64 = 60.0;
 const FLOW_LABEL_MAX: i64 = 0xf_ffff;
 
 /// Which end we are.

@@ -6,6 +6,7 @@ use linerate_wire::iperf3::results::CpuPercent;
 
 use super::super::amount::render_bytes;
 use super::super::context::Context;
+use super::super::ending::file_percent;
 use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
 use super::super::sum::{Sum, rate, reports};
 use super::{directions, is_both_ways, role_tag, visible};
@@ -156,7 +157,7 @@ impl Summary<'_> {
         let Some(path) = &self.context.file else { return };
         let Ok(facts) = std::fs::metadata(path) else { return };
         let (size, bytes) = (facts.len(), stream.local.bytes);
-        let percent = bytes.saturating_mul(100).checked_div(size).unwrap_or(0);
+        let percent = file_percent(bytes, size);
         let singular = |bytes: u64| render_bytes(bytes as f64).trim_end_matches('s').to_owned();
         pieces.push(format!(
             "        Sent {} / {} ({percent}%) of {}\n",
