@@ -142,7 +142,9 @@ impl Running {
                 continue;
             };
             let code = if stream.sends { Code::STREAM_WRITE } else { Code::STREAM_READ };
-            return Failure::of(code).because(error.text);
+            // The original tells the system's words without their number.
+            let said = error.text.split(" (os error").next().unwrap_or_default();
+            return Failure::of(code).because(said);
         }
         Failure::of(Code::STREAM_CLOSED)
     }

@@ -61,37 +61,6 @@ fn failure(server: &Running) -> Code {
 }
 
 #[test]
-fn a_client_that_dies_in_any_stage_holds_up_nobody() {
-    let server = Running::start(ServePlan::default());
-    for stage in 0..4_u8 {
-        for udp in [false, true] {
-            let (mut stream, cookie) = guest(server.port, b'a' + stage);
-            assert_eq!(read(&mut stream, 1), [9]);
-            let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
-            let parameters = Parameters { protocol, block_bytes: 1000, ..Parameters::default() };
-            let mut data = None;
-            if stage > 0 {
-                stream.write_all(&message(&parameters.render())).unwrap();
-                assert_eq!(read(&mut stream, 1), [10]);
-            }
-            if stage > 1 && !udp {
-                let mut one = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-                one.write_all(&cookie).unwrap();
-                assert_eq!(read(&mut stream, 2), [1, 2]);
-                data = Some(one);
-            }
-            if stage > 2 && !udp {
-                stream.write_all(&[4]).unwrap();
-                assert_eq!(read(&mut stream, 1), [13]);
-            }
-            drop((stream, data));
-            assert_eq!(failure(&server), Code::CONTROL_CLOSED, "{stage} {udp}");
-        }
-        assert_serves(server.port);
-    }
-}
-
-#[test]
 fn hostile_words_are_refused_with_a_reason() {
     let server = Running::start(ServePlan::default());
     let refused = |words: &[u8], code: Code| {

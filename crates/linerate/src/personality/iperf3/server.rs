@@ -58,10 +58,20 @@ pub(super) fn serve(
         printers.insert(test_number, Arc::clone(&record));
         Box::new(Show { record, outlet: Arc::clone(outlet) })
     };
-    let mut tell = |event: ServerEvent| tell(&event, context, form, outlet, &printers);
+    // Why the test failed that ended last, as long as nothing else has happened.
+    let mut told = None;
+    let mut tell = |event: ServerEvent| {
+        told = match &event {
+            ServerEvent::TestEnded { failure, .. } => failure.as_ref().map(|failure| failure.code),
+            _ => None,
+        };
+        tell(&event, context, form, outlet, &printers);
+    };
     let ended = server.serve(&observe, &mut tell, cancel);
     let release = context.release;
     match ended {
+        // With one test for all, its failure is the server's.
+        Err(failure) if !failure.interrupted && told == Some(failure.code) => 1,
         Err(failure) if !failure.interrupted => {
             outlet.complain(&format!("error - {}", render_failure(&failure, release)));
             1
