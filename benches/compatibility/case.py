@@ -34,6 +34,7 @@ class Case:
     fails: bool = False  # both ends are expected to say why not
     since: str = ""  # the first release that knows it
     without: str = ""  # why the original's client isn't run
+    alone: str = ""  # why the original isn't run at either end
 
     @property
     def name(self):

@@ -43,6 +43,8 @@ def pairings(dialect, case, original):
     ours = dialect.ours
     if case.kind == "refusal":
         return [("reference", original, original), ("ours", ours, ours)]
+    if case.alone:
+        return [("both", ours, ours)]
     if case.without:
         return [("client", original, ours), ("both", ours, ours)]
     return [("reference", original, original), ("client", original, ours),

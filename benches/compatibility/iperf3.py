@@ -72,6 +72,20 @@ CASES = [
     T("-u -t 1 -b 10M"), T("-u -t 1 -b 10M -P 2 -V", "-V"), T("-u -t 1 -b 10M -R"),
     T("-u -t 1 -b 10M --bidir -V", "-V"), T(f"{PACE}", "--logfile {log}"),
     T(f"{PACE}", "-I {pid}"), T("-F {file} -b 40M"), Case(f"{PACE} -d", "", "exit", flags=("--debug",)),
+    J("-t 1 -b 100K -l 4K -P 128"), J("-t 1 -b 100K -l 4K -P 128 -R"), T("-t 1 -b 100K -l 4K -P 128"),
+    J("-u -t 1 -b 100K -l 1000 -P 128"),
+    J("-t 1 -b 100K -l 4K -P 1000", alone="128 streams at most"),
+    J("-t 1 -b 100K -l 4K -P 1000 -R", alone="128 streams at most"),
+    J("-u -t 1 -b 100K -l 1000 -P 1000", alone="128 streams at most"),
+    J(f"{PACE} -6 -R", host="::1"), J(f"{PACE} -6 --bidir -P 2", host="::1"),
+    J(f"{PACE} -6 -B ::1 --cport {{port}}", "-6 -B ::1", host="::1"),
+    J(f"{PACE} -6 --bind-dev lo", host="::1"), J(f"{PACE} -6 -M 1000 -S 8", host="::1"),
+    J("-u -t 1 -b 10M -6 -R -P 2", host="::1"), J("-u -t 1 -b 10M -6 --bidir", host="::1"),
+    J("-u -t 1 -b 20M -l 1400 -6 --gsro", host="::1", since="3.21"),
+    J(f"{PACE} -6 --skip-rx-copy", host="::1", since="3.19"), T(f"{PACE} -6 -V", "-6 -V", host="::1"),
+    T("-u -t 1 -b 10M -6 -P 2", host="::1"), J(f"{PACE} -6 -m", host="::1", since="3.19"),
+    Case(f"{PACE} -6 --json-stream", "--json-stream", "stream", host="::1", since="3.17"),
+    J("-u -t 1 -b 20M -l 1400 --gsro -P 2 --bidir", since="3.21"), J(f"{PACE} --skip-rx-copy -R", since="3.19"),
     J(f"{PACE} -m", since="3.19"), J(f"{PACE} --mptcp -R -P 2", since="3.19"),
 ] + [Case(words, kind="refusal") for words in (
     "", "-s -c h", "-c h -p 0", "-c h -f x", "-c h -i 61", "-s -u", "-c h -D", "-c h -t 86401",
@@ -298,9 +312,10 @@ def events(text):
 
 
 def judge_text(case, run, reference):
-    """The same lines, figures aside."""
-    if reference is None:
-        return None
+    """The same lines, figures aside, and the same bytes at both ends."""
+    wrong = judge_amounts(run.client.out, run.server.out)
+    if wrong or reference is None:
+        return wrong
     for name, end, other in (("client", run.client, reference.client),
                              ("server", run.server, reference.server)):
         ours, theirs = shapes(end.out), shapes(other.out)
@@ -311,6 +326,25 @@ def judge_text(case, run, reference):
             if line not in theirs:
                 return f"only ours prints at the {name}: {line.strip()}"
     return None
+
+
+def judge_amounts(client, server):
+    """What a server says that it sent or received, its client says of it, and nothing is nothing."""
+    told, known = amounts(server), amounts(client)
+    for line in told + known:
+        if line[1].startswith("0.00 "):
+            return f"{line[0]}: nothing"
+    for line in told:
+        if line not in known:
+            return f"{line[0]}: {line[1]} at the server, not so at the client"
+        known.remove(line)
+    return None if told else "the server tells no bytes"
+
+
+def amounts(text):
+    """Which end counted, and how much: of every line of a summary."""
+    lines = re.finditer(r" sec +([\d.]+ [KMGT]?Bytes) .*?(sender|receiver) *$", text, re.M)
+    return [(line.group(2), line.group(1)) for line in lines]
 
 
 def shapes(text):

@@ -21,6 +21,15 @@ def render_cell(cells, name):
     return "ok" if wrong is None else wrong.replace("|", "/").replace("\n", " ")[:120]
 
 
+def render_place(case, cells, name):
+    """One cell, or why a case has none there."""
+    if case.alone and name in ("client", "server"):
+        return case.alone
+    if case.without and name == "server":
+        return case.without
+    return render_cell(cells, name)
+
+
 def count(rows):
     """Cells, and those that aren't right."""
     cells = [(name, wrong) for row in rows.values() for cells in row.values()
@@ -61,8 +70,7 @@ def render_table(dialect, rows):
         for case, row in rows.items():
             if not belongs(case):
                 continue
-            cells = [case.without if case.without and name == "server"
-                     else render_cell(row.get(label, {}), name) for label in labels for _, name in columns]
+            cells = [render_place(case, row.get(label, {}), name) for label in labels for _, name in columns]
             mark = {"json": " (`-J`)", "stream": "", "text": ""}.get(case.kind, "")
             expected = ", to fail" if case.fails else ""
             text += f"| `{case.name}`{mark}{expected} | {' | '.join(cells)} |\n"

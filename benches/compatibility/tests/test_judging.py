@@ -6,7 +6,7 @@ import unittest
 from compatibility import iperf3
 from compatibility.case import Case, Ended, Run
 from compatibility.command import uncovered
-from compatibility.table import render_cell
+from compatibility.table import render_cell, render_place
 
 
 def document(sent=10, received=10, **start):
@@ -60,23 +60,35 @@ class Documents(unittest.TestCase):
         self.assertIn("busy", self.judged(run({**document(), "error": "busy"}, document())))
 
 
+SERVED = "[  5]   0.00-1.00   sec  2.38 MBytes  19.9 Mbits/sec                  receiver\n"
+
+
 class Text(unittest.TestCase):
     """Judging lines."""
 
     def judged(self, ours, theirs):
-        runs = [Run(Ended(0, text, ""), Ended(0, "", "")) for text in (ours, theirs)]
+        runs = [Run(Ended(0, text, ""), Ended(0, SERVED, "")) for text in (ours + SERVED, theirs + SERVED)]
         return iperf3.judge_text(Case("-t 1", kind="text"), *runs)
 
     def test_figures_and_units_may_differ(self):
         self.assertIsNone(self.judged(
-            "[  5]   0.00-1.00   sec  2.61 GBytes  22.4 Gbits/sec    4    895 KBytes       ",
-            "[ 14]   0.00-1.01   sec   128 KBytes  1.05 Mbits/sec    0   1.12 MBytes       "))
+            "[  5]   0.00-1.00   sec  2.61 GBytes  22.4 Gbits/sec    4    895 KBytes       \n",
+            "[ 14]   0.00-1.01   sec   128 KBytes  1.05 Mbits/sec    0   1.12 MBytes       \n"))
 
     def test_a_missing_line_is_wrong(self):
-        self.assertIn("does not print: iperf Done.", self.judged("", "iperf Done."))
+        self.assertIn("does not print: iperf Done.", self.judged("", "iperf Done.\n"))
 
     def test_a_line_too_many_is_wrong(self):
-        self.assertIn("only ours prints", self.judged("hello", ""))
+        self.assertIn("only ours prints", self.judged("hello\n", ""))
+
+    def test_bytes_that_differ_are_wrong(self):
+        other = SERVED.replace("2.38", "2.37")
+        self.assertIsNone(iperf3.judge_amounts(SERVED, SERVED))
+        self.assertIn("2.38 MBytes at the server", iperf3.judge_amounts(other, SERVED))
+        self.assertIn("nothing", iperf3.judge_amounts(SERVED, SERVED.replace("2.38", "0.00")))
+        self.assertIn("no bytes", iperf3.judge_amounts(SERVED, ""))
+        # Of two streams with as much each, the client knows both.
+        self.assertIn("not so at the client", iperf3.judge_amounts(SERVED, SERVED + SERVED))
 
 
 class Cells(unittest.TestCase):
@@ -86,6 +98,11 @@ class Cells(unittest.TestCase):
         self.assertEqual(render_cell({"client": None}, "server"), "not run")
         self.assertEqual(render_cell({"client": None}, "client"), "ok")
         self.assertEqual(render_cell({}, "client"), "-")
+
+    def test_a_case_of_ours_alone_says_why(self):
+        case = Case("-P 1000", alone="128 streams at most")
+        self.assertEqual(render_place(case, {"both": None}, "client"), "128 streams at most")
+        self.assertEqual(render_place(case, {"both": None}, "both"), "ok")
 
     def test_a_flag_without_a_case_is_told(self):
         class Dialect:

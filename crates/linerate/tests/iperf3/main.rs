@@ -19,7 +19,9 @@ mod matrix;
 mod matrix_cases;
 mod options;
 mod programs;
+mod shapes;
 mod text;
+mod traces;
 
 use std::process::{Command, Stdio};
 

@@ -6,13 +6,17 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use linerate::personality::iperf3::json::Json;
 use serde_json::Value;
 
-use super::cli::{document, fields};
+use super::cli::document;
 use super::credentials::{PRIVATE_KEY, PUBLIC_KEY, USERS};
-use super::matrix_cases::{Case, FILE_BYTES, Seen, TCP, TEXT, UDP};
-use super::programs::{Process, Program, has_original, serve};
+use super::matrix_cases::{Case, FILE_BYTES, OTHER_V4, Seen, TCP, TEXT, UDP};
+use super::programs::{Process, Program, free_port, has_original, serve};
+use super::shapes::{fields_in_order, line_shape};
+use super::traces::{FLOW_LABEL, first_cpu, has_flow_label, is_kept_to_one_cpu, names};
 
 /// Tests at the same time: they are paced, and spend their time waiting.
 const AT_ONCE: usize = 12;
@@ -27,13 +31,6 @@ fn hosts() -> Vec<&'static str> {
         found
     };
     ["127.0.0.1", "::1"].into_iter().filter(is_there).collect()
-}
-
-/// The first processor that this process may run on.
-fn first_cpu() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    allowed.trim().split(['-', ',']).next().unwrap().to_owned()
 }
 
 /// What an end came to.
@@ -51,6 +48,9 @@ struct Pair {
     name: &'static str,
 }
 
+/// Whether an option shows in the system.
+type Sight = Box<dyn Fn() -> bool>;
+
 /// One run of a case.
 struct Cell<'a> {
     case: &'a Case,
@@ -58,6 +58,8 @@ struct Cell<'a> {
     pair: Pair,
     /// Of its own, with files that are there.
     folder: tempfile::TempDir,
+    /// For the client's first stream.
+    client_port: u16,
 }
 
 impl Cell<'_> {
@@ -67,7 +69,13 @@ impl Cell<'_> {
 
     /// The words with the names of files; `end` has files of its own.
     fn words(&self, words: &str, end: &str) -> String {
-        let mut whole = words.replace("{cpu}", &first_cpu());
+        let bind = if self.host.contains(':') { self.host } else { OTHER_V4 };
+        let mut whole = words
+            .replace("{cpu}", &first_cpu())
+            .replace("{host}", self.host)
+            .replace("{bind}", bind)
+            .replace("{cport}", &self.client_port.to_string())
+            .replace("{label}", &FLOW_LABEL.to_string());
         for name in ["file", "public", "private", "users"] {
             whole = whole.replace(&format!("{{{name}}}"), &self.path(name));
         }
@@ -81,20 +89,50 @@ impl Cell<'_> {
     fn run(&self) -> [Ended; 2] {
         make_files(self.folder.path());
         let (mut server, port) = serve(self.pair.server, &self.words(self.case.server, "server"));
-        if self.case.server.contains("{pid}") {
-            let pid = std::fs::read_to_string(self.path("pid.server")).unwrap();
-            assert_eq!(pid.trim_end_matches('\0'), server.0.id().to_string(), "{}", self.title());
-        }
         let words = self.words(self.case.client, "client");
         let words = format!("-c {} -p {port} {words}", self.host);
         let mut command = self.pair.client.command(&words);
         let mut client = Process::start(command.env("IPERF3_PASSWORD", "rossi"));
+        self.watch(&mut client, &mut server);
         let told = self.end(&mut client, "client");
         if matches!(self.case.seen, Seen::Refused(_)) && self.pair.server == Program::Original {
             // It goes on after whom it has refused.
             let _gone = server.0.kill();
         }
         [told, self.end(&mut server, "server")]
+    }
+
+    /// Looks for what only the system shows, and only while the test runs.
+    fn watch(&self, client: &mut Process, server: &mut Process) {
+        let Case { client: asked, server: served, .. } = self.case;
+        let (of_client, of_server) = (client.0.id(), server.0.id());
+        let mut wanted: Vec<(&str, Sight)> = Vec::new();
+        for (words, end, process) in [(asked, "client", of_client), (served, "server", of_server)] {
+            if words.contains("{pid}") {
+                let path = self.path(&format!("pid.{end}"));
+                wanted.push(("-I", Box::new(move || names(&path, process))));
+            }
+        }
+        if asked.contains("-A {cpu}") {
+            wanted.push(("-A", Box::new(move || is_kept_to_one_cpu(of_client))));
+        }
+        if asked.contains("-A {cpu},{cpu}") || served.contains("-A {cpu}") {
+            wanted.push(("-A at the server", Box::new(move || is_kept_to_one_cpu(of_server))));
+        }
+        if asked.contains("{label}") {
+            wanted.push(("-L", Box::new(has_flow_label)));
+        }
+        while !wanted.is_empty() {
+            let ended = client.0.try_wait().unwrap().is_some();
+            wanted.retain(|(_, seen)| !seen());
+            let missing: Vec<&str> = wanted.iter().map(|(option, _)| *option).collect();
+            assert!(
+                !ended || missing.is_empty(),
+                "{}: nothing is seen of {missing:?}",
+                self.title()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn end(&self, process: &mut Process, end: &str) -> Ended {
@@ -133,11 +171,7 @@ impl Cell<'_> {
                 let [at_client, at_server] = &documents;
                 assert_same_bytes(at_client, at_server, &title);
                 assert!(seen(at_client, at_server), "{all}");
-                let written = std::fs::metadata(self.path("copy.server"));
-                if let Ok(copy) = written {
-                    let received = at_server["end"]["sum_received"]["bytes"].as_u64();
-                    assert_eq!(Some(copy.len()), received, "{title}");
-                }
+                self.check_stream(at_client, at_server);
             }
             Seen::Text(lines) => {
                 for line in lines {
@@ -151,15 +185,29 @@ impl Cell<'_> {
         }
     }
 
-    /// What doesn't differ between two runs: a document's fields, or lines without their figures.
-    fn shape(&self, text: &str) -> BTreeSet<String> {
-        if matches!(self.case.seen, Seen::Text(_)) {
-            return text.lines().map(line_shape).collect();
+    /// What was carried, and from where.
+    fn check_stream(&self, at_client: &Value, at_server: &Value) {
+        let (title, Case { client, .. }) = (self.title(), self.case);
+        if let Ok(copy) = std::fs::read(self.path("copy.server")) {
+            let received = at_server["end"]["sum_received"]["bytes"].as_u64();
+            assert_eq!(Some(copy.len() as u64), received, "{title}");
+            let repeats = copy.starts_with(b"01234567890123456789");
+            assert_eq!(repeats, client.contains("--repeating-payload"), "{title}");
         }
-        let mut found = BTreeSet::new();
-        fields(&document(text), "", &mut found);
-        // What a server sends of its document is as far as it has got by then.
-        found.retain(|field| !field.starts_with(".server_output"));
+        if client.contains("{cport}") {
+            let port = &at_client["start"]["connected"][0]["local_port"];
+            assert_eq!(*port, self.client_port, "{title}");
+        }
+    }
+
+    /// What doesn't differ between two runs: a document's fields in their order, or lines without their figures.
+    fn shape(&self, text: &str) -> Vec<String> {
+        if matches!(self.case.seen, Seen::Text(_)) {
+            let lines: BTreeSet<String> = text.lines().map(line_shape).collect();
+            return lines.into_iter().collect();
+        }
+        let mut found = Vec::new();
+        fields_in_order(&Json::parse(text).unwrap(), "", &mut found);
         found
     }
 }
@@ -191,34 +239,6 @@ fn assert_same_bytes(client: &Value, server: &Value, title: &str) {
     }
 }
 
-/// A line of text without figures, units' sizes and moments.
-fn line_shape(line: &str) -> String {
-    for varying in ["iperf 3.", "Time: ", "Linux ", "      Cookie: ", "stamp"] {
-        if let Some(rest) = line.strip_prefix(varying) {
-            // Only a stamp has something behind its figure.
-            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            return if varying == "stamp" { line_shape(rest) } else { varying.to_owned() };
-        }
-    }
-    let word = |word: &str| -> String {
-        let unit = ["Bytes", "Bytes/sec", "bits/sec"].into_iter().find(|unit| {
-            let size = word.strip_suffix(unit);
-            size.is_some_and(|size| size.len() <= 1)
-        });
-        let mut figures = false;
-        let kept = unit.unwrap_or(word).chars().filter_map(|c| {
-            let figure = c.is_ascii_digit() || matches!(c, '.' | '-' | ':' | ',');
-            let first = figure && !figures;
-            figures = figure;
-            if figure { first.then_some('#') } else { Some(c) }
-        });
-        kept.collect()
-    };
-    // A receiving original prints one head or the other, as its threads come.
-    let line = line.replace("Retr  Cwnd", "");
-    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
-}
-
 /// Ours and the original in all pairings; the original against itself comes first.
 fn pairs(release: &'static str) -> [Pair; 4] {
     let ours = Program::OursAs(release);
@@ -233,7 +253,8 @@ fn pairs(release: &'static str) -> [Pair; 4] {
 
 /// A case with one host, in all pairings.
 fn run_row(case: &Case, host: &'static str, pairs: [Pair; 4], same_shape: bool) {
-    let cell = |pair| Cell { case, host, pair, folder: tempfile::tempdir().unwrap() };
+    let folder = || tempfile::tempdir().unwrap();
+    let cell = |pair| Cell { case, host, pair, folder: folder(), client_port: free_port() };
     let [reference, rest @ ..] = pairs.map(cell);
     let told = reference.run();
     reference.check(&told, None);
@@ -255,6 +276,9 @@ fn run_all(cases: &[Case]) {
     let pairs = pairs(if is_3_12 { "3.12" } else { "3.21" });
     let rows: Vec<(&Case, &'static str)> =
         hosts().into_iter().flat_map(|host| cases.iter().map(move |case| (case, host))).collect();
+    let has_what_it_needs =
+        |(case, host): &(&Case, &str)| host.contains(':') || !case.client.contains("-6");
+    let rows: Vec<_> = rows.into_iter().filter(has_what_it_needs).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some((case, host)) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
