@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from .process import Child, RunFailed
+from .process import BROKEN, Child, PeerFailed, RunFailed, reason_of
 from .tools import Netperf
 
 TESTS = 1_000
@@ -25,8 +25,13 @@ def run_crowd(row, place, context, outcome):
     for _ in range(RUNS):
         sides = []
         for kind, work in (row.ours, row.theirs):
-            clients = context.tool(Netperf)
-            total_bytes, alone_bytes, cpu_s = _run(context.tool(kind), clients, place, work)
+            tools = context.tool(kind), context.tool(Netperf)
+            try:
+                total_bytes, alone_bytes, cpu_s = _run(*tools, place, work)
+            except BROKEN as broken:
+                if kind is row.theirs[0]:
+                    raise PeerFailed(reason_of(broken)) from broken
+                raise
             used_s += cpu_s
             sides.append({"figure": total_bytes, "alone_bytes": alone_bytes})
         outcome.pairs.append(dict(zip(("ours", "theirs"), sides)))

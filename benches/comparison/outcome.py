@@ -43,6 +43,12 @@ class Outcome:
         return median_interval(self.values)
 
     @property
+    def decides(self):
+        """Whether there is enough of it to be held against a bar."""
+        return (self.is_judged and len(self.values) >= self.least_values
+                and len(self.peer_failures) <= len(self.values))
+
+    @property
     def verdict(self):
         """`pass`, `FAIL`, where nothing is judged `info`, or why there is none of these."""
         if self.skipped:

@@ -2,7 +2,7 @@
 
 import statistics
 
-from ..process import RunFailed
+from ..process import BROKEN
 from ..table import render_figure
 from .tool import Tool
 
@@ -43,7 +43,7 @@ class Profiled(Tool):
                 measured = self.run(work)
                 self.prepared_cpu_s += measured.cpu_s
                 figures.append(measured.figure)
-        except RunFailed:
+        except BROKEN:
             pass  # That it fails is shown where it does so in a pair.
         finally:
             self.stop()

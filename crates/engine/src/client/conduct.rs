@@ -57,6 +57,9 @@ impl Session<'_> {
 
     /// Starts the server's load when all flows stand, and this end's when the server has started.
     fn begin(&mut self, load: &mut Load, now_ns: u64) -> Result<(), Error> {
+        if load.has_failed() {
+            return Err(Error::Host("a thread of the load failed before it began".to_owned()));
+        }
         // Nothing has begun, so nothing can have ended as planned, and the server waits for ever.
         if !self.progress.server_ready && load.any_ended() {
             if let Some(why) = load.why_ended() {

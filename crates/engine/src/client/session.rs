@@ -289,20 +289,20 @@ impl<'a> Session<'a> {
             _ => None,
         };
         let connects = matches!(workload.kind, Kind::Connect { .. });
-        let first_source = u64::from_ne_bytes(random()?);
-        let dials = (connects && quic.is_none()).then(|| {
-            Connections::Dial(Dial {
+        let dials = (connects && quic.is_none()).then(|| -> Result<_, Error> {
+            Ok(Connections::Dial(Dial {
                 server: self.server,
                 token,
                 device: self.plan.local.bind_device.clone(),
                 binds: self.plan.local.binds.clone(),
                 source_ports: self.plan.local.source_ports,
-                first_source,
+                first_source: u64::from_ne_bytes(random()?),
                 options: workload.socket.clone(),
                 tls: tls.clone(),
                 agreement: Agreement::new(workload.tls.handshake, workload.flows),
-            })
+            }))
         });
+        let dials = dials.transpose()?;
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;
         let now_ns = monotonic_ns();
         let mut opener =

@@ -220,6 +220,10 @@ impl Pipeline {
                 local.latencies.record_ns(latency_ns, now_ns.saturating_sub(request.sent_ns));
             }
         }
+        // What is left is a part of the next response, whose request must have left, too.
+        if self.received_bytes > 0 && self.on_their_way.len() <= unsent {
+            return Err(EarlyResponse.into());
+        }
         Ok(())
     }
 

@@ -30,8 +30,16 @@ impl Load {
     }
 
     /// Whether a thread of the load has failed. Then it is over: what it measures would be the rest.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.shards.iter().any(Shard::has_failed)
+    }
+
+    /// What the other threads go on with would only hold the peer.
+    pub(super) fn end_if_failed(&mut self) {
+        if self.phase.current() < Phase::Abort && self.has_failed() {
+            self.stop();
+            self.abort();
+        }
     }
 
     /// When the load was stopped, where it was to end by time; 0 otherwise.

@@ -282,6 +282,7 @@ impl Load {
         if self.time_is_up(load_ns) {
             self.stop();
         }
+        self.end_if_failed();
         self.look_for_standstill(now_ns);
         if self.phase.current() >= Phase::Stop || self.peer_has_sent_all {
             self.look_after_ending(now_ns);

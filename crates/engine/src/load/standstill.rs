@@ -11,9 +11,9 @@ use crate::phase::Phase;
 use crate::socket::tcp_bytes;
 
 /// A load in which nothing moves for so long, though something was due, is given up.
-pub(super) const STANDSTILL_NS: u64 = 30 * SECOND_NS;
-/// How often a load is looked at: a look asks all flows.
-const LOOK_NS: u64 = SECOND_NS;
+const STANDSTILL_NS: u64 = 30 * SECOND_NS;
+/// How often it is looked whether anything moves: a look asks all flows.
+const STANDSTILL_LOOK_NS: u64 = SECOND_NS;
 /// No gap of a Poisson process is longer than so many mean ones, but one in 10^10.
 const LONGEST_GAP: f64 = 25.0;
 
@@ -35,7 +35,7 @@ impl Load {
         let watched = self.role == Role::Client && !by_time && self.given.is_empty();
         watched.then(|| Standstill {
             limit_ns: STANDSTILL_NS.saturating_add(longest_pause_ns(&self.workload)),
-            next_look_ns: now_ns.saturating_add(LOOK_NS),
+            next_look_ns: now_ns.saturating_add(STANDSTILL_LOOK_NS),
             moved_ns: now_ns,
             counted: 0,
             carried: 0,
@@ -58,7 +58,7 @@ impl Load {
             return;
         }
         if now_ns >= standstill.next_look_ns {
-            standstill.next_look_ns = now_ns.saturating_add(LOOK_NS);
+            standstill.next_look_ns = now_ns.saturating_add(STANDSTILL_LOOK_NS);
             if self.moves(&mut standstill) {
                 standstill.moved_ns = now_ns;
             }

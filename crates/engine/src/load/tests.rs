@@ -65,11 +65,12 @@ fn whatever_moves_at_either_end_puts_off_the_standstill() {
     load.flows[0].as_ref().unwrap().tally.record_sent(1);
     assert!(!stands_still_after(&mut load, 21) && !stands_still_after(&mut load, 50));
     let mut sample = load.tick(OPENED_NS + 51 * SECOND_NS).unwrap();
-    load.handle_peer_sample(&sample, 51 * SECOND_NS);
-    assert!(load.phase.current() < Phase::Stop);
     sample.received = Some(linerate_measure::sample::Traffic { bytes: 1, calls: 1 });
     load.handle_peer_sample(&sample, 51 * SECOND_NS);
     assert!(!stands_still_after(&mut load, 80));
+    // One in which nothing moved puts nothing off.
+    sample.received = None;
+    load.handle_peer_sample(&sample, 80 * SECOND_NS);
     assert!(stands_still_after(&mut load, 82));
 }
 
@@ -98,12 +99,14 @@ fn failing(flows: Vec<Arc<FlowShared>>) -> OwnLoop {
 #[test]
 fn a_thread_that_fails_ends_the_load_and_makes_it_no_sound_result() {
     let workload = Workload { flows: 2, threads: Some(2), ..Workload::rr(Transport::Tcp) };
-    let load = opened(&workload, failing);
+    let mut load = opened(&workload, failing);
     let began = std::time::Instant::now();
     while !load.all_ended() {
         assert!(began.elapsed() < Duration::from_secs(20), "nobody said that it has failed");
         std::thread::sleep(Duration::from_millis(1));
     }
+    load.tick(OPENED_NS + 1);
+    assert_eq!(load.phase.current(), Phase::Abort, "the other thread goes on");
     let (_, report) = load.finish(SECOND_NS);
     assert!(report.flows[0].error.as_ref().unwrap().starts_with("thread_failed"));
     assert_eq!(report.flows[1].error, None);

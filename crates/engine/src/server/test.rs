@@ -147,7 +147,10 @@ impl Test {
         if let Some(counts) = load.take_datagrams_sent() {
             machine.sent(&counts);
         }
-        if self.finishing && load.all_ended() {
+        if !load.is_open() && load.has_failed() {
+            machine.error("a thread of the server's load failed before it began");
+            self.load = None;
+        } else if self.finishing && load.all_ended() {
             self.conclude(machine, now_ns);
         } else if now_ns > self.expires_ns {
             machine.error("the test took longer than it may and was ended by the server");

@@ -10,9 +10,8 @@ use crate::ends::{Client, Server};
 
 /// Until a client of these tests certainly carries load.
 const UNDER_WAY: Duration = Duration::from_millis(700);
-/// A shared machine may stand still itself, for as long as the server of these tests does: nothing in a
-/// result tells the two apart. So one attempt may fail, and no more: with both processors kept busy by
-/// others, each of five runs did with one.
+/// A shared machine may stand still itself, for as long as the server of these tests does, and nothing in
+/// a result tells the two apart: one attempt may fail.
 const ATTEMPTS: u32 = 2;
 
 /// A count of the summary, 0 where the load doesn't have it.

@@ -60,7 +60,7 @@ fn ports_that_the_last_run_has_used_are_stepped_over() {
         // With timestamps the kernel lets go of a port in TIME-WAIT that is asked for by its number.
         network.set_client_sysctl("net.ipv4.tcp_timestamps", "0");
         let server = Server::start(network);
-        // Twice as many as were once tried for a connection.
+        // More than are tried in one turn of the load.
         let ports = ["--source-ports", "20000-21399"];
         for count in ["1250", "100"] {
             let run = server.measure(&[&["connect", "--count", count][..], &ports].concat());
