@@ -76,15 +76,17 @@ pub fn iperf3_server(data: &[u8]) {
 pub fn iperf3_documents(data: &[u8]) {
     match Parameters::parse(data) {
         Ok(parameters) => {
-            assert!((1..=20_000).contains(&parameters.total_streams()));
+            assert!((1..=2 << 20).contains(&parameters.total_streams()));
             assert!((1..=1 << 20).contains(&parameters.block_bytes));
             assert_eq!(Parameters::parse(parameters.render().as_bytes()), Ok(parameters));
         }
         Err(code) => assert_ne!(code, Code(0)),
     }
-    if let Ok(results) = Results::parse(data) {
-        assert!(results.streams.len() <= 20_000);
-        let again = Results::parse(results.render().as_bytes());
+    // So few that texts of the fuzzer's length have more.
+    let most_streams = 4;
+    if let Ok(results) = Results::parse(data, most_streams) {
+        assert!(results.streams.len() <= most_streams);
+        let again = Results::parse(results.render().as_bytes(), most_streams);
         assert!(again.is_ok_and(|again| again.streams.len() == results.streams.len()));
     }
     if let Some(token) = Token::parse(data) {

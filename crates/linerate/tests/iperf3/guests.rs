@@ -186,7 +186,7 @@ pub(crate) fn nothing_counted() -> Vec<u8> {
 /// The results that a server tells next.
 fn told_results(stream: &mut TcpStream) -> Results {
     let length = u32::from_be_bytes(read(stream, 4).try_into().unwrap());
-    Results::parse(&read(stream, length as usize)).unwrap()
+    Results::parse(&read(stream, length as usize), 3).unwrap()
 }
 
 #[test]

@@ -208,7 +208,8 @@ impl Client {
         let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_RESULTS)? else {
             return Ok(false);
         };
-        self.results = Some(Box::new(Results::parse(&text).map_err(Fault::Wrong)?));
+        let results = Results::parse(&text, self.streams).map_err(Fault::Wrong)?;
+        self.results = Some(Box::new(results));
         // All that is known is here: the server's last word is waited for, not relied on.
         self.enter(Stage::Displaying, Some(now_ns.saturating_add(ERROR_LIMIT_NS)));
         Ok(true)

@@ -10,8 +10,9 @@ pub const PARAMETERS_LIMIT_BYTES: usize = 8192;
 
 /// Limits of single parameters, as the newest release has them, but for the streams.
 pub mod limits {
-    /// Streams of one direction: as many as a process may have descriptors (`fs.nr_open`), of which it usually may
-    /// have fewer; the ends check that. The original's clients ask for 128 at most.
+    /// Streams of one direction: as many as Linux lets a process have descriptors unless its `fs.nr_open` says
+    /// otherwise, and no more where that allows them. A process usually may have fewer; the ends check that. The
+    /// original's clients ask for 128 at most.
     pub const PARALLEL: u32 = 1 << 20;
     /// Length of a test, seconds.
     pub const TIME_S: u32 = 86_400;

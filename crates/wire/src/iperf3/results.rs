@@ -6,15 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::code::Code;
 use super::json::Fields;
-use super::parameters::limits;
 
 /// The longest results that a client reads of a test of few streams: a server's output may be in them.
 pub const RESULTS_TO_CLIENT_LIMIT_BYTES: usize = 8 << 20;
 /// The longest results that a server reads of a test of few streams: those of 256 take 80 KB.
 pub const RESULTS_TO_SERVER_LIMIT_BYTES: usize = 1 << 20;
 
-/// More streams than a test can have, in both directions, are more than an end can have counted.
-const MOST_STREAMS: usize = 2 * limits::PARALLEL as usize;
 /// Streams whose results have room in the limits above.
 const FEW_STREAMS: usize = 256;
 /// What each stream beyond them may take: 300 bytes are usual, of the longest numbers 400.
@@ -23,8 +20,8 @@ const STREAM_LIMIT_BYTES: usize = 400;
 /// How long results may be in a test of so many streams in both directions, where those of a test of
 /// few may be `few_bytes`.
 pub(super) fn limit_bytes(few_bytes: usize, streams: usize) -> usize {
-    let more = streams.min(MOST_STREAMS).saturating_sub(FEW_STREAMS);
-    few_bytes + more * STREAM_LIMIT_BYTES
+    let more = streams.saturating_sub(FEW_STREAMS);
+    few_bytes.saturating_add(more.saturating_mul(STREAM_LIMIT_BYTES))
 }
 
 /// What an end counted.
@@ -133,14 +130,16 @@ impl Results {
         }
     }
 
-    /// Reads what the other end sent. Fields that no release knows are passed over.
+    /// Reads what the other end sent of a test of so many streams in both directions. Fields that no release knows
+    /// are passed over.
     ///
     /// # Errors
     ///
-    /// [`Code::RECEIVE_RESULTS`] where something is missing that every release tells.
-    pub fn parse(text: &[u8]) -> Result<Self, Code> {
+    /// [`Code::RECEIVE_RESULTS`] where something is missing that every release tells, or more streams are told of
+    /// than the test has.
+    pub fn parse(text: &[u8], most_streams: usize) -> Result<Self, Code> {
         let value: Value = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
-        let mut results = Self::of(&value).ok_or(Code::RECEIVE_RESULTS)?;
+        let mut results = Self::of(&value, most_streams).ok_or(Code::RECEIVE_RESULTS)?;
         if results.server_output.is_none() && value.get("server_output_json").is_some() {
             let output: Output = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
             let document = output.server_output_json;
@@ -150,10 +149,10 @@ impl Results {
         Ok(results)
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    fn of(value: &Value, most_streams: usize) -> Option<Self> {
         let fields = Fields(value.as_object()?);
         let streams = fields.0.get("streams")?.as_array()?;
-        if streams.len() > MOST_STREAMS {
+        if streams.len() > most_streams {
             return None;
         }
         let mut streams: Vec<StreamResult> =

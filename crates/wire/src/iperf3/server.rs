@@ -219,7 +219,7 @@ impl Server {
         let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_RESULTS)? else {
             return Ok(false);
         };
-        let results = Results::parse(&text).map_err(Fault::Wrong)?;
+        let results = Results::parse(&text, self.streams).map_err(Fault::Wrong)?;
         self.enter(Stage::Telling, None);
         self.events.push_back(ServerEvent::Results(Box::new(results)));
         Ok(true)

@@ -97,7 +97,8 @@ fn our_server_understands_the_original_client() {
                 }
             });
             let parameters = Parameters::parse(asked.as_bytes()).unwrap();
-            let results = Results::parse(counted.as_bytes()).unwrap();
+            let streams = parameters.total_streams();
+            let results = Results::parse(counted.as_bytes(), streams).unwrap();
             let expected = [
                 ServerEvent::Asked(Box::new(parameters)),
                 ServerEvent::Ended,
@@ -114,20 +115,26 @@ fn our_client_understands_the_original_server() {
     for (name, capture) in CAPTURES {
         let server = said_by("server", capture);
         let [counted] = jsons(&server)[..] else { panic!("{name}") };
+        let asked = jsons(&said_by("client", capture))[0].to_owned();
+        let parameters = Parameters::parse(asked.as_bytes()).unwrap();
         for piece_bytes in [1, 3, 64, 100_000] {
             let mut client = Client::new(cookie(), 0);
             let mut events = Vec::new();
             feed(&server, piece_bytes, |bytes| {
                 client.handle_bytes(0, bytes);
                 while let Some(event) = client.poll_event() {
-                    if event == ClientEvent::Go {
-                        client.end_test(0);
-                        client.handle_bytes(0, &[]);
+                    match event {
+                        ClientEvent::ParametersWanted => client.send_parameters(&parameters),
+                        ClientEvent::Go => {
+                            client.end_test(0);
+                            client.handle_bytes(0, &[]);
+                        }
+                        _ => {}
                     }
                     events.push(event);
                 }
             });
-            let results = Results::parse(counted.as_bytes()).unwrap();
+            let results = Results::parse(counted.as_bytes(), parameters.total_streams()).unwrap();
             let expected = [
                 ClientEvent::ParametersWanted,
                 ClientEvent::StreamsWanted,
@@ -170,7 +177,7 @@ fn parameters_mean_what_the_original_was_told() {
 #[test]
 fn results_mean_what_the_original_counted() {
     let server = said_by("server", include_str!("captures/tcp_3.12.txt"));
-    let results = Results::parse(jsons(&server)[0].as_bytes()).unwrap();
+    let results = Results::parse(jsons(&server)[0].as_bytes(), 1).unwrap();
     // 3.12 writes -1 as the largest number of 64 bits.
     assert_eq!(results.sender_has_retransmits, -1);
     let stream = results.stream(1).unwrap();

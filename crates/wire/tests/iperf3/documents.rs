@@ -55,7 +55,7 @@ proptest! {
     fn any_text_is_survived(text in "\\PC{0,200}") {
         let object = text.contains('\u{7b}');
         prop_assert!(Parameters::parse(text.as_bytes()).is_err() || object);
-        prop_assert!(Results::parse(text.as_bytes()).is_err());
+        prop_assert!(Results::parse(text.as_bytes(), 1).is_err());
     }
 
     #[test]
@@ -83,7 +83,7 @@ proptest! {
             }),
             streams: ids.into_iter().map(stream).collect(),
         };
-        prop_assert_eq!(Results::parse(results.render().as_bytes()), Ok(results));
+        prop_assert_eq!(Results::parse(results.render().as_bytes(), 20), Ok(results));
     }
 }
 
@@ -119,14 +119,14 @@ fn every_number_has_its_limit() {
 #[test]
 fn results_without_what_every_release_tells_are_none() {
     let whole = crate::pair::results(1, 3).render();
-    assert!(Results::parse(whole.as_bytes()).is_ok());
+    assert!(Results::parse(whole.as_bytes(), 1).is_ok());
     for name in ["cpu_util_total", "sender_has_retransmits", "streams", "id", "bytes", "jitter"] {
         let without = whole.replace(&format!("\"{name}\""), "\"other\"");
-        assert_eq!(Results::parse(without.as_bytes()), Err(Code::RECEIVE_RESULTS), "{name}");
+        assert_eq!(Results::parse(without.as_bytes(), 1), Err(Code::RECEIVE_RESULTS), "{name}");
     }
     // What newer releases alone tell may be missing.
     let older = whole.replace("omitted_errors", "x").replace("start_time", "y");
-    let stream = Results::parse(older.as_bytes()).unwrap().streams[0];
+    let stream = Results::parse(older.as_bytes(), 1).unwrap().streams[0];
     assert_eq!((stream.omitted_packets, stream.seconds()), (None, None));
 }
 
@@ -134,7 +134,7 @@ fn results_without_what_every_release_tells_are_none() {
 fn streams_are_found_by_their_numbers_in_whatever_order_they_are_told() {
     let mut told = crate::pair::results(20_000, 3);
     told.streams.reverse();
-    let read = Results::parse(told.render().as_bytes()).unwrap();
+    let read = Results::parse(told.render().as_bytes(), 20_000).unwrap();
     assert!(read.streams.is_sorted_by_key(|stream| stream.id));
     for stream in told.streams.iter().step_by(97) {
         assert_eq!(read.stream(stream.id), Some(stream));

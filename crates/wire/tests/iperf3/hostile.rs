@@ -115,17 +115,37 @@ fn results_of_8_mib_come_whole_in_pieces() {
 
 fn running_client() -> Client {
     let mut client = Client::new(cookie(), 0);
-    client.handle_bytes(0, &[9, 10, 1, 2]);
+    client.handle_bytes(0, &[9]);
+    client.send_parameters(&Parameters { parallel: 2, ..Parameters::default() });
+    client.handle_bytes(0, &[10, 1, 2]);
     client
 }
 
 #[test]
-fn deep_json_is_refused() {
+fn deep_and_wide_json_is_refused() {
     let deep = [vec![b'['; 4000], vec![b']'; 4000]].concat();
     assert_eq!(Parameters::parse(&deep), Err(Code::RECEIVE_PARAMETERS));
-    assert_eq!(Results::parse(&deep), Err(Code::RECEIVE_RESULTS));
+    assert_eq!(Results::parse(&deep, 1), Err(Code::RECEIVE_RESULTS));
     let stream = serde_json::to_string(&results(1, 1).render()).unwrap();
-    assert_eq!(Results::parse(stream.as_bytes()), Err(Code::RECEIVE_RESULTS));
+    assert_eq!(Results::parse(stream.as_bytes(), 1), Err(Code::RECEIVE_RESULTS));
+    let wide = results(20_001, 1).render();
+    assert!(Results::parse(wide.as_bytes(), 20_001).is_ok());
+    assert_eq!(Results::parse(wide.as_bytes(), 20_000), Err(Code::RECEIVE_RESULTS));
+}
+
+#[test]
+fn results_of_more_streams_than_the_test_has_are_refused_at_both_ends() {
+    let mut server = awaiting_results(2);
+    server.handle_bytes(0, &message(results(3, 1).render().as_bytes()));
+    let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
+    assert_eq!(last(&mut server), Some(refused));
+
+    let mut client = running_client();
+    client.end_test(0);
+    client.handle_bytes(0, &[13]);
+    client.handle_bytes(0, &message(results(3, 1).render().as_bytes()));
+    let refused = ClientEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
+    assert_eq!(std::iter::from_fn(|| client.poll_event()).last(), Some(refused));
 }
 
 #[test]
