@@ -27,6 +27,9 @@ pub struct Flag<I: 'static> {
     pub value_name: &'static str,
     /// What it does, for help; one line.
     pub help: &'static str,
+    /// Whether the original has no such flag. A beginning that one of the original's names has too is that one's, so
+    /// that no abbreviation which the original takes is ambiguous here.
+    pub is_ours: bool,
 }
 
 impl<I: Copy + 'static> Flag<I> {
@@ -38,12 +41,13 @@ impl<I: Copy + 'static> Flag<I> {
         help: &'static str,
         id: I,
     ) -> Self {
-        Self { id, short: Some(short), long: "", takes, value_name, help }
+        Self { id, short: Some(short), long: "", takes, value_name, help, is_ours: false }
     }
 
-    /// A flag that is a name alone and takes nothing.
+    /// A flag of ours that is a name alone and takes nothing.
     pub(super) const fn name(long: &'static str, help: &'static str, id: I) -> Self {
-        Self { id, short: None, long, takes: Takes::Nothing, value_name: "", help }
+        let takes = Takes::Nothing;
+        Self { id, short: None, long, takes, value_name: "", help, is_ours: true }
     }
 }
 
@@ -196,13 +200,20 @@ impl<'a, I: Copy> Lexer<'a, I> {
         Ok(Lexeme::Flag(flag.id, value))
     }
 
-    /// The flag with this name, or the only one whose name begins so.
+    /// The flag with this name, or the only one whose name begins so, where the original's come before ours.
     fn find_long(&self, name: &str) -> Result<Flag<I>, LexError> {
         let long = || self.flags.iter().filter(|flag| !flag.long.is_empty());
         if let Some(flag) = long().find(|flag| flag.long == name) {
             return Ok(*flag);
         }
-        let candidates: Vec<&Flag<I>> = long().filter(|flag| flag.long.starts_with(name)).collect();
+        let begin_so = |is_ours: bool| -> Vec<&Flag<I>> {
+            let named = long().filter(|flag| flag.is_ours == is_ours);
+            named.filter(|flag| flag.long.starts_with(name)).collect()
+        };
+        let mut candidates = begin_so(false);
+        if candidates.is_empty() {
+            candidates = begin_so(true);
+        }
         match candidates.as_slice() {
             [] => Err(LexError::UnknownLong(name.to_owned())),
             [flag] => Ok(**flag),

@@ -183,6 +183,16 @@ fn long_names_may_be_cut_and_joined() {
 }
 
 #[test]
+fn a_name_may_be_cut_as_far_as_the_original_takes_it() {
+    let is_known = |name: &str| LONG_FLAGS.split_whitespace().any(|known| known == name);
+    for row in TABLE {
+        assert_eq!(is_known(row.flag.long), !row.flag.is_ours, "--{}", row.flag.long);
+    }
+    assert!(options("-c h --m").mptcp);
+    assert_eq!(options("-s --ma 3").most_tests, Some(3));
+}
+
+#[test]
 fn a_file_that_is_sent_is_the_end() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), [7; 12_345]).unwrap();

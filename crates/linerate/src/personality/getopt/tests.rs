@@ -7,10 +7,16 @@ enum Id {
     Cpu,
     Version,
     Json,
+    Portion,
+    Portrait,
 }
 
 fn flag(id: Id, short: Option<char>, long: &'static str, takes: Takes) -> Flag<Id> {
-    Flag { id, short, long, takes, value_name: "N", help: "Help." }
+    Flag { id, short, long, takes, value_name: "N", help: "Help.", is_ours: false }
+}
+
+fn ours(id: Id, long: &'static str) -> Flag<Id> {
+    Flag { is_ours: true, ..flag(id, None, long, Takes::Nothing) }
 }
 
 fn digits(word: &str) -> bool {
@@ -24,6 +30,8 @@ fn table() -> Vec<Flag<Id>> {
         flag(Id::Cpu, Some('c'), "", Takes::NextIf(digits)),
         flag(Id::Version, Some('v'), "version", Takes::Nothing),
         flag(Id::Json, None, "json", Takes::Nothing),
+        ours(Id::Portion, "portion"),
+        ours(Id::Portrait, "portrait"),
     ]
 }
 
@@ -61,6 +69,18 @@ fn names_may_be_abbreviated_and_joined_to_their_argument() {
     assert_eq!(flags("--j"), [(Id::Json, None)]);
     let ambiguous = LexError::Ambiguous("ver".to_owned(), vec!["verbose", "version"]);
     assert_eq!(lex("--ver"), Err(ambiguous));
+}
+
+#[test]
+fn a_name_of_ours_takes_no_abbreviation_from_the_originals() {
+    assert_eq!(flags("--por 5"), [(Id::Port, with("5"))]);
+    assert_eq!(flags("--port 5"), [(Id::Port, with("5"))]);
+    assert_eq!(flags("--porti --portrait"), [(Id::Portion, None), (Id::Portrait, None)]);
+    assert_eq!(flags("--portr"), [(Id::Portrait, None)]);
+    let several = vec![ours(Id::Portion, "portion"), ours(Id::Portrait, "portrait")];
+    let words = ["--port".to_owned()];
+    let ambiguous = LexError::Ambiguous("port".to_owned(), vec!["portion", "portrait"]);
+    assert_eq!(parse_words(&several, &words), Err(ambiguous));
 }
 
 #[test]

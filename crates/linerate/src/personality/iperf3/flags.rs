@@ -108,7 +108,11 @@ const fn row(
     side: Side,
     help: &'static str,
 ) -> Row {
-    Row { flag: Flag { id, short, long, takes, value_name, help }, side }
+    Row { flag: Flag { id, short, long, takes, value_name, help, is_ours: false }, side }
+}
+
+const fn ours(row: Row) -> Row {
+    Row { flag: Flag { is_ours: true, ..row.flag }, ..row }
 }
 
 use Side::{Both, Client, Server};
@@ -173,8 +177,8 @@ pub const TABLE: &[Row] = &[
         "start the listener anew, or end with -1, when nobody has come for so long"),
     row(Id::MaxDuration, (None, "server-max-duration"), (Value, "SECONDS"), Server,
         "the longest test that is accepted"),
-    row(Id::MaxTests, (None, "max-tests"), (Value, "N"), Server,
-        "how many tests are served at once, 1 to 1024 (default 64; ours alone)"),
+    ours(row(Id::MaxTests, (None, "max-tests"), (Value, "N"), Server,
+        "how many tests are served at once, 1 to 1024 (default 64; ours alone)")),
     row(Id::PrivateKey, (None, "rsa-private-key-path"), (Value, "FILE"), Server,
         "the private key for credentials"),
     row(Id::Users, (None, "authorized-users-path"), (Value, "FILE"), Server,
