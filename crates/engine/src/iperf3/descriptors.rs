@@ -16,13 +16,17 @@ const OTHERS_AT_SERVER: u64 = 600;
 /// none takes no more from others.
 const STRIDE: u64 = 10_000;
 
-/// Those that the tests at this process's servers have.
-static RESERVED: AtomicU64 = AtomicU64::new(0);
+/// Those of this process.
+static OWN: Pool = Pool::new(raise_open_files_limit);
 
 /// Raises the limit as far as it goes, and refuses a client's test that is beyond it. `has_file`: each
 /// stream has a file beside its socket.
 pub(super) fn check(parameters: &Parameters, has_file: bool) -> Result<(), Failure> {
-    let (needed, limit) = (needed(parameters, has_file) + OTHERS, raise_open_files_limit());
+    check_with(raise_open_files_limit(), parameters, has_file)
+}
+
+fn check_with(limit: u64, parameters: &Parameters, has_file: bool) -> Result<(), Failure> {
+    let needed = needed(parameters, has_file) + OTHERS;
     if needed <= limit {
         return Ok(());
     }
@@ -33,9 +37,43 @@ pub(super) fn check(parameters: &Parameters, has_file: bool) -> Result<(), Failu
     )))
 }
 
+/// What the tests at a process's servers share.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// Those that tests have.
+    taken: AtomicU64,
+    /// How many the process may have, for everything. Asked again each time, since others may change it.
+    limit: fn() -> u64,
+}
+
+impl Pool {
+    pub(super) const fn new(limit: fn() -> u64) -> Self {
+        Self { taken: AtomicU64::new(0), limit }
+    }
+
+    /// What all tests may have.
+    fn most(&self) -> u64 {
+        let limit = (self.limit)();
+        limit - OTHERS_AT_SERVER.min(limit / 2)
+    }
+
+    /// Takes so many more, where others leave them.
+    fn take(&self, more: u64) -> Result<(), Failure> {
+        let most = self.most();
+        let with_these = |taken: u64| taken.checked_add(more).filter(|all| *all <= most);
+        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_these) {
+            Ok(_) => Ok(()),
+            Err(taken) => Err(too_many(format!(
+                "{more} more open files for the streams where tests have {taken} of {most}"
+            ))),
+        }
+    }
+}
+
 /// A test's at a server, for as long as it has them.
 #[derive(Debug)]
 pub(super) struct Reserved {
+    pool: &'static Pool,
     held: u64,
     /// What all its streams take.
     needed: u64,
@@ -47,14 +85,22 @@ impl Reserved {
     /// Those for a test's first streams, where the process may have enough for all and others leave so many. The
     /// client hears the system's error, since sentences don't cross the wire.
     pub(super) fn of(parameters: &Parameters, has_file: bool) -> Result<Self, Failure> {
+        Self::from_pool(&OWN, parameters, has_file)
+    }
+
+    pub(super) fn from_pool(
+        pool: &'static Pool,
+        parameters: &Parameters,
+        has_file: bool,
+    ) -> Result<Self, Failure> {
         let needed = needed(parameters, has_file);
-        let most = most_at_server();
+        let most = pool.most();
         if needed > most {
             return Err(too_many(format!(
                 "{needed} open files for the streams where tests may have {most}: raise the limit (ulimit -n)"
             )));
         }
-        let mut reserved = Self { held: 0, needed, each: each(has_file) };
+        let mut reserved = Self { pool, held: 0, needed, each: each(has_file) };
         reserved.take_more()?;
         Ok(reserved)
     }
@@ -70,30 +116,16 @@ impl Reserved {
 
     fn take_more(&mut self) -> Result<(), Failure> {
         let more = STRIDE.min(self.needed - self.held);
-        let most = most_at_server();
-        let with_these = |taken: u64| taken.checked_add(more).filter(|all| *all <= most);
-        match RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_these) {
-            Ok(_) => {
-                self.held += more;
-                Ok(())
-            }
-            Err(taken) => Err(too_many(format!(
-                "{more} more open files for the streams where tests have {taken} of {most}"
-            ))),
-        }
+        self.pool.take(more)?;
+        self.held += more;
+        Ok(())
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        RESERVED.fetch_sub(self.held, Ordering::Relaxed);
+        self.pool.taken.fetch_sub(self.held, Ordering::Relaxed);
     }
-}
-
-/// What all tests of a server may have.
-fn most_at_server() -> u64 {
-    let limit = raise_open_files_limit();
-    limit - OTHERS_AT_SERVER.min(limit / 2)
 }
 
 fn too_many(why: String) -> Failure {
@@ -113,53 +145,71 @@ fn needed(parameters: &Parameters, has_file: bool) -> u64 {
 mod tests {
     use super::*;
 
+    fn streams(parallel: u32) -> Parameters {
+        Parameters { parallel, ..Parameters::default() }
+    }
+
+    #[track_caller]
+    fn assert_refused(outcome: Result<Reserved, Failure>) {
+        let refused = outcome.unwrap_err();
+        assert_eq!((refused.code, refused.system_error), (Code::NUM_STREAMS, Some(libc::EMFILE)));
+    }
+
     #[test]
     fn what_is_beyond_the_limit_is_refused_with_both_numbers() {
-        let limit = raise_open_files_limit();
-        let parallel = u32::try_from(limit).unwrap_or(u32::MAX);
-        let parameters = Parameters { parallel, ..Parameters::default() };
-        let told = check(&parameters, false).unwrap_err().to_string();
-        assert!(told.contains(&format!("need {} open files", limit + OTHERS)), "{told}");
-        assert!(check(&Parameters { parallel: 100, ..parameters }, true).is_ok());
+        let told = check_with(1000, &streams(969), false).unwrap_err().to_string();
+        assert!(told.contains("969 streams need 1001 open files"), "{told}");
+        assert!(told.contains("may have 1000:"), "{told}");
+        assert!(check_with(1000, &streams(968), false).is_ok());
+        assert!(check_with(1000, &streams(484), true).is_ok());
+        assert!(check_with(1000, &streams(485), true).is_err());
+        assert!(check_with(u64::MAX, &streams(1 << 20), true).is_ok());
     }
 
     #[test]
     fn tests_of_a_server_have_what_others_leave() {
-        let most = most_at_server();
-        let third = Parameters {
-            parallel: u32::try_from(most / 6 + 1).unwrap(),
-            bidirectional: true,
-            ..Parameters::default()
-        };
+        static POOL: Pool = Pool::new(|| 60_600);
+        let both = |parallel| Parameters { bidirectional: true, ..streams(parallel) };
         let whole = || -> Result<Reserved, Failure> {
-            let mut reserved = Reserved::of(&third, false)?;
-            for opened in 0..third.total_streams() {
+            let mut reserved = Reserved::from_pool(&POOL, &both(12_000), false)?;
+            for opened in 0..24_000 {
                 reserved.await_more(opened)?;
+                assert!(reserved.held > opened as u64);
             }
-            assert_eq!(reserved.held, reserved.needed);
+            assert_eq!(reserved.held, 24_000);
             Ok(reserved)
         };
         let first = whole().unwrap();
         let _second = whole().unwrap();
-        let refused = whole().unwrap_err();
-        assert_eq!((refused.code, refused.system_error), (Code::NUM_STREAMS, Some(libc::EMFILE)));
+        assert_refused(whole());
+        // What was refused on its way has given back what it had.
+        assert_eq!(POOL.taken.load(Ordering::Relaxed), 48_000);
         drop(first);
         assert!(whole().is_ok());
         // More than all tests together may have is refused before any comes.
-        let parallel = u32::try_from(most + 1).unwrap();
-        let refused = Reserved::of(&Parameters { parallel, ..third }, false).unwrap_err();
-        assert_eq!((refused.code, refused.system_error), (Code::NUM_STREAMS, Some(libc::EMFILE)));
+        assert_refused(Reserved::from_pool(&POOL, &streams(60_001), false));
+        assert_refused(Reserved::from_pool(&POOL, &streams(30_001), true));
     }
 
     #[test]
     fn streams_that_are_only_announced_take_little_from_others() {
-        let parallel = u32::try_from(most_at_server()).unwrap();
-        let asked = Parameters { parallel, ..Parameters::default() };
-        let needed = needed(&asked, false);
-        let mut reserved = Reserved { held: 0, needed, each: 1 };
-        reserved.await_more(0).unwrap();
-        assert_eq!(reserved.held, needed.min(STRIDE));
-        reserved.await_more(1).unwrap();
-        assert_eq!(reserved.held, needed.min(STRIDE));
+        static POOL: Pool = Pool::new(|| u64::MAX);
+        for (has_file, each) in [(false, 1), (true, 2)] {
+            let mut reserved = Reserved::from_pool(&POOL, &streams(1 << 20), has_file).unwrap();
+            for opened in [0, 1, 4_999 / each] {
+                reserved.await_more(opened).unwrap();
+                assert_eq!(reserved.held, 10_000);
+            }
+            reserved.await_more(5_000 / each).unwrap();
+            assert_eq!(reserved.held, 20_000);
+        }
+        assert_eq!(POOL.taken.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn others_have_half_of_what_is_little() {
+        assert_eq!(Pool::new(|| 1000).most(), 500);
+        assert_eq!(Pool::new(|| 1200).most(), 600);
+        assert_eq!(Pool::new(|| 2000).most(), 1400);
     }
 }

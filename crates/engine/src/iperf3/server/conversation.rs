@@ -1,25 +1,23 @@
 //! A test's conversation and its load at the server.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 use socket2::Socket;
 
+use super::awaited::{Awaited, STREAM_NS, patience_ns};
 use super::listener::Beginning;
 use super::reception::Notice;
 use super::test::{Arrival, Test};
-use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
 use crate::iperf3::{Event, Failure, Report, Role, sockets};
 
-/// How long a client may take for a stream, and for all of them but for what each takes.
-const STREAMS_NS: u64 = 30 * SECOND_NS;
-const STREAM_NS: u64 = 10 * MILLISECOND_NS;
 /// How long a test may take beyond its time before the server ends it; the original's value.
 const GRACE_NS: u64 = 40 * SECOND_NS;
 
@@ -30,13 +28,15 @@ pub(super) struct Conversation {
     addresses: (SocketAddr, SocketAddr),
     machine: Machine,
     running: Option<Running>,
+    /// Has the descriptors of its streams set aside.
+    awaited: Option<Arc<Awaited>>,
     told: bool,
 }
 
 impl Conversation {
     pub(super) fn new(test: Test, control: Control, addresses: (SocketAddr, SocketAddr)) -> Self {
         let machine = Machine::new(monotonic_ns());
-        Self { test, control, addresses, machine, running: None, told: false }
+        Self { test, control, addresses, machine, running: None, awaited: None, told: false }
     }
 
     /// The whole test.
@@ -45,8 +45,8 @@ impl Conversation {
             Said::Asked(parameters) => *parameters,
             other => return Err(unexpected(other)),
         };
-        let mut reserved = self.test.admit(&parameters)?;
-        let load = self.open_streams(parameters, &mut reserved)?;
+        let reserved = self.test.admit(&parameters)?;
+        let load = self.open_streams(parameters, reserved)?;
         self.machine.start();
         self.pump()?;
         let (interval, timeout) = (self.test.plan.interval, self.test.plan.receive_timeout);
@@ -84,21 +84,19 @@ impl Conversation {
     fn open_streams(
         &mut self,
         parameters: Parameters,
-        reserved: &mut Reserved,
+        reserved: Reserved,
     ) -> Result<Load, Failure> {
         let total = parameters.total_streams();
-        let over_udp = parameters.protocol == Protocol::Udp;
-        self.test.tell(if over_udp {
-            Notice::Claim(self.test.claim(self.addresses, total))
+        let awaited = Arc::new(Awaited::new(total, reserved));
+        self.awaited = Some(Arc::clone(&awaited));
+        self.test.tell(if parameters.protocol == Protocol::Udp {
+            Notice::Claim(self.test.claim(self.addresses, awaited))
         } else {
-            Notice::Await(self.test.number, Beginning::of(&parameters))
+            Notice::Await(self.test.number, Beginning::of(&parameters), awaited)
         });
         self.await_turn()?;
-        if !over_udp {
-            self.test.awaited.store(total, Ordering::Relaxed);
-        }
         self.machine.create_streams();
-        let opened = self.receive_streams(&parameters, total, reserved)?;
+        let opened = self.receive_streams(&parameters, total)?;
         self.test.tell(Notice::Complete(self.test.number));
         let setup = Setup {
             role: Role::Server,
@@ -114,28 +112,26 @@ impl Conversation {
         Ok(load)
     }
 
-    /// Takes the streams as they come. Who opens none is not waited for longer where he has announced
+    /// Takes the streams as they come. Who opens few is not waited for longer where he has announced
     /// many.
     fn receive_streams(
         &mut self,
         parameters: &Parameters,
         total: usize,
-        reserved: &mut Reserved,
     ) -> Result<Vec<Socket>, Failure> {
-        let mut last_ns = monotonic_ns();
-        let all_ns = STREAMS_NS + STREAM_NS * total as u64;
-        let deadline_ns = last_ns.saturating_add(all_ns);
+        let began_ns = monotonic_ns();
+        let mut last_ns = began_ns;
         let mut opened = Vec::new();
         while opened.len() < total {
-            reserved.await_more(opened.len())?;
-            match self.await_arrival(deadline_ns.min(last_ns + STREAMS_NS))? {
+            let deadline_ns = began_ns.saturating_add(patience_ns(opened.len()));
+            match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS))? {
                 Arrival::Stream(socket) => {
                     self.set_options(&socket, parameters)?;
                     opened.push(socket);
                     last_ns = monotonic_ns();
                 }
                 Arrival::Turn => {}
-                Arrival::NoPort(error) => return Err(Failure::system(Code::STREAM_LISTEN, &error)),
+                Arrival::Failed(failure) => return Err(failure),
             }
         }
         Ok(opened)
@@ -144,10 +140,10 @@ impl Conversation {
     /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
         // Each test before this one may take its time.
-        let patience_ns = STREAMS_NS.saturating_mul(self.test.plan.most_tests as u64);
-        let deadline_ns = monotonic_ns().saturating_add(patience_ns);
+        let all_ns = STREAM_NS.saturating_mul(self.test.plan.most_tests as u64);
+        let deadline_ns = monotonic_ns().saturating_add(all_ns);
         match self.await_arrival(deadline_ns)? {
-            Arrival::NoPort(error) => Err(Failure::system(Code::STREAM_LISTEN, &error)),
+            Arrival::Failed(failure) => Err(failure),
             Arrival::Turn | Arrival::Stream(_) => Ok(()),
         }
     }
@@ -321,6 +317,12 @@ impl Conversation {
             {
                 self.tell(report, None);
             }
+        }
+        if failure.is_none() {
+            // Its descriptors are others' before the client knows that all is over, and comes with its next test. One
+            // that failed keeps them a while: a reset of a stream might be heard before the reason is.
+            self.running = None;
+            self.awaited = None;
         }
         // Who was turned out is not waited for.
         if !self.test.turned_out.requested() {

@@ -5,6 +5,7 @@
 //! datagrams carry no cookie: they belong to the test of their address that is making streams, and of
 //! each address one test makes such streams at a time.
 
+mod awaited;
 mod conversation;
 mod guests;
 mod listener;

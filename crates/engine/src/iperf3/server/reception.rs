@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_wire::iperf3::{Code, Cookie, State};
@@ -11,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use socket2::Socket;
 
+use super::awaited::Awaited;
 use super::guests::Guests;
 use super::listener::Beginning;
 use super::room::first_to_go;
@@ -35,7 +35,7 @@ pub(super) enum Notice {
     /// A test wants streams of datagrams.
     Claim(Claim),
     /// A test wants streams over TCP that begin so.
-    Await(u64, Beginning),
+    Await(u64, Beginning, Arc<Awaited>),
     /// A test has its streams: none of its cookie come any more.
     Complete(u64),
     /// A test is over.
@@ -50,10 +50,24 @@ pub(super) struct Entry {
     bell: Arc<Bell>,
     /// Whether it has its streams.
     pub(super) complete: bool,
-    /// How many streams it waits for; others that come are closed.
-    awaited: Arc<AtomicUsize>,
+    /// The streams over TCP that it waits for; others that come are closed.
+    awaited: Option<Arc<Awaited>>,
     /// Tells it that others need its place.
     pub(super) turned_out: Cancel,
+}
+
+impl Entry {
+    /// Takes a connection that says it is one of its streams.
+    fn admit(&self, socket: Socket) {
+        let arrival = match self.awaited.as_ref().map(|awaited| awaited.count_in()) {
+            None | Some(Ok(false)) => return,
+            Some(Ok(true)) => Arrival::Stream(socket),
+            Some(Err(failure)) => Arrival::Failed(failure),
+        };
+        // A test that is over hears nothing, and the connection closes.
+        let _over = self.to.send(arrival);
+        self.bell.ring();
+    }
 }
 
 /// The server's first thread.
@@ -161,13 +175,7 @@ impl Reception {
         cancel: &Cancel,
     ) {
         if let Some(entry) = self.tests.values().find(|entry| entry.cookie == cookie) {
-            let count = |left: usize| left.checked_sub(1);
-            if entry.awaited.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_ok() {
-                // A test that is over hears nothing, and the connection closes.
-                let _over = entry.to.send(Arrival::Stream(socket));
-                entry.bell.ring();
-            }
-            return;
+            return entry.admit(socket);
         }
         self.server.listener.restore(&socket);
         let begun = if self.has_room(&socket) {
@@ -220,14 +228,14 @@ impl Reception {
         let bell = Arc::new(Bell::new().ok()?);
         self.count += 1;
         let (to, arrivals) = channel();
-        let (awaited, turned_out) = (Arc::<AtomicUsize>::default(), Cancel::default());
+        let turned_out = Cancel::default();
         let entry = Entry {
             cookie,
             origin,
             to: to.clone(),
             bell: Arc::clone(&bell),
             complete: false,
-            awaited: Arc::clone(&awaited),
+            awaited: None,
             turned_out: turned_out.clone(),
         };
         self.tests.insert(self.count, entry);
@@ -238,7 +246,6 @@ impl Reception {
             gate: self.server.gate.clone(),
             observer: observe(self.count),
             cancel: cancel.clone(),
-            awaited,
             turned_out,
             bell,
             to_self: to,
@@ -257,12 +264,15 @@ impl Reception {
                     let device = self.server.plan.bind_device.as_deref();
                     self.udp.claim(claim, self.server.local_address(), device);
                 }
-                Notice::Await(test, beginning) => self.prepare_for(test, beginning)?,
+                Notice::Await(test, beginning, awaited) => {
+                    self.prepare_for(test, beginning, awaited)?;
+                }
                 Notice::Complete(test) => {
                     self.udp.release(test);
                     self.server.listener.release(test);
                     if let Some(entry) = self.tests.get_mut(&test) {
                         entry.complete = true;
+                        entry.awaited = None;
                     }
                 }
                 Notice::Over(test, failure) => {
@@ -278,15 +288,21 @@ impl Reception {
     }
 
     /// The streams of a test are to come.
-    fn prepare_for(&mut self, test: u64, beginning: Beginning) -> Result<(), Failure> {
+    fn prepare_for(
+        &mut self,
+        test: u64,
+        beginning: Beginning,
+        awaited: Arc<Awaited>,
+    ) -> Result<(), Failure> {
         if self.server.listener.is_changed_by(beginning) {
             for _ in 0..MOST_AT_ONCE {
                 self.accept()?;
             }
         }
-        let Some(entry) = self.tests.get(&test) else { return Ok(()) };
+        let Some(entry) = self.tests.get_mut(&test) else { return Ok(()) };
         let prepared = self.server.listener.await_streams(test, beginning);
         prepared.map_err(|error| Failure::system(Code::LISTEN, &error))?;
+        entry.awaited = Some(awaited);
         // A test that is over hears nothing.
         let _over = entry.to.send(Arrival::Turn);
         entry.bell.ring();

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender};
 
 use base64::Engine as _;
@@ -11,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use linerate_wire::iperf3::{Code, Cookie, Parameters};
 use socket2::Socket;
 
+use super::awaited::Awaited;
 use super::conversation::Conversation;
 use super::reception::Notice;
 use crate::clock::utc_ns;
@@ -27,8 +27,8 @@ pub(super) enum Arrival {
     Stream(Socket),
     /// Its client may make streams now.
     Turn,
-    /// There is no socket for it.
-    NoPort(io::Error),
+    /// It can't have more.
+    Failed(Failure),
 }
 
 /// A test that has a cookie and a connection, and nothing more yet.
@@ -39,8 +39,6 @@ pub(super) struct Test {
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) observer: Box<dyn Observer>,
     pub(super) cancel: Cancel,
-    /// How many streams the reception shall let in.
-    pub(super) awaited: Arc<AtomicUsize>,
     /// Whether others need its place.
     pub(super) turned_out: Cancel,
     pub(super) bell: Arc<Bell>,
@@ -116,13 +114,13 @@ impl Test {
     pub(super) fn claim(
         &self,
         (local, remote): (SocketAddr, SocketAddr),
-        streams: usize,
+        awaited: Arc<Awaited>,
     ) -> super::udp::Claim {
         super::udp::Claim {
             test: self.number,
             client: remote.ip(),
             local,
-            streams,
+            awaited,
             to: self.to_self.clone(),
             bell: Arc::clone(&self.bell),
         }

@@ -6,11 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use linerate_wire::iperf3::Code;
 use linerate_wire::iperf3::datagram::answer_to;
 use rustix::net::{RecvFlags, recvfrom};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::awaited::Awaited;
 use super::test::Arrival;
+use crate::iperf3::Failure;
 use crate::load::Bell;
 use crate::socket::{bind_datagram, plain};
 
@@ -28,7 +31,7 @@ pub(super) struct Claim {
     /// This end's address of the control connection, to which the client sends; its port is the
     /// streams' too.
     pub(super) local: SocketAddr,
-    pub(super) streams: usize,
+    pub(super) awaited: Arc<Awaited>,
     pub(super) to: Sender<Arrival>,
     pub(super) bell: Arc<Bell>,
 }
@@ -38,6 +41,26 @@ impl Claim {
         // A test that is over hears nothing.
         let _over = self.to.send(arrival);
         self.bell.ring();
+    }
+
+    /// Makes a stream of a greeting, where one is waited for; who else's greetings were caught meanwhile.
+    fn open(&self, from: SocketAddr, greeting: [u8; 4]) -> Vec<Greeting> {
+        match self.awaited.count_in() {
+            Ok(true) => match open_stream(self.local, from, greeting) {
+                Ok((socket, strays)) => {
+                    self.tell(Arrival::Stream(socket));
+                    return strays;
+                }
+                Err(error) => self.fail(&error),
+            },
+            Ok(false) => {}
+            Err(failure) => self.tell(Arrival::Failed(failure)),
+        }
+        Vec::new()
+    }
+
+    fn fail(&self, error: &std::io::Error) {
+        self.tell(Arrival::Failed(Failure::system(Code::STREAM_LISTEN, error)));
     }
 }
 
@@ -57,7 +80,7 @@ impl UdpPort {
         if self.socket.is_none() {
             match bind_datagram(address, device) {
                 Ok(socket) => self.socket = Some(socket),
-                Err(error) => return claim.tell(Arrival::NoPort(error)),
+                Err(error) => return claim.fail(&error),
             }
         }
         self.waiting.push_back(claim);
@@ -99,23 +122,11 @@ impl UdpPort {
 
     /// Answers a greeting, where its address is of a test that makes streams.
     fn greet(&mut self, (from, greeting): Greeting) {
-        let Some(index) = self.current.iter().position(|claim| claim.client == from.ip()) else {
+        let Some(claim) = self.current.iter().find(|claim| claim.client == from.ip()) else {
             return;
         };
-        let Some(claim) = self.current.get_mut(index) else { return };
-        let opened = open_stream(claim.local, from, greeting);
-        let strays = match opened {
-            Ok((socket, strays)) => {
-                claim.streams = claim.streams.saturating_sub(1);
-                claim.tell(Arrival::Stream(socket));
-                strays
-            }
-            Err(error) => {
-                claim.tell(Arrival::NoPort(error));
-                Vec::new()
-            }
-        };
-        if claim.streams == 0 {
+        let strays = claim.open(from, greeting);
+        if claim.awaited.is_complete() {
             let done = claim.test;
             self.release(done);
         }
