@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::cli::for_all;
 use super::guests::{assert_serves, guest, message, nothing_counted, read};
 use super::load::{Running, plan};
-use super::programs::{LIMIT, Process, Program, has_original, serve};
+use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
 
 /// Waits until a process has told its first interval. What comes later, nobody reads: it fits into the pipe.
 fn await_interval(process: &mut Process) -> BufReader<ChildStdout> {
@@ -72,11 +72,12 @@ fn told_of_a_stop(
 fn a_time_out_is_told_once_and_in_the_originals_words() {
     let silent = "iperf3: error - idle timeout for receiving data\n";
     let unread = "iperf3: error - unable to write to stream socket: Connection timed out\n";
+    // Longer than a busy machine keeps a test from its first interval.
     let ends = [
-        ("-R -b 20M --rcv-timeout 500", "", false, silent),
-        ("-b 20M", "--rcv-timeout 500", true, silent),
-        ("-b 400M --snd-timeout 500", "", false, unread),
-        ("-R -b 400M", "--snd-timeout 500", true, unread),
+        ("-R -b 20M --rcv-timeout 5000", "", false, silent),
+        ("-b 20M", "--rcv-timeout 5000", true, silent),
+        ("-b 400M --snd-timeout 5000", "", false, unread),
+        ("-R -b 400M", "--snd-timeout 5000", true, unread),
     ];
     let mut cells: Vec<_> = ends.map(|end| (Program::OursAs("3.12"), end)).to_vec();
     if has_original() {
@@ -192,14 +193,14 @@ fn a_client_that_dies_in_any_stage_holds_up_nobody() {
     }
 }
 
-/// A server that goes when it has come so far. Its streams' sockets go with it.
-fn serve_until(listener: &TcpListener, stage: u8, udp: bool) {
+/// A server that goes when it has come so far. Its streams' sockets go with it; `datagrams` are what those over UDP
+/// come to.
+fn serve_until(listener: &TcpListener, datagrams: Option<UdpSocket>, stage: u8) {
     let (mut control, _) = listener.accept().unwrap();
     read(&mut control, 37);
     if stage == 0 {
         return;
     }
-    let datagrams = UdpSocket::bind(listener.local_addr().unwrap()).unwrap();
     control.write_all(&[9]).unwrap();
     let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
     read(&mut control, length as usize);
@@ -211,7 +212,7 @@ fn serve_until(listener: &TcpListener, stage: u8, udp: bool) {
         return;
     }
     let mut streams = Vec::new();
-    if udp {
+    if let Some(datagrams) = &datagrams {
         let (_, client) = datagrams.recv_from(&mut [0; 16]).unwrap();
         datagrams.send_to(b"6789", client).unwrap();
     } else {
@@ -242,9 +243,10 @@ fn serve_until(listener: &TcpListener, stage: u8, udp: bool) {
 
 /// Why a test with a server fails that goes when it has come so far.
 fn left_alone(stage: u8, udp: bool) -> Failure {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let thread = std::thread::spawn(move || serve_until(&listener, stage, udp));
+    let port = free_port();
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let datagrams = udp.then(|| UdpSocket::bind(("127.0.0.1", port)).unwrap());
+    let thread = std::thread::spawn(move || serve_until(&listener, datagrams, stage));
     // Long, unless the client is to come to its end.
     let amount = if stage > 5 { 2000 } else { 0 };
     let parameters = Parameters {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{RateLimit, ServePlan, TestPlan, run};
 use linerate_wire::iperf3::{Code, Parameters, Protocol, Results};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use super::load::{Running, plan};
 use super::programs::{Program, serve};
@@ -82,23 +83,32 @@ fn hostile_words_are_refused_with_a_reason() {
 
 #[test]
 fn streams_are_as_many_as_a_servers_descriptors_carry() {
-    // A process of its own: what its tests have set aside is counted for all servers of one.
-    let (_server, port) = serve(Program::Ours, "");
-    let (mut stream, _) = guest(port, b'o');
-    assert_eq!(read(&mut stream, 1), [9]);
-    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    if most.is_some_and(|most| most < 12_000) {
+    // Processes of their own: what its tests have set aside is counted for all servers of one, and so is its limit.
+    let answered = |limit: u64, parallel: u32| {
+        let (server, port) = serve(Program::Ours, "");
+        let limits = Rlimit { current: Some(limit), maximum: Some(limit) };
+        prlimit(Some(Pid::from_child(&server.0)), Resource::Nofile, limits).unwrap();
+        let (mut stream, _) = guest(port, b'o');
+        assert_eq!(read(&mut stream, 1), [9]);
+        let asked = format!("{{\"tcp\":true,\"parallel\":{parallel}}}");
+        stream.write_all(&message(&asked)).unwrap();
+        match read(&mut stream, 1)[0] {
+            10 => vec![10],
+            word => [vec![word], rest(&mut stream)].concat(),
+        }
+    };
+    // The error is that of the number of streams, and the system's: too many open files.
+    let refused = [0xfe, 0, 0, 0, 6, 0, 0, 0, 24];
+    assert_eq!(answered(1000, 500), [10]);
+    assert_eq!(answered(1000, 501), refused);
+    assert_eq!(answered(1000, 1 << 20), refused);
+    let most = getrlimit(Resource::Nofile).maximum;
+    if most.is_some_and(|most| most < 10_601) {
         println!("SKIPPED: a process may have {most:?} descriptors here");
     } else {
-        stream.write_all(&message("{\"tcp\":true,\"parallel\":10001}")).unwrap();
-        assert_eq!(read(&mut stream, 1), [10]);
+        assert_eq!(answered(10_601, 10_001), [10]);
+        assert_eq!(answered(10_601, 10_002), refused);
     }
-    let (_server, port) = serve(Program::Ours, "");
-    let (mut stream, _) = guest(port, b'm');
-    assert_eq!(read(&mut stream, 1), [9]);
-    stream.write_all(&message("{\"tcp\":true,\"parallel\":1048576}")).unwrap();
-    // The error is that of the number of streams, and the system's: too many open files.
-    assert_eq!(rest(&mut stream), [0xfe, 0, 0, 0, 6, 0, 0, 0, 24]);
 }
 
 #[test]

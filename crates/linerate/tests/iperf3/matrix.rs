@@ -16,7 +16,9 @@ use super::credentials::{PRIVATE_KEY, PUBLIC_KEY, USERS};
 use super::matrix_cases::{Case, FILE_BYTES, OTHER_V4, Seen, TCP, TEXT, UDP};
 use super::programs::{Process, Program, free_port, has_original, serve};
 use super::shapes::{fields_in_order, line_shape};
-use super::traces::{FLOW_LABEL, first_cpu, has_flow_label, is_kept_to_one_cpu, names};
+use super::traces::{
+    FLOW_LABEL, first_cpu, has_flow_label, has_processors_to_choose, is_kept_to_one_cpu, names,
+};
 
 /// Tests at the same time: they are paced, and spend their time waiting.
 const AT_ONCE: usize = 12;
@@ -113,10 +115,16 @@ impl Cell<'_> {
                 wanted.push(("-I", Box::new(move || names(&path, process))));
             }
         }
-        if asked.contains("-A {cpu}") {
+        let (at_client, at_server) = (
+            asked.contains("-A {cpu}"),
+            asked.contains("-A {cpu},{cpu}") || served.contains("-A {cpu}"),
+        );
+        // Without another processor every process is kept to one.
+        let shows = (at_client || at_server) && has_processors_to_choose();
+        if at_client && shows {
             wanted.push(("-A", Box::new(move || is_kept_to_one_cpu(of_client))));
         }
-        if asked.contains("-A {cpu},{cpu}") || served.contains("-A {cpu}") {
+        if at_server && shows {
             wanted.push(("-A at the server", Box::new(move || is_kept_to_one_cpu(of_server))));
         }
         if asked.contains("{label}") {
@@ -276,8 +284,9 @@ fn run_all(cases: &[Case]) {
     let pairs = pairs(if is_3_12 { "3.12" } else { "3.21" });
     let rows: Vec<(&Case, &'static str)> =
         hosts().into_iter().flat_map(|host| cases.iter().map(move |case| (case, host))).collect();
-    let has_what_it_needs =
-        |(case, host): &(&Case, &str)| host.contains(':') || !case.client.contains("-6");
+    let has_what_it_needs = |(case, host): &(&Case, &str)| {
+        host.contains(':') || case.client.split_whitespace().all(|word| word != "-6")
+    };
     let rows: Vec<_> = rows.into_iter().filter(has_what_it_needs).collect();
     let next = AtomicUsize::new(0);
     let work = || {

@@ -3,11 +3,25 @@
 /// A flow label that no other test has.
 pub(crate) const FLOW_LABEL: u32 = 0x4321;
 
-/// The first processor that this process may run on.
-pub(crate) fn first_cpu() -> String {
+/// The processors that this process may run on, as ranges and numbers.
+fn allowed_cpus() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    allowed.trim().split(['-', ',']).next().unwrap().to_owned()
+    allowed.trim().to_owned()
+}
+
+/// The first processor that this process may run on.
+pub(crate) fn first_cpu() -> String {
+    allowed_cpus().split(['-', ',']).next().unwrap().to_owned()
+}
+
+/// Whether there is more than one; where there is not, nothing is seen of a choice among them.
+pub(crate) fn has_processors_to_choose() -> bool {
+    let several = allowed_cpus().contains(['-', ',']);
+    if !several {
+        println!("SKIPPED: with one processor nothing shows that -A is followed");
+    }
+    several
 }
 
 /// Whether a file names a process.
