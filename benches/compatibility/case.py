@@ -35,6 +35,7 @@ class Case:
     since: str = ""  # the first release that knows it
     without: str = ""  # why the original's client isn't run
     alone: str = ""  # why the original isn't run at either end
+    breaks: str = ""  # why two originals may fail by themselves
 
     @property
     def name(self):
@@ -43,6 +44,15 @@ class Case:
         if self.server:
             words.append(f"with server {self.server}")
         return " ".join(words)
+
+
+class Excused(str):
+    """Why a run that isn't like the original's is right all the same: two originals fail by themselves."""
+
+
+def is_wrong(cell):
+    """Whether a cell tells a failure of ours."""
+    return cell is not None and not isinstance(cell, Excused)
 
 
 @dataclass

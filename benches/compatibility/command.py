@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .case import Excused, is_wrong
 from .iperf3 import Iperf3
 from .netperf import Netperf
 from .place import Link, Loopback
@@ -51,33 +52,75 @@ def pairings(dialect, case, original):
             ("server", ours, original), ("both", ours, ours)]
 
 
+# An original that failed by chance is no measure: its pair has so many tries more.
+REFERENCE_TRIES = 3
+
+
 def run_case(dialect, number, case):
     """The row of a case: for each original a dictionary from cell to None (right) or a reason."""
-    row = {}
     numbers = itertools.count(number * 100, 2)
-    for original in dialect.originals:
-        if not dialect.knows(original, case):
-            row[original.label] = {}
-            continue
-        cells, reference = {}, None
-        for name, server, client in pairings(dialect, case, original):
-            # An original that failed by chance is no measure.
-            tries = dialect.place.tries * (3 if name == "reference" else 1)
-            for _ in range(tries):
-                try:
-                    run = dialect.run(case, server, client, original.label, next(numbers))
-                    wrong = dialect.judge(case, run, None if name == "reference" else reference)
-                    if name == "reference":
-                        reference, wrong = run, None if case.kind == "refusal" else wrong
-                except (OSError, ValueError, KeyError, TypeError) as error:
-                    wrong = f"not judged: {type(error).__name__}: {error}"
-                    continue
-                failed = name == "reference" and not case.fails and run.client.code
-                if wrong is None and not failed:
-                    break
-            cells[name] = wrong
-        row[original.label] = cells
-    return row
+    return {original.label: run_cells(dialect, case, original, numbers) if dialect.knows(original, case) else {}
+            for original in dialect.originals}
+
+
+def run_cells(dialect, case, original, numbers):
+    """The cells of a case with one original."""
+    cells, references = {}, []
+    for name, server, client in pairings(dialect, case, original):
+        is_reference = name == "reference"
+        for _ in range(dialect.place.tries * (REFERENCE_TRIES if is_reference else 1)):
+            try:
+                run = dialect.run(case, server, client, original.label, next(numbers))
+                wrong = dialect.judge(case, run, None if is_reference else reference_of(case, references))
+                if is_reference:
+                    references.append(run)
+                    wrong = None if case.kind == "refusal" else wrong
+                elif wrong and case.breaks:
+                    wrong = excuse(dialect, case, run, client, references, lambda: dialect.run(
+                        case, original, original, original.label, next(numbers))) or wrong
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                wrong = f"not judged: {type(error).__name__}: {error}"
+                continue
+            failed = is_reference and not case.fails and run.client.code
+            if not is_wrong(wrong) and not failed:
+                break
+        cells[name] = wrong
+    return cells
+
+
+def excuse(dialect, case, run, client, references, again):
+    """Why a wrong run of a case that breaks the originals is no failure of ours, or None: our client gets a right
+    result where no pair of them did, or their client ends with our server as it has ended with its own."""
+    if client.ours:
+        broken = references and all(is_broken(pair) for pair in references)
+        if broken and not is_broken(run) and dialect.judge(case, run, None) is None:
+            return Excused(f"two originals: {last_line(references[-1])} ({case.breaks})")
+        return None
+    if not is_broken(run):
+        return None
+    for _ in range(dialect.place.tries * REFERENCE_TRIES):
+        if any(is_broken(pair) and last_line(pair) == last_line(run) for pair in references):
+            return Excused(f"as two originals: {last_line(run)} ({case.breaks})")
+        # What an original does now and then takes some tries to be seen.
+        references.insert(0, again())
+    return None
+
+
+def reference_of(case, references):
+    """The last run of two originals; where they break, the last one that came to a result."""
+    whole = [run for run in references if case.breaks and not is_broken(run)]
+    return (whole or references or [None])[-1]
+
+
+def is_broken(run):
+    """Whether a client came to no result."""
+    return run.client.code != 0
+
+
+def last_line(run):
+    """What a client said in the end; how it ended where it said nothing."""
+    said = (run.client.err or run.client.out).strip().splitlines()
+    return said[-1].strip() if said else f"exit code {run.client.code}"
 
 
 def uncovered(dialect):
@@ -98,7 +141,8 @@ def run_cases(dialect, chosen, jobs):
             for label, cells in row.items():
                 for cell, wrong in cells.items():
                     if wrong is not None:
-                        print(f"{dialect.place.name}: {case.name} | {label} {cell}: {wrong}", flush=True)
+                        note = "" if is_wrong(wrong) else "(right) "
+                        print(f"{dialect.place.name}: {case.name} | {label} {cell}: {note}{wrong}", flush=True)
     return rows
 
 

@@ -16,6 +16,8 @@ SECONDS = 25.0
 # Counts of both ends; bytes that one sent the other received.
 COUNTS = "LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD,REMOTE_BYTES_SENT,LOCAL_BYTES_RECVD,THROUGHPUT"
 CALLS = "LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"
+# What befalls an original that paces.
+TIMER = "its pacing timer interrupts its wait for the results"
 
 
 def flags_of(client):
@@ -116,13 +118,13 @@ CASES = [
     T("-t REM_CPU -v 2"), T("-t TCP_RR -l -10", "-Z word", fails=True),
     T("-Z word -t TCP_RR -l -10", "-Z word"), T("-t nothing"), T("-I 90,5 -t TCP_RR"),
     # The original must be built with --enable-intervals and --enable-burst.
-    T("-t TCP_STREAM -l 1 -b 100 -w 10"), T("-t TCP_MAERTS -l 1 -b 100 -w 10"),
+    T("-t TCP_STREAM -l 1 -b 100 -w 10", breaks=TIMER), T("-t TCP_MAERTS -l 1 -b 100 -w 10", breaks=TIMER),
     T("-t UDP_STREAM -l 1 -b 10 -w 10 -- -m 1000"), T("-t TCP_RR -l 1 -b 10 -w 10"),
     T("-t TCP_RR -l 1", "-f"), T("-t TCP_STREAM -l 1 -C -- -k REMOTE_CPU_COUNT", "-n 4"),
     T("-t TCP_RR -l 1 -b 1 -w 10 -- -k RT_LATENCY,THROUGHPUT"), T("-t TCP_RR -l 1 -b 1 -w 10 -v 2"),
     T("-t TCP_CRR -l -100 -- -b 4 -k RT_LATENCY,TRANSACTION_RATE,BURST_SIZE"),
     T("-t TCP_CRR -l 1 -b 1 -w 10 -- -k RT_LATENCY,TRANSACTION_RATE",
-      without="its pacing timer interrupts its wait for the results"),
+      without=TIMER),
     T("-t TCP_CC -l -100 -f k"), T("-t TCP_CC -l -100 -f M -v 0"), T("-t TCP_CC -l -100 -f g -c -C"),
     T("-t UDP_STREAM -l 1 -P 0 -- -m 1000 -k " + COUNTS + "," + CALLS),
     T("-t TCP_STREAM -l 1 -v 2 -- -k THROUGHPUT"), T("-t TCP_MAERTS -l 1 -v 2 -- -k THROUGHPUT"),

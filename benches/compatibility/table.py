@@ -1,12 +1,16 @@
 """The table for the documents."""
 
+from .case import is_wrong
+
 HEAD = """# {name}: every option, case by case
 
 Made by `benches/compat {name} --markdown`; versions: linerate (ours), {versions}.
 *ours to* a release: our client with its server; *to ours*: its client with our server. A cell is
 right when both ends exit alike (of netperf the client: its server is ended), print the original's fields or lines, and agree on the bytes where
 both tell them; of two tries one must be so, over emulated links of four.
-A case that a release doesn't know has a dash.
+A case that a release doesn't know has a dash. A cell that begins with *no failure of ours* is of a case in which two originals fail
+by themselves, for the reason in brackets: our client has a right result where no run of theirs had one, or their client ends with our
+server as it did with its own.
 
 """
 
@@ -18,7 +22,10 @@ def render_cell(cells, name):
     if name not in cells:
         return "not run"
     wrong = cells[name]
-    return "ok" if wrong is None else wrong.replace("|", "/").replace("\n", " ")[:120]
+    if wrong is None:
+        return "ok"
+    note = "" if is_wrong(wrong) else "*no failure of ours*: "
+    return note + wrong.replace("|", "/").replace("\n", " ")[:200 if note else 120]
 
 
 def render_place(case, cells, name):
@@ -34,7 +41,12 @@ def count(rows):
     """Cells, and those that aren't right."""
     cells = [(name, wrong) for row in rows.values() for cells in row.values()
              for name, wrong in cells.items() if name != "reference"]
-    return len(cells), sum(wrong is not None for _, wrong in cells)
+    return len(cells), sum(is_wrong(wrong) for _, wrong in cells)
+
+
+def told_of(row):
+    """What is said of the cells of a case."""
+    return [cell for cells in row.values() for name, cell in cells.items() if name != "reference" and cell]
 
 
 def render_page(dialect, found, missing):
@@ -46,10 +58,10 @@ def render_page(dialect, found, missing):
             text += render_table(dialect, rows)
             continue
         total, wrong = count(rows)
+        differing = {case: row for case, row in rows.items() if any(told_of(row))}
         text += (f"## The same cases {place.describe()}\n\n{total - wrong} of {total} cells are right"
-                 f"{':' if wrong else '.'}\n\n")
-        if wrong:
-            differing = {case: row for case, row in rows.items() if count({case: row})[1]}
+                 f"{':' if differing else '.'}\n\n")
+        if differing:
             text += render_table(dialect, differing).partition("\n\n")[2]
     if missing:
         text += f"Flags without a case: {', '.join(missing)}.\n"

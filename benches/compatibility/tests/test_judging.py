@@ -4,9 +4,10 @@ import json
 import unittest
 
 from compatibility import iperf3
-from compatibility.case import Case, Ended, Run
-from compatibility.command import uncovered
-from compatibility.table import render_cell, render_place
+from compatibility.case import Case, Ended, Program, Run, is_wrong
+from compatibility.command import run_cells, uncovered
+from compatibility.place import Loopback
+from compatibility.table import count, render_cell, render_place
 
 
 def document(sent=10, received=10, **start):
@@ -89,6 +90,63 @@ class Text(unittest.TestCase):
         self.assertIn("no bytes", iperf3.judge_amounts(SERVED, ""))
         # Of two streams with as much each, the client knows both.
         self.assertIn("not so at the client", iperf3.judge_amounts(SERVED, SERVED + SERVED))
+
+
+class Scripted:
+    """A dialect whose runs are known before."""
+
+    place = Loopback()
+    ours = Program("ours", ("ours",), True)
+
+    def __init__(self, codes):
+        self.codes = {pair: list(of_pair) for pair, of_pair in codes.items()}
+
+    def run(self, case, server, client, release, number):
+        """A run that ends with the next code of its pair; the last one stays."""
+        codes = self.codes[server.label + client.label]
+        code = codes.pop(0) if len(codes) > 1 else codes[0]
+        said = ("result", "") if code == 0 else ("", f"error {code}")
+        return Run(Ended(code, *said), Ended(0, "", ""))
+
+    def judge(self, case, run, reference):
+        """By the exit code."""
+        return None if reference is None or run.client.code == reference.client.code else "another code"
+
+
+class Excuses(unittest.TestCase):
+    """Cases in which two originals fail by themselves."""
+
+    def cells(self, breaks="a timer", theirs=(0,), client=(0,), server=(0,), both=(0,)):
+        codes = {"1.01.0": theirs, "1.0ours": client, "ours1.0": server, "oursours": both}
+        case = Case("-b 1", kind="text", breaks=breaks)
+        cells = run_cells(Scripted(codes), case, Program("1.0", ("theirs",)), iter(range(1000)))
+        return {name: cell for name, cell in cells.items() if name != "reference"}
+
+    def wrong(self, **more):
+        return [name for name, cell in self.cells(**more).items() if is_wrong(cell)]
+
+    def test_a_result_of_ours_where_originals_have_none_is_right(self):
+        self.assertEqual(self.wrong(theirs=[255], server=[255]), [])
+        cells = self.cells(theirs=[255], server=[255])
+        self.assertIsNone(cells["server"])
+        self.assertEqual(render_cell(cells, "both"), "*no failure of ours*: two originals: error 255 (a timer)")
+        self.assertEqual(count({Case("-b 1"): {"1.0": cells}}), (3, 0))
+
+    def test_an_original_may_end_with_ours_as_it_does_now_and_then_with_its_own(self):
+        self.assertEqual(self.wrong(theirs=[0, 0, 4, 0], server=[4]), [])
+        self.assertEqual(self.wrong(theirs=[4, 0], server=[4]), [])
+
+    def test_an_original_that_ends_so_with_ours_alone_is_wrong(self):
+        self.assertEqual(self.wrong(theirs=[0], server=[4]), ["server"])
+        self.assertEqual(self.wrong(theirs=[0, 5, 0], server=[4]), ["server"])
+
+    def test_our_client_has_no_excuse(self):
+        self.assertEqual(self.wrong(theirs=[4, 0], client=[4], both=[4]), ["client", "both"])
+        self.assertEqual(self.wrong(theirs=[255], server=[255], client=[1]), ["client"])
+
+    def test_only_cases_that_break_originals_have_excuses(self):
+        self.assertEqual(self.wrong(breaks="", theirs=[255], server=[255]), ["client", "both"])
+        self.assertEqual(self.wrong(breaks="", theirs=[0, 4, 0], server=[4]), ["server"])
 
 
 class Cells(unittest.TestCase):

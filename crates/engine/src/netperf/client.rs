@@ -14,6 +14,7 @@ use super::control::{Came, Control, wait};
 use super::outcome::{Calibration, Outcome};
 use super::plan::{ControlPlan, TestPlan};
 use super::trial::Trial;
+use super::{address_beside, interface, over_interface};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Sink};
@@ -141,7 +142,7 @@ impl Client {
     /// When the server refuses, speaks wrongly or falls silent, and when this machine can't do what
     /// was asked for. After an error of the server's the connection is of no more use.
     pub fn run(&mut self, plan: &TestPlan, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
-        let remote = plain(self.peer);
+        let remote = over_interface(plain(self.peer), interface(self.local));
         Trial::prepare(Some(self), remote, plan)?.run(sink, cancel)
     }
 
@@ -289,7 +290,8 @@ fn connect(address: SocketAddr, plan: &ControlPlan) -> std::io::Result<Socket> {
     if plan.local.is_some() || plan.local_port > 0 {
         socket.set_reuse_address(true)?;
         let local = plan.local.unwrap_or_else(|| super::unspecified(address.is_ipv6()));
-        let local = super::address_beside(local.to_canonical(), plan.local_port, address);
+        let beside = over_interface(address, plan.local_interface);
+        let local = address_beside(local.to_canonical(), plan.local_port, beside);
         socket.bind(&local.into())?;
     }
     socket.connect_timeout(&address.into(), CONNECT)?;

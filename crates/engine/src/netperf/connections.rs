@@ -15,7 +15,6 @@ use rustix::net::{SocketFlags, accept_with};
 use socket2::Socket;
 
 use super::data::DataPlan;
-use super::intervals::Intervals;
 use super::transfer::Transfer;
 use super::watchdog::Watched;
 use crate::buffers::Buffers;
@@ -25,7 +24,9 @@ use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::OwnLoop;
 use crate::socket::is_short_of_descriptors;
+use crate::timetable::Timetable;
 use linerate_wire::netperf::test::Carrier;
+use linerate_wire::step::Schedule;
 
 /// A client's connection that doesn't go on for so long has failed.
 pub(super) const CLIENT_SILENCE: Duration = Duration::from_secs(5);
@@ -35,6 +36,8 @@ pub(super) const SERVER_SILENCE: Duration = Duration::from_secs(1);
 const MOST_TRIES: u32 = 512;
 /// After a connection that couldn't be made none is begun for so long.
 const PAUSE: Duration = Duration::from_nanos(MILLISECOND_NS);
+/// A wait is cut into such pieces, between which somebody may ask to stop.
+const PIECE_NS: u64 = 20 * MILLISECOND_NS;
 /// A server's pause while its load is being opened: its first client has come and waits.
 const SHORT_PAUSE: Duration = Duration::from_micros(20);
 
@@ -59,8 +62,8 @@ pub(super) struct Dialer {
     pub(super) buffers: Buffers,
     /// After so many it is over.
     pub(super) count: Option<u64>,
-    /// So many in each interval, of so many microseconds; absent: one after the other.
-    pub(super) pace: Option<(u32, u32)>,
+    /// When each is due; absent: as soon as the one before is over.
+    pub(super) schedule: Option<Schedule>,
     pub(super) watched: Watched,
 }
 
@@ -81,21 +84,25 @@ impl Dialer {
             std::thread::park_timeout(PAUSE);
         }
         let mut began_ns = monotonic_ns();
-        let mut intervals = self.pace.map(|pace| Intervals::begin(pace, began_ns));
+        let mut timetable = self.schedule.as_ref().map(Timetable::new);
+        timetable.iter_mut().for_each(|timetable| timetable.begin(began_ns));
         shared.tally.first_ns.set(began_ns);
         while left > 0 && local.phase() < Phase::Stop {
+            if let Some(timetable) = &mut timetable {
+                // One that fails has had its turn, too.
+                match await_due(timetable, || local.phase() < Phase::Stop) {
+                    Some(due_ns) => began_ns = due_ns,
+                    None => break,
+                }
+            }
             match self.exchange(&mut next, &mut transfer, shared, local) {
                 Ok(()) => {
                     left -= 1;
                     let now_ns = monotonic_ns();
-                    let latency_ns = now_ns - began_ns;
+                    let latency_ns = now_ns.saturating_sub(began_ns);
                     began_ns = now_ns;
                     shared.tally.record_transaction(latency_ns, false);
                     local.latencies.total.record_ns(latency_ns);
-                    if let Some(intervals) = intervals.as_mut().filter(|_| left > 0) {
-                        intervals.pause(|| local.phase() < Phase::Stop);
-                        began_ns = monotonic_ns();
-                    }
                 }
                 Err(error) => {
                     *errors.entry(kind_of(&error)).or_insert(0) += 1;
@@ -219,6 +226,22 @@ impl Next {
         self.turn = turn.wrapping_add(1);
         turn
     }
+}
+
+/// Sleeps until the next connection is due; when that was. `None` where the test is over before.
+///
+/// As with paced requests, what couldn't begin when it was due begins as soon as it can.
+fn await_due(timetable: &mut Timetable, mut goes_on: impl FnMut() -> bool) -> Option<u64> {
+    let due_ns = timetable.due_ns();
+    timetable.take();
+    while goes_on() {
+        let left_ns = due_ns.saturating_sub(monotonic_ns());
+        if left_ns == 0 {
+            return Some(due_ns);
+        }
+        std::thread::sleep(Duration::from_nanos(left_ns.min(PIECE_NS)));
+    }
+    None
 }
 
 /// Connects, as long as the socket's sends may take.
@@ -349,5 +372,30 @@ fn kind_of(error: &io::Error) -> &'static str {
         _ if is_short_of_descriptors(error) => "descriptors_exhausted",
         io::ErrorKind::WouldBlock => "timed_out",
         _ => error_kind(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_wire::step::Arrivals;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_awaited_until_they_are_due_and_while_the_test_goes_on() {
+        let schedule = Schedule { per_s: 100.0, arrivals: Arrivals::Even, first_ns: 0 };
+        let mut timetable = Timetable::new(&schedule);
+        let began_ns = monotonic_ns();
+        timetable.begin(began_ns);
+        for nth in 0..3 {
+            let due_ns = began_ns + nth * 10 * MILLISECOND_NS;
+            assert_eq!(await_due(&mut timetable, || true), Some(due_ns));
+            assert!(monotonic_ns() >= due_ns);
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        // Late ones begin at once, each with the time when it should have.
+        let late_ns = began_ns + 30 * MILLISECOND_NS;
+        assert_eq!(await_due(&mut timetable, || true), Some(late_ns));
+        assert_eq!(await_due(&mut timetable, || false), None);
     }
 }

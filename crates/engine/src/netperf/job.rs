@@ -217,8 +217,10 @@ impl Job {
         }
     }
 
-    fn schedule(&self) -> Option<Schedule> {
-        let (burst, interval_us) = self.pacing.filter(|_| self.task == Task::Ask)?;
+    /// When requests, or connections, are due: spread evenly over each interval.
+    pub(super) fn schedule(&self) -> Option<Schedule> {
+        let is_paced = matches!(self.task, Task::Ask | Task::Connections);
+        let (burst, interval_us) = self.pacing.filter(|_| is_paced)?;
         let per_s = f64::from(burst) * 1e6 / f64::from(interval_us.max(1));
         Some(Schedule { per_s, arrivals: Arrivals::Even, first_ns: 0 })
     }

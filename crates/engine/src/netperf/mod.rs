@@ -12,8 +12,8 @@ mod crowd;
 mod data;
 mod figures;
 mod filling;
-mod intervals;
 mod job;
+mod listening;
 mod outcome;
 mod place;
 mod plan;
@@ -55,6 +55,25 @@ fn unspecified(v6: bool) -> IpAddr {
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
+/// The interface of an address, by its number; 0 for none.
+pub fn interface(address: SocketAddr) -> u32 {
+    match address {
+        SocketAddr::V6(address) => address.scope_id(),
+        SocketAddr::V4(_) => 0,
+    }
+}
+
+/// The address as it is reached over an interface, where it names none. So the address of one end has with it
+/// the interface of the other's, which may be link-local where it itself isn't.
+pub fn over_interface(address: SocketAddr, interface: u32) -> SocketAddr {
+    match address {
+        SocketAddr::V6(plain) if plain.scope_id() == 0 => {
+            SocketAddrV6::new(*plain.ip(), plain.port(), 0, interface).into()
+        }
+        _ => address,
+    }
+}
+
 /// A port of an address. A link-local address is of one interface only, which neither messages nor plans
 /// have a word for: it is the one that the control connection goes over.
 fn address_beside(address: IpAddr, port: u16, control: SocketAddr) -> SocketAddr {
@@ -68,7 +87,7 @@ fn address_beside(address: IpAddr, port: u16, control: SocketAddr) -> SocketAddr
 
 #[cfg(test)]
 mod tests {
-    use super::address_beside;
+    use super::{address_beside, interface, over_interface};
 
     #[test]
     fn a_link_local_address_stays_on_the_interface_of_the_control_connection() {
@@ -80,5 +99,19 @@ mod tests {
         assert_eq!(over("[fe80::1%3]:12865", "2001:db8::1"), "[2001:db8::1]:7");
         assert_eq!(over("[2001:db8::1]:12865", "fe80::1"), "[fe80::1]:7");
         assert_eq!(over("10.0.0.1:12865", "10.0.0.2"), "10.0.0.2:7");
+    }
+
+    #[test]
+    fn the_interface_of_the_local_address_counts_where_the_remote_one_has_none() {
+        let over = |remote: &str, local: &str| {
+            let local = interface(local.parse().unwrap());
+            over_interface(remote.parse().unwrap(), local).to_string()
+        };
+        assert_eq!(over("[2001:db8::1]:7", "[fe80::1%3]:0"), "[2001:db8::1%3]:7");
+        assert_eq!(over("[fe80::2]:7", "[fe80::1%3]:0"), "[fe80::2%3]:7");
+        assert_eq!(over("[fe80::2%4]:7", "[fe80::1%3]:0"), "[fe80::2%4]:7");
+        assert_eq!(over("[2001:db8::1]:7", "[2001:db8::2]:0"), "[2001:db8::1]:7");
+        assert_eq!(over("10.0.0.1:7", "[fe80::1%3]:0"), "10.0.0.1:7");
+        assert_eq!(over("[2001:db8::1]:7", "10.0.0.1:0"), "[2001:db8::1]:7");
     }
 }

@@ -16,6 +16,9 @@ pub struct ControlPlan {
     pub family: Option<Family>,
     /// The local address of the control connection; absent: the kernel's choice.
     pub local: Option<IpAddr>,
+    /// The interface of a link-local address of this end, by its number, which data connections go over, too; 0:
+    /// that of the host's address.
+    pub local_interface: u32,
     /// The local port of the control connection; 0: the kernel's choice.
     pub local_port: u16,
     /// What the server wants to hear before anything else (`-Z`).

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::control::{Control, wait};
 use super::crowd::Crowd;
+use super::listening::{Listening, listen, listen_everywhere};
 use super::session::{Farewell, House, Session};
 use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
@@ -28,7 +29,6 @@ const MOST_LEAVING: usize = 256;
 const DESCRIPTORS_OF_CLIENT: u64 = 6;
 /// A session needs little room: its test has threads of its own.
 const STACK_BYTES: usize = 256 << 10;
-const BACKLOG: i32 = 1024;
 /// A client of whose machine nothing is heard for so long is gone.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the server is to stop.
@@ -44,7 +44,8 @@ const PARTING: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
     /// Where it listens. An IPv6 address takes IPv6 alone. Addresses that this machine doesn't
-    /// have, or whose family the kernel doesn't, are left out where there are others.
+    /// have, or whose family the kernel doesn't, are left out where there are others, and told when
+    /// the server serves. Port 0 is any that is free, the same at all addresses that have it.
     pub listen: Vec<SocketAddr>,
     /// What clients must say before anything else.
     pub passphrase: Option<String>,
@@ -66,6 +67,8 @@ pub struct ServerOptions {
 /// A netserver that listens.
 pub struct Server {
     listeners: Vec<Socket>,
+    /// Why it doesn't listen elsewhere.
+    lacking: Vec<Error>,
     house: Arc<House>,
 }
 
@@ -79,8 +82,8 @@ impl Server {
         if options.listen.is_empty() {
             return Err(Error::Plan("a netserver needs an address to listen on".to_owned()));
         }
-        let listeners = listen_everywhere(&options.listen, listen)?;
-        Ok(Self { listeners, house: Arc::new(House::of(options)) })
+        let Listening { listeners, lacking } = listen_everywhere(&options.listen, listen)?;
+        Ok(Self { listeners, lacking, house: Arc::new(House::of(options)) })
     }
 
     /// Where it listens.
@@ -95,6 +98,9 @@ impl Server {
     ///
     /// None that a client can cause.
     pub fn serve(&self, sink: &Sink, cancel: &Cancel) -> Result<(), Error> {
+        for error in &self.lacking {
+            sink.offer(Event::Note(format!("{error}: doing without that address")));
+        }
         let room = raise_open_files_limit() / DESCRIPTORS_OF_CLIENT;
         let most = usize::try_from(room).unwrap_or(MOST_CLIENTS).clamp(1, MOST_CLIENTS);
         let clients = Arc::new(AtomicUsize::new(0));
@@ -152,52 +158,13 @@ impl Server {
     pub fn serve_connection(
         socket: Socket,
         options: &ServerOptions,
+        sink: &Sink,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let (session, _) = session(socket, &Arc::new(House::of(options)))?;
-        session.run(&cancel.flag(), None);
+        let (session, client) = session(socket, &Arc::new(House::of(options)))?;
+        sink.offer(told_of(client, session.run(&cancel.flag(), None)));
         Ok(())
     }
-}
-
-/// At all the addresses, but for those that this machine doesn't have or whose family the kernel doesn't, unless
-/// there is no other.
-fn listen_everywhere<T>(
-    addresses: &[SocketAddr],
-    listen: impl Fn(SocketAddr) -> io::Result<T>,
-) -> Result<Vec<T>, Error> {
-    let (mut listeners, mut lacking) = (Vec::new(), None);
-    for address in addresses {
-        let failed =
-            |source| Error::Io { operation: "listen on", address: address.to_string(), source };
-        match listen(*address) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) if is_lacking(&error) => {
-                lacking.get_or_insert(failed(error));
-            }
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    match lacking {
-        Some(error) if listeners.is_empty() => Err(error),
-        _ => Ok(listeners),
-    }
-}
-
-fn is_lacking(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
-}
-
-fn listen(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
 }
 
 /// Takes a client in, or turns it away.
@@ -238,9 +205,7 @@ fn admit(
 
 fn told_of(client: SocketAddr, farewell: Farewell) -> Event {
     match farewell {
-        Farewell::Ended(tests) => {
-            Event::TestEnded { run_id: client.to_string(), how: format!("left, tests: {tests}") }
-        }
+        Farewell::Ended(tests) => Event::Note(format!("{client}: left, tests: {tests}")),
         Farewell::Failed(why) => Event::Refused { client, why },
     }
 }
@@ -266,43 +231,4 @@ fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), 
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-    use std::net::SocketAddr;
-
-    use super::listen_everywhere;
-    use crate::error::Error;
-
-    /// The ports that are listened on where every address fails that has such a number.
-    fn ports(addresses: &[&str], errors: &[(u16, i32)]) -> Result<Vec<u16>, Error> {
-        let addresses: Vec<SocketAddr> =
-            addresses.iter().map(|address| address.parse().unwrap()).collect();
-        listen_everywhere(&addresses, |address| {
-            match errors.iter().find(|(port, _)| *port == address.port()) {
-                Some((_, number)) => Err(io::Error::from_raw_os_error(*number)),
-                None => Ok(address.port()),
-            }
-        })
-    }
-
-    #[test]
-    fn an_address_or_a_family_that_this_machine_lacks_is_done_without() {
-        let both = ["[::]:1", "0.0.0.0:2"];
-        assert_eq!(ports(&both, &[]).unwrap(), [1, 2]);
-        assert_eq!(ports(&both, &[(1, libc::EAFNOSUPPORT)]).unwrap(), [2]);
-        assert_eq!(ports(&both, &[(2, libc::EAFNOSUPPORT)]).unwrap(), [1]);
-        assert_eq!(ports(&both, &[(1, libc::EADDRNOTAVAIL)]).unwrap(), [2]);
-        let none = ports(&both, &[(1, libc::EAFNOSUPPORT), (2, libc::EAFNOSUPPORT)]);
-        assert!(none.unwrap_err().to_string().contains("[::]:1"));
-        assert!(ports(&both[..1], &[(1, libc::EAFNOSUPPORT)]).is_err());
-    }
-
-    #[test]
-    fn any_other_failure_to_listen_is_told() {
-        let taken = ports(&["[::]:1", "0.0.0.0:2"], &[(2, libc::EADDRINUSE)]);
-        assert!(taken.unwrap_err().to_string().contains("0.0.0.0:2"));
-    }
 }

@@ -293,7 +293,7 @@ impl<'a> Trial<'a> {
             },
             buffers: self.job.buffers.clone(),
             count: self.request.length.units(),
-            pace: plan.local.pacing.map(|pacing| (pacing.burst, pacing.interval_us)),
+            schedule: self.job.schedule(),
             watched,
         }
     }

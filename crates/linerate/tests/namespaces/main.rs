@@ -23,6 +23,7 @@ mod fragments;
 mod host_figures;
 mod lengths;
 mod link;
+mod link_local;
 mod loss;
 mod multipath;
 mod network;

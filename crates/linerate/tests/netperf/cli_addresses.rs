@@ -32,6 +32,19 @@ fn skipped() {
 }
 
 #[test]
+fn a_netserver_without_a_port_of_its_own_has_one_for_all_its_addresses() {
+    let server = Netserver::start_at("", "");
+    for family in ["-4 -H 127.0.0.1", "-6 -H ::1"] {
+        if family.starts_with("-6") && TcpListener::bind("[::1]:0").is_err() {
+            // This machine has IPv4 alone.
+            continue;
+        }
+        let ended = netperf(&format!("{family} -p {} -P 0 -t TCP_RR -l -10", server.port));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{family}");
+    }
+}
+
+#[test]
 fn datagrams_reach_a_server_at_any_of_its_addresses() {
     // On all addresses, as is usual: whichever of them is asked answers.
     let server = Netserver::start_at("-4", "");

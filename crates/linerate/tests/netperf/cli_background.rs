@@ -6,11 +6,12 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::server_process::{Netserver, netperf, port_of};
+use super::service::PATIENCE;
 
 fn run(program: &Path, words: &str) -> Output {
     Command::new(program).args(words.split_whitespace()).output().unwrap()
@@ -53,7 +54,9 @@ fn netserver_in_the_background_tells_a_file_what_happens() {
         }
         let pid = Pid::from_raw(pid_of_listener(port)).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
+        let asked = Instant::now();
         while kill_process(pid, Signal::CONT).is_ok() && !is_zombie(pid) {
+            assert!(asked.elapsed() < PATIENCE, "{level}: the netserver goes on");
             thread::sleep(Duration::from_millis(10));
         }
         let told = std::fs::read_to_string(path).ok();
@@ -138,4 +141,35 @@ fn netserver_serves_the_connection_on_its_standard_input() {
     let ended = client.join().unwrap();
     assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
     assert_eq!((served.status.code(), served.stdout.len()), (Some(0), 0), "{served:?}");
+}
+
+#[test]
+fn netserver_under_inetd_tells_a_file_what_happens_and_the_client_nothing() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for (options, files) in [("", 0), ("-d", 1)] {
+        let directory = tempfile::tempdir().unwrap();
+        let client =
+            thread::spawn(move || netperf(&format!("-H 127.0.0.1 -p {port} -t TCP_RR -l -10")));
+        let (connection, _) = listener.accept().unwrap();
+        // As inetd does: the connection is standard error, too.
+        let stderr = OwnedFd::from(connection.try_clone().unwrap());
+        let served = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .arg("netserver")
+            .args(options.split_whitespace())
+            .env("TMPDIR", directory.path())
+            .stdin(OwnedFd::from(connection))
+            .stderr(stderr)
+            .output()
+            .unwrap();
+        let ended = client.join().unwrap();
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{options}");
+        assert_eq!(served.status.code(), Some(0), "{options}");
+        let told: Vec<String> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        assert_eq!(told.len(), files, "{options}: {told:?}");
+        assert!(told.iter().all(|told| told.contains(": left, tests: 1")), "{told:?}");
+    }
 }

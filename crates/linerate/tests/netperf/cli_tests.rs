@@ -1,10 +1,11 @@
 //! Every test from the command line, read as wrappers read it.
 
 use std::io::Read as _;
-use std::net::{Shutdown, TcpListener};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::server_process::{Netserver, netperf, netperf_of, value};
 
@@ -59,13 +60,31 @@ fn transactions_come_to_the_number_asked_for() {
 fn connections_come_at_the_pace_asked_for() {
     let server = Netserver::start("");
     for test in ["TCP_CRR", "TCP_CC"] {
-        let figures = "-k ELAPSED_TIME,RT_LATENCY";
-        let ended = server.netperf(&format!("-P 0 -t {test} -l -20 -b 2 -w 50m -- {figures}"));
+        let figures = "-k ELAPSED_TIME,RT_LATENCY,MIN_LATENCY,MAX_LATENCY";
+        let ended = server.netperf(&format!("-P 0 -t {test} -l -5 -b 2 -w 400m -- {figures}"));
         assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
-        // Nine pauses, each until 50 ms after the one before.
-        assert!(figure(&ended.stdout, "ELAPSED_TIME") >= 0.44, "{test}: {}", ended.stdout);
-        assert!(figure(&ended.stdout, "RT_LATENCY") < 20_000.0, "{test}: {}", ended.stdout);
+        let out = &ended.stdout;
+        // The fifth one begins 800 ms after the first.
+        assert!(figure(out, "ELAPSED_TIME") >= 0.79, "{test}: {out}");
+        // A round trip isn't the pace; one that was held up is no longer than the longest.
+        assert!(figure(out, "MIN_LATENCY") < 100_000.0, "{test}: {out}");
+        assert!(figure(out, "RT_LATENCY") <= 1.01 * figure(out, "MAX_LATENCY"), "{test}: {out}");
     }
+}
+
+#[test]
+fn connections_that_fail_come_at_the_pace_too() {
+    // Bound, and not listened on.
+    let deaf = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&deaf, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddrV4::try_from(getsockname(&deaf).unwrap()).unwrap();
+    let port = address.port();
+    let test = "-N -H 127.0.0.1 -P 0 -t TCP_CRR -l 1 -b 1 -w 300m";
+    let ended = netperf(&format!("{test} -- -P ,{port} -k TRANSACTION_RATE"));
+    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    let told = ended.stderr.lines().find(|line| line.contains("failures of the kind")).unwrap();
+    let count: u32 = told.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((1..=4).contains(&count), "{told}");
 }
 
 #[test]

@@ -1,11 +1,19 @@
-//! The file that a netserver in the background tells what happens (`-d`).
+//! What a netserver tells of what happens (`-d`), and the file that it tells in the background and under inetd.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::thread;
+
+use linerate_engine::error::Error;
+use linerate_engine::event::{Event, Sink};
 
 use super::lot::draw;
+use crate::output::narrate;
+
+/// Events that may wait for a slow terminal; more are dropped.
+const EVENTS_WAITING_MAX: usize = 1024;
 
 /// How its name begins; the original's.
 const NAME: &str = "netserver.debug_";
@@ -16,13 +24,13 @@ const LENGTH: u32 = 6;
 
 /// A file of this process alone.
 pub(super) struct DebugLog {
-    pub(super) path: PathBuf,
-    pub(super) file: File,
+    path: PathBuf,
+    file: File,
 }
 
 impl DebugLog {
     /// Makes one where temporary files belong, which others can neither read nor have made before.
-    pub(super) fn create() -> io::Result<Self> {
+    fn create() -> io::Result<Self> {
         let path = std::env::temp_dir().join(name(draw()?));
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| {
@@ -32,7 +40,7 @@ impl DebugLog {
     }
 
     /// Removes it where nothing was told.
-    pub(super) fn end(self) {
+    fn end(self) {
         if self.file.metadata().is_ok_and(|facts| facts.len() == 0) {
             let _stays_at_worst = fs::remove_file(&self.path);
         }
@@ -45,6 +53,60 @@ fn name(lot: u128) -> String {
         LETTERS.get(index).map_or('x', |letter| char::from(*letter))
     };
     NAME.chars().chain((0..LENGTH).map(letter)).collect()
+}
+
+/// Lets go of standard error, which may be the pipe of somebody who waits for its end, or a client's connection:
+/// what happens goes to a file of its own, where that was asked for. Its name is told before, unless nobody may
+/// see it.
+pub(super) fn leave_terminal(debug: bool, says_where: bool) -> Result<Option<DebugLog>, Error> {
+    if !debug {
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
+        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
+        return Ok(None);
+    }
+    let log = DebugLog::create().map_err(|error| {
+        Error::Host(format!("no file for what -d tells: {error}; -D shows it here"))
+    })?;
+    if says_where {
+        narrate(&format!("netserver: {} has what happens\n", log.path.display()));
+    }
+    rustix::stdio::dup2_stderr(&log.file)
+        .map_err(|error| Error::Host(format!("can't leave standard error: {error}")))?;
+    Ok(Some(log))
+}
+
+/// Serves, and tells meanwhile what happens, where that was asked for.
+pub(super) fn serve_telling(
+    debug: bool,
+    log: Option<DebugLog>,
+    serve: impl FnOnce(&Sink) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
+    let served = thread::scope(|scope| {
+        scope.spawn(move || {
+            for event in events {
+                if debug {
+                    narrate(&render_event(&event));
+                }
+            }
+        });
+        let served = serve(&sink);
+        drop(sink);
+        served
+    });
+    // Why it failed is still to be told.
+    if let Some(log) = log.filter(|_| served.is_ok()) {
+        log.end();
+    }
+    served
+}
+
+fn render_event(event: &Event) -> String {
+    match event {
+        Event::Note(text) => format!("netserver: {text}\n"),
+        Event::Refused { client, why } => format!("netserver: {client}: {why}\n"),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

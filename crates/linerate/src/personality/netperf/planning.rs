@@ -10,7 +10,7 @@ use linerate_measure::plan::Family;
 use super::confidence::{Demand, Schedule};
 use super::figures::Subject;
 use super::selection::{Selection, parse_selection};
-use super::typed::{DataHost, Direction, Iterations, Repeat, Shown, Typed};
+use super::typed::{DataHost, Direction, IterationBounds, Repeat, Shown, Typed};
 use super::unit::Unit;
 
 /// What is asked for.
@@ -345,7 +345,7 @@ fn end(length: i64) -> Result<TestEnd, Refusal> {
 }
 
 fn schedule(repeat: &Repeat) -> Result<Schedule, Refusal> {
-    let Some(Iterations { most, least }) = repeat.iterations else {
+    let Some(IterationBounds { most, least }) = repeat.iterations else {
         return Ok(Schedule { least: 1, most: 1, demand: None });
     };
     let level_percent = repeat.level_percent.unwrap_or(99);

@@ -1,13 +1,14 @@
 //! Doing what was asked: connect, test, print.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::netperf::{
-    Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, local_calibration, run_alone,
+    Client, ControlPlan, Outcome, TestKind, TestPlan, TestTransport, interface, local_calibration,
+    over_interface, run_alone,
 };
 
 use linerate_measure::plan::Family;
@@ -89,7 +90,9 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
         resolve(host, plan.family).map_err(|error| Failure::told(unresolved(&plan, host, &error)))
     };
     let address = find(&plan.host)?;
-    plan.local = control.local.as_deref().map(find).transpose()?.map(|local| local.ip());
+    let local = control.local.as_deref().map(find).transpose()?;
+    plan.local = local.map(|local| local.ip());
+    plan.local_interface = local.map_or(0, interface);
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
@@ -167,7 +170,8 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let local = names.local.as_deref().map(find).transpose()?;
     if server.client.is_none() {
-        server.address = over_interface_of(found.unwrap_or(server.address), local);
+        let address = found.unwrap_or(server.address);
+        server.address = over_interface(address, local.map_or(0, interface));
     }
     let local = local.map(|local| local.ip());
     let (local_bits, remote_bits) = (names.local_bits, names.remote_bits);
@@ -184,17 +188,6 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
         say(&render_banner(request, ends));
     }
     Ok(())
-}
-
-/// The address as it is reached over the interface of a link-local address of this end, which the other
-/// end's may not name: a plan has the interface of both beside the other end's.
-fn over_interface_of(remote: SocketAddr, local: Option<SocketAddr>) -> SocketAddr {
-    match (remote, local) {
-        (SocketAddr::V6(remote), Some(SocketAddr::V6(local))) if remote.scope_id() == 0 => {
-            SocketAddrV6::new(*remote.ip(), remote.port(), 0, local.scope_id()).into()
-        }
-        _ => remote,
-    }
 }
 
 /// Tests as often as it takes, and prints the result.
@@ -344,22 +337,4 @@ fn fresh_uuid() -> Result<String, Error> {
         text.push(digit);
     }
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::over_interface_of;
-
-    #[test]
-    fn the_interface_of_the_local_address_counts_where_the_remote_one_has_none() {
-        let over = |remote: &str, local: Option<&str>| {
-            let local = local.map(|local| local.parse().unwrap());
-            over_interface_of(remote.parse().unwrap(), local).to_string()
-        };
-        assert_eq!(over("[2001:db8::1]:7", Some("[fe80::1%3]:0")), "[2001:db8::1%3]:7");
-        assert_eq!(over("[fe80::2]:7", Some("[fe80::1%3]:0")), "[fe80::2%3]:7");
-        assert_eq!(over("[fe80::2%4]:7", Some("[fe80::1%3]:0")), "[fe80::2%4]:7");
-        assert_eq!(over("[2001:db8::1]:7", None), "[2001:db8::1]:7");
-        assert_eq!(over("10.0.0.1:7", Some("[fe80::1%3]:0")), "10.0.0.1:7");
-    }
 }

@@ -1,19 +1,17 @@
 //! netserver's command line.
 
-use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
-use std::thread;
 
 use linerate_engine::error::Error;
-use linerate_engine::event::{Cancel, Event, Sink};
+use linerate_engine::event::Cancel;
 use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
 use rustix::fs::FileType;
 
-use super::debug_log::DebugLog;
+use super::debug_log::{leave_terminal, serve_telling};
 use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
 use super::typed::{blame, resolve_all};
@@ -25,9 +23,6 @@ use crate::signals::stop_on_signals;
 
 /// The word that makes a netserver go on in the background; it comes first.
 const IN_BACKGROUND: &str = "--in-background";
-
-/// Events that may wait for a slow terminal; more are dropped.
-const EVENTS_WAITING_MAX: usize = 1024;
 
 /// What was typed.
 #[derive(Clone, Debug)]
@@ -205,6 +200,13 @@ fn stdin_is_socket() -> bool {
         .is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Socket)
 }
 
+/// Whether what is told on standard error goes to the client on standard input, as under inetd.
+fn stderr_is_client() -> bool {
+    let [client, told] = [rustix::fs::fstat(io::stdin()), rustix::fs::fstat(io::stderr())]
+        .map(|facts| facts.ok().map(|facts| (facts.st_dev, facts.st_ino)));
+    client.is_some() && client == told
+}
+
 fn options(typed: &Typed) -> ServerOptions {
     ServerOptions {
         passphrase: typed.passphrase.clone(),
@@ -225,7 +227,15 @@ fn serve_stdin(typed: &Typed) -> Result<(), Error> {
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
-    Server::serve_connection(socket.into(), &options(typed), &cancel)
+    let heard_by_client = stderr_is_client();
+    let log = if typed.debug || heard_by_client {
+        leave_terminal(typed.debug, !heard_by_client)?
+    } else {
+        None
+    };
+    serve_telling(typed.debug, log, |sink| {
+        Server::serve_connection(socket.into(), &options(typed), sink, &cancel)
+    })
 }
 
 /// Serves until a signal comes.
@@ -244,52 +254,9 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let (host, _, family) = names(typed);
     let port = server.addresses().first().map_or(typed.port, |address| address.port());
-    let log = if in_background { leave_terminal(typed.debug)? } else { None };
+    let log = if in_background { leave_terminal(typed.debug, true)? } else { None };
     say(&format!("Starting netserver with host '{host}' port '{port}' and family {family}\n"));
-    let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    let debug = typed.debug;
-    let served = thread::scope(|scope| {
-        scope.spawn(move || {
-            for event in events {
-                if debug {
-                    narrate(&render_event(&event));
-                }
-            }
-        });
-        let served = server.serve(&sink, &cancel);
-        drop(sink);
-        served
-    });
-    if let Some(log) = log {
-        log.end();
-    }
-    served
-}
-
-/// Lets go of standard error, which may be the pipe of somebody who waits for its end: what happens goes to a
-/// file of its own, where that was asked for.
-fn leave_terminal(debug: bool) -> Result<Option<DebugLog>, Error> {
-    if !debug {
-        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
-        return Ok(None);
-    }
-    let log = DebugLog::create().map_err(|error| {
-        Error::Host(format!("no file for what -d tells: {error}; -D shows it here"))
-    })?;
-    narrate(&format!("netserver: {} has what happens\n", log.path.display()));
-    rustix::stdio::dup2_stderr(&log.file)
-        .map_err(|error| Error::Host(format!("can't leave standard error: {error}")))?;
-    Ok(Some(log))
-}
-
-fn render_event(event: &Event) -> String {
-    match event {
-        Event::Note(text) => format!("netserver: {text}\n"),
-        Event::Refused { client, why } => format!("netserver: {client}: {why}\n"),
-        Event::TestEnded { run_id, how } => format!("netserver: {run_id}: {how}\n"),
-        _ => String::new(),
-    }
+    serve_telling(typed.debug, log, |sink| server.serve(sink, &cancel))
 }
 
 /// Where it listens: at all addresses of a name.

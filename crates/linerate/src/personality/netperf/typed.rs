@@ -1,6 +1,7 @@
 //! What was typed, before anyone asks what it comes to.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use linerate_engine::netperf::{ControlPlan, EndPlan, TestOptions};
 use linerate_measure::plan::Family;
@@ -185,16 +186,16 @@ pub(super) enum Layout {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Repeat {
     /// Iterations; absent: `-i` and `-I` said nothing so far.
-    pub(super) iterations: Option<Iterations>,
+    pub(super) iterations: Option<IterationBounds>,
     /// 95 or 99.
     pub(super) level_percent: Option<u32>,
     pub(super) width_percent: Option<f64>,
     pub(super) result_only: bool,
 }
 
-/// How many iterations there are.
+/// How many iterations there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Iterations {
+pub(super) struct IterationBounds {
     pub(super) most: u32,
     pub(super) least: u32,
 }
@@ -202,16 +203,16 @@ pub(super) struct Iterations {
 impl Repeat {
     /// What `-i` says. Who asks for more at least than at most gets the former.
     pub(super) fn bound(&mut self, most: Option<u32>, least: Option<u32>) {
-        let before = self.iterations.unwrap_or(Iterations { most: 1, least: 1 });
+        let before = self.iterations.unwrap_or(IterationBounds { most: 1, least: 1 });
         let least = least.unwrap_or(before.least);
         let most = most.unwrap_or(before.most).max(least);
         let few = |iterations: u32| iterations.clamp(3, 30);
-        self.iterations = Some(Iterations { most: few(most), least: few(least) });
+        self.iterations = Some(IterationBounds { most: few(most), least: few(least) });
     }
 
     /// What `-I` says of iterations where `-i` did not.
     pub(super) fn bound_as_usual(&mut self) {
-        self.iterations.get_or_insert(Iterations { most: 10, least: 3 });
+        self.iterations.get_or_insert(IterationBounds { most: 10, least: 3 });
     }
 }
 
@@ -294,31 +295,29 @@ pub(super) fn parse_family(text: &str) -> Result<Option<Family>, String> {
 }
 
 /// An address, or a name's first address of this family.
-pub(super) fn resolve(host: &str, family: Option<Family>) -> Result<SocketAddr, std::io::Error> {
-    resolve_all(host, family)?.into_iter().next().ok_or_else(unsupported)
+pub(super) fn resolve(host: &str, family: Option<Family>) -> io::Result<SocketAddr> {
+    addresses(host, family)?.next().ok_or_else(unsupported)
 }
 
-/// All its addresses of this family.
-pub(super) fn resolve_all(
+/// All its addresses of this family, one at least.
+pub(super) fn resolve_all(host: &str, family: Option<Family>) -> io::Result<Vec<SocketAddr>> {
+    let found: Vec<SocketAddr> = addresses(host, family)?.collect();
+    if found.is_empty() { Err(unsupported()) } else { Ok(found) }
+}
+
+fn addresses(
     host: &str,
     family: Option<Family>,
-) -> Result<Vec<SocketAddr>, std::io::Error> {
-    use std::net::ToSocketAddrs as _;
-
-    let fits = |address: &SocketAddr| match family {
+) -> io::Result<impl Iterator<Item = SocketAddr>> {
+    Ok((host, 0).to_socket_addrs()?.filter(move |address| match family {
         None => true,
         Some(Family::Ipv4) => address.is_ipv4(),
         Some(Family::Ipv6) => address.is_ipv6(),
-    };
-    let found: Vec<SocketAddr> = (host, 0).to_socket_addrs()?.filter(fits).collect();
-    if found.is_empty() {
-        return Err(unsupported());
-    }
-    Ok(found)
+    }))
 }
 
-fn unsupported() -> std::io::Error {
-    std::io::Error::other("Address family for hostname not supported")
+fn unsupported() -> io::Error {
+    io::Error::other("Address family for hostname not supported")
 }
 
 #[cfg(test)]
