@@ -149,7 +149,8 @@ mod tests {
     fn any_port_is_one_that_is_free_at_all_addresses() {
         let next = Cell::new(100);
         let listen = |first_free: u16, address: SocketAddr| {
-            let port = if address.port() > 0 { address.port() } else { next.replace(next.get() + 1) };
+            let port =
+                if address.port() > 0 { address.port() } else { next.replace(next.get() + 1) };
             if address.is_ipv4() && port < first_free {
                 return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
             }

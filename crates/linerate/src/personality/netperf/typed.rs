@@ -305,10 +305,7 @@ pub(super) fn resolve_all(host: &str, family: Option<Family>) -> io::Result<Vec<
     if found.is_empty() { Err(unsupported()) } else { Ok(found) }
 }
 
-fn addresses(
-    host: &str,
-    family: Option<Family>,
-) -> io::Result<impl Iterator<Item = SocketAddr>> {
+fn addresses(host: &str, family: Option<Family>) -> io::Result<impl Iterator<Item = SocketAddr>> {
     Ok((host, 0).to_socket_addrs()?.filter(move |address| match family {
         None => true,
         Some(Family::Ipv4) => address.is_ipv4(),
