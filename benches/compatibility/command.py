@@ -89,14 +89,14 @@ def run_cells(dialect, case, original, numbers):
 
 
 def excuse(dialect, case, run, client, references, again):
-    """Why a wrong run of a case that breaks the originals is no failure of ours, or None: our client gets a right
-    result where no pair of them did, or their client ends with our server as it has ended with its own."""
-    if client.ours:
+    """Why a wrong run of a case that breaks the originals is no failure of ours, or None: it has a right result where
+    no pair of them had one, or their client ends with our server as it has ended with its own."""
+    if not is_broken(run):
         broken = references and all(is_broken(pair) for pair in references)
-        if broken and not is_broken(run) and dialect.judge(case, run, None) is None:
+        if broken and dialect.judge(case, run, None) is None:
             return Excused(f"two originals: {last_line(references[-1])} ({case.breaks})")
         return None
-    if not is_broken(run):
+    if client.ours:
         return None
     for _ in range(dialect.place.tries * REFERENCE_TRIES):
         if any(is_broken(pair) and last_line(pair) == last_line(run) for pair in references):

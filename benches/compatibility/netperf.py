@@ -119,9 +119,10 @@ CASES = [
     T("-Z word -t TCP_RR -l -10", "-Z word"), T("-t nothing"), T("-I 90,5 -t TCP_RR"),
     # The original must be built with --enable-intervals and --enable-burst.
     T("-t TCP_STREAM -l 1 -b 100 -w 10", breaks=TIMER), T("-t TCP_MAERTS -l 1 -b 100 -w 10", breaks=TIMER),
-    T("-t UDP_STREAM -l 1 -b 10 -w 10 -- -m 1000"), T("-t TCP_RR -l 1 -b 10 -w 10"),
+    T("-t UDP_STREAM -l 1 -b 10 -w 10 -- -m 1000", breaks=TIMER), T("-t TCP_RR -l 1 -b 10 -w 10", breaks=TIMER),
     T("-t TCP_RR -l 1", "-f"), T("-t TCP_STREAM -l 1 -C -- -k REMOTE_CPU_COUNT", "-n 4"),
-    T("-t TCP_RR -l 1 -b 1 -w 10 -- -k RT_LATENCY,THROUGHPUT"), T("-t TCP_RR -l 1 -b 1 -w 10 -v 2"),
+    T("-t TCP_RR -l 1 -b 1 -w 10 -- -k RT_LATENCY,THROUGHPUT", breaks=TIMER),
+    T("-t TCP_RR -l 1 -b 1 -w 10 -v 2", breaks=TIMER),
     T("-t TCP_CRR -l -100 -- -b 4 -k RT_LATENCY,TRANSACTION_RATE,BURST_SIZE"),
     T("-t TCP_CRR -l 1 -b 1 -w 10 -- -k RT_LATENCY,TRANSACTION_RATE",
       without=TIMER),

@@ -9,8 +9,8 @@ Made by `benches/compat {name} --markdown`; versions: linerate (ours), {versions
 right when both ends exit alike (of netperf the client: its server is ended), print the original's fields or lines, and agree on the bytes where
 both tell them; of two tries one must be so, over emulated links of four.
 A case that a release doesn't know has a dash. A cell that begins with *no failure of ours* is of a case in which two originals fail
-by themselves, for the reason in brackets: our client has a right result where no run of theirs had one, or their client ends with our
-server as it did with its own.
+by themselves, for the reason in brackets: there is a right result where no run of theirs had one, or their client ends with our server as
+it did with its own.
 
 """
 

@@ -127,6 +127,7 @@ class Excuses(unittest.TestCase):
 
     def test_a_result_of_ours_where_originals_have_none_is_right(self):
         self.assertEqual(self.wrong(theirs=[255], server=[255]), [])
+        self.assertEqual(self.wrong(theirs=[255], server=[0]), [])
         cells = self.cells(theirs=[255], server=[255])
         self.assertIsNone(cells["server"])
         self.assertEqual(render_cell(cells, "both"), "*no failure of ours*: two originals: error 255 (a timer)")
