@@ -278,7 +278,8 @@ def judge_round_trip(case, text):
 
 def judge_lines(ours, theirs):
     """The same lines in the same order, figures aside."""
-    ours, theirs = shapes(ours), shapes(theirs)
+    # Two originals that came to no transaction in time divide by 0; whoever is judged may not.
+    ours, theirs = shapes(ours), shapes(re.sub(r"\binf\b", "0", theirs))
     for line in theirs:
         if line not in ours:
             return f"does not print: {line}"

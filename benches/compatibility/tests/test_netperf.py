@@ -24,6 +24,10 @@ class Lines(unittest.TestCase):
     def test_figures_may_differ(self):
         self.assertIsNone(netperf.judge_lines(table(), table("12.01", "   9.5")))
 
+    def test_infinity_is_a_figure_of_the_originals_alone(self):
+        self.assertIsNone(netperf.judge_lines(table(), table(rate="inf")))
+        self.assertIn("does not print", netperf.judge_lines(table(rate="inf"), table()))
+
     def test_a_missing_line_is_wrong(self):
         wrong = netperf.judge_lines(table().replace("Recv", "Sent"), table())
         self.assertEqual(wrong, "does not print: Recv Send Send")
