@@ -24,6 +24,14 @@ class Lines(unittest.TestCase):
     def test_figures_may_differ(self):
         self.assertIsNone(netperf.judge_lines(table(), table("12.01", "   9.5")))
 
+    def test_what_comes_now_and_then_is_no_difference(self):
+        late = "catcher: timer popped with times_up != 0\n"
+        self.assertIsNone(netperf.judge_lines(table(), late + table()))
+        self.assertIn("only ours prints", netperf.judge_lines(late + table(), table()))
+        interim = "Interim result: 12.34 10^6bits/s over 0.301 seconds ending at 1.234\n"
+        self.assertIn("only ours prints", netperf.judge_lines(interim + table(), table()))
+        self.assertIsNone(netperf.judge_lines(interim + table(), table(), over_link=True))
+
     def test_infinity_is_a_figure_of_the_originals_alone(self):
         self.assertIsNone(netperf.judge_lines(table(), table(rate="inf")))
         self.assertIn("does not print", netperf.judge_lines(table(rate="inf"), table()))
