@@ -1,4 +1,4 @@
-//! The names of differentiated services that command lines know.
+//! The names of differentiated services, and of the types of service before them, that command lines know.
 
 /// The code point of a name, in any case: class selectors (`cs0` to `cs7`, RFC 2474, section
 /// 4.2.2), assured forwarding (`af11` to `af43`, RFC 2597, section 6), `ef` (RFC 3246) and `va`
@@ -16,6 +16,13 @@ pub(super) fn parse_service_class(name: &str) -> Option<u8> {
     }
 }
 
+/// The bits of a type of service (RFC 1349), in any case, as the code point that holds them.
+pub(super) fn parse_type_of_service(name: &str) -> Option<u8> {
+    const TYPES: [(&str, u8); 3] = [("lowdelay", 4), ("throughput", 2), ("reliability", 1)];
+    let (_, point) = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(*point)
+}
+
 #[test]
 fn names_of_services() {
     let points = ["cs0", "CS7", "af11", "af13", "Af43", "ef", "va"].map(parse_service_class);
@@ -23,4 +30,7 @@ fn names_of_services() {
     for unknown in ["", "cs", "cs8", "af10", "af44", "af51", "efg", "le"] {
         assert_eq!(parse_service_class(unknown), None, "{unknown}");
     }
+    let points = ["lowdelay", "Throughput", "RELIABILITY"].map(parse_type_of_service);
+    assert_eq!(points, [4, 2, 1].map(Some));
+    assert_eq!(["ef", "low", ""].map(parse_type_of_service), [None; 3]);
 }

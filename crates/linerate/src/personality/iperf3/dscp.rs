@@ -1,18 +1,13 @@
 //! The names of differentiated services (RFC 4594) that `--dscp` knows.
 
 use super::amount::parse_any_base;
-use crate::personality::service_class::parse_service_class;
-
-/// Older than code points: types of service (RFC 1349), as the six bits that hold them.
-const TYPES_OF_SERVICE: [(&str, u8); 3] = [("lowdelay", 4), ("throughput", 2), ("reliability", 1)];
+use crate::personality::service_class::{parse_service_class, parse_type_of_service};
 
 /// The type of service octet that a name or a number from 0 to 63 stands for.
 pub(super) fn parse_dscp(text: &str) -> Option<u8> {
-    let named = || TYPES_OF_SERVICE.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     let number = || u8::try_from(parse_any_base(text)?).ok().filter(|point| *point < 64);
-    let point =
-        parse_service_class(text).or_else(|| named().map(|(_, point)| *point)).or_else(number)?;
-    Some(point << 2)
+    let named = parse_service_class(text).or_else(|| parse_type_of_service(text));
+    Some(named.or_else(number)? << 2)
 }
 
 #[test]

@@ -189,11 +189,16 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         set(&mut t.local.priority, local, parse_size)?;
         set(&mut t.remote.priority, remote, parse_size)
     }),
-    takes('Y', "local,remote", "Type of service: a number, cs1, af11, ef, ...", |t, v| {
-        let (local, remote) = pair(v);
-        set(&mut t.local.service, local, parse_service)?;
-        set(&mut t.remote.service, remote, parse_service)
-    }),
+    takes(
+        'Y',
+        "local,remote",
+        "Type of service: a number, cs1, af11, ef, lowdelay, ...",
+        |t, v| {
+            let (local, remote) = pair(v);
+            set(&mut t.local.service, local, parse_service)?;
+            set(&mut t.remote.service, remote, parse_service)
+        },
+    ),
     takes('Z', "passphrase", "What the netserver wants to hear first", |t, v| {
         t.control.passphrase = Some(v.to_owned());
         Ok(())

@@ -1,7 +1,7 @@
 //! Numbers and pairs as netperf's options write them. What isn't a number is refused with a
 //! sentence, where the original takes its beginning.
 
-use crate::personality::service_class::parse_service_class;
+use crate::personality::service_class::{parse_service_class, parse_type_of_service};
 
 /// A whole number with an optional suffix: K, M, G are powers of 1024, k, m, g of 1000.
 pub(super) fn parse_number(text: &str) -> Result<i64, String> {
@@ -69,14 +69,15 @@ pub(super) fn pair_of_first(text: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// The type-of-service byte: a number (decimal, `0x` or octal) or the name of a DSCP or precedence.
+/// The type-of-service byte: a number (decimal, `0x` or octal) or the name of a DSCP, a precedence or
+/// a type of service.
 pub(super) fn parse_service(text: &str) -> Result<u8, String> {
     let name = text.to_ascii_lowercase();
     let forwarding = match name.as_str() {
         // Lower effort (RFC 8622), best effort (RFC 2474).
         "le" => Some(1),
         "be" => Some(0),
-        _ => parse_service_class(&name),
+        _ => parse_service_class(&name).or_else(|| parse_type_of_service(&name)),
     };
     if let Some(dscp) = forwarding {
         return Ok(dscp << 2);
@@ -87,7 +88,10 @@ pub(super) fn parse_service(text: &str) -> Result<u8, String> {
         _ => name.parse(),
     };
     number.map_err(|_| {
-        format!("'{text}' is no type of service: a number up to 255, cs0 to cs7, af11 to af43, ef")
+        format!(
+            "'{text}' is no type of service: a number up to 255, cs0 to cs7, af11 to af43, ef, \
+             lowdelay, throughput, reliability"
+        )
     })
 }
 
@@ -125,7 +129,16 @@ mod tests {
 
     #[test]
     fn services_have_names_and_numbers() {
-        for (text, byte) in [("cs1", 0x20), ("AF11", 0x28), ("0x10", 16), ("010", 8), ("46", 46)] {
+        for (text, byte) in [
+            ("cs1", 0x20),
+            ("AF11", 0x28),
+            ("lowdelay", 0x10),
+            ("Throughput", 0x08),
+            ("reliability", 0x04),
+            ("0x10", 16),
+            ("010", 8),
+            ("46", 46),
+        ] {
             assert_eq!(parse_service(text), Ok(byte), "{text}");
         }
         assert!(parse_service("256").is_err() && parse_service("nothing").is_err());
