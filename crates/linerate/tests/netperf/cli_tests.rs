@@ -157,9 +157,10 @@ fn what_needs_no_test_is_answered() {
     let uuid = server.netperf("-t UUID").stdout;
     assert_eq!(
         (uuid.len(), uuid.matches('-').count(), uuid.as_bytes()[14]),
-        (37, 4, b'4'),
+        (36, 4, b'4'),
         "{uuid}"
     );
+    assert_eq!(server.netperf("-t UUID -- -u text").stdout, "text");
     let ended = server.netperf("-t TCP_MSS");
     assert!(ended.stdout.contains("Segment\nSize (bytes)\n\n"), "{}", ended.stdout);
 }

@@ -16,6 +16,9 @@ fn is_rate(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// Interim results come every so many seconds unless `-D` says otherwise.
+const INTERIM_S: f64 = 1.0;
+
 /// The options before `--`, in the order of the alphabet.
 pub(super) const GLOBAL: &[Flag<Deed>] = &[
     takes('a', "send,recv", "Alignment of the local buffers", |t, v| {
@@ -49,12 +52,10 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         t.shown.debug += 1;
         Ok(())
     }),
-    takes('D', "secs,units", "Interim results every so many seconds", |t, v| {
+    takes('D', "secs,units", "Interim results every so many seconds (1)", |t, v| {
         let (seconds, _units) = pair_of_first(v);
-        if let Some(seconds) = seconds {
-            t.shown.interim_s = Some(parse_interim_s(seconds)?);
-        }
-        Ok(())
+        t.shown.interim_s.get_or_insert(INTERIM_S);
+        set(&mut t.shown.interim_s, seconds, parse_interim_s)
     }),
     takes('f', "unit", "Unit: G M K B (1024), g m k b (bits), x transactions, u usec", |t, v| {
         t.shown.unit = Some(Unit::parse(v)?);

@@ -20,8 +20,8 @@ pub(super) enum Work {
     Test(Box<Request>),
     /// The segment size of a connection (TCP_MSS).
     SegmentSize(Box<Request>),
-    /// A fresh UUID.
-    Uuid,
+    /// A UUID: the one that was told, else a fresh one.
+    Uuid(Option<String>),
     /// The rate of this machine's processors; with the verbosity.
     LocalCpu(u32),
     /// The rate of the server's, likewise.
@@ -161,7 +161,7 @@ pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, 
         return Err(Refusal::Sentence(sentence.to_owned()));
     }
     let work = match typed.test.as_str() {
-        "UUID" => Work::Uuid,
+        "UUID" => Work::Uuid(typed.shown.uuid),
         "LOC_CPU" => Work::LocalCpu(typed.shown.verbosity),
         "REM_CPU" => Work::RemoteCpu(typed.shown.verbosity),
         "TCP_MSS" => Work::SegmentSize(Box::new(segment_size_request(typed, command_line)?)),
@@ -318,19 +318,21 @@ fn service_port(kind: TestKind) -> u16 {
     }
 }
 
-/// Sends come at a pace where `-b` is given; an interval is a millisecond unless `-w` says more.
+/// Sends come at a pace where `-b` is given and not 0; an interval is a millisecond unless `-w` says
+/// otherwise.
 fn end_plan(
     end: &EndPlan,
     burst: Option<u32>,
     interval_us: Option<u32>,
 ) -> Result<EndPlan, Refusal> {
     let interval_us = interval_us.unwrap_or(1000);
-    if burst == Some(0) || interval_us == 0 {
+    let pacing = burst.filter(|burst| *burst > 0).map(|burst| Pacing { burst, interval_us });
+    if pacing.is_some() && interval_us == 0 {
         return Err(Refusal::Sentence(
-            "a pace of nothing never ends: -b and -w take 1 or more".to_owned(),
+            "sends at an interval of 0 have no pace: -w takes 1u or more, or leave out -b"
+                .to_owned(),
         ));
     }
-    let pacing = burst.map(|burst| Pacing { burst, interval_us });
     Ok(EndPlan { pacing, ..end.clone() })
 }
 

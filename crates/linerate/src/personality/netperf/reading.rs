@@ -36,13 +36,17 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
             let (stdout, stderr) = (VERSION_LINE.to_owned(), String::new());
             return Ok(Read::Said { stdout, stderr, exit_code: 0 });
         }
-        None => {}
+        Some(Stop::TestHelp) | None => {}
     }
     if typed.family == Some(Family::Ipv6) && !typed.names_host {
         // The name may stand for the IPv4 address alone.
         "::1".clone_into(&mut typed.control.host);
     }
     let strays = obey(name, TEST, &rest, &mut typed)?;
+    if typed.stop == Some(Stop::TestHelp) {
+        let (stdout, stderr) = (test_usage(), String::new());
+        return Ok(Read::Said { stdout, stderr, exit_code: EXIT_USAGE });
+    }
     if let Some(selected) = &typed.shown.selected
         && selected.list == "?"
     {
@@ -112,10 +116,17 @@ fn complaint(stderr: String, exit_code: u8) -> Read {
     Read::Said { stdout: String::new(), stderr, exit_code }
 }
 
+const SYNOPSIS: &str = "\nUsage: netperf [global options] -- [test options]\n";
+
+/// What `-h` behind `--` tells.
+fn test_usage() -> String {
+    format!("{SYNOPSIS}\nTest options:\n{}", render_flags(TEST))
+}
+
 /// What `-h` tells.
 pub(super) fn usage() -> String {
     format!(
-        "\nUsage: netperf [global options] -- [test options]\n\
+        "{SYNOPSIS}\
          \nGlobal options:\n{}\
          \nTest options:\n{}\
          \nTests: TCP_STREAM TCP_MAERTS TCP_SENDFILE TCP_RR TCP_CRR TCP_CC TCP_MSS UDP_STREAM UDP_RR\n\

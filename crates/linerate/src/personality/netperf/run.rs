@@ -117,7 +117,8 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
             })?;
             say(&render_segment_size(&request, mss_bytes));
         }
-        Work::Uuid => say(&format!("{}\n", fresh_uuid()?)),
+        // Without a line's end, as the original does for the sake of scripts.
+        Work::Uuid(told) => say(&told.map_or_else(fresh_uuid, Ok)?),
         Work::LocalCpu(verbosity) => {
             let told = local_calibration();
             say(&render_rate(told.rate, told.cpus, "local", verbosity));

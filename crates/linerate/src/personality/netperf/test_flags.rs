@@ -5,7 +5,7 @@ use linerate_measure::plan::Family;
 use super::flags::{set, set_port};
 use super::number::{pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size};
 use super::typed::{
-    DataHost, Deed, Direction, Layout, Selected, Typed, bare, parse_family, takes, takes_if,
+    DataHost, Deed, Direction, Layout, Selected, Stop, Typed, bare, parse_family, takes, takes_if,
 };
 use crate::personality::getopt::Flag;
 
@@ -65,6 +65,10 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('G', "bytes", "TCP_MAXSEG", |t, v| set(&mut t.options.mss_bytes, Some(v), parse_size)),
+    bare('h', "Show these options alone", |t, _| {
+        t.stop = t.stop.take().or(Some(Stop::TestHelp));
+        Ok(())
+    }),
     takes('H', "host/mask,family", "Remote address of the data connection", |t, v| {
         let (host, family) = pair_of_first(v);
         set(&mut t.data_host, host, parse_place)?;
@@ -92,14 +96,14 @@ pub(super) const TEST: &[Flag<Deed>] = &[
     takes('m', "local,remote", "Bytes of a send", |t, v| {
         let (local, remote) = pair_of_first(v);
         t.omni.implied.add(local.is_some(), remote.is_some());
-        set(&mut t.local.send_bytes, local, some_bytes)?;
+        set_or_reset(&mut t.local.send_bytes, local)?;
         set(&mut t.remote.send_bytes, remote, some_bytes)
     }),
     takes('M', "remote,local", "Bytes of a receive; the remote end's first", |t, v| {
         let (remote, local) = pair_of_first(v);
         t.omni.implied.add(remote.is_some(), local.is_some());
         set(&mut t.remote.receive_bytes, remote, some_bytes)?;
-        set(&mut t.local.receive_bytes, local, some_bytes)
+        set_or_reset(&mut t.local.receive_bytes, local)
     }),
     bare('n', "Connect the local UDP socket", |t, _| {
         t.local.connected = true;
@@ -183,6 +187,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         t.options.no_copy = true;
         Ok(())
     }),
+    takes('w', "n", "Of no effect", |_, _| Ok(())),
     takes('W', "n", "Buffers in the send ring", |t, v| {
         set(&mut t.local.send_width, Some(v), parse_size)
     }),
@@ -232,6 +237,14 @@ fn parse_place(text: &str) -> Result<DataHost, String> {
         return Err(format!("'{text}' is no host and mask: as 10.0.0.0/8, with up to 128 bits"));
     }
     Ok(DataHost { name: name.to_owned(), fixed_bits: fixed_bits.flatten() })
+}
+
+/// Sets a size of this end's; 0 is its own choice.
+fn set_or_reset(place: &mut Option<u32>, told: Option<&str>) -> Result<(), String> {
+    if let Some(text) = told {
+        *place = Some(parse_size(text)?).filter(|bytes| *bytes > 0);
+    }
+    Ok(())
 }
 
 fn some_bytes(text: &str) -> Result<u32, String> {

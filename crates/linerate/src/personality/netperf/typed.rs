@@ -221,6 +221,8 @@ impl Repeat {
 pub(super) enum Stop {
     /// `-h`.
     Help,
+    /// `-h` behind `--`.
+    TestHelp,
     /// `-V`.
     Version,
 }

@@ -1,20 +1,18 @@
 //! What each option comes to, and what is said of wrong ones.
 
-use linerate_engine::netperf::{Dirt, Pacing, TestEnd, TestKind, TestTransport};
-use linerate_measure::plan::Family;
-
 use super::super::flags::GLOBAL;
 use super::super::planning::Work;
 use super::super::reading::{Read, read};
 use super::super::test_flags::TEST;
 use super::super::unit::Unit;
 use crate::personality::getopt::render_spelling;
+use linerate_engine::netperf::{Dirt, Pacing, TestEnd, TestKind, TestTransport};
 
 use super::fixture::{request, said, words};
 
 /// The options of netperf 2.7.1 before and after `--`.
 const GLOBAL_LETTERS: &str = "aAbBcCdDfFhHiIjkKlLnNoOpPrsStTvVwWyYZ46";
-const TEST_LETTERS: &str = "abBcCdDefFgGHiIjkKlLmMnNoOpPqrRsStTuUVW46";
+const TEST_LETTERS: &str = "abBcCdDefFgGhHiIjkKlLmMnNoOpPqrRsStTuUVwW46";
 
 #[test]
 fn no_option_of_the_original_is_missing() {
@@ -76,44 +74,58 @@ fn options_reach_the_plan() {
 }
 
 #[test]
+fn a_burst_of_0_is_no_pace() {
+    let pacing = |line: &str| {
+        let plan = request(line).plan;
+        (plan.local.pacing, plan.remote.pacing)
+    };
+    assert_eq!(pacing("-b 0"), (None, None));
+    assert_eq!(pacing("-b 0 -w 0"), (None, None));
+    assert_eq!(pacing("-w 0"), (None, None));
+    assert_eq!(pacing("-b 0,5"), (None, Some(Pacing { burst: 5, interval_us: 1000 })));
+}
+
+#[test]
+fn interim_results_come_each_second_unless_told_otherwise() {
+    for (line, interval_ns) in [
+        ("", None),
+        ("-D 0.2", Some(200_000_000)),
+        ("-D ,1000", Some(1_000_000_000)),
+        ("-D 0.2 -D ,1000", Some(200_000_000)),
+        ("-D -3,1000", Some(3_000_000_000)),
+    ] {
+        assert_eq!(request(line).plan.interval_ns, interval_ns, "{line}");
+    }
+}
+
+#[test]
+fn a_size_of_0_is_what_this_end_chooses() {
+    let local = |line: &str| {
+        let local = request(line).plan.local;
+        (local.send_bytes, local.receive_bytes)
+    };
+    assert_eq!(local("-- -m 0 -M ,0"), (None, None));
+    assert_eq!(local("-- -m 5 -M ,6 -m 0"), (None, Some(6)));
+    assert_eq!(local("-- -m 5 -M 6,7 -w 8"), (Some(5), Some(7)));
+}
+
+#[test]
+fn a_uuid_is_the_one_that_was_told() {
+    for (line, expected) in [("-t UUID", None), ("-t UUID -- -u text", Some("text"))] {
+        let Read::Work(_, Work::Uuid(told), _) = read("netperf", &words(line)) else {
+            panic!("{line}");
+        };
+        assert_eq!(told.as_deref(), expected, "{line}");
+    }
+}
+
+#[test]
 fn options_of_ours_have_names() {
     assert!(request("-t TCP_RR --busy-poll").plan.busy_poll);
     assert!(request("--busy -t UDP_RR -- -r 2").plan.busy_poll);
     assert!(!request("-t TCP_RR").plan.busy_poll);
     assert!(request("-t TCP_RR --fine-latency").shown.fine_latency);
     assert!(!request("-t TCP_RR").shown.fine_latency);
-}
-
-#[test]
-fn the_control_connection_has_options_of_its_own() {
-    let line = "-H host,6 -p 1,2 -L other -Z secret -t UUID";
-    let Read::Work(control, Work::Uuid, notes) = read("netperf", &words(line)) else {
-        panic!("{line}");
-    };
-    assert_eq!(control.local.as_deref(), Some("other"));
-    let control = control.plan;
-    assert_eq!((control.host.as_str(), control.port, control.local_port), ("host", 1, 2));
-    assert_eq!(control.passphrase.as_deref(), Some("secret"));
-    assert_eq!(control.family, Some(Family::Ipv6));
-    assert!(notes.is_empty());
-}
-
-#[test]
-fn over_ipv6_the_host_is_its_loopback_unless_one_is_named() {
-    for (line, host) in [
-        ("-6", "::1"),
-        ("-L ::1,6", "::1"),
-        ("-H ,6", "::1"),
-        ("-6 -H host", "host"),
-        ("-4", "localhost"),
-        ("", "localhost"),
-        ("-- -6", "localhost"),
-    ] {
-        let Read::Work(control, Work::Test(asked), _) = read("netperf", &words(line)) else {
-            panic!("{line}");
-        };
-        assert_eq!((&*control.plan.host, &*asked.names.remote), (host, host), "{line}");
-    }
 }
 
 #[test]
@@ -202,15 +214,6 @@ fn an_echo_is_as_long_as_its_request() {
 }
 
 #[test]
-fn a_mask_says_which_bits_of_an_address_stay() {
-    let names = request("-- -H 10.1.0.0/16,4 -L ::1/128").names;
-    assert_eq!((names.remote.as_str(), names.remote_bits), ("10.1.0.0", Some(16)));
-    assert_eq!((names.local.as_deref(), names.local_bits), (Some("::1"), Some(128)));
-    let names = request("-- -H host").names;
-    assert_eq!((names.remote.as_str(), names.remote_bits), ("host", None));
-}
-
-#[test]
 fn iterations_are_between_3_and_30() {
     let of = |line: &str| {
         let schedule = request(line).schedule;
@@ -242,10 +245,11 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
         ("-D 0", "netperf: -D: '0' is no interval"),
         ("-N -t REM_CPU", "netperf: REM_CPU asks the server"),
         ("-k x", "netperf: -k: 'x' is no number"),
-        ("-b 0", "netperf: a pace of nothing never ends"),
+        ("-b 1 -w 0", "netperf: sends at an interval of 0 have no pace"),
         ("-p 70000", "netperf: -p: '70000' is no port"),
         ("-H host,5", "netperf: -H: '5' is no address family"),
-        ("-- -m 0", "netperf: -m: 0 bytes are no message"),
+        ("-- -m ,0", "netperf: -m: 0 bytes are no message"),
+        ("-- -M 0", "netperf: -M: 0 bytes are no message"),
         ("-- -T sctp", "netperf: -T: 'sctp' is no protocol that we have"),
         ("-t omni -- -c -d send", "netperf: -c has a connection for each transaction"),
         ("-t omni -- -d recv -c", "netperf: -c has a connection for each transaction"),
@@ -270,6 +274,9 @@ fn what_the_original_says_on_standard_output_is_said_there() {
     assert_eq!(exit_code, 1);
     let told = "Only 95% and 99% confidence level is supported\n".to_owned();
     assert_eq!(said("-I 90,5"), (told, String::new(), 255));
+    let (stdout, stderr, exit_code) = said("-- -h");
+    assert!(stdout.contains("\nTest options:\n") && !stdout.contains("Global options:"));
+    assert_eq!((stderr.as_str(), exit_code), ("", 1));
     assert_eq!(said("-V"), ("Netperf version 2.7.1\n".to_owned(), String::new(), 0));
     let (stdout, _, exit_code) = said("-- -o ?");
     assert!(stdout.starts_with("OUTPUT_NONE,SOCKET_TYPE,") && stdout.ends_with(",OUTPUT_END\n"));
@@ -297,16 +304,6 @@ fn an_option_without_effect_is_told() {
     assert_eq!(notes, ["netperf: -w has no effect without -b\n"]);
     assert_eq!(request("-- -l 3").plan.options.multicast_ttl, None);
     assert_eq!(request("-t UDP_STREAM -- -l 3").plan.options.multicast_ttl, Some(3));
-}
-
-#[test]
-fn a_selection_may_stand_in_a_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("selection");
-    std::fs::write(&path, "THROUGHPUT,UUID\nELAPSED_TIME\n").unwrap();
-    let asked = request(&format!("-- -k {}", path.display()));
-    let names = format!("{:?}", asked.selection.unwrap());
-    assert_eq!(names, r#"["THROUGHPUT", "UUID", "ELAPSED_TIME"]"#);
 }
 
 #[test]
