@@ -67,6 +67,37 @@ fn datagrams_reach_a_server_at_any_of_its_addresses() {
 }
 
 #[test]
+fn data_to_another_address_does_not_leave_from_the_control_connections() {
+    let server = Netserver::start_at("", "");
+    let control = format!("-L 127.0.0.3 -H 127.0.0.1 -p {} -t TCP_RR -l -10", server.port);
+    let shown = "-k SOURCE_ADDR,DEST_ADDR";
+    let ended = netperf(&format!("{control} -P 0 -- {shown}"));
+    assert_eq!(value(&ended.stdout, "SOURCE_ADDR"), "127.0.0.3", "{}", ended.stderr);
+    let ended = netperf(&format!("{control} -- -H 127.0.0.2 {shown}"));
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.contains(" from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 127.0.0.2 "));
+    assert_ne!(value(&ended.stdout, "SOURCE_ADDR"), "127.0.0.3");
+    assert_eq!(value(&ended.stdout, "DEST_ADDR"), "127.0.0.2");
+    if TcpListener::bind("[::1]:0").is_err() {
+        // This machine has IPv4 alone.
+        return;
+    }
+    let ended = netperf(&format!("{control} -- -H ::1,6 {shown}"));
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    assert!(ended.stdout.contains(" from ::0 (::) port 0 AF_INET6 to ::1 (::1) "));
+    assert_eq!(value(&ended.stdout, "DEST_ADDR"), "::1");
+}
+
+#[test]
+fn without_a_host_the_server_is_at_the_ipv4_loopback() {
+    let server = Netserver::start_at("", "");
+    let ended = netperf(&format!("-p {} -t TCP_RR -l -10 -- -k DEST_ADDR", server.port));
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    assert!(ended.stdout.contains(" AF_INET to localhost () port 0 AF_INET "), "{}", ended.stdout);
+    assert_eq!(value(&ended.stdout, "DEST_ADDR"), "127.0.0.1");
+}
+
+#[test]
 fn data_goes_over_the_interface_that_a_link_local_address_names() {
     let Some(host) = link_local() else { return skipped() };
     let server = Netserver::start_at("-6", "");

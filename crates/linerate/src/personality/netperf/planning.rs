@@ -149,6 +149,8 @@ pub(super) struct Control {
     pub(super) local: Option<String>,
     /// Whether the host was named, rather than localhost by default.
     pub(super) names_host: bool,
+    /// The family that was asked for, as messages tell it.
+    pub(super) told_family: Option<Family>,
     /// Whether there is none.
     pub(super) alone: bool,
 }
@@ -171,11 +173,14 @@ pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, 
 }
 
 fn control_of(typed: &Typed) -> Control {
-    let plan = ControlPlan { family: typed.family, ..typed.control.clone() };
+    // The original's own end is 0.0.0.0 then, so that localhost is never ::1.
+    let names_nothing = !typed.names_host && typed.shown.local_host.is_none();
+    let family = typed.family.or(names_nothing.then_some(Family::Ipv4));
     Control {
-        plan,
+        plan: ControlPlan { family, ..typed.control.clone() },
         local: typed.shown.local_host.clone(),
         names_host: typed.names_host,
+        told_family: typed.family,
         alone: typed.alone,
     }
 }
@@ -220,8 +225,10 @@ fn assemble(
         || typed.shown.verbosity > 1
         || selection.as_ref().is_some_and(Selection::has_latencies);
     let name = |host: &Option<DataHost>| host.as_ref().map(|host| host.name.clone());
+    // Data that goes to another address than control does may leave from another one, too.
+    let control_local = typed.shown.local_host.clone().filter(|_| typed.data_host.is_none());
     let names = Names {
-        local: name(&typed.data_local).or(typed.shown.local_host.clone()),
+        local: name(&typed.data_local).or(control_local),
         remote: name(&typed.data_host).unwrap_or_else(|| typed.control.host.clone()),
         names_data_host: typed.data_host.is_some(),
         local_bits: typed.data_local.as_ref().and_then(|host| host.fixed_bits),

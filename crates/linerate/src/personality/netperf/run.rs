@@ -21,7 +21,7 @@ use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
 use super::table::{render_result, render_segment_size};
-use super::typed::resolve;
+use super::typed::{family_of, resolve};
 use super::{EXIT_FAILED, EXIT_USAGE, family_name};
 use crate::output::narrate;
 use crate::personality::say;
@@ -83,23 +83,18 @@ impl From<Error> for Failure {
     }
 }
 
-fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
-    let names_host = control.names_host;
-    let mut plan = control.plan;
-    let find = |host: &str| {
-        resolve(host, plan.family).map_err(|error| Failure::told(unresolved(&plan, host, &error)))
-    };
-    let address = find(&plan.host)?;
-    let local = control.local.as_deref().map(find).transpose()?;
-    plan.local = local.map(|local| local.ip());
-    plan.local_interface = local.map_or(0, interface);
+fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
+    let (local, address) = find_ends(&control)?;
+    control.plan.local = local.map(|local| local.ip());
+    control.plan.local_interface = local.map_or(0, interface);
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
+    let address = over_interface(address, control.plan.local_interface);
     let mut server = Server { address, client: None };
     if !control.alone {
-        let client = Client::connect(&plan, &cancel).map_err(|error| match error {
-            Error::Unreachable(_) => Failure::told(unreachable(&plan, address.ip(), names_host)),
+        let client = Client::connect(&control.plan, &cancel).map_err(|error| match error {
+            Error::Unreachable(_) => Failure::told(unreachable(&control, address.ip())),
             error => error.into(),
         })?;
         server.client = Some(client);
@@ -136,6 +131,18 @@ fn perform_work(control: Control, work: Work) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The control connection's ends; of a host with addresses of both families one that the local address
+/// can reach.
+fn find_ends(control: &Control) -> Result<(Option<SocketAddr>, SocketAddr), Failure> {
+    let find = |host: &str, preferred: Option<Family>| {
+        resolve(host, control.plan.family, preferred)
+            .map_err(|error| Failure::told(unresolved(control, host, &error)))
+    };
+    let local = control.local.as_deref().map(|local| find(local, None)).transpose()?;
+    let address = find(&control.plan.host, local.map(|local| family_of(local.ip())))?;
+    Ok((local, address))
+}
+
 /// Whom tests are made against.
 struct Server {
     /// With the interface of a link-local address; the port says nothing.
@@ -156,8 +163,10 @@ impl Server {
 /// Finds the data connection's addresses and prints the banner.
 fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
     let names = &request.names;
-    let find = |name: &str| {
-        resolve(name, names.family).map_err(|error| {
+    // The control connection may go to another address of its host than the first one.
+    let peer = server.client.as_ref().map_or(server.address, Client::peer);
+    let find = |name: &str, beside: SocketAddr| {
+        resolve(name, names.family, Some(family_of(beside.ip()))).map_err(|error| {
             Failure::told(format!(
                 "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{}\n",
                 family_name(names.family),
@@ -165,16 +174,16 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
             ))
         })
     };
-    let found = names.names_data_host.then(|| find(&names.remote)).transpose()?;
-    let remote = found.unwrap_or(server.address).ip();
+    let found = names.names_data_host.then(|| find(&names.remote, peer)).transpose()?;
+    let remote = found.unwrap_or(peer);
+    let local = names.local.as_deref().map(|local| find(local, remote)).transpose()?;
+    if server.client.is_none() {
+        let remote = over_interface(remote, local.map_or(0, interface));
+        server.address = over_interface(remote, interface(server.address));
+    }
+    let (local, remote) = (local.map(|local| local.ip()), remote.ip());
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let local = names.local.as_deref().map(find).transpose()?;
-    if server.client.is_none() {
-        let address = found.unwrap_or(server.address);
-        server.address = over_interface(address, local.map_or(0, interface));
-    }
-    let local = local.map(|local| local.ip());
     let (local_bits, remote_bits) = (names.local_bits, names.remote_bits);
     let drawn = draw_host(remote, remote_bits)?;
     request.plan.remote.address = names.names_data_host.then_some(drawn);
@@ -182,6 +191,7 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
     let told =
         request.plan.kind == TestKind::Receive && request.plan.transport == TestTransport::Udp;
     let own = server.client.as_ref().filter(|_| told).map(|client| client.local().ip());
+    let own = own.filter(|own| own.is_ipv4() == remote.is_ipv4());
     let drawn = local.map(|address| draw_host(address, local_bits)).transpose()?;
     request.plan.local.address = drawn.or(own);
     if request.shown.headers {
@@ -270,23 +280,23 @@ fn lookup_failure(error: &io::Error) -> String {
     known.map_or(told, |(number, text)| format!("getaddrinfo returned {number} {text}"))
 }
 
-fn unresolved(control: &ControlPlan, host: &str, error: &io::Error) -> String {
+fn unresolved(control: &Control, host: &str, error: &io::Error) -> String {
     format!(
         "resolve_host: could not resolve host '{host}' port '(null)' af {}\n\t{}\n\
          Netperf could not resolve {host} as a host name\n",
-        family_name(control.family),
+        family_name(control.told_family),
         lookup_failure(error)
     )
 }
 
-fn unreachable(control: &ControlPlan, address: IpAddr, names_host: bool) -> String {
-    let ControlPlan { host, port, local_port, .. } = control;
-    let local_family = family_name(control.family);
+fn unreachable(control: &Control, address: IpAddr) -> String {
+    let ControlPlan { host, port, local, local_port, .. } = &control.plan;
+    let local_family = family_name(control.told_family);
     // The original looks up a host that is named before it reads on, and keeps the family found.
-    let found = if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
-    let host_family = family_name(control.family.or(names_host.then_some(found)));
+    let found = control.names_host.then(|| family_of(address));
+    let host_family = family_name(control.told_family.or(found));
     let any = if address.is_ipv4() { "0.0.0.0" } else { "::0" };
-    let local = control.local.map_or_else(|| any.to_owned(), |local| local.to_string());
+    let local = local.map_or_else(|| any.to_owned(), |local| local.to_string());
     format!(
         "establish control: are you sure there is a netserver listening on {host} at port {port}?\n\
          establish_control could not establish the control connection from {local} port \

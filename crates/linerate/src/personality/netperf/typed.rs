@@ -1,7 +1,7 @@
 //! What was typed, before anyone asks what it comes to.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 
 use linerate_engine::netperf::{ControlPlan, EndPlan, TestOptions};
 use linerate_measure::plan::Family;
@@ -296,23 +296,26 @@ pub(super) fn parse_family(text: &str) -> Result<Option<Family>, String> {
     }
 }
 
-/// An address, or a name's first address of this family.
-pub(super) fn resolve(host: &str, family: Option<Family>) -> io::Result<SocketAddr> {
-    addresses(host, family)?.next().ok_or_else(unsupported)
+/// An address, or a name's first address of this family, and of the preferred one if it has any.
+pub(super) fn resolve(
+    host: &str,
+    family: Option<Family>,
+    preferred: Option<Family>,
+) -> io::Result<SocketAddr> {
+    let found = resolve_all(host, family)?;
+    let preferred = |address: &&SocketAddr| Some(family_of(address.ip())) == preferred;
+    found.iter().find(preferred).or(found.first()).copied().ok_or_else(unsupported)
+}
+
+pub(super) fn family_of(address: IpAddr) -> Family {
+    if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }
 }
 
 /// All its addresses of this family, one at least.
 pub(super) fn resolve_all(host: &str, family: Option<Family>) -> io::Result<Vec<SocketAddr>> {
-    let found: Vec<SocketAddr> = addresses(host, family)?.collect();
+    let mut found: Vec<SocketAddr> = (host, 0).to_socket_addrs()?.collect();
+    found.retain(|address| family.is_none_or(|told| told == family_of(address.ip())));
     if found.is_empty() { Err(unsupported()) } else { Ok(found) }
-}
-
-fn addresses(host: &str, family: Option<Family>) -> io::Result<impl Iterator<Item = SocketAddr>> {
-    Ok((host, 0).to_socket_addrs()?.filter(move |address| match family {
-        None => true,
-        Some(Family::Ipv4) => address.is_ipv4(),
-        Some(Family::Ipv6) => address.is_ipv6(),
-    }))
 }
 
 fn unsupported() -> io::Error {
@@ -328,7 +331,7 @@ mod tests {
     #[test]
     fn a_link_local_address_keeps_its_interface() {
         // Loopback is the first one everywhere.
-        match resolve("fe80::1%lo", None).unwrap() {
+        match resolve("fe80::1%lo", None, None).unwrap() {
             SocketAddr::V6(found) => assert_eq!(found.scope_id(), 1),
             other @ SocketAddr::V4(_) => panic!("{other}"),
         }

@@ -1,6 +1,7 @@
 //! The command line and the output against fixed results. `SNAPSHOTS=overwrite` writes the
 //! snapshots anew; their shapes are those of netperf 2.7.1's own output.
 
+mod addresses;
 mod fixture;
 mod options;
 mod output;
