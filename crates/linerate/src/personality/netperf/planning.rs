@@ -131,6 +131,8 @@ pub(super) enum Refusal {
     UnknownTest(String),
     /// No interval of confidence has this level.
     UnknownLevel,
+    /// The file that names the figures can't be read; with the error of errno(3).
+    SelectionFile { path: String, errno: i32 },
     /// A sentence.
     Sentence(String),
 }

@@ -108,6 +108,11 @@ fn refuse(name: &str, refusal: Refusal) -> Read {
             stderr: String::new(),
             exit_code: EXIT_FAILED,
         },
+        Refusal::SelectionFile { path, errno } => Read::Said {
+            stdout: format!("Could not open output selection file '{path}' errno {errno}\n"),
+            stderr: String::new(),
+            exit_code: EXIT_FAILED,
+        },
         Refusal::Sentence(sentence) => complaint(format!("{name}: {sentence}\n"), EXIT_USAGE),
     }
 }

@@ -1,9 +1,12 @@
 //! Which figures are shown where `-k`, `-o` or `-O` stands, and how.
 
-use std::{fs, iter};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::iter;
 
 use linerate_engine::netperf::TestKind;
 
+use super::planning::Refusal;
 use super::selector::{self, Origin, Selector};
 use super::typed::{Layout, Selected};
 
@@ -23,16 +26,19 @@ impl std::fmt::Debug for Selection {
     }
 }
 
-/// Blocks at most.
+/// Blocks at most. The original passes over further ones without a word.
 const BLOCKS_MAX: usize = 4;
 
-/// A file with a selection is a few lines long.
-const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// A file's lines with a selection are no longer than this, taken together.
+const FILE_BYTES_MAX: usize = 64 * 1024;
+
+/// The name that ends a block.
+const END: &str = "OUTPUT_END";
 
 impl Selection {
     /// What an omni test shows by itself.
     pub(super) fn usual(kind: TestKind, cpu: bool) -> Self {
-        Self::of_names(Layout::Columns, &[usual_names(kind, cpu)])
+        Self::of_list(Layout::Columns, &usual_names(kind, cpu))
     }
 
     /// Whether any of them takes the time of each call.
@@ -40,60 +46,74 @@ impl Selection {
         self.blocks.iter().flatten().any(|selector| selector.is_latency())
     }
 
-    fn of_names(layout: Layout, blocks: &[String]) -> Self {
-        let mut unknown = Vec::new();
-        let blocks = blocks
-            .iter()
-            .map(|names| {
-                let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-                let mut block = Vec::new();
-                for name in names {
-                    match selector::find(name) {
-                        Some(found) => block.push(found),
-                        None => unknown.push(name.to_owned()),
-                    }
+    /// Of names with commas or blanks between them, in blocks with semicolons between those.
+    fn of_list(layout: Layout, list: &str) -> Self {
+        Self::of_blocks(layout, list.split(';'), &[',', ' '], selector::find)
+    }
+
+    /// Of lines, each a block of names or headings with commas between them.
+    fn of_lines(layout: Layout, lines: &[String]) -> Self {
+        Self::of_blocks(layout, lines.iter().map(String::as_str), &[','], selector::find_by_heading)
+    }
+
+    fn of_blocks<'a>(
+        layout: Layout,
+        blocks: impl Iterator<Item = &'a str>,
+        separators: &[char],
+        find: fn(&str) -> Option<Selector>,
+    ) -> Self {
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        for block in blocks.take(BLOCKS_MAX) {
+            let words = block.split(separators).map(str::trim).filter(|word| !word.is_empty());
+            let mut selectors = Vec::new();
+            for word in words.take_while(|word| !word.eq_ignore_ascii_case(END)) {
+                match find(word) {
+                    Some(selector) => selectors.push(selector),
+                    None => unknown.push(word.to_owned()),
                 }
-                block
-            })
-            .collect();
-        Self { layout, blocks, unknown }
+            }
+            found.push(selectors);
+        }
+        Self { layout, blocks: found, unknown }
     }
 }
 
 /// Reads what stands after `-k`, `-o` or `-O`: a list, the word `all`, or a file's name; nothing is
-/// the usual.
+/// the usual. A word alone that is no figure's name is a file's.
 pub(super) fn parse_selection(
     selected: &Selected,
     kind: TestKind,
     cpu: bool,
-) -> Result<Selection, String> {
+) -> Result<Selection, Refusal> {
     let Selected { layout, list } = selected;
     if list.is_empty() {
-        return Ok(Selection::of_names(*layout, &[usual_names(kind, cpu)]));
+        return Ok(Selection::of_list(*layout, &usual_names(kind, cpu)));
     }
     if list.eq_ignore_ascii_case("all") {
         return Ok(Selection { layout: *layout, blocks: selector::blocks(), unknown: Vec::new() });
     }
-    let blocks: Vec<String> = match fs::metadata(list) {
-        Ok(facts) if facts.is_file() => read_blocks(list, facts.len())?,
-        _ => list.split(';').map(str::to_owned).collect(),
-    };
-    if blocks.len() > BLOCKS_MAX {
-        let count = blocks.len();
-        return Err(format!("{count} blocks of selected figures are more than {BLOCKS_MAX}"));
+    let is_name = list.eq_ignore_ascii_case(END) || selector::find(list).is_some();
+    if is_name || list.contains([',', ';']) {
+        return Ok(Selection::of_list(*layout, list));
     }
-    Ok(Selection::of_names(*layout, &blocks))
+    Ok(Selection::of_lines(*layout, &read_lines(list)?))
 }
 
-/// The first lines of a file.
-fn read_blocks(path: &str, bytes: u64) -> Result<Vec<String>, String> {
-    if bytes > FILE_BYTES_MAX {
-        return Err(format!(
-            "{path} is no selection: it has {bytes} bytes, more than {FILE_BYTES_MAX}"
-        ));
+/// The first lines of a file, or of a pipe.
+fn read_lines(path: &str) -> Result<Vec<String>, Refusal> {
+    let failed = |error: io::Error| Refusal::SelectionFile {
+        path: path.to_owned(),
+        errno: error.raw_os_error().unwrap_or_default(),
+    };
+    let file = BufReader::new(File::open(path).map_err(failed)?);
+    let lines = file.take(FILE_BYTES_MAX as u64 + 1).split(b'\n').take(BLOCKS_MAX);
+    let lines: Vec<Vec<u8>> = lines.collect::<io::Result<_>>().map_err(failed)?;
+    if lines.iter().map(|line| line.len() + 1).sum::<usize>() > FILE_BYTES_MAX {
+        return Err(Refusal::Sentence(format!(
+            "{path} is no selection: its first {BLOCKS_MAX} lines have more than {FILE_BYTES_MAX} bytes"
+        )));
     }
-    let text = fs::read_to_string(path).map_err(|error| format!("can't read {path}: {error}"))?;
-    Ok(text.lines().take(BLOCKS_MAX).map(str::to_owned).collect())
+    Ok(lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect())
 }
 
 /// All names, as `?` lists them.
@@ -140,10 +160,13 @@ pub(super) fn render_selection(selection: &Selection, origin: &Origin<'_>) -> St
         Layout::KeyValue => render_key_values(&selection.blocks, origin),
         Layout::Csv => render_csv(&selection.blocks, origin, headers),
         Layout::Columns => {
-            let blocks = selection.blocks.iter();
-            let blocks: Vec<String> =
-                blocks.map(|block| render_columns(block, origin, headers)).collect();
-            blocks.join("\n")
+            let blocks = selection.blocks.iter().enumerate().filter(|(_, block)| !block.is_empty());
+            blocks
+                .map(|(place, block)| {
+                    let separator = if place > 0 { "\n" } else { "" };
+                    separator.to_owned() + &render_columns(block, origin, headers)
+                })
+                .collect()
         }
     }
 }
@@ -158,6 +181,9 @@ fn render_key_values(blocks: &[Vec<Selector>], origin: &Origin<'_>) -> String {
 
 fn render_csv(blocks: &[Vec<Selector>], origin: &Origin<'_>, headers: bool) -> String {
     let selected = || blocks.iter().flatten();
+    if selected().next().is_none() {
+        return String::new();
+    }
     let headings: Vec<String> = selected().map(|selector| selector.heading()).collect();
     let values: Vec<String> =
         selected().map(|selector| selector.render_value(origin).unwrap_or_default()).collect();

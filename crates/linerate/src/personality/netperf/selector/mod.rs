@@ -138,6 +138,18 @@ pub(super) fn blocks() -> Vec<Vec<Selector>> {
 
 /// The selector of this name, in capitals or not.
 pub(super) fn find(name: &str) -> Option<Selector> {
-    let own = options::OWN.iter().map(Selector::Whole);
-    all().chain(own).find(|selector| selector.name().eq_ignore_ascii_case(name))
+    known().find(|selector| selector.name().eq_ignore_ascii_case(name))
+}
+
+/// The selector of this name, or of this heading in one line; in capitals or not.
+pub(super) fn find_by_heading(text: &str) -> Option<Selector> {
+    known().find(|selector| {
+        let says = |words: String| words.eq_ignore_ascii_case(text);
+        says(selector.name()) || says(selector.heading())
+    })
+}
+
+/// All that can be selected by a name.
+fn known() -> impl Iterator<Item = Selector> {
+    all().chain(options::UNLISTED.iter().map(Selector::Whole))
 }

@@ -5,3 +5,4 @@ mod addresses;
 mod fixture;
 mod options;
 mod output;
+mod selection;
