@@ -1,6 +1,7 @@
 """netperf: its cases, how they are run, and what makes a run right."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,13 +37,14 @@ def options():
     """Options one by one, with a test for which they matter; figures of both ends are compared."""
     bulk, ask = "-t TCP_STREAM -l -1000000", "-t TCP_RR -l 1"
     for option in ("-a 16", "-A 16,8", "-o 1", "-O 1", "-S", "-T 0,0", "-W 3,4", "-n 2", "-y 2,3",
-                   "-Y cs1,0x10", "-F {file}", "-s 1", "-4", "-L 127.0.0.1", "-f K", "-B brand",
+                   "-Y cs1,0x10", "-Y lowdelay,throughput", "-Y reliability", "-b 0", "-w 5",
+                   "-F {file}", "-s 1", "-4", "-L 127.0.0.1", "-f K", "-B brand",
                    "-v 2", "-j", "-r -i 3 -I 95,90", "-Z word", "-c", "-C", "-c 100 -C 100",
                    "-k 1000,2000", "-K 1000,2000", "-k 5 -K ,6", "-F {file} -k 1000 -W 9,9"):
         yield T(f"{option} -P 0 {bulk} -- -k {COUNTS}")
     for option in ("-m 1K,2K", "-M 3K,4K", "-s 32K", "-S 64K,32K", "-D", "-C", "-V", "-K cubic,reno",
                    "-G 1000", "-R 1", "-a", "-4", "-u name", "-P ,{port}", "-W 3",
-                   "-L 127.0.0.1 -H 127.0.0.1", "-I", "-U", "-i 1 -j 1", "-l 3", "-f", "-g",
+                   "-L 127.0.0.1 -H 127.0.0.1", "-m 0", "-w 5", "-I", "-U", "-i 1 -j 1", "-l 3", "-f", "-g",
                    "-H 127.0.0.0/8"):
         yield T(f"-P 0 {bulk} -- {option} -k {COUNTS}")
     for option in ("-b 3", "-r 100,200", "-D -r 1000 -b 4", "-R 0"):
@@ -96,10 +98,16 @@ CASES = [
     T("-t TCP_STREAM -l 1 -v 2"), T("-t TCP_STREAM -l 1 -c -C"), T("-t TCP_STREAM -l 1 -c -v 0 -P 0"),
     T("-t TCP_STREAM -l 1 -f G"), T("-t TCP_STREAM -l 1 -f x"), T("-t TCP_STREAM -l 1 -P 0 -B brand"),
     T("-t TCP_STREAM -l 2 -D 0.3"), T("-t TCP_STREAM -l 2 -D -0.3 -- -k THROUGHPUT,ELAPSED_TIME"),
-    T("-t TCP_STREAM -l 2 -D 0.3 -- -o THROUGHPUT,ELAPSED_TIME"),
+    T("-t TCP_STREAM -l 2 -D 0.3 -- -o THROUGHPUT,ELAPSED_TIME"), T("-t TCP_STREAM -l 2 -D ,1000"),
+    T("-t TCP_STREAM -l 1 -- -k 'THROUGHPUT, ELAPSED_TIME UUID'"), T("-t TCP_STREAM -l 1 -- -k {selection}"),
+    T("-t TCP_STREAM -l 1 -- -O THROUGHPUT;"), T("-t TCP_STREAM -l 1 -- -O THROUGHPUT;;ELAPSED_TIME"),
+    T("-t TCP_STREAM -l 1 -- -O UUID;THROUGHPUT;PROTOCOL;DIRECTION;ELAPSED_TIME"),
+    T("-t TCP_STREAM -l 1 -- -O THROUGHPUT,OUTPUT_NONE,UUID"), T("-t TCP_STREAM -l 1 -- -o ;"),
+    T("-L 127.0.0.1 -t TCP_RR -l -10 -- -H 127.0.0.1"), T("-t UUID"), T("-t UUID -- -u text"),
     T("-t TCP_STREAM -l 1 -- -k all"), T("-t TCP_STREAM -l 1 -- -o all"), T("-t TCP_STREAM -l 1 -- -O"),
     T("-6 -t TCP_STREAM -l 1", host="::1"), T("-t TCP_MAERTS -l 1"), T("-t TCP_MAERTS -l 1 -v 2"),
     T(f"-t TCP_MAERTS -l 1 -- -k {COUNTS}"), T("-t TCP_MAERTS -l 1 -c -C"), T("-t TCP_MAERTS -l 1 -- -m ,1000 -M ,2000"),
+    T(f"-t TCP_MAERTS -l 1 -- -M ,0 -k {COUNTS}"),
     T("-t TCP_SENDFILE -l 1 -F {file}"), T("-t TCP_SENDFILE -l 1 -c -C -F {file}"),
     T("-t TCP_RR -l 1"), T("-t TCP_RR -l 1 -v 0"), T("-t TCP_RR -l 1 -v 2"), T("-t TCP_RR -l 1 -c -C"),
     T("-t TCP_RR -l 1 -c -C -f m"), T("-t TCP_RR -l 1 -f k -D 0.3"),
@@ -133,11 +141,11 @@ CASES = [
     T("-t TCP_RR -l 1 -i 2,4 -I 95,90 -r -P 0 -- -k CONFIDENCE_ITERATION"),
 ] + list(options()) + list(omni()) + list(over_ipv6()) + list(alone()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
     "-x", "-t", "-I 90,5", "-V", "-h", "-H nowhere.invalid", "-H 127.0.0.1 -p 1", "-4 -H 127.0.0.1 -p 1", "-6 -p 1",
-    "-6 -t TCP_RR -p 1")]
+    "-6 -t TCP_RR -p 1", "-p 1", "-- -o missing.file", "-- -k THROUGHPUTS")]
 
 # Refused in a sentence, or not a test: told by the command line's own tests.
 ELSEWHERE = {
-    "-d": "for the eye", "-p": "every case", "-H": "every case",
+    "-d": "for the eye", "--:-h": "for the eye", "-p": "every case", "-H": "every case",
 }
 
 
@@ -151,6 +159,7 @@ class Netperf:
     def __init__(self, linerate, originals):
         self.folder = Path(tempfile.mkdtemp(prefix="compat-"))
         (self.folder / "file").write_bytes(bytes(range(256)) * 4096)
+        (self.folder / "selection").write_text("throughput units,Elapsed Time (sec)\nUUID,Local CPU Model\n")
         self.place = Loopback()
         self.ours = Program("ours", (str(linerate), "netperf"), True)
         self.originals = [self._original(path) for path in originals]
@@ -180,10 +189,11 @@ class Netperf:
     def run(self, case, server, client, release, number):
         """One case between two programs."""
         place, port = self.place, cases_.free_port()
-        names = {"file": self.folder / "file", "port": 20_000 + number % 10_000}
+        names = {name: self.folder / name for name in ("file", "selection")}
+        names |= {"port": 20_000 + number % 10_000}
         # Without a control connection three services stand where the server would.
         names |= {service: port + offset for offset, service in enumerate(services.SERVICES)}
-        words = place.words("client", case.client).format(**names).split()
+        words = shlex.split(place.words("client", case.client).format(**names))
         if case.kind == "refusal":
             return Run(cases_.finish(cases_.start([*client.argv, *words]), SECONDS), Ended(0, "", ""))
         if "-N" in case.flags:
@@ -313,12 +323,12 @@ def shapes(text):
             line = re.sub(r"\[\d+\]", "[]", line).partition("=")[0]
         # The directory of the program's name, in usage and errors.
         line = re.sub(r"\S*/netperf\b", "netperf", line)
+        line = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "uuid", line)
         line = re.sub(r"(?<![\^A-Za-z0-9])-?\d+(\.\d+)?(?![\^A-Za-z])", "#", line)
         line = re.sub(r"-nan", "#", line)
         # How processors were measured: of the whole machine, or of each end's own test.
         line = re.sub(r"(?<=[#%] )( *)[RS]+(?= |$)", r"\1R", line)
         line = re.sub(r'"netperf [^"]*"', '"command"', line)
-        line = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "uuid", line)
         line = re.sub(r" +", " ", line)
         # Whether results agree isn't for a second run to repeat; a build without dirt says so.
         if line.startswith("!!!") or "how to get dirty" in line:

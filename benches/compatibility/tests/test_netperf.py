@@ -36,6 +36,11 @@ class Lines(unittest.TestCase):
         self.assertIsNone(netperf.judge_lines(table(), table(rate="inf")))
         self.assertIn("does not print", netperf.judge_lines(table(rate="inf"), table()))
 
+    def test_a_uuid_is_one_word(self):
+        ours, theirs = "0c9b2a34-1234-4567-8901-123456789012\n", "bc63df32-e743-11f1-aa5f-07dec5125042\n"
+        self.assertIsNone(netperf.judge_lines(ours, theirs))
+        self.assertIn("does not print", netperf.judge_lines("text\n", theirs))
+
     def test_a_missing_line_is_wrong(self):
         wrong = netperf.judge_lines(table().replace("Recv", "Sent"), table())
         self.assertEqual(wrong, "does not print: Recv Send Send")
