@@ -104,6 +104,7 @@ CASES = [
     T("-t TCP_STREAM -l 1 -- -O UUID;THROUGHPUT;PROTOCOL;DIRECTION;ELAPSED_TIME"),
     T("-t TCP_STREAM -l 1 -- -O THROUGHPUT,OUTPUT_NONE,UUID"), T("-t TCP_STREAM -l 1 -- -o ;"),
     T("-L 127.0.0.1 -t TCP_RR -l -10 -- -H 127.0.0.1"), T("-t UUID"), T("-t UUID -- -u text"),
+    T("-- -H nowhere.invalid"), T("-- -L nowhere.invalid"),
     T("-t TCP_STREAM -l 1 -- -k all"), T("-t TCP_STREAM -l 1 -- -o all"), T("-t TCP_STREAM -l 1 -- -O"),
     T("-6 -t TCP_STREAM -l 1", host="::1"), T("-t TCP_MAERTS -l 1"), T("-t TCP_MAERTS -l 1 -v 2"),
     T(f"-t TCP_MAERTS -l 1 -- -k {COUNTS}"), T("-t TCP_MAERTS -l 1 -c -C"), T("-t TCP_MAERTS -l 1 -- -m ,1000 -M ,2000"),

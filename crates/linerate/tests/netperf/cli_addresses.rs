@@ -89,6 +89,18 @@ fn data_to_another_address_does_not_leave_from_the_control_connections() {
 }
 
 #[test]
+fn a_data_host_that_is_not_found_is_told_as_the_original_tells_it() {
+    let server = Netserver::start("");
+    for (words, family) in [("-H no.invalid", 2), ("-6 -H no.invalid", 10), ("-L no.invalid", 0)] {
+        let ended = server.netperf(&format!("-- {words}"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (255, ""));
+        let told =
+            format!("complete_addrinfo: could not resolve 'no.invalid' port '0' af {family}\n");
+        assert!(ended.stdout.starts_with(&told), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn without_a_host_the_server_is_at_the_ipv4_loopback() {
     let server = Netserver::start_at("", "");
     let ended = netperf(&format!("-p {} -t TCP_RR -l -10 -- -k DEST_ADDR", server.port));

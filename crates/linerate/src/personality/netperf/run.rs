@@ -165,18 +165,19 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
     let names = &request.names;
     // The control connection may go to another address of its host than the first one.
     let peer = server.client.as_ref().map_or(server.address, Client::peer);
-    let find = |name: &str, beside: SocketAddr| {
+    let find = |name: &str, beside: SocketAddr, shown: Option<Family>| {
         resolve(name, names.family, Some(family_of(beside.ip()))).map_err(|error| {
+            let (family, failure) = (family_number(shown), lookup_failure(&error));
             Failure::told(format!(
-                "complete_addrinfo: could not resolve '{name}' port '0' af {}\n\t{}\n",
-                family_name(names.family),
-                lookup_failure(&error)
+                "complete_addrinfo: could not resolve '{name}' port '0' af {family}\n\t{failure}\n"
             ))
         })
     };
-    let found = names.names_data_host.then(|| find(&names.remote, peer)).transpose()?;
+    let shown = names.family.or(Some(family_of(peer.ip())));
+    let found = names.names_data_host.then(|| find(&names.remote, peer, shown)).transpose()?;
     let remote = found.unwrap_or(peer);
-    let local = names.local.as_deref().map(|local| find(local, remote)).transpose()?;
+    let local = names.local.as_deref().map(|local| find(local, remote, names.family));
+    let local = local.transpose()?;
     if server.client.is_none() {
         let remote = over_interface(remote, local.map_or(0, interface));
         server.address = over_interface(remote, interface(server.address));
@@ -265,6 +266,15 @@ fn tell_troubles(outcome: &Outcome) {
     }
     for (kind, count) in &outcome.errors {
         narrate(&format!("netperf: failures of the kind {kind}: {count}\n"));
+    }
+}
+
+/// The number that Linux has for a family, which the original shows in the place of its name at times.
+fn family_number(family: Option<Family>) -> u8 {
+    match family {
+        None => 0,
+        Some(Family::Ipv4) => 2,
+        Some(Family::Ipv6) => 10,
     }
 }
 
