@@ -185,6 +185,7 @@ def main(arguments=None):
         interrupted = True
         print("\n# interrupted; everything that was started has been ended")
     print(table.render_summary(outcomes, (time.monotonic() - began) / 60))
+    print(table.render_doubt(options), end="")
     if options.json:
         table.write_json(options.json, options, outcomes)
     if interrupted:

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 
 from . import machine
+from .options import PAIRS, SECONDS
 from .outcome import NOT_COMPLETED, SKIPPED
 
 HEADING = (f"{'work':<45} {'placed':<6} {'median':>9} {'interval':>19} {'bar':>8}  {'result':<7}"
@@ -87,6 +88,16 @@ def render_summary(outcomes, minutes):
         counts[outcome.verdict] = counts.get(outcome.verdict, 0) + 1
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return f"# {told or 'no row'}; {minutes:.0f} minutes\n{LEGEND}"
+
+
+def render_doubt(options):
+    """What stands below verdicts of fewer pairs or shorter runs than those that count; else nothing."""
+    fewer = ["fewer"] if options.pairs < PAIRS else []
+    shorter = ["shorter"] if options.seconds < SECONDS else []
+    if not options.is_judged or not fewer + shorter:
+        return ""
+    return (f"# judged with {options.pairs} pairs of {options.seconds:g} s:"
+            f" {' and '.join(fewer + shorter)} than the {PAIRS} of {SECONDS:g} s that count\n")
 
 
 def write_json(path, options, outcomes):

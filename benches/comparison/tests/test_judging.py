@@ -11,7 +11,7 @@ from ..outcome import Outcome
 from ..placement import NAMES
 from ..plot import write_plot
 from ..rows import all_rows, selected
-from ..table import render_outcome
+from ..table import render_doubt, render_outcome
 
 
 def outcome(values, bar=1.0, **more):
@@ -38,6 +38,15 @@ class Verdicts(unittest.TestCase):
         for words, judged in (([], True), (["--quick"], False), (["--pairs", "5"], False),
                               (["--pairs", "6"], True), (["--quick", "--pairs", "20"], False)):
             self.assertEqual(parse_options([*words, "--congestion", "host"]).is_judged, judged, words)
+
+    def test_less_than_what_counts_is_said_beside_its_verdicts(self):
+        for words, doubt in (("", ""), ("--pairs 30 --seconds 5", ""), ("--quick", ""), ("--pairs 5", ""),
+                             ("--pairs 6", "6 pairs of 2 s: fewer"),
+                             ("--seconds 1", "20 pairs of 1 s: shorter"),
+                             ("--pairs 6 --seconds 0.3", "6 pairs of 0.3 s: fewer and shorter")):
+            said = render_doubt(parse_options([*words.split(), "--congestion", "host"]))
+            expected = f"# judged with {doubt} than the 20 of 2 s that count\n" if doubt else ""
+            self.assertEqual(said, expected, words)
 
     def test_more_loss_than_the_bar_fails(self):
         self.assertEqual(outcome([0.001], bar=0, smaller_is_better=True).verdict, "FAIL")
