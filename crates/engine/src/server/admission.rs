@@ -188,17 +188,18 @@ impl Admission {
             }
         }
         let most_bps = self.limits.max_rate_bps?;
+        let most = render_rate(most_bps as f64);
+        let per_second = most_per_second(workload, most_bps);
         match asked_bps(workload) {
             Some(asked_bps) if asked_bps <= most_bps => None,
             Some(asked_bps) => Some(format!(
-                "{} is more than this server allows ({}): ask for a lower --rate",
+                "{} is more than this server allows ({most}): ask for a lower --rate{}",
                 render_rate(asked_bps as f64),
-                render_rate(most_bps as f64)
+                per_second.unwrap_or_default()
             )),
-            None if workload.has_transactions() => None,
             None => Some(format!(
-                "this server allows at most {}: ask for a --rate up to that",
-                render_rate(most_bps as f64)
+                "this server allows at most {most}: ask for a --rate{}",
+                per_second.unwrap_or_else(|| " up to that".to_owned())
             )),
         }
     }
@@ -254,14 +255,46 @@ impl Admission {
     }
 }
 
-/// The rate that a workload keeps to, both directions together.
+/// The rate of payload that a workload keeps to, both directions together; `None`: it goes as fast as
+/// it can.
 fn asked_bps(workload: &Workload) -> Option<u64> {
+    if let Some(bits) = bits_per_transaction(workload) {
+        // Saturates.
+        return Some((workload.schedule()?.per_s * bits).ceil() as u64);
+    }
     let per_direction = match workload.rate? {
         Rate::AllFlows { bps } => bps,
         Rate::EachFlow { bps } => bps.saturating_mul(u64::from(workload.flows)),
     };
     let both = workload.direction() == Some(Direction::Both);
     Some(per_direction.saturating_mul(if both { 2 } else { 1 }))
+}
+
+/// Payload of a request and its response; `None`: the load is a stream.
+fn bits_per_transaction(workload: &Workload) -> Option<f64> {
+    match workload.kind {
+        Kind::Stream { .. } => None,
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => {
+            Some((f64::from(request_bytes) + f64::from(response_bytes)) * 8.0)
+        }
+    }
+}
+
+/// How far the `--rate` of requests or connections may go, as the end of a sentence.
+fn most_per_second(workload: &Workload, most_bps: u64) -> Option<String> {
+    let per_s = most_bps as f64 / bits_per_transaction(workload)?;
+    // Rounded down, so that what is named is allowed.
+    let per_s = if per_s < 1.0 {
+        format!("{:.3}", (per_s * 1e3).floor() / 1e3)
+    } else {
+        format!("{:.0}", per_s.floor())
+    };
+    if per_s == "0.000" {
+        return Some(", and for smaller requests and responses".to_owned());
+    }
+    let what = if matches!(workload.kind, Kind::Rr { .. }) { "requests" } else { "connections" };
+    Some(format!(", up to {per_s} {what} per second of this size"))
 }
 
 #[cfg(test)]

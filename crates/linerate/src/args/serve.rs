@@ -34,7 +34,7 @@ pub struct ServeArgs {
     /// The most tests at once; further clients are refused
     #[arg(long, value_name = "N", default_value = "64", value_parser = values::positive_count, allow_hyphen_values = true)]
     pub max_tests: u32,
-    /// The most that all tests together may ask for; one that asks for no rate is refused
+    /// The most that all tests together may ask for; one that asks for no rate is refused, rr and connect too
     #[arg(long, value_name = "RATE", value_parser = values::positive_rate, allow_hyphen_values = true)]
     pub max_rate: Option<u64>,
     /// The longest that one test may take

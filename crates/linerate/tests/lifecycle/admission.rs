@@ -45,10 +45,17 @@ fn what_is_beyond_the_servers_limits_is_refused() {
         ("stream --time 3s --rate 1M", &["3.00 s", "2.00 s", "--time"]),
         ("stream --time 1500ms --omit 1s --rate 1M", &["2.50 s", "2.00 s", "--time"]),
         ("rr --time 3s", &["3.00 s", "--time"]),
+        ("rr --time 1s --response 16Mi --flows 8", &["100 Mbit/s", "--rate, up to 0.745 requests"]),
+        ("rr --time 1s --size 1Ki --rate 10k", &["164 Mbit/s", "--rate, up to 6103 requests"]),
+        ("rr --udp --count 10", &["100 Mbit/s", "ask for a --rate"]),
+        ("connect --time 1s --response 1Mi", &["100 Mbit/s", "--rate, up to 11 connections"]),
+        ("connect --quic --time 1s", &["100 Mbit/s", "ask for a --rate"]),
     ] {
         assert_busy(&server.measure(words), sentence);
     }
     server.measure("stream --time 300ms --rate 100M").document(0);
+    server.measure("rr --time 300ms --size 1Ki --rate 6k").document(0);
+    server.measure("connect --time 300ms --rate 200").document(0);
     let other = server.start_client("stream --time 2s --rate 60M");
     assert!(holds_within(Duration::from_secs(5), || {
         server.records().iter().any(|record| {

@@ -1,4 +1,4 @@
-use linerate_measure::Transport;
+use linerate_measure::{Arrivals, Schedule, Transport};
 
 use super::*;
 
@@ -136,4 +136,53 @@ fn limits_are_named() {
     let paced = Workload { rate: Some(Rate::AllFlows { bps: 600_000_000 }), ..short };
     assert_eq!(admission.handle_request(1, &paced, false), Verdict::Admitted);
     assert!(refusal(&mut admission, &paced).contains("taken"));
+}
+
+/// `rr` or `connect` of so many bytes each way, so many times a second.
+fn transactions(rr: bool, [request, response]: [u32; 2], per_second: Option<f64>) -> Workload {
+    let mut workload =
+        if rr { Workload::rr(Transport::Tcp) } else { Workload::connect(Transport::Tcp) };
+    workload.flows = 8;
+    match &mut workload.kind {
+        Kind::Rr { request_bytes, response_bytes, schedule, .. }
+        | Kind::Connect { request_bytes, response_bytes, schedule, .. } => {
+            (*request_bytes, *response_bytes) = (request, response);
+            *schedule = per_second.map(|per_s| Schedule { per_s, arrivals: Arrivals::Poisson });
+        }
+        Kind::Stream { .. } => unreachable!("requests and responses"),
+    }
+    workload
+}
+
+#[test]
+fn requests_and_responses_count_as_what_they_carry_each_second() {
+    for rr in [true, false] {
+        let mut limited =
+            Admission::new(Limits { max_rate_bps: Some(10_000_000), ..admission(8).limits });
+        let mut ask =
+            |sizes, per_s| limited.handle_request(1, &transactions(rr, sizes, per_s), false);
+        let refused = |verdict, words: &[&str]| {
+            let Verdict::Refused(RefusalCause::Limit, why) = verdict else {
+                panic!("{verdict:?}");
+            };
+            for word in words {
+                assert!(why.contains(word), "no {word:?} in: {why}");
+            }
+        };
+        refused(ask([1, 16 << 20], None), &["10.0 Mbit/s", "--rate, up to 0.074 "]);
+        refused(ask([1, 1], None), &["10.0 Mbit/s", "--rate, up to 625000 "]);
+        refused(ask([500, 750], Some(1_000.1)), &["10.0 Mbit/s is more", "--rate, up to 1000 "]);
+        refused(ask([1, 1], Some(1e9)), &["16.0 Gbit/s", "10.0 Mbit/s"]);
+        // Both directions, as of a stream.
+        assert_eq!(ask([400, 600], Some(1_000.0)), Verdict::Admitted);
+        let rest = limited.handle_request(2, &transactions(rr, [125, 125], Some(1_001.0)), false);
+        assert!(
+            matches!(&rest, Verdict::Refused(RefusalCause::Busy, why) if why.contains("taken"))
+        );
+        let rest = limited.handle_request(2, &transactions(rr, [125, 125], Some(1_000.0)), false);
+        assert_eq!(rest, Verdict::Admitted);
+        let mut low = Admission::new(Limits { max_rate_bps: Some(1_000), ..limited.limits });
+        let largest = low.handle_request(1, &transactions(rr, [16 << 20; 2], None), false);
+        refused(largest, &["1.00 kbit/s", "smaller requests"]);
+    }
 }
