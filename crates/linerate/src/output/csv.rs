@@ -16,7 +16,7 @@ pub struct CsvPrinter {
 }
 
 /// The columns. New ones are added at the end, so that a script may count.
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 35] = [
     "run_id",
     "row",
     "role",
@@ -45,6 +45,13 @@ const COLUMNS: [&str; 28] = [
     "cpu_system_s",
     "retransmitted_segments",
     "outcome",
+    "transactions_lost",
+    "transactions_unsent",
+    "errors",
+    "establishment_p50_ns",
+    "establishment_p99_ns",
+    "first_byte_p50_ns",
+    "first_byte_p99_ns",
 ];
 
 impl Printer for CsvPrinter {
@@ -93,6 +100,11 @@ struct Row<'a> {
     cpu: Option<CpuSeconds>,
     retransmitted_segments: Option<u64>,
     outcome: String,
+    transactions_lost: Option<u64>,
+    transactions_unsent: Option<u64>,
+    errors: Option<u64>,
+    establishment: Option<Latency>,
+    first_byte: Option<Latency>,
 }
 
 impl<'a> Row<'a> {
@@ -145,6 +157,12 @@ impl<'a> Row<'a> {
             }),
             retransmitted_segments: summary.retransmitted_segments,
             outcome: outcome.as_ref().and_then(|name| name.as_str()).unwrap_or("").to_owned(),
+            transactions_lost: summary.transactions_lost,
+            transactions_unsent: summary.transactions_unsent,
+            errors: (!run.reports.is_empty())
+                .then(|| summary.errors.values().fold(0, |sum: u64, n| sum.saturating_add(*n))),
+            establishment: summary.establishment_ns,
+            first_byte: summary.first_byte_ns,
             ..Self::default()
         }
     }
@@ -182,6 +200,13 @@ impl<'a> Row<'a> {
             cell(self.cpu.map(|cpu| cpu.system_s)),
             cell(self.retransmitted_segments),
             self.outcome.clone(),
+            cell(self.transactions_lost),
+            cell(self.transactions_unsent),
+            cell(self.errors),
+            cell(self.establishment.and_then(|latency| latency.p50)),
+            cell(self.establishment.and_then(|latency| latency.p99)),
+            cell(self.first_byte.and_then(|latency| latency.p50)),
+            cell(self.first_byte.and_then(|latency| latency.p99)),
         ];
         values.join(",") + "\n"
     }

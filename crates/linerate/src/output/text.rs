@@ -60,9 +60,12 @@ impl Printer for TextPrinter {
         match &mut self.sizes {
             Some(sizes) => {
                 let row = row_of(run);
-                let remark = if shown { render_verdict(run, self.style) } else { String::new() };
-                if let (Some(size), false) = (row.first(), remark.is_empty()) {
-                    self.remarks.push_str(&format!("{size}: {remark}"));
+                let verdict = if shown { render_verdict(run, self.style) } else { String::new() };
+                if let Some(size) = row.first() {
+                    let remarks = render_beside_table(run) + &verdict;
+                    for remark in remarks.lines() {
+                        self.remarks.push_str(&format!("{size}: {remark}\n"));
+                    }
                 }
                 sizes.push(row);
                 if self.live.is_some() {
@@ -94,6 +97,13 @@ pub(crate) fn render_report(run: &Run, style: Style) -> String {
     }
     text.push_str(&render_verdict(run, style));
     text
+}
+
+/// What a row of the table has no column for, a line each: what was never sent, what failed, the notes.
+fn render_beside_table(run: &Run) -> String {
+    let left_out = figures::render_left_out(&run.summary);
+    let notes = run.status.notes.iter().map(|note| format!("note: {note}\n"));
+    left_out.into_iter().chain(notes).collect()
 }
 
 /// What a run isn't, and why; empty for a valid one.

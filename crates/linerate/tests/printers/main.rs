@@ -9,6 +9,7 @@ use linerate::output::{
     CsvPrinter, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style, TextPrinter,
 };
 use linerate_engine::event::Event;
+use linerate_measure::summary::Latency;
 use linerate_measure::{Outcome, Run};
 use serde_json::Value;
 
@@ -72,6 +73,18 @@ fn text_of_several_sizes_is_one_table() {
     large.status.exit_code = 6;
     large.status.message = Some("7 bytes were wrong".to_owned());
     matches(&printed(&mut text_printer(2, false), &[tcp_run(), large]), "sizes.txt");
+}
+
+#[test]
+fn a_table_of_sizes_says_what_was_never_sent_and_what_failed() {
+    let mut overloaded = rr_run();
+    overloaded.summary.transactions_unsent = Some(123_456);
+    overloaded.summary.errors = [("reset".to_owned(), 3), ("timed_out".to_owned(), 1)].into();
+    overloaded.status.notes = vec!["the clock jumped".to_owned()];
+    let text = printed(&mut text_printer(3, false), &[rr_run(), overloaded, udp_run()]);
+    let remarks = "1: due, but never begun: 123456\n1: errors: reset: 3\n1: errors: timed_out: 1\n\
+                   1: note: the clock jumped\n1448: datagrams refused by own stack: 7\n";
+    assert!(text.ends_with(remarks), "{text}");
 }
 
 #[test]
@@ -164,6 +177,28 @@ fn csv_has_rows_for_samples_and_summary() {
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert!(columns.iter().all(|count| *count == columns[0]), "{columns:?}");
     matches(&text, "runs.csv");
+}
+
+#[test]
+fn csv_has_what_was_never_sent_what_failed_and_the_parts_of_a_connection() {
+    let mut run = rr_run();
+    let latency = |p50, p99| Some(Latency { p50: Some(p50), p99: Some(p99), ..Latency::default() });
+    run.summary.transactions_lost = Some(4);
+    run.summary.transactions_unsent = Some(5);
+    run.summary.errors = [("ports_exhausted".to_owned(), 900), ("reset".to_owned(), 9)].into();
+    run.summary.establishment_ns = latency(11, 12);
+    run.summary.first_byte_ns = latency(21, 22);
+    let text = printed(&mut CsvPrinter::default(), &[run]);
+    let (head, summary) = (text.lines().next().unwrap(), text.lines().last().unwrap());
+    let names = "outcome,transactions_lost,transactions_unsent,errors,establishment_p50_ns,\
+                 establishment_p99_ns,first_byte_p50_ns,first_byte_p99_ns";
+    assert!(head.ends_with(names), "{head}");
+    assert!(summary.ends_with("complete,4,5,909,11,12,21,22"), "{summary}");
+    // Of a run that nobody has reported on it isn't known.
+    let mut failed = tcp_run();
+    (failed.samples, failed.reports) = (Vec::new(), Vec::new());
+    let text = printed(&mut CsvPrinter::default(), &[failed]);
+    assert!(text.ends_with("complete,,,,,,,\n"), "{text}");
 }
 
 #[test]

@@ -53,6 +53,22 @@ pub(crate) fn render_loss(summary: &Summary) -> String {
     }
 }
 
+/// What was due and never sent, and what failed, a line each; empty where there was nothing of it.
+pub(crate) fn render_left_out(summary: &Summary) -> Vec<String> {
+    let refused = summary.datagrams.and_then(|counts| counts.refused);
+    let unsent = [
+        ("due, but never begun".to_owned(), summary.transactions_unsent),
+        ("datagrams refused by own stack".to_owned(), refused),
+    ];
+    let failed = summary.errors.iter().map(|(kind, n)| (format!("errors: {kind}"), Some(*n)));
+    unsent
+        .into_iter()
+        .chain(failed)
+        .filter_map(|(name, number)| Some((name, number.filter(|n| *n > 0)?)))
+        .map(|(name, number)| format!("{name}: {}\n", render_number(number)))
+        .collect()
+}
+
 /// CPU time of both ends for each 10^9 bytes, or for each transaction.
 pub(crate) fn render_cpu_per_unit(summary: &Summary) -> String {
     match (summary.cpu_s_per_transaction, summary.cpu_s_per_gb) {
