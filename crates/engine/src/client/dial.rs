@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_measure::SocketOptions;
 use linerate_measure::plan::{Family, Plan};
+use linerate_measure::{Kind, SocketOptions, Transport};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use rustls::pki_types::ServerName;
@@ -19,7 +19,8 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Link, control_client, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
-use crate::socket::{Binding, connect_stream};
+use crate::probe::cpus_online;
+use crate::socket::{Binding, connect_stream, try_binding};
 
 /// How long one address is tried.
 pub(super) const CONNECT_NS: u64 = 5 * SECOND_NS;
@@ -31,6 +32,42 @@ pub(super) fn binding(plan: &Plan, flow: u32) -> Binding {
     let binds = &plan.local.binds;
     let bind = binds.get(flow as usize % binds.len().max(1)).copied();
     Binding { bind, device: plan.local.bind_device.clone() }
+}
+
+/// Looks, before anything is measured, whether the local addresses that the load will use are this
+/// machine's: connections that come and go would count one that isn't as so many failures.
+pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
+    let (workload, binds) = (&plan.workload, &plan.local.binds);
+    let flows = workload.total_flows();
+    let used = match workload.kind {
+        _ if workload.transport == Transport::Quic => {
+            flows.min(workload.threads.unwrap_or_else(cpus_online))
+        }
+        Kind::Connect { .. } => u32::MAX,
+        Kind::Stream { .. } | Kind::Rr { .. } => flows,
+    };
+    for (flow, address) in (0..used).zip(binds) {
+        let tried = try_binding(&binding(plan, flow)).map_err(|error| error.raw_os_error());
+        // Whatever else is wrong is told where it is met.
+        if tried == Err(Some(libc::EADDRNOTAVAIL)) {
+            return Err(Error::Host(format!(
+                "{address} is none of this machine's addresses (--bind): give those that it has"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What to say where a load over QUIC, of which each thread has one socket, leaves local addresses unused.
+pub(super) fn unused_binds(plan: &Plan, associations: u32) -> Option<String> {
+    let given = plan.local.binds.len();
+    let unused = plan.workload.transport == Transport::Quic && given > associations as usize;
+    unused.then(|| {
+        format!(
+            "over QUIC each thread has one local address: {associations} of the {given} given with \
+             --bind in use"
+        )
+    })
 }
 
 /// Connects to the server and begins TLS; returns the address that answered.

@@ -13,7 +13,7 @@ use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
 use rustix::event::{PollFd, PollFlags};
 
-use super::dial::{LOOK_NS, dial};
+use super::dial::{LOOK_NS, check_binds, dial, unused_binds};
 use super::greeting::{Greeting, greet, wait};
 use super::opener::Opener;
 use super::received::{printable, read_host, read_report};
@@ -41,6 +41,7 @@ pub(super) fn measure(
     record: &mut Record,
 ) -> Result<(), Error> {
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
+    check_binds(plan)?;
     raise_open_files_limit();
     let (mut pauses_ms, mut trusted) = (PAUSES_MS.into_iter(), None);
     loop {
@@ -304,6 +305,7 @@ impl<'a> Session<'a> {
         });
         let dials = dials.transpose()?;
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;
+        self.record.notes.extend(unused_binds(self.plan, load.associations()));
         let now_ns = monotonic_ns();
         let mut opener =
             Opener::new(self.plan, self.server, token, tls, load.associations(), now_ns);

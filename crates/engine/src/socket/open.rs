@@ -36,6 +36,13 @@ impl Binding {
     }
 }
 
+/// Whether sockets can be bound so.
+pub(crate) fn try_binding(binding: &Binding) -> io::Result<()> {
+    let Some(address) = binding.bind else { return Ok(()) };
+    let domain = Domain::for_address(SocketAddr::new(address, 0));
+    binding.apply(&Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?)
+}
+
 /// A listening TCP socket. Unspecified addresses take both families where the host has IPv6.
 pub(crate) fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     let socket = unbound_listener(Protocol::TCP, address, device, false)?;

@@ -90,6 +90,25 @@ fn ports_that_are_too_few_are_exhausted_and_those_there_are_serve_on() {
 }
 
 #[test]
+fn a_local_address_of_another_machine_is_refused_by_name_before_the_load() {
+    let server = Server::start("");
+    for (words, address) in [
+        ("connect --count 10 --bind 127.0.0.1,192.0.2.7", "192.0.2.7"),
+        ("connect --tls --source-ports 21940-21949 --bind 127.0.0.1,192.0.2.7", "192.0.2.7"),
+        ("connect --count 10 --bind 127.0.0.1,192.0.2.0/29", "192.0.2.1"),
+        ("connect --quic --flows 2 --threads 2 --bind 127.0.0.1,192.0.2.7", "192.0.2.7"),
+        ("rr --flows 2 --bind 127.0.0.1,192.0.2.7", "192.0.2.7"),
+        ("stream --udp --bind 192.0.2.7", "192.0.2.7"),
+    ] {
+        let document = server.measure(words).document(1);
+        let sentence = format!("{address} is none of this machine's addresses");
+        assert!(document.message().contains(&sentence), "{words}: {}", document.message());
+    }
+    // The others aren't used.
+    server.measure("rr --count 5 --bind 127.0.0.1,192.0.2.7").document(0);
+}
+
+#[test]
 fn descriptors_that_run_out_are_counted_until_there_are_more() {
     let server = Server::start("");
     let client = server.start_client("connect --flows 4 --time 2s");

@@ -89,6 +89,23 @@ fn as_many_requests_and_connections_as_were_asked_for() {
 }
 
 #[test]
+fn local_addresses_beyond_the_threads_are_said_to_be_unused() {
+    let server = Server::start("");
+    for (words, note) in [
+        ("connect --flows 8 --threads 1 --bind 127.0.0.0/29", Some("1 of the 6 given")),
+        ("rr --flows 8 --threads 2 --bind 127.0.0.0/29", Some("2 of the 6 given")),
+        ("connect --flows 8 --threads 2 --bind 127.0.0.1,127.0.0.2", None),
+    ] {
+        let document = server.measure(&format!("{words} --count 16 --quic")).document(0);
+        let notes = document.json()["status"]["notes"].to_string();
+        match note {
+            Some(note) => assert!(notes.contains(note), "{words}: {notes}"),
+            None => assert!(!notes.contains("local address"), "{words}: {notes}"),
+        }
+    }
+}
+
+#[test]
 fn handshakes_are_what_was_asked_for() {
     let server = Server::start("");
     for kind in ["full", "resumed", "early"] {
