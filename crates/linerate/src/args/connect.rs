@@ -1,6 +1,6 @@
 //! What can be typed after `connect`.
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 
 use super::load::ArrivalsName;
 use super::{ConnectArgs, LoadArgs, OutputArgs, values};
@@ -15,7 +15,12 @@ use crate::host::HostPort;
   linerate connect HOST --rate 5k                   5000 a second, whatever the answers do
   linerate connect HOST --source-ports 1024-65535   more ports than the kernel would choose from
   linerate connect HOST --tls --time 30s            TLS handshakes, half a minute",
-    after_help = super::UNITS
+    after_help = super::UNITS,
+    // Refused with a sentence: they need connections that stay.
+    mut_arg("udp", hidden),
+    mut_arg("datagram", hidden),
+    mut_arg("streams", hidden),
+    mut_arg("busy_poll", hidden)
 )]
 pub struct ConnectRateArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
@@ -76,6 +81,10 @@ pub struct ConnectRateArgs {
     /// Where the result goes.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+fn hidden(flag: Arg) -> Arg {
+    flag.hide(true)
 }
 
 /// How a connection agrees on its keys.

@@ -4,7 +4,9 @@ use super::run;
 
 #[test]
 fn help_of_each_command() {
-    for command in ["", "self", "serve", "stream", "rr", "link", "schema", "man", "completions"] {
+    for command in
+        ["", "self", "serve", "stream", "rr", "connect", "link", "schema", "man", "completions"]
+    {
         let ended = run(&format!("{command} --help"));
         assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{command}");
         assert!(ended.stdout.starts_with("Examples:\n"), "{command}: examples come first");
@@ -12,6 +14,18 @@ fn help_of_each_command() {
         let path = format!("tests/command_line/snapshots/{name}.txt");
         let snapshot = snapbox::Data::read_from(path.as_ref(), None);
         snapbox::Assert::new().action_env("SNAPSHOTS").eq(ended.stdout, snapshot);
+    }
+}
+
+#[test]
+fn connect_offers_no_flag_that_it_always_refuses() {
+    let help = run("connect --help").stdout;
+    for flag in ["--udp", "--quic --datagram", "--quic --flows 2 --streams 2", "--busy-poll"] {
+        let refused = run(&format!("connect 127.0.0.1 --dry-run {flag}"));
+        assert_eq!(refused.exit_code, 2, "{flag}: {}", refused.stderr);
+        assert!(refused.stderr.contains("leave it out"), "{flag}: {}", refused.stderr);
+        let name = flag.split(' ').rfind(|word| word.starts_with("--")).unwrap_or(flag);
+        assert!(!help.contains(&format!("{name} ")), "{name}: {help}");
     }
 }
 
