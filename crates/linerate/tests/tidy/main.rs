@@ -12,6 +12,7 @@
 
 mod arrows;
 mod documents;
+mod quotations;
 mod source;
 mod sources;
 mod workspace;
