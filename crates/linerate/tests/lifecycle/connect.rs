@@ -1,7 +1,7 @@
 //! Connections that come and go: how many, how long, what becomes of those that fail, and that the
 //! server's door stays open to everybody else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread::sleep;
 use std::time::Duration;
@@ -127,11 +127,14 @@ fn several_places_share_a_range_of_ports() {
 /// How many connections from each address to the server's port wait in TIME-WAIT, as the kernel has it.
 fn waiting(port: u16) -> BTreeMap<Ipv4Addr, u64> {
     let mut seen = BTreeMap::new();
+    // While others come and go the kernel may list one twice.
+    let mut listed = BTreeSet::new();
     for line in std::fs::read_to_string("/proc/net/tcp").unwrap().lines().skip(1) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (address, _) = fields[1].split_once(':').unwrap();
         // tcp's states are numbered in the kernel's net/tcp_states.h.
-        if fields[2].ends_with(&format!(":{port:04X}")) && fields[3] == "06" {
+        let waits = fields[2].ends_with(&format!(":{port:04X}")) && fields[3] == "06";
+        if waits && listed.insert(fields[1].to_owned()) {
             let address = u32::from_str_radix(address, 16).unwrap();
             *seen.entry(Ipv4Addr::from(address.to_ne_bytes())).or_insert(0) += 1;
         }
