@@ -20,6 +20,7 @@ mod ends;
 mod fast_open;
 mod first_windows;
 mod fragments;
+mod gone;
 mod host_figures;
 mod lengths;
 mod link;

@@ -34,7 +34,7 @@ impl Endpoint {
             let mut train = match self.packets.receive() {
                 Ok(Some(train)) => train,
                 Ok(None) => return Ok(false),
-                // An earlier packet found the peer's port closed, or so somebody says.
+                // An earlier packet found the peer's port closed or no way there, or so somebody says.
                 Err(error) if is_of_the_path(&error) => {
                     self.refusals += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
                     continue;
@@ -246,8 +246,8 @@ impl Endpoint {
             }
             // What a path doesn't take at once, it has lost: a probe that is too long, a full queue,
             // a filter. So it is with what leads nowhere: a peer that says it is at port 0, or that wrote
-            // to an address from which nothing can be sent (multicast, one that is gone). QUIC finds out by
-            // itself, and other connections go on.
+            // to an address from which nothing can be sent (multicast, one that is gone, with its interface
+            // or without). QUIC finds out by itself, and other connections go on.
             Err(error) if !is_of_the_path(&error) => return Err(error),
             _ => self.outgoing = bytes,
         }
@@ -308,6 +308,9 @@ impl Endpoint {
     }
 }
 
+/// Whether this is said of one path, or of one packet, and not of the socket: what the machine itself
+/// refuses, what routers and hosts answer (as Linux has their ICMP messages), and what an interface
+/// leaves behind that has gone.
 fn is_of_the_path(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -317,11 +320,19 @@ fn is_of_the_path(error: &io::Error) -> bool {
                 | libc::EACCES
                 | libc::EMSGSIZE
                 | libc::ENOBUFS
+                | libc::ENOMEM
                 | libc::EPERM
                 | libc::ECONNREFUSED
+                | libc::EHOSTDOWN
                 | libc::EHOSTUNREACH
                 | libc::ENETUNREACH
                 | libc::ENETDOWN
+                | libc::ENODEV
+                | libc::ENONET
+                | libc::ENOPROTOOPT
+                | libc::ENXIO
+                | libc::EOPNOTSUPP
+                | libc::EPROTO
         )
     )
 }
