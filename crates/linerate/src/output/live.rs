@@ -16,8 +16,9 @@ pub(crate) struct LiveLines {
     style: Style,
     workload: Option<Workload>,
     pairing: Pairing,
-    /// Retransmitted segments up to the interval before: counters run from a connection's start.
-    lost_before: BTreeMap<Role, u64>,
+    /// What was lost on each path up to the interval before: counters run from a connection's start, and
+    /// a path that is silent for a while keeps its own.
+    lost_before: BTreeMap<Role, BTreeMap<u32, u64>>,
 }
 
 /// Widths of the columns: time, direction, figure, and two or three more.
@@ -111,7 +112,7 @@ impl LiveLines {
             row.push(counts.lost.map_or_else(dash, |lost| lost.to_string()));
         } else {
             let sender = interval.of(sender_of(direction));
-            let paths = sender.map_or_else(Vec::new, |sample| sending_paths(sample, workload));
+            let paths = sender.map_or_else(Vec::new, |sample| self.paths(sample, workload));
             let lost = sender.and_then(|sample| self.lost(sample.role, &paths));
             row.push(lost.map_or_else(dash, |n| n.to_string()));
             row.push(mean_rtt_ns(&paths).map_or_else(dash, render_duration_ns));
@@ -122,9 +123,42 @@ impl LiveLines {
     /// Segments sent again, or packets lost, in this interval, on all paths of the sending end
     /// together.
     fn lost(&mut self, sender: Role, paths: &[Path]) -> Option<u64> {
-        let total = paths.iter().map(|path| path.lost).reduce(|sum, lost| sum + lost)?;
-        let before = self.lost_before.insert(sender, total).unwrap_or(0);
-        Some(total.saturating_sub(before))
+        let before = self.lost_before.entry(sender).or_default();
+        let since = |path: &Path| {
+            let before = before.insert(path.number, path.lost).unwrap_or(0);
+            path.lost.saturating_sub(before)
+        };
+        paths.iter().map(since).reduce(|sum, lost| sum.saturating_add(lost))
+    }
+
+    /// The connections that this end sends on, or has sent on before, each once, however many flows
+    /// share it.
+    fn paths(&self, sample: &Sample, workload: &Workload) -> Vec<Path> {
+        let before = self.lost_before.get(&sample.role);
+        let mut paths: Vec<Path> = Vec::new();
+        // Nobody has more of them than were asked for.
+        let flows = workload.total_flows();
+        for flow in sample.flows.iter().filter(|flow| flow.flow < flows) {
+            let number = match flow.tcp {
+                Some(_) => flow.flow,
+                None => workload.connection_of(flow.flow),
+            };
+            let sends = flow.sent_bytes.is_some();
+            if !sends && !before.is_some_and(|before| before.contains_key(&number)) {
+                continue;
+            }
+            let (lost, rtt_us) = match (flow.tcp, flow.quic) {
+                (Some(tcp), _) => (tcp.retransmitted_segments.into(), tcp.rtt_us),
+                (None, Some(quic)) => (quic.lost_packets, quic.rtt_us),
+                (None, None) => continue,
+            };
+            // Flows of one connection stand beside each other.
+            match paths.last_mut().filter(|path| path.number == number) {
+                Some(path) => path.sends |= sends,
+                None => paths.push(Path { number, sends, lost, rtt_us: rtt_us.into() }),
+            }
+        }
+        paths
     }
 }
 
@@ -158,33 +192,26 @@ fn seconds_of(sample: &Sample) -> f64 {
 
 /// What is known of a connection that this end sends on.
 struct Path {
+    /// The flow's over TCP, the connection's over QUIC.
+    number: u32,
+    /// Whether it was sent on in this interval.
+    sends: bool,
     /// Segments sent again, or packets lost, since its start.
     lost: u64,
     rtt_us: u64,
 }
 
 fn mean_rtt_ns(paths: &[Path]) -> Option<u64> {
-    let sum: u64 = paths.iter().map(|path| path.rtt_us).sum();
-    (sum * 1000).checked_div(paths.len() as u64)
-}
-
-/// The connections that this end sends on, each once, however many flows share it.
-fn sending_paths(sample: &Sample, workload: &Workload) -> Vec<Path> {
-    let mut paths = Vec::new();
-    let mut last = None;
-    for flow in sample.flows.iter().filter(|flow| flow.sent_bytes.is_some()) {
-        if let Some(tcp) = flow.tcp {
-            paths.push(Path { lost: tcp.retransmitted_segments.into(), rtt_us: tcp.rtt_us.into() });
-        }
-        let connection = workload.connection_of(flow.flow);
-        if let Some(quic) = flow.quic.filter(|_| last != Some(connection)) {
-            last = Some(connection);
-            paths.push(Path { lost: quic.lost_packets, rtt_us: quic.rtt_us.into() });
-        }
-    }
-    paths
+    let (sum, count) = paths
+        .iter()
+        .filter(|path| path.sends)
+        .fold((0_u64, 0), |(sum, count), path| (sum + path.rtt_us, count + 1));
+    (sum * 1000).checked_div(count)
 }
 
 fn dash() -> String {
     "-".to_owned()
 }
+
+#[cfg(test)]
+mod tests;

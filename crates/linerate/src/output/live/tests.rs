@@ -1,0 +1,92 @@
+use linerate_measure::sample::{FlowSample, QuicStatus, TcpStatus, Traffic};
+
+use super::*;
+
+/// Lines of an upload whose intervals have these flows at the sender, each with its number and whether
+/// it sent: what each interval has lost, and its round-trip time.
+fn shown(workload: &Workload, intervals: &[&[FlowSample]]) -> Vec<[String; 2]> {
+    let mut lines = LiveLines::new(Style::Plain);
+    lines.workload = Some(workload.clone());
+    let traffic = Some(Traffic { bytes: 1_000, calls: 1 });
+    let shown = intervals.iter().enumerate().map(|(index, flows)| {
+        let of = |role, flows: &[FlowSample]| Sample {
+            schema: Sample::SCHEMA.to_owned(),
+            role,
+            index: index as u32,
+            from_ns: index as u64 * 1_000_000_000,
+            to_ns: (index as u64 + 1) * 1_000_000_000,
+            utc_ns: 0,
+            warm_up: false,
+            sent: traffic,
+            received: traffic,
+            transactions: None,
+            latency_mean_ns: None,
+            datagrams: None,
+            flows: flows.to_vec(),
+            cpu: None,
+        };
+        let mut text = String::new();
+        for sample in [of(Role::Client, flows), of(Role::Server, &[])] {
+            text.push_str(&lines.render_event(&Event::Sample(Box::new(sample))));
+        }
+        let cells: Vec<&str> = text.trim().split("  ").map(str::trim).collect();
+        let cells: Vec<&&str> = cells.iter().filter(|cell| !cell.is_empty()).collect();
+        let [.., lost, rtt] = &cells[..] else { panic!("{text}") };
+        [lost.to_string(), rtt.to_string()]
+    });
+    shown.collect()
+}
+
+fn upload(flows: u32, transport: Transport) -> Workload {
+    Workload { flows, ..Workload::stream(Direction::Up, transport) }
+}
+
+fn tcp(flow: u32, sends: bool, lost: u32) -> FlowSample {
+    let status = TcpStatus {
+        retransmitted_segments: lost,
+        rtt_us: 1_000 * (flow + 1),
+        ..TcpStatus::default()
+    };
+    let sent_bytes = sends.then_some(500);
+    FlowSample { flow, sent_bytes, tcp: Some(status), ..FlowSample::default() }
+}
+
+fn quic(flow: u32, sends: bool, lost: u64) -> FlowSample {
+    let status = QuicStatus { lost_packets: lost, rtt_us: 1_000, ..QuicStatus::default() };
+    let sent_bytes = sends.then_some(500);
+    FlowSample { flow, sent_bytes, quic: Some(status), ..FlowSample::default() }
+}
+
+#[test]
+fn a_flow_that_is_silent_for_a_while_loses_nothing_again() {
+    let intervals: [&[FlowSample]; 5] = [
+        &[tcp(0, true, 10), tcp(1, true, 100)],
+        // The second one stalls, and sends again what it has sent;
+        &[tcp(0, true, 12), tcp(1, false, 101)],
+        &[tcp(0, true, 12), tcp(1, true, 101)],
+        // ends, and isn't heard of;
+        &[tcp(0, true, 15)],
+        &[tcp(0, false, 15), tcp(1, true, 103)],
+    ];
+    let expected = [
+        ["110", "1.50 ms"],
+        ["3", "1.00 ms"],
+        ["0", "1.50 ms"],
+        ["3", "1.00 ms"],
+        ["2", "2.00 ms"],
+    ];
+    assert_eq!(shown(&upload(2, Transport::Tcp), &intervals), expected);
+}
+
+#[test]
+fn flows_of_one_connection_lose_its_packets_once() {
+    let mut workload = upload(4, Transport::Quic);
+    workload.quic.streams = 2;
+    let intervals: [&[FlowSample]; 3] = [
+        &[quic(0, true, 5), quic(1, true, 5), quic(2, true, 50), quic(3, true, 50)],
+        &[quic(0, true, 6), quic(1, true, 6), quic(2, false, 50), quic(3, false, 50)],
+        &[quic(0, false, 7), quic(1, true, 7), quic(2, true, 52), quic(3, false, 52)],
+    ];
+    let expected = ["55", "1", "3"];
+    assert!(shown(&workload, &intervals).iter().map(|[lost, _]| lost).eq(&expected));
+}
