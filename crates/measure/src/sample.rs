@@ -141,7 +141,8 @@ pub struct QuicStatus {
     pub sent_packets: u64,
     /// Packets held to be lost.
     pub lost_packets: u64,
-    /// Times that the congestion window was made smaller.
+    /// Times that the congestion window was made smaller; with BBR, which answers later, that packets
+    /// were lost or marked which had left since the time before.
     pub congestion_events: u64,
     /// Part of them because the peer had seen marks of explicit congestion notification.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -97,7 +97,8 @@ pub struct QuicStatistics {
     pub sent_packets: u64,
     /// Packets taken for lost.
     pub lost_packets: u64,
-    /// How often the congestion window was cut.
+    /// How often the congestion window was cut; with BBR, how often packets were lost or marked that had left
+    /// since the time before.
     pub congestion_events: u64,
     /// Part of them because the peer had seen congestion marks.
     pub ecn_congestion_events: Option<u64>,

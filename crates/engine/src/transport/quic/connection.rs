@@ -25,7 +25,7 @@ pub(super) use departure::Held;
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
-use super::governor::{Gate, Governor};
+use super::governor::{CongestionCounts, Gate, Governor};
 use super::qlog::Log;
 use super::stock::Share;
 
@@ -51,6 +51,8 @@ pub(crate) struct Connection {
     governor: Arc<Governor>,
     /// Whose path the governor is for: another path may have a control of its own.
     remote: SocketAddr,
+    /// How often other paths were found congested.
+    other_paths: CongestionCounts,
     /// Of one that has a rate of its own.
     gate: Option<Gate>,
     /// When that lets packets leave again.
@@ -94,6 +96,7 @@ impl Connection {
             due: None,
             governor,
             remote,
+            other_paths: CongestionCounts::default(),
             gate,
             gate_opens: None,
             deliveries: HashMap::new(),
@@ -334,6 +337,7 @@ impl Connection {
     /// What the connection says of its path.
     pub(crate) fn status(&self) -> QuicStatus {
         let stats = self.proto.stats();
+        let congestion = self.other_paths.and(self.governor.congestion());
         let us = |time: std::time::Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         QuicStatus {
             rtt_us: us(stats.path.rtt),
@@ -342,8 +346,8 @@ impl Connection {
             mtu_bytes: u32::from(stats.path.current_mtu),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
-            congestion_events: self.governor.cuts(),
-            ecn_events: Some(self.governor.ecn_events()),
+            congestion_events: congestion.events,
+            ecn_events: Some(congestion.ecn_events),
             lost_bytes: Some(stats.path.lost_bytes),
             in_flight_bytes: self.governor.in_flight_bytes(),
             received_datagrams: Some(stats.udp_rx.datagrams),

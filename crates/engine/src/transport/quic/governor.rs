@@ -14,8 +14,10 @@ use linerate_measure::Pacing;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
+mod counts;
 mod gate;
 
+pub(super) use counts::CongestionCounts;
 pub(super) use gate::Gate;
 use gate::rate_window_bytes;
 
@@ -50,7 +52,7 @@ pub(super) struct Governor {
     /// The truth, when the last acknowledgement had come.
     in_flight_bytes: AtomicU64,
     packet_bytes: AtomicU64,
-    cuts: AtomicU64,
+    events: AtomicU64,
     ecn_events: AtomicU64,
     shut: AtomicBool,
     /// Whether the connection has closed.
@@ -67,7 +69,7 @@ impl Governor {
             on_their_way_bytes: AtomicU64::new(0),
             in_flight_bytes: AtomicU64::new(UNKNOWN),
             packet_bytes: AtomicU64::new(packet_bytes.into()),
-            cuts: AtomicU64::new(0),
+            events: AtomicU64::new(0),
             ecn_events: AtomicU64::new(0),
             shut: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -95,14 +97,9 @@ impl Governor {
         Some(read(&self.in_flight_bytes)).filter(|bytes| *bytes != UNKNOWN)
     }
 
-    /// How often the window was cut.
-    pub(super) fn cuts(&self) -> u64 {
-        read(&self.cuts)
-    }
-
-    /// How often the window was cut because of marks of explicit congestion notification.
-    pub(super) fn ecn_events(&self) -> u64 {
-        read(&self.ecn_events)
+    /// How often the path was found congested, until now.
+    pub(super) fn congestion(&self) -> CongestionCounts {
+        CongestionCounts { events: read(&self.events), ecn_events: read(&self.ecn_events) }
     }
 
     /// How often the window was asked for. The crate asks once whether a packet fits into it and, if so,
@@ -183,13 +180,15 @@ fn write(to: &AtomicU64, value: u64) {
 pub(super) struct GovernedFactory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
     pub(super) pacing: Pacing,
+    /// Whether the control answers congestion at once, with a smaller window.
+    pub(super) cuts: bool,
 }
 
 impl ControllerFactory for GovernedFactory {
     fn build(self: Arc<Self>, now: Instant, packet_bytes: u16) -> Box<dyn Controller> {
         let inner = Arc::clone(&self.inner).build(now, packet_bytes);
         let governor = Arc::new(Governor::new(self.pacing, inner.window(), packet_bytes));
-        Box::new(Governed { inner, governor })
+        Box::new(Governed { inner, governor, cuts: self.cuts, recovers_from: None })
     }
 }
 
@@ -197,11 +196,24 @@ impl ControllerFactory for GovernedFactory {
 struct Governed {
     inner: Box<dyn Controller>,
     governor: Arc<Governor>,
+    cuts: bool,
+    /// When the last congestion was counted of a control that doesn't cut.
+    recovers_from: Option<Instant>,
 }
 
 impl Governed {
     fn record_window(&self) {
         write(&self.governor.window_bytes, self.inner.window());
+    }
+
+    /// Whether congestion is news. Most losses belong to an event that was answered already.
+    fn is_event(&mut self, now: Instant, sent: Instant, before_bytes: u64) -> bool {
+        if self.cuts {
+            return self.inner.window() < before_bytes;
+        }
+        let is_event = self.recovers_from.is_none_or(|from| sent > from);
+        self.recovers_from = if is_event { Some(now) } else { self.recovers_from };
+        is_event
     }
 }
 
@@ -243,14 +255,13 @@ impl Controller for Governed {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
-        let governor = &self.governor;
-        let left = read(&governor.on_their_way_bytes).saturating_sub(lost_bytes);
-        write(&governor.on_their_way_bytes, left);
+        let on_their_way = &self.governor.on_their_way_bytes;
+        write(on_their_way, read(on_their_way).saturating_sub(lost_bytes));
         let before_bytes = self.inner.window();
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
-        // Most losses belong to an event that was answered already.
-        if self.inner.window() < before_bytes {
-            write(&governor.cuts, read(&governor.cuts) + 1);
+        if self.is_event(now, sent, before_bytes) {
+            let governor = &self.governor;
+            write(&governor.events, read(&governor.events) + 1);
             if lost_bytes == 0 {
                 write(&governor.ecn_events, read(&governor.ecn_events) + 1);
             }
@@ -274,7 +285,8 @@ impl Controller for Governed {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self { inner: self.inner.clone_box(), governor: Arc::clone(&self.governor) })
+        let (inner, governor) = (self.inner.clone_box(), Arc::clone(&self.governor));
+        Box::new(Self { inner, governor, ..*self })
     }
 
     fn initial_window(&self) -> u64 {
@@ -288,15 +300,22 @@ impl Controller for Governed {
 
 #[cfg(test)]
 mod tests {
-    use quinn_proto::congestion::NewRenoConfig;
+    use quinn_proto::congestion::{BbrConfig, NewRenoConfig};
 
     use super::*;
 
     fn governed(pacing: Pacing, window_bytes: u64) -> (Box<dyn Controller>, Arc<Governor>) {
         let mut config = NewRenoConfig::default();
         config.initial_window(window_bytes);
-        let inner: Arc<dyn ControllerFactory + Send + Sync> = Arc::new(config);
-        let made = Arc::new(GovernedFactory { inner, pacing }).build(Instant::now(), 1_000);
+        made(Arc::new(config), pacing, true)
+    }
+
+    fn made(
+        inner: Arc<dyn ControllerFactory + Send + Sync>,
+        pacing: Pacing,
+        cuts: bool,
+    ) -> (Box<dyn Controller>, Arc<Governor>) {
+        let made = Arc::new(GovernedFactory { inner, pacing, cuts }).build(Instant::now(), 1_000);
         let governed = made.clone_box().into_any().downcast::<Governed>().unwrap();
         (made, Arc::clone(&governed.governor))
     }
@@ -319,13 +338,29 @@ mod tests {
         let later = now + Duration::from_secs(1);
         unpaced.on_congestion_event(later, later, false, 1_000);
         assert_eq!(governor.window_bytes(), 5_000);
-        assert_eq!((governor.packets_at_once(44, 1_000), governor.ecn_events()), (3, 0));
+        assert_eq!(governor.packets_at_once(44, 1_000), 3);
+        assert_eq!(governor.congestion(), CongestionCounts { events: 1, ecn_events: 0 });
         // A loss from before the cut doesn't cut again.
         unpaced.on_congestion_event(later, later, false, 1_000);
-        assert_eq!((governor.cuts(), governor.ecn_events()), (1, 0));
+        assert_eq!(governor.congestion(), CongestionCounts { events: 1, ecn_events: 0 });
         let latest = later + Duration::from_secs(1);
         unpaced.on_congestion_event(latest, latest, false, 0);
-        assert_eq!((governor.cuts(), governor.ecn_events()), (2, 1));
+        assert_eq!(governor.congestion(), CongestionCounts { events: 2, ecn_events: 1 });
+    }
+
+    #[test]
+    fn congestion_that_is_answered_later_is_counted_once_too() {
+        let (mut control, governor) = made(Arc::new(BbrConfig::default()), Pacing::On, false);
+        let window_bytes = control.window();
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        for (now, sent, lost_bytes, events, ecn_events) in
+            [(20, 5, 1_000, 1, 0), (21, 19, 2_000, 1, 0), (22, 20, 0, 1, 0), (40, 21, 0, 2, 1)]
+        {
+            control.on_congestion_event(at(now), at(sent), false, lost_bytes);
+            assert_eq!(control.window(), window_bytes);
+            assert_eq!(governor.congestion(), CongestionCounts { events, ecn_events }, "{now}");
+        }
     }
 
     #[test]

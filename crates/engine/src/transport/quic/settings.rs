@@ -255,6 +255,7 @@ impl Settings {
             .congestion_controller_factory(Arc::new(GovernedFactory {
                 inner: self.congestion.factory(self.initial_window_bytes),
                 pacing: self.pacing,
+                cuts: self.congestion != Congestion::Bbr,
             }))
             .ack_frequency_config(self.acks.config())
             .enable_segmentation_offload(self.offload)

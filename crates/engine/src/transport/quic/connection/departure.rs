@@ -1,5 +1,6 @@
 //! When a connection's packets leave.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use quinn_proto::Transmit;
@@ -32,7 +33,7 @@ impl Connection {
         let packet_bytes = u64::from(self.proto.current_mtu());
         if self.remote != self.proto.remote_address() {
             self.remote = self.proto.remote_address();
-            self.governor = Governor::of(&self.proto);
+            self.govern(Governor::of(&self.proto));
         }
         if self.proto.is_closed() {
             self.governor.set_closed();
@@ -66,6 +67,13 @@ impl Connection {
             (None, None) => {}
         }
         transmit
+    }
+
+    /// Another path's control, the same one, or that of a path that is taken again: what was counted goes on.
+    fn govern(&mut self, governor: Arc<Governor>) {
+        let until_now = self.other_paths.and(self.governor.congestion());
+        self.other_paths = until_now.without(governor.congestion());
+        self.governor = governor;
     }
 
     /// What keeps it from sending more, as the last try has found.

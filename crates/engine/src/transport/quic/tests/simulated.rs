@@ -168,3 +168,28 @@ fn nobody_unknown_gets_more_than_three_times_what_was_sent_in_its_name() {
         }
     }
 }
+
+#[test]
+fn congestion_is_counted_on_when_a_clients_address_changes() {
+    for congestion in [Congestion::Cubic, Congestion::Bbr] {
+        let settings = Settings { congestion, migrates: true, ..Settings::default() };
+        let path = Path { lost: 100, ..Path::default() };
+        let mut world = World::new(&settings, extras((false, false), false), path, false, 7);
+        let (mut transfer, mut most, mut moved) = (Transfer::new(), 0, None);
+        while !transfer.is_done() {
+            for end in [CLIENT, SERVER] {
+                transfer.act(&mut world, end);
+            }
+            let status = world.connection(SERVER).map(|connection| connection.status());
+            let events = status.map_or(0, |status| status.congestion_events);
+            assert!(events >= most, "{congestion:?}: {events} after {most}");
+            most = events;
+            if events > 0 && moved.is_none() {
+                moved = Some(events);
+                world.nodes[CLIENT].address = ([192, 0, 2, 9], 1_000).into();
+            }
+            assert!(world.step() && world.elapsed() < LONGEST, "{congestion:?}: it never ends");
+        }
+        assert!(moved.is_some_and(|before| most > before), "{congestion:?}: {moved:?}, {most}");
+    }
+}

@@ -165,7 +165,7 @@ impl World {
         loop {
             let mut bytes = Vec::new();
             let Some(connection) = self.nodes[end].connection.as_mut() else { return };
-            let Some(sent) = connection.proto.poll_transmit(self.now, 10, &mut bytes) else {
+            let Some(sent) = connection.poll_transmit(self.now, 10, &mut bytes) else {
                 return;
             };
             let each = sent.segment_size.unwrap_or(sent.size).max(1);
