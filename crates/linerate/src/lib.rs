@@ -19,6 +19,7 @@ mod commands;
 pub mod cpus;
 pub mod host;
 pub mod identity;
+mod key_log;
 pub mod known_servers;
 pub mod output;
 pub mod personality;

@@ -15,6 +15,7 @@ use crate::args::{
     OutputArgs, QuicVersionName, RrArgs, StreamArgs,
 };
 use crate::host::HostPort;
+use crate::key_log::key_log_of_environment;
 use crate::start_time::utc_now_ns;
 
 /// The plans of a `stream` command, one for each size, in the order of the sizes.
@@ -126,6 +127,8 @@ pub fn plan_from_args(
     output: &OutputArgs,
     workload: Workload,
 ) -> Result<Plan, Error> {
+    let has_keys = workload.has_keys();
+    let key_log = || key_log_of_environment().filter(|_| has_keys);
     Ok(Plan {
         schema: Plan::SCHEMA.to_owned(),
         host: host.host.clone(),
@@ -137,7 +140,7 @@ pub fn plan_from_args(
             binds: connect.bind.as_ref().map_or(Vec::new(), |all| all.addresses().to_vec()),
             bind_device: connect.bind_device.clone(),
             source_ports: None,
-            key_log: connect.keylog.clone(),
+            key_log: connect.keylog.clone().or_else(key_log),
             qlog: connect.qlog.clone(),
         },
         exclusive: connect.exclusive,

@@ -18,7 +18,9 @@ impl KeyLog {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let file = file.map_err(|error| {
             let path = path.display();
-            Error::Host(format!("can't write the key log {path}: {error}; give another --keylog"))
+            Error::Host(format!(
+                "can't write the key log {path}: {error}; give another --keylog or SSLKEYLOGFILE"
+            ))
         })?;
         Ok(Self(Mutex::new(file)))
     }

@@ -13,7 +13,7 @@ mod trust;
 
 use std::net::SocketAddr;
 
-pub use client::{ClientEvent, ClientPlan, Totals, run_client};
+pub use client::{ClientEvent, ClientPlan, Totals, cannot_go_on, run_client};
 pub use placement::{Placement, Urgency};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
@@ -78,7 +78,7 @@ pub(crate) fn configurations(
     (std::sync::Arc<rustls::ClientConfig>, std::sync::Arc<rustls::ServerConfig>),
     crate::error::Error,
 > {
-    Ok((trust::client_config()?, trust::server_config(suites)?))
+    Ok((trust::client_config(None)?, trust::server_config(suites)?))
 }
 
 #[cfg(test)]

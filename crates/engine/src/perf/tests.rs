@@ -17,8 +17,10 @@ use crate::transport::framed::FramedEndpoint;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 use crate::transport::quic::SeparateEndpoints;
 
+mod broken_threads;
 mod cut_uploads;
 mod late_streams;
+mod names;
 
 /// The longest that anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -56,7 +58,7 @@ enum End {
 
 impl Client {
     fn connect(server: &Server, tcp: bool) -> Self {
-        let config = trust::client_config().expect("keys are made");
+        let config = trust::client_config(None).expect("keys are made");
         let mut endpoint: Box<dyn Multiplexer> = if tcp {
             Box::new(FramedEndpoint::client(config, Duration::ZERO).expect("a poll set"))
         } else {
@@ -301,6 +303,7 @@ fn three_connections(remote: SocketAddr, own_ports: bool) -> ClientPlan {
         tells_waits: false,
         tells_connections: false,
         logs: None,
+        key_log: None,
     }
 }
 
@@ -341,7 +344,7 @@ fn connections_with_ports_of_their_own_carry_the_same() {
 #[test]
 fn the_end_of_a_connection_with_a_port_of_its_own_waits_for_no_answer() {
     let server = server();
-    let config = trust::client_config().expect("keys are made");
+    let config = trust::client_config(None).expect("keys are made");
     let (front, back) = (relay_end(), relay_end());
     back.connect(server.address()).expect("a way to the server");
     let remote = front.local_addr().expect("an address");

@@ -307,7 +307,8 @@ pub struct ConnectArgs {
     /// The key shared with a server that asks for one (`serve --require-key`)
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// TLS and QUIC: append the secrets of the load's connections to a file (as SSLKEYLOGFILE)
+    /// TLS and QUIC: append the secrets of the load's connections to a file [default: what the variable
+    /// SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE")]
     pub keylog: Option<PathBuf>,
     /// QUIC: write what happens on each connection to a file in this directory (qlog)

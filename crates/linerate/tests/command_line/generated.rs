@@ -1,6 +1,6 @@
 //! What is generated from the same source as the parser and the types.
 
-use super::{run, run_in};
+use super::{command, run, run_in};
 
 #[test]
 fn a_schema_for_each_document() {
@@ -58,4 +58,22 @@ fn a_dry_run_shows_the_plan_and_the_steps() {
     let several = run("stream a --size 1000,2000 --dry-run");
     let documents: serde_json::Value = serde_json::from_str(&several.stdout).unwrap();
     assert_eq!(documents.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn secrets_go_where_the_environment_says_if_there_are_any_and_no_option_says_more() {
+    let home = tempfile::tempdir().unwrap();
+    for (words, expected) in [
+        ("stream a --quic", Some("of-all")),
+        ("connect a --tls", Some("of-all")),
+        ("rr a --tls --keylog own", Some("own")),
+        ("stream a", None),
+        ("rr a --udp", None),
+    ] {
+        let mut command = command(home.path(), &format!("{words} --dry-run"));
+        let output = command.env("SSLKEYLOGFILE", "of-all").output().unwrap();
+        assert!(output.status.success(), "{words}: {output:?}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["plan"]["local"]["key_log"].as_str(), expected, "{words}");
+    }
 }

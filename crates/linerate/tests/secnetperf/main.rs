@@ -12,6 +12,7 @@
 mod crowd;
 mod endings;
 mod fixture;
+mod local;
 mod rebinding;
 mod refusals;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]

@@ -3,7 +3,9 @@
 
 use std::net::TcpListener;
 
-use super::fixture::run;
+use serde_json::Value;
+
+use super::fixture::{command, run};
 
 const HELP: &str = "\nPlease run 'secnetperf -help' for command line options.\n";
 
@@ -83,4 +85,44 @@ fn a_server_that_is_not_there_is_111() {
     let ended = run(&format!("-target:127.0.0.1 -port:{port} -up:1000 -maxruntime:300 -trimout"));
     assert_eq!(ended.stdout, "Error: No Successful Connections!\n");
     assert_eq!(ended.exit_code, 111);
+}
+
+#[test]
+fn a_limit_of_latencies_is_told_where_the_original_tells_it() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let limited = "Warning! Limiting request latency tracking to 1073741823 requests\n";
+    for (seconds, warning) in [(135, ""), (536, ""), (537, limited)] {
+        let ended =
+            run(&format!("-target:127.0.0.1 -port:{port} -tcp:1 -plat:1 -up:8 -run:{seconds}s"));
+        assert_eq!(
+            ended.stdout,
+            format!(
+                "{warning}Started!\n\nError: No Successful Connections!\n\
+                 App Main returning status 111\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn where_documents_are_wanted_nothing_else_is_on_standard_output() {
+    for (words, status) in [
+        ("-target:127.0.0.1 -iosize:100 -up:1000", 22),
+        ("-target:no.such.host.invalid", 22),
+        ("-exec:foo", 22),
+        ("-driverName:x", 95),
+        ("-target:127.0.0.1 -bind:192.0.2.1 -down:1000", 5),
+    ] {
+        let output = command(&format!("{words} --json")).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(status), 0), "{words}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        let sentence = told.strip_prefix("secnetperf: ").and_then(|rest| rest.lines().next());
+        assert!(sentence.is_some_and(|sentence| sentence.len() > 10), "{words}: {told}");
+        let output = command(&format!("{words} --ndjson")).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{words}");
+        let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&record["event"], &record["status"]), (&"error".into(), &status.into()));
+        let message = record["message"].as_str().and_then(|message| message.lines().next());
+        assert_eq!(message, sentence, "{words}");
+    }
 }

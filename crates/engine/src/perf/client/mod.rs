@@ -5,12 +5,14 @@ mod worker;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use linerate_wire::perf::exchange::{Outcome, Shape};
+use rustls::ClientConfig;
 
 use super::quic;
 use super::trust;
@@ -65,6 +67,8 @@ pub struct ClientPlan {
     pub tells_connections: bool,
     /// The directory that the log of each QUIC connection goes to (qlog).
     pub logs: Option<PathBuf>,
+    /// The file that the secrets of QUIC connections are appended to (SSLKEYLOGFILE).
+    pub key_log: Option<PathBuf>,
 }
 
 /// Something that a client tells as it happens.
@@ -101,6 +105,8 @@ pub struct Totals {
     pub latencies_us: Vec<u32>,
     /// From the start to the last thread's end, ns; that connections are then seen to close is no part of it.
     pub elapsed_ns: u64,
+    /// Why a thread couldn't go on, where one couldn't: the others were then ended, too.
+    pub broken: Option<String>,
 }
 
 impl Totals {
@@ -116,6 +122,7 @@ impl Totals {
         }
         self.latencies_us.extend(other.latencies_us);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.broken = self.broken.take().or(other.broken);
     }
 }
 
@@ -124,7 +131,8 @@ impl Totals {
 ///
 /// # Errors
 ///
-/// When this machine refuses threads, keys or sockets. Connections that fail are counted.
+/// When this machine refuses threads, keys or sockets before any connection stands. Connections that fail
+/// are counted.
 pub fn run_client(
     plan: &ClientPlan,
     tell: &mut dyn FnMut(ClientEvent),
@@ -136,7 +144,7 @@ pub fn run_client(
     let ends_ns = plan.runs_for.map(|length| {
         began_ns.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
     });
-    let config = trust::client_config()?;
+    let config = trust::client_config(plan.key_log.as_deref())?;
     raise_open_files_limit();
     let threads = threads(plan);
     thread::scope(|scope| {
@@ -145,24 +153,9 @@ pub fn run_client(
             let seat =
                 Seat { number, threads, began_ns, ends_ns, stop: &stop, sender: sender.clone() };
             let config = config.clone();
-            let spawned = thread::Builder::new().name(format!("perf {number}")).spawn_scoped(
-                scope,
-                move || match plan.carriage {
-                    Carriage::Quic(options) => {
-                        let open = || quic::client(&config, plan, number, &options);
-                        if plan.own_ports {
-                            let endpoints = SeparateEndpoints::new(Box::new(open))?;
-                            return Worker::new(plan, seat, endpoints).run();
-                        }
-                        let endpoint = open()?.spinning(plan.placement.busy);
-                        Worker::new(plan, seat, endpoint).run()
-                    }
-                    Carriage::Tcp => {
-                        let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;
-                        Worker::new(plan, seat, endpoint).run()
-                    }
-                },
-            );
+            let spawned = thread::Builder::new()
+                .name(format!("perf {number}"))
+                .spawn_scoped(scope, move || work(plan, seat, config));
             match spawned {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
@@ -184,12 +177,56 @@ pub fn run_client(
         }
         let mut totals = Totals::default();
         for worker in workers {
-            let ended: io::Result<Totals> =
-                worker.join().unwrap_or_else(|_| Err(io::Error::other("a thread has broken off")));
-            totals.add(ended.map_err(|error| Error::Host(format!("can't go on: {error}")))?);
+            totals.add(worker.join().unwrap_or_else(|_| Totals {
+                broken: Some("a thread has broken off".to_owned()),
+                ..Totals::default()
+            }));
         }
-        Ok(totals)
+        match &totals.broken {
+            Some(why) if totals.connections == 0 => Err(cannot_go_on(why)),
+            _ => Ok(totals),
+        }
     })
+}
+
+/// The error of a client of which a thread couldn't go on.
+pub fn cannot_go_on(why: &str) -> Error {
+    Error::Host(format!("can't go on: {why}"))
+}
+
+/// What one thread comes to. Where it can't go on, the others end.
+fn work(plan: &ClientPlan, seat: Seat<'_>, config: Arc<ClientConfig>) -> Totals {
+    let stop = seat.stop;
+    let mut totals = Totals::default();
+    if let Err(error) = work_over(plan, seat, config, &mut totals) {
+        totals.broken = Some(error.to_string());
+        stop.store(true, Ordering::Relaxed);
+    }
+    totals
+}
+
+fn work_over(
+    plan: &ClientPlan,
+    seat: Seat<'_>,
+    config: Arc<ClientConfig>,
+    totals: &mut Totals,
+) -> io::Result<()> {
+    match plan.carriage {
+        Carriage::Quic(options) => {
+            let number = seat.number;
+            let open = || quic::client(&config, plan, number, &options);
+            if plan.own_ports {
+                let endpoints = SeparateEndpoints::new(Box::new(open))?;
+                return Worker::new(plan, seat, endpoints).run(totals);
+            }
+            let endpoint = open()?.spinning(plan.placement.busy);
+            Worker::new(plan, seat, endpoint).run(totals)
+        }
+        Carriage::Tcp => {
+            let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;
+            Worker::new(plan, seat, endpoint).run(totals)
+        }
+    }
 }
 
 /// A thread without a connection would have nothing to do, and one that would share a port of the user's with

@@ -86,8 +86,17 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
     }
 
-    /// Runs until everything is done or the time is up.
-    pub(super) fn run(mut self) -> io::Result<Totals> {
+    /// Runs until everything is done or the time is up, or until it can't go on; what came out by then.
+    pub(super) fn run(mut self, totals: &mut Totals) -> io::Result<()> {
+        let went = self.drive();
+        let ended = self.end();
+        self.totals.elapsed_ns = monotonic_ns() - self.seat.began_ns;
+        self.endpoint.flush();
+        *totals = self.totals;
+        went.and(ended)
+    }
+
+    fn drive(&mut self) -> io::Result<()> {
         // One thread tells it for all.
         let refused = self.plan.placement.settle(self.seat.number);
         if let Some(why) = refused.filter(|_| self.seat.number == 0) {
@@ -105,10 +114,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.handle_event(link, event);
             }
         }
-        self.end()?;
-        self.totals.elapsed_ns = monotonic_ns() - self.seat.began_ns;
-        self.endpoint.flush();
-        Ok(self.totals)
+        Ok(())
     }
 
     /// Counts what there is of streams that haven't ended, and closes all connections.

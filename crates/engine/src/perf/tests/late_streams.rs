@@ -36,7 +36,7 @@ fn streams_that_there_was_no_memory_for_are_allowed_once_there_is() {
     let tls = trust::server_config(0).expect("keys are made");
     let stock = Stock::new(0);
     let server = quic::server(tls, socket, &plan, 0, stock.clone()).expect("a server");
-    let tls = trust::client_config().expect("keys are made");
+    let tls = trust::client_config(None).expect("keys are made");
     let mut client = test_client(tls, remote).expect("a client");
     let to = Destination { remote, local: None, server_name: String::new() };
     let link = client.connect(&to).expect("a connection begins");

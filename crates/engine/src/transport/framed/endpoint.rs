@@ -17,7 +17,7 @@ use super::connection::{Connection, Turn};
 use super::session::Session;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::server::strangers::{Acquaintance, Origin, Strangers};
-use crate::socket::{Binding, accept_stream, connect_stream, is_short_of_descriptors};
+use crate::socket::{Binding, accept_stream, connect_stream, dial_stream, is_short_of_descriptors};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Marks the listener among the events.
@@ -292,7 +292,12 @@ impl Multiplexer for FramedEndpoint {
         let session = Session::client(config).map_err(io::Error::other)?;
         let bind = to.local.map(|local| local.ip()).filter(|local| !local.is_unspecified());
         let binding = Binding { bind, device: None };
-        let socket = connect_stream(to.remote, &binding, &SocketOptions::default())?;
+        let port = to.local.map(|local| local.port()).filter(|port| *port != 0);
+        let options = SocketOptions::default();
+        let socket = match port {
+            None => connect_stream(to.remote, &binding, &options)?,
+            Some(_) => dial_stream(to.remote, &binding, port, &options, None)?.0,
+        };
         let _without = socket.set_tcp_nodelay(true);
         self.add(Connection::dialed(socket, session))
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
+use rustls::pki_types::ServerName;
 
 use super::Cause;
 use super::connection::Connection;
@@ -253,9 +254,11 @@ fn stream_id(number: u64) -> Option<StreamId> {
 impl Multiplexer for MultiplexedEndpoint {
     fn connect(&mut self, to: &Destination) -> io::Result<Link> {
         let Some(client) = &self.client else { return Err(io::ErrorKind::Unsupported.into()) };
-        // A name that is an address is asked for with no word.
+        // A name that is an address is asked for with no word; nor is one that TLS can't say, as those
+        // whose last part is a number (RFC 6066, section 3).
         let address = to.remote.ip().to_string();
-        let name = if to.server_name.is_empty() { &address } else { &to.server_name };
+        let can_be_said = ServerName::try_from(to.server_name.as_str()).is_ok();
+        let name = if can_be_said { &to.server_name } else { &address };
         let place = self.endpoint.connect(to.remote, name, client)?;
         let link = self.begin(place);
         self.opening.push_back((monotonic_ns() + HANDSHAKE_LIMIT_NS, link));

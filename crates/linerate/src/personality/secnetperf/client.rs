@@ -1,10 +1,13 @@
 //! The client: from options to a plan of the engine, and its results to lines.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
-use linerate_engine::perf::{Addresses, Carriage, ClientEvent, ClientPlan, Totals, run_client};
+use linerate_engine::perf::{
+    Addresses, Carriage, ClientEvent, ClientPlan, Totals, cannot_go_on, run_client,
+};
 
 use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
@@ -12,11 +15,14 @@ use super::options::{ClientOptions, Refusal, SharedOptions, THREAD_LIMIT};
 use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
 use super::resolve::{is_address, resolve};
 use super::{Speech, status};
+use crate::key_log::key_log_of_environment;
 use crate::output::narrate;
 
 /// Latencies that are kept for each whole second of the run time.
 const LATENCIES_PER_SECOND: u64 = 2_000_000;
-/// The most that are kept: 1 GB of them.
+/// The most that the original keeps, as it tells.
+const TOLD_LATENCY_LIMIT: u64 = u32::MAX as u64 / 4;
+/// The most that are kept here: 1 GB of them.
 const LATENCY_LIMIT: u64 = u32::MAX as u64 / 16;
 
 /// Runs a client; its status.
@@ -71,7 +77,10 @@ pub(super) fn run(
             write_distribution(path, &totals.latencies_us, speech);
         }
     }
-    Ok(status::OK)
+    match &totals.broken {
+        Some(why) => Err(refusal(cannot_go_on(why))),
+        None => Ok(status::OK),
+    }
 }
 
 fn plan(
@@ -91,24 +100,25 @@ fn plan(
         0 => u64::from(options.connections).saturating_mul(options.streams.into()),
         seconds => seconds.saturating_mul(LATENCIES_PER_SECOND),
     };
-    if latency_limit > LATENCY_LIMIT && options.prints_latency {
+    if latency_limit > TOLD_LATENCY_LIMIT && options.prints_latency {
         speech.say(&format!(
-            "Warning! Limiting request latency tracking to {LATENCY_LIMIT} requests\n"
+            "Warning! Limiting request latency tracking to {TOLD_LATENCY_LIMIT} requests\n"
         ));
     }
     let wants_latencies = options.prints_latency || speech.document;
     let tells_streams = prints_streams(options) || options.prints_raw;
     let threads = options.threads.or(shared.threads.count);
+    let threads = threads.unwrap_or(processors as u32).min(THREAD_LIMIT);
     Ok(ClientPlan {
         addresses: Addresses {
             remote,
-            local: options.local.clone(),
+            local: local_addresses(options, threads),
             server_name: if is_address { String::new() } else { options.target.clone() },
             numbered_names: options.numbered_names,
         },
         carriage: if options.tcp { Carriage::Tcp } else { Carriage::Quic(shared.quic) },
         placement: shared.threads.placement.clone(),
-        threads: threads.unwrap_or(processors as u32).min(THREAD_LIMIT),
+        threads,
         copies: options.copies,
         own_ports: options.own_ports,
         connections: options.connections,
@@ -122,7 +132,22 @@ fn plan(
         tells_waits: options.prints_waits && (speech.lines || !speech.document),
         tells_connections: speech.lines || options.prints_connections,
         logs: shared.logs.clone(),
+        key_log: key_log_of_environment().filter(|_| !options.tcp),
     })
+}
+
+/// Where connections come from. Those over QUIC share a port; over TCP one has it alone.
+fn local_addresses(options: &ClientOptions, threads: u32) -> Vec<SocketAddr> {
+    let mut local = options.local.clone();
+    let places = local.len().min(threads as usize);
+    let alone = !options.repeats_connections && options.connections as usize <= places;
+    if options.tcp && !alone && local.iter().any(|address| address.port() != 0) {
+        narrate(
+            "secnetperf: the ports of -bind are left to the kernel: over TCP each is for one connection\n",
+        );
+        local.iter_mut().for_each(|address| address.set_port(0));
+    }
+    local
 }
 
 /// Whether each stream has its lines of throughput.

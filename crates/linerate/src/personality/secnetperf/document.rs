@@ -4,7 +4,7 @@ use linerate_engine::perf::{ClientEvent, Ending, Statistics, Totals};
 use serde::Serialize;
 
 use super::latency::LatencyLine;
-use super::options::ClientOptions;
+use super::options::{ClientOptions, Refusal};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -131,6 +131,20 @@ struct WaitsLine {
     stream_number_us: u64,
     stream_flow_us: u64,
     application_us: u64,
+}
+
+#[derive(Serialize)]
+struct ErrorLine<'a> {
+    status: u8,
+    message: &'a str,
+}
+
+/// The line of what went wrong.
+pub(super) fn render_refusal(refusal: &Refusal) -> String {
+    let Refusal { status, text, .. } = refusal;
+    let of = ErrorLine { status: *status, message: text };
+    let text = serde_json::to_string(&Line { event: "error", of });
+    text.map_or_else(|_| String::new(), |text| text + "\n")
 }
 
 /// The line of an event.

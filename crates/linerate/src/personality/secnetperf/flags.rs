@@ -240,7 +240,8 @@ pub(super) fn render_help() -> String {
          --mtu-limit:<bytes>        client: the longest UDP payload of a QUIC packet (8972 where it fits)\n  \
          --qlog:<dir>               client: write what happens on each QUIC connection to a file (qlog)\n  \
          --remote-stop              server: stop on the original's datagram to UDP port 9999, \
-         loopback only\n\n",
+         loopback only\n\n  \
+         SSLKEYLOGFILE=<file>       client: append the secrets of QUIC connections to this file\n\n",
     );
     text
 }

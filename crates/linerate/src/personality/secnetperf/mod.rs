@@ -42,24 +42,21 @@ const INTERRUPTED: u8 = 130;
 /// Does what a command line of `secnetperf` says; its exit code.
 pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
     let options = ColonOptions::new(words);
+    let speech = Speech::of(options, words);
     if options.value_of_first(&["driverName", "driverNamePriv"]).is_some() {
-        say("Kernel mode main not supported on this platform\n");
-        return status::UNSUPPORTED;
+        let text = "Kernel mode main not supported on this platform".to_owned();
+        let (status, points_to_help) = (status::UNSUPPORTED, false);
+        speech.refuse(&Refusal { status, text, points_to_help });
+        return status;
     }
     let cancel = Cancel::default();
     if let Err(error) = stop_on_signals(&cancel) {
         narrate(&format!("secnetperf: can't catch signals: {error}\n"));
     }
-    let bare = options.flag("trimout");
-    let has = |flag: &str| words.iter().any(|word| word == flag);
-    let lines = has("--ndjson");
-    let speech = Speech { bare, document: lines || has("--json"), lines };
     let status = match begin(options, words, &speech, &cancel) {
         Ok(status) => status,
         Err(refusal) => {
-            let help = "\nPlease run 'secnetperf -help' for command line options.\n";
-            let help = if refusal.points_to_help { help } else { "" };
-            say(&format!("{}\n{help}", refusal.text));
+            speech.refuse(&refusal);
             refusal.status
         }
     };
@@ -152,6 +149,25 @@ struct Speech {
 }
 
 impl Speech {
+    fn of(options: ColonOptions<'_>, words: &[String]) -> Self {
+        let has = |flag: &str| words.iter().any(|word| word == flag);
+        let lines = has("--ndjson");
+        Self { bare: options.flag("trimout"), document: lines || has("--json"), lines }
+    }
+
+    /// Says why it goes no further: on standard error where a document is wanted.
+    fn refuse(&self, refusal: &Refusal) {
+        let help = "\nPlease run 'secnetperf -help' for command line options.\n";
+        let help = if refusal.points_to_help { help } else { "" };
+        if !self.document {
+            return say(&format!("{}\n{help}", refusal.text));
+        }
+        narrate(&format!("secnetperf: {}\n{help}", refusal.text));
+        if self.lines {
+            say(&document::render_refusal(refusal));
+        }
+    }
+
     /// Says something that isn't part of a document.
     fn say(&self, text: &str) {
         if !self.document {
