@@ -27,6 +27,8 @@ pub(super) struct Guest {
     pub(super) expires_ns: u64,
     /// Whether its socket blocks, for a moment.
     pub(super) blocks: bool,
+    /// Its number among those that wait and haven't said whose they are.
+    pub(super) stranger: Option<u64>,
 }
 
 /// How far it has come; the numbers are bytes done.
@@ -51,7 +53,14 @@ pub(super) enum Fate {
 
 impl Guest {
     pub(super) fn new(socket: Socket, stage: Stage) -> Self {
-        Self { carrier: Carrier::new(socket), stage, watched: None, expires_ns: 0, blocks: false }
+        Self {
+            carrier: Carrier::new(socket),
+            stage,
+            watched: None,
+            expires_ns: 0,
+            blocks: false,
+            stranger: None,
+        }
     }
 
     /// After the opening: sets the options that were asked for, and begins TLS where the load has it.

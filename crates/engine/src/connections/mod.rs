@@ -12,6 +12,7 @@ mod places;
 mod serve;
 mod source;
 mod spin_wait;
+mod strangers;
 mod wake_ups;
 mod worker;
 
@@ -85,7 +86,10 @@ pub(crate) struct Serve {
     pub(crate) at_once: u32,
     /// Connections that the load's shards hold, all together.
     pub(crate) guests: Arc<AtomicUsize>,
-    /// The most of them. Whoever comes beyond goes to the reception, which knows how to make room.
+    /// Those of them that wait and haven't said whose they are.
+    pub(crate) strangers: Arc<AtomicUsize>,
+    /// The most guests. For whoever comes beyond, one that hasn't said whose it is goes to the reception, which knows
+    /// how to make room.
     pub(crate) most_guests: usize,
     /// Takes the connections that aren't this load's, and the bell that wakes it.
     pub(crate) reception: Sender<Socket>,

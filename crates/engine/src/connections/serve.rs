@@ -12,6 +12,7 @@ use socket2::Socket;
 
 use super::guest::{Fate, Guest, Stage};
 use super::spin_wait::{CONNECTIONS_PER_LOOK, SpinWait};
+use super::strangers::Strangers;
 use super::wake_ups::WakeUps;
 use super::{Interest, LONGEST_WAIT_NS, Poll, Serve};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -69,6 +70,7 @@ struct Host<'a> {
     poll: Poll,
     guests: Vec<Option<Guest>>,
     free: Vec<usize>,
+    strangers: Strangers,
     /// Guests that have their response and are about to close, where no wake-up is to be spent on
     /// that: the close of one is there, as a rule, when the next comes.
     closing: Vec<usize>,
@@ -99,6 +101,7 @@ impl Serving {
                 poll,
                 guests: Vec::new(),
                 free: Vec::new(),
+                strangers: Strangers::new(&self.serve.strangers),
                 closing: Vec::new(),
                 next_sweep_ns: 0,
                 wake_ups: WakeUps::default(),
@@ -140,6 +143,8 @@ impl Host<'_> {
                 self.advance(index, local, ending);
             }
             self.take_opened(local, ending);
+            // What another loop has taken beyond the limit makes up for one that waits here.
+            while self.guests_of_all() > self.serve.most_guests && self.make_room() {}
             self.sweep();
         }
         // Whoever hasn't said yet whose it is may be another load's.
@@ -182,7 +187,7 @@ impl Host<'_> {
         if self.wake_ups.choose(&self.serve.listener, &socket) {
             self.set_blocks(self.blocks() && !self.wake_ups.once());
         }
-        if self.is_full() {
+        if self.is_full() && !self.make_room() {
             self.hand_over(socket);
         } else {
             let mut guest = Guest::new(socket, Stage::Opening);
@@ -229,7 +234,7 @@ impl Host<'_> {
             if self.wake_ups.accepted() > 0 {
                 self.set_blocks(false);
             }
-            if self.is_full() {
+            if self.is_full() && !self.make_room() && self.is_full_of_own() {
                 // More than the load may have at once.
                 continue;
             }
@@ -244,8 +249,27 @@ impl Host<'_> {
         }
     }
 
+    fn guests_of_all(&self) -> usize {
+        self.serve.guests.load(Ordering::Relaxed)
+    }
+
     fn is_full(&self) -> bool {
-        self.serve.guests.load(Ordering::Relaxed) >= self.serve.most_guests
+        self.guests_of_all() >= self.serve.most_guests
+    }
+
+    /// Whether it would be full without those that haven't said whose they are.
+    fn is_full_of_own(&self) -> bool {
+        let strangers = self.serve.strangers.load(Ordering::Relaxed);
+        self.guests_of_all().saturating_sub(strangers) >= self.serve.most_guests
+    }
+
+    /// Has the reception take whoever has waited here longest without saying whose it is, so that none of them keeps
+    /// out one that has said so; says whether there was one.
+    fn make_room(&mut self) -> bool {
+        let oldest = self.strangers.take_oldest(&self.guests);
+        let Some(guest) = oldest.and_then(|index| self.remove(index)) else { return false };
+        self.hand_over_guest(guest);
+        true
     }
 
     fn receive(&mut self, guest: Guest, local: &mut Local, ending: &mut Ending) {
@@ -261,6 +285,7 @@ impl Host<'_> {
     fn advance(&mut self, index: usize, local: &mut Local, ending: &mut Ending) {
         let Some(Some(guest)) = self.guests.get_mut(index) else { return };
         let fate = guest.advance(self.serve, self.step, self.tally, local, &mut self.spin_wait);
+        self.strangers.note(index, guest);
         match fate {
             Ok(Fate::Answered) if self.wake_ups.once() || self.step.close == Closing::Rst => {
                 self.closing.push(index);
@@ -300,7 +325,8 @@ impl Host<'_> {
     }
 
     fn remove(&mut self, index: usize) -> Option<Guest> {
-        let guest = self.guests.get_mut(index)?.take()?;
+        let mut guest = self.guests.get_mut(index)?.take()?;
+        self.strangers.leave(&mut guest);
         self.free.push(index);
         self.serve.guests.fetch_sub(1, Ordering::Relaxed);
         Some(guest)
@@ -330,6 +356,7 @@ impl Host<'_> {
             return;
         }
         self.next_sweep_ns = now_ns + PATIENCE_NS / 4;
+        self.strangers.forget_others(&self.guests);
         for index in 0..self.guests.len() {
             let Some(guest) = &mut self.guests[index] else { continue };
             let opening = matches!(guest.stage, Stage::Opening);

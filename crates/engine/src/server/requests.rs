@@ -146,6 +146,7 @@ impl Reception {
                     .then(|| data_server(&self.data_tls, workload)),
                 at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
                 guests: Arc::default(),
+                strangers: Arc::default(),
                 most_guests: self.admission.most_guests(workload),
                 reception: self.strays.0.clone(),
                 reception_bell: Arc::clone(&self.bell),

@@ -191,3 +191,36 @@ fn a_flood_that_never_ends_pushes_no_client_out() {
     assert_idle(&server, idle, Duration::from_secs(10));
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
 }
+
+/// A load of connections takes them from the listener itself, so the flood's wait in places of the test.
+#[test]
+fn silent_connections_fail_none_of_a_test_that_connects() {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = Server::start("");
+    let idle = Held::by_idle(&server);
+    let each = Duration::from_millis(2);
+    for flags in ["", "--tls", "--flows 8 --threads 2"] {
+        let (goes_on, count) = (AtomicBool::new(true), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let _here = EndOnDrop(&goes_on);
+            scope.spawn(|| flood(server.port, b"", each, &goes_on, &count));
+            std::thread::sleep(Duration::from_millis(300));
+            let words = format!("connect --time 3s --bind {} {flags}", HOMES[1]);
+            let client = server.start_client(&words);
+            std::thread::sleep(Duration::from_secs(2));
+            let held = Held::by(server.pid()).descriptors;
+            assert!(held < idle.descriptors + 800, "{flags}: {held} descriptors, {idle:?}");
+            let document = client.finish().document(0);
+            server.records();
+            let summary = &document.json()["summary"];
+            let seen = document.report("server")["errors"].as_object();
+            assert!(summary["errors"].is_null() && seen.is_none(), "{flags}: {summary}, {seen:?}");
+            assert!(document.count("transactions") > 100, "{flags}: {summary}");
+            let silent = count.load(Ordering::Relaxed);
+            assert!(silent > 200, "{flags}: {silent} silent connections");
+            eprintln!("{flags}: {} beside {silent}", document.count("transactions"));
+        });
+    }
+    assert_idle(&server, idle, Duration::from_secs(10));
+    assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
+}
