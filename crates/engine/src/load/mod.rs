@@ -39,7 +39,7 @@ pub(crate) use bell::Bell;
 pub(crate) use census::Census;
 use meter::Meter;
 pub(crate) use shards::RECEIVE_BYTES;
-pub(crate) use spread::{Spread, is_apart, spread};
+pub(crate) use spread::{Spread, is_apart, most_associations, spread};
 use standstill::Standstill;
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
@@ -65,6 +65,8 @@ pub(crate) struct Load {
     inlets: Vec<Sender<Socket>>,
     /// Which associations have come, at the server.
     associated: Vec<bool>,
+    /// How many associations there may be.
+    most_associations: u32,
     /// What flows send from that have no bytes of their own.
     file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
@@ -125,6 +127,7 @@ impl Load {
             shards: Vec::new(),
             inlets: Vec::new(),
             associated: Vec::new(),
+            most_associations: most_associations(workload, raise_open_files_limit()),
             file: None,
             flows: (0..total).map(|number| standing_for(number).map(Arc::new)).collect(),
             meter: Meter::new(role, host),
@@ -155,7 +158,7 @@ impl Load {
     pub(crate) fn lacks_association(&self, number: u32) -> bool {
         let is_quic = self.workload.transport == Transport::Quic;
         let come = self.associated.get(number as usize).copied().unwrap_or(false);
-        is_quic && number < self.workload.total_flows() && !come
+        is_quic && number < self.most_associations && !come
     }
 
     /// How many associations a client opens for its load over QUIC: one a shard.

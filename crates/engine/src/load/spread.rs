@@ -1,6 +1,7 @@
 //! Over how many shards a load is spread, and whether they have file tables of their own.
 
 use linerate_measure::plan::limits::THREADS;
+use linerate_measure::{Kind, Workload};
 
 /// The most flows of a shard that has a file table of its own.
 const MOST_FLOWS_APART: u64 = 19_000;
@@ -19,6 +20,18 @@ pub(crate) struct Spread {
 /// has room for so many: half of it, so that others have room beside it.
 pub(crate) fn is_apart(flows: u32, open_files: u64) -> bool {
     u64::from(flows) > open_files / 2
+}
+
+/// The most associations that a client opens for a load over QUIC: one for each of its threads, of which it has no more
+/// than connections. Where the plan leaves their number to the client there may be as many as any has, and no more than
+/// a quarter of a file table holds. Each is a socket in the table that all share.
+pub(crate) fn most_associations(workload: &Workload, open_files: u64) -> u32 {
+    let connections = match workload.kind {
+        Kind::Connect { .. } => workload.flows,
+        Kind::Stream { .. } | Kind::Rr { .. } => workload.quic_connections(),
+    };
+    let untold = (open_files / 4).clamp(1, *THREADS.end()) as u32;
+    workload.threads.unwrap_or(untold).min(connections)
 }
 
 /// Spreads so many flows over `threads` shards, or more where a file table can't hold that many.
@@ -46,6 +59,8 @@ pub(crate) fn spread(flows: u32, threads: u32, open_files: u64) -> Result<Spread
 
 #[cfg(test)]
 mod tests {
+    use linerate_measure::Transport;
+
     use super::*;
 
     #[test]
@@ -67,6 +82,21 @@ mod tests {
                 assert!(each + OTHERS_APART <= open_files, "{flows} flows, {shards} shards");
             }
         }
+    }
+
+    #[test]
+    fn a_client_has_an_association_for_each_thread_and_no_more_than_connections() {
+        let most = |flows, threads, open_files| {
+            let workload = Workload { flows, threads, ..Workload::rr(Transport::Quic) };
+            most_associations(&workload, open_files)
+        };
+        assert_eq!((most(100_000, Some(7), 20_000), most(5, Some(7), 20_000)), (7, 5));
+        assert_eq!((most(100_000, None, 20_000), most(100_000, None, 1_024)), (1_024, 256));
+        let mut shared = Workload { flows: 100, ..Workload::rr(Transport::Quic) };
+        shared.quic.streams = 30;
+        assert_eq!(most_associations(&shared, 20_000), 4);
+        let connect = Workload { flows: 100, ..Workload::connect(Transport::Quic) };
+        assert_eq!(most_associations(&connect, 20_000), 100);
     }
 
     #[test]

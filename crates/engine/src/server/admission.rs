@@ -7,7 +7,7 @@ use linerate_measure::units::{render_duration_ns, render_rate};
 use linerate_measure::{Direction, End, Kind, Rate, Transport, Workload};
 use linerate_wire::native::message::RefusalCause;
 
-use crate::load::is_apart;
+use crate::load::{is_apart, most_associations};
 use crate::probe::cpus_online;
 
 /// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
@@ -48,13 +48,28 @@ impl Limits {
         (connects && workload.transport != Transport::Quic)
             .then(|| (flows * 2 + 64).min(self.most_flows()))
     }
+
+    /// What a test's flows take: open files in the table that all share, and flows in tables of their own.
+    fn flows(&self, workload: &Workload) -> (u64, u64) {
+        let flows = workload.total_flows();
+        if workload.transport == Transport::Quic {
+            // Its flows share sockets, and those are never in a table of their own.
+            return (most_associations(workload, self.max_descriptors).into(), 0);
+        }
+        match self.most_guests(workload) {
+            // Strangers are counted apart.
+            Some(most) => (most.min(u64::from(flows) * 2), 0),
+            None if is_apart(flows, self.max_descriptors) => (0, flows.into()),
+            None => (flows.into(), 0),
+        }
+    }
 }
 
 /// What one test takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Need {
     client: usize,
-    /// Flows in the shared file table.
+    /// Flows in the shared file table, or sockets that they share.
     flows: u64,
     /// Flows in file tables of their own.
     flows_apart: u64,
@@ -98,17 +113,11 @@ impl Admission {
         if let Some(why) = self.beyond_limits(workload) {
             return Verdict::Refused(RefusalCause::Limit, why);
         }
-        let guests = self.limits.most_guests(workload);
-        // Strangers are counted apart.
-        let most_held = u64::from(workload.total_flows()) * 2;
-        let apart =
-            guests.is_none() && is_apart(workload.total_flows(), self.limits.max_descriptors);
-        let flows =
-            guests.map_or_else(|| workload.total_flows().into(), |most| most.min(most_held));
+        let (flows, flows_apart) = self.limits.flows(workload);
         let need = Need {
             client,
-            flows: if apart { 0 } else { flows },
-            flows_apart: if apart { flows } else { 0 },
+            flows,
+            flows_apart,
             threads: workload
                 .threads
                 .unwrap_or_else(cpus_online)

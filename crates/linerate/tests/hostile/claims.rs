@@ -3,9 +3,11 @@
 use std::thread;
 use std::time::Duration;
 
+use linerate_wire::native::datagram::{HELLO, PADDED_BYTES};
 use linerate_wire::native::frame::encode_frame;
 use serde_json::{Value, json};
 
+use crate::address::{Address, datagram};
 use crate::conversation::{Conversation, connect_data, stream, workload};
 use crate::ends::Server;
 use crate::resources::{Held, assert_idle};
@@ -113,6 +115,31 @@ fn plans_beyond_their_limits_are_refused_with_a_cause() {
     assert_idle(&server, idle, Duration::from_secs(5));
     let grown = Held::by(server.pid()).resident_bytes.saturating_sub(idle.resident_bytes);
     assert!(grown < PASSING_BYTES, "{grown} bytes more than before");
+}
+
+/// Over QUIC a client has an address for each of its threads, however many flows; each that it proves takes a
+/// descriptor of the server's.
+#[test]
+fn no_more_addresses_are_taken_than_the_threads_of_a_client_need() {
+    let server = Server::start("");
+    for (threads, beyond) in [(Some(3), [3, 99_999]), (None, [1_024, 99_999])] {
+        let mut plan = workload(&stream("up"), "quic", 100_000);
+        if let Some(threads) = threads {
+            plan["threads"] = json!(threads);
+        }
+        let mut conversation = Conversation::connect(server.port);
+        conversation.greet();
+        let token = conversation.ask(&plan);
+        let mut owner = Address::new(server.port);
+        owner.prove(0, token);
+        for number in beyond {
+            let mut greedy = Address::new(server.port);
+            greedy.say(&datagram(HELLO, PADDED_BYTES, number, token));
+            // Numbers 1 and 2 are answered, and after what came before.
+            Address::new(server.port).await_server(token);
+            assert_eq!(greedy.hear(), None, "{threads:?} threads: {number} is taken");
+        }
+    }
 }
 
 /// Numbers that are allowed, and as large as they can be, overflow nothing.

@@ -83,6 +83,36 @@ fn flows_apart_take_nothing_of_the_shared_table() {
 }
 
 #[test]
+fn a_load_over_quic_takes_an_open_file_for_each_thread_that_its_client_may_have() {
+    let quic = |flows, threads| Workload {
+        flows,
+        threads,
+        ..Workload::stream(Direction::Up, Transport::Quic)
+    };
+    let mut admission = admission(100);
+    for client in 0..9 {
+        let verdict = admission.handle_request(client, &quic(100_000, Some(64)), false);
+        assert_eq!(verdict, Verdict::Admitted);
+    }
+    let taken: u64 = admission.running.iter().map(|need| need.flows).sum();
+    assert_eq!((taken, admission.running[0].flows_apart), (9 * 64, 0));
+    // Where it doesn't say how many it has, for as many as there may be.
+    let max_descriptors = 4_096;
+    let mut low = Admission::new(Limits { max_descriptors, ..admission.limits });
+    for client in 0..3 {
+        assert_eq!(low.handle_request(client, &quic(100_000, None), false), Verdict::Admitted);
+        assert_eq!((low.running[client].flows, low.running[client].flows_apart), (1_024, 0));
+    }
+    let refused = low.handle_request(3, &quic(100_000, None), false);
+    assert!(
+        matches!(&refused, Verdict::Refused(_, why) if why.contains("open files")),
+        "{refused:?}"
+    );
+    assert_eq!(low.handle_request(3, &quic(100_000, Some(2)), false), Verdict::Admitted);
+    assert_eq!(low.handle_request(4, &quic(3, None), false), Verdict::Admitted);
+}
+
+#[test]
 fn threads_are_shared_by_all_tests() {
     let mut admission = admission(8);
     let threads = |threads| Workload { flows: 1024, threads: Some(threads), ..workload() };
