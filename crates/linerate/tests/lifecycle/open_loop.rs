@@ -155,6 +155,27 @@ fn requests_that_nobody_answers_are_counted() {
     assert!((1_480..1_900).contains(&due(&document)), "{}", due(&document));
 }
 
+#[test]
+fn a_datagram_that_is_given_up_with_its_flow_is_counted() {
+    std::thread::scope(|scope| {
+        for (flags, flows) in
+            [("--udp", 1), ("--udp --flows 4", 4), ("--quic --datagram --flows 2", 2)]
+        {
+            scope.spawn(move || {
+                let server = Server::start("");
+                // It is given up long before it is overdue.
+                let words = format!("rr {flags} --timeout 20s --time 1500ms");
+                let client = server.start_client(&words);
+                std::thread::sleep(UNDER_WAY);
+                server.signal(Signal::STOP);
+                let document = client.finish().document(1);
+                server.signal(Signal::CONT);
+                assert_eq!(document.count("transactions_lost"), flows, "{flags}");
+            });
+        }
+    });
+}
+
 /// Stops the server for so long while the client measures; says for how long it was.
 fn freeze(server: &Server, how_long: Duration) -> Duration {
     server.signal(Signal::STOP);

@@ -155,8 +155,10 @@ impl DatagramAsker {
         self.awaiting = false;
     }
 
+    /// A request that is still on its way when the flow ends won't be awaited, and is lost.
     pub(super) fn leave(self, ending: &mut Ending) {
-        ending.transactions_lost = Some(self.lost);
+        let given_up = self.awaiting && !self.header.warm_up;
+        ending.transactions_lost = Some(self.lost + u64::from(given_up));
     }
 }
 
