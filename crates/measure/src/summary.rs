@@ -106,7 +106,7 @@ pub struct Summary {
     /// Bytes that were checked and found wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_bytes: Option<u64>,
-    /// Failures under load at both ends, by kind.
+    /// Failures under load at both ends, by kind; of connections that come and go the client's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
     /// Jain's fairness index over the flows' goodput or transactions, 1/n to 1 (two flows or more).

@@ -23,6 +23,7 @@ fn connections(server: &Server, words: &str) -> (u64, Document) {
     let document = server.measure(words).document(0);
     let summary = summary(&document);
     assert_eq!(summary["errors"], Value::Null, "{words}: {summary}");
+    assert_eq!(document.report("server")["errors"], Value::Null, "{words}: at the server");
     (summary["transactions"].as_u64().unwrap(), document)
 }
 

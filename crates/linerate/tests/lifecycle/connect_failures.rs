@@ -80,6 +80,21 @@ fn failures_are_part_of_what_was_due_and_stand_in_the_text() {
 }
 
 #[test]
+fn a_failure_that_both_ends_see_counts_once() {
+    let server = Server::start("");
+    // Some may be in time, or none.
+    let words = "connect --rate 100 --flows 4 --response 16M --timeout 1ms --time 1s";
+    let document = Document::parse(&server.measure(words).stdout);
+    let failed = failures(&document, "timed_out");
+    let due = failed + document.count("transactions") + document.count("transactions_unsent");
+    let in_time = 100.0 * document.figure("elapsed_s");
+    // The last go on when the time is up, and none is due any more.
+    assert!((98.0..in_time + 2.0).contains(&(due as f64)), "{due} due of {in_time}");
+    let seen = document.report("server")["errors"]["reset"].as_u64();
+    assert!(failed > 0 && seen.is_some_and(|seen| seen > 0), "{failed} failed, {seen:?} seen");
+}
+
+#[test]
 fn ports_that_are_too_few_are_exhausted_and_those_there_are_serve_on() {
     let server = Server::start("");
     // Eight at once, of which four find a port.

@@ -19,6 +19,8 @@ use crate::sample::{CpuSeconds, Traffic};
 /// 3. Lost datagrams are those sent less those received, never below zero.
 /// 4. CPU per byte or transaction needs the CPU of both ends.
 /// 5. Fairness compares the flows of one direction; where both run, the less fair one counts.
+/// 6. Failures are those of both ends. Of connections that come and go they are the client's, as their transactions
+///    are: where one fails there, the server, too, sees something fail.
 pub fn summarize(
     workload: &Workload,
     client: Option<&EndReport>,
@@ -29,7 +31,8 @@ pub fn summarize(
         Kind::Rr { .. } => summarize_rr(workload, client, server),
         Kind::Connect { .. } => summarize_connect(workload, client, server),
     };
-    summary.errors = merge_errors(client, server);
+    let of_server = server.filter(|_| !matches!(workload.kind, Kind::Connect { .. }));
+    summary.errors = merge_errors(client, of_server);
     add_cpu(&mut summary, client, server);
     summary
 }

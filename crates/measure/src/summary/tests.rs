@@ -206,7 +206,9 @@ fn connections_have_their_parts_told_apart() {
     client.establishment_hdr = histogram_of(1_000, 7_000);
     client.first_byte_hdr = histogram_of(1_000, 14_000);
     client.errors = [("timed_out".to_owned(), 24)].into();
-    let server = report(Role::Server, Vec::new());
+    // As it sees the same failures, in the warm-up too.
+    let mut server = report(Role::Server, Vec::new());
+    server.errors = [("reset".to_owned(), 30)].into();
     let mut workload = Workload::connect(Transport::Tcp);
     workload.end = End::Count { count: 1_024 };
     let summary = summarize(&workload, Some(&client), Some(&server));
