@@ -26,6 +26,26 @@ fn due(document: &Document) -> u64 {
         + document.count("transactions_unsent")
 }
 
+/// As many were due as the rate makes in the measured time: 2 % more or less evenly, and at random four standard
+/// deviations of a Poisson process. That time ends with the last response, which was due as long before as it took at
+/// most.
+#[track_caller]
+fn assert_keeps_to(document: &Document, per_s: f64, flags: &str) {
+    let (due, elapsed_s) = (due(document) as f64, document.figure("elapsed_s"));
+    let last_took_s = document.figure("latency_ns/max") / 1e9;
+    let off = |expected: f64| match flags.contains("poisson") {
+        true => 4.0 * expected.sqrt(),
+        false => 0.02 * expected,
+    };
+    let (least, most) = (per_s * (elapsed_s - last_took_s), per_s * elapsed_s);
+    let within = (least - off(least)..=most + off(most)).contains(&due);
+    assert!(
+        within,
+        "{flags}: {due} in {elapsed_s} s, of which the last took {last_took_s} s at most"
+    );
+    assert!(elapsed_s > 0.95, "{flags}: {elapsed_s} s");
+}
+
 #[test]
 fn requests_keep_to_their_schedule() {
     let server = Server::start("");
@@ -42,14 +62,12 @@ fn requests_keep_to_their_schedule() {
         "--busy-poll --udp --flows 2",
     ] {
         let document = server.measure(&format!("rr --rate 1000 --time 1s {flags}")).document(0);
-        // The time ends when the flow looks at it; a Poisson process has its own deviation (32).
-        let least = if flags.contains("poisson") { 800 } else { 980 };
-        assert!((least..1_300).contains(&due(&document)), "{flags}: {}", due(&document));
+        assert_keeps_to(&document, 1_000.0, flags);
         let summary = &document.json()["summary"];
         assert_eq!(summary["latency_from"], "open_loop", "{flags}");
         assert_eq!(document.count("service_ns/count"), document.count("latency_ns/count"));
         assert!(document.figure("service_ns/mean") <= document.figure("latency_ns/mean"));
-        assert!(document.count("transactions") >= least / 2, "{flags}: {summary}");
+        assert!(document.count("transactions") >= due(&document) / 2, "{flags}: {summary}");
     }
     let document = server.measure("rr --time 200ms").document(0);
     let summary = &document.json()["summary"];
