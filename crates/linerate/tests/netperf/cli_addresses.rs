@@ -101,6 +101,28 @@ fn a_data_host_that_is_not_found_is_told_as_the_original_tells_it() {
 }
 
 #[test]
+fn datagrams_of_other_addresses_are_served_where_the_server_is_told_so() {
+    for (options, is_served) in [("", false), ("--other-addresses", true)] {
+        let server = Netserver::start(options);
+        for test in ["UDP_RR -l 1", "UDP_STREAM -l 1", "omni -l 1 -- -T udp -d recv"] {
+            let own = if test.contains("--") { "" } else { "--" };
+            let figures = "-m 1000,1000 -k LOCAL_BYTES_RECVD,REMOTE_BYTES_RECVD";
+            let ended = server.netperf(&format!("-P 0 -t {test} {own} -L 127.0.0.2 {figures}"));
+            let told = format!("{options} {test}: {}{}", ended.stdout, ended.stderr);
+            if is_served {
+                assert_eq!(ended.exit_code, 0, "{told}");
+                let received = ["LOCAL_BYTES_RECVD", "REMOTE_BYTES_RECVD"];
+                let bytes: f64 = received.iter().map(|name| figure(&ended.stdout, name)).sum();
+                assert!(bytes > 10.0, "{told}");
+            } else {
+                assert_ne!(ended.exit_code, 0, "{told}");
+                assert!(told.contains("remote error 13"), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
 fn without_a_host_the_server_is_at_the_ipv4_loopback() {
     let server = Netserver::start_at("", "");
     let ended = netperf(&format!("-p {} -t TCP_RR -l -10 -- -k DEST_ADDR", server.port));

@@ -38,6 +38,7 @@ struct Typed {
     serial: bool,
     cpu_count: Option<u32>,
     busy_poll: bool,
+    other_addresses: bool,
 }
 
 /// What a flag does with its argument.
@@ -119,6 +120,14 @@ const FLAGS: &[Flag<Deed>] = &[
             Ok(())
         }),
     ),
+    Flag::name(
+        "other-addresses",
+        "Datagrams to and from other addresses than the client's, too (ours alone)",
+        (None, |t, _| {
+            t.other_addresses = true;
+            Ok(())
+        }),
+    ),
 ];
 
 /// Does what netserver's command line says; its exit code.
@@ -171,6 +180,7 @@ fn read(name: &str, words: &[String]) -> Result<Typed, String> {
         serial: false,
         cpu_count: None,
         busy_poll: false,
+        other_addresses: false,
     };
     let lexed =
         parse_words(FLAGS, words).map_err(|error| format!("{name}: {error}\n{}", usage()))?;
@@ -213,6 +223,7 @@ fn options(typed: &Typed) -> ServerOptions {
         serial: typed.serial,
         cpu_count: typed.cpu_count,
         busy_poll: typed.busy_poll,
+        other_addresses: typed.other_addresses,
         ..ServerOptions::default()
     }
 }
