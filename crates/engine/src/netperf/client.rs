@@ -11,6 +11,7 @@ use linerate_wire::netperf::message::Form;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::control::{Came, Control, wait};
+use super::liveness::Liveness;
 use super::outcome::{Calibration, Outcome};
 use super::plan::{ControlPlan, TestPlan};
 use super::trial::Trial;
@@ -19,12 +20,13 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Sink};
 use crate::socket::plain;
+use crate::tally::Counts;
 
 /// How long one address is tried.
 const CONNECT: Duration = Duration::from_secs(5);
-/// A server of whose machine nothing is heard for so long is gone. A path that is down for a moment
-/// ends no test.
-const SILENCE: Duration = Duration::from_secs(15);
+/// A server of whose machine nothing is heard for so long is gone. A path that is down for a while
+/// ends no test, nor one whose queue somebody else's load fills.
+const SILENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether somebody asked to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// A server that has finished closes within this time.
@@ -207,12 +209,16 @@ impl Client {
         let now_ns = monotonic_ns();
         let due_ns = self.machine.poll_timeout().unwrap_or(u64::MAX);
         let wait_ns = wait_ns.min(due_ns.saturating_sub(now_ns).saturating_add(1));
-        wait([self.control.as_fd()].into_iter().chain(other), wait_ns);
-        let mut bytes = Vec::new();
-        match self.control.read(&mut bytes) {
-            Ok(Came::Bytes) => self.machine.handle_bytes(&bytes, monotonic_ns()),
-            Ok(Came::Nothing) => {}
-            Ok(Came::End) | Err(_) => self.machine.handle_end(),
+        // What has ended is always readable.
+        let control = Some(self.control.as_fd()).filter(|_| !self.machine.is_over());
+        wait(control.into_iter().chain(other), wait_ns);
+        if !self.machine.is_over() {
+            let mut bytes = Vec::new();
+            match self.control.read(&mut bytes) {
+                Ok(Came::Bytes) => self.machine.handle_bytes(&bytes, monotonic_ns()),
+                Ok(Came::Nothing) => {}
+                Ok(Came::End) | Err(_) => self.machine.handle_end(),
+            }
         }
         self.machine.handle_timeout(monotonic_ns());
         match self.machine.poll_event() {
@@ -226,6 +232,24 @@ impl Client {
             self.control.write(&bytes).map_err(|error| {
                 Error::Peer(format!("the control connection to {} broke: {error}", self.peer))
             })?;
+        }
+        Ok(())
+    }
+
+    /// While data goes, this end judges by that, too, whether the server's machine is there.
+    pub(super) fn set_patient(&self, patient: bool) {
+        self.control.set_patient(patient);
+    }
+
+    /// Looks whether the server's machine is there.
+    pub(super) fn look_for_server(
+        &self,
+        liveness: &mut Liveness,
+        counts: &Counts,
+    ) -> Result<(), Error> {
+        if liveness.is_lost(|| self.control.unheard(), counts, monotonic_ns()) {
+            let (peer, why) = (self.peer, liveness.why());
+            return Err(Error::Peer(format!("the netserver at {peer} is lost: {why}")));
         }
         Ok(())
     }

@@ -10,14 +10,21 @@ use rustix::time::Timespec;
 use socket2::{Socket, TcpKeepalive};
 
 use crate::clock::SECOND_NS;
+use crate::socket::tcp_last_heard;
 
 /// A peer that takes no message for so long is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The kernel is to leave it to a test whether its peer is gone: no test gets there.
+const NEVER: Duration = Duration::from_secs(7 * 86_400);
 /// Bytes read at once; no message is longer.
 const READ_BYTES: usize = 2048;
 
 /// A control connection.
-pub(super) struct Control(Socket);
+pub(super) struct Control {
+    socket: Socket,
+    /// A peer whose machine is gone is noticed after so long, when no test is under way.
+    silence: Duration,
+}
 
 /// What came.
 pub(super) enum Came {
@@ -40,18 +47,35 @@ impl Control {
         socket.set_tcp_keepalive(&alive)?;
         // Ends a connection whose probes aren't answered, too, in the place of their number.
         socket.set_tcp_user_timeout(Some(silence))?;
-        Ok(Self(socket))
+        Ok(Self { socket, silence })
+    }
+
+    /// Whether a silent peer is borne with: a test's load may hold up or drown all that it says.
+    pub(super) fn set_patient(&self, patient: bool) {
+        let silence = if patient { NEVER } else { self.silence };
+        // Fails only where the connection is gone.
+        let _gone = self.socket.set_tcp_user_timeout(Some(silence));
+    }
+
+    /// How long ago the peer's machine was last heard; not known: just now.
+    pub(super) fn unheard(&self) -> Duration {
+        tcp_last_heard(self.as_fd()).map_or(Duration::ZERO, |(ago, _)| ago)
+    }
+
+    /// Whether all that was written has come to the peer's machine, as far as is known.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        tcp_last_heard(self.as_fd()).is_none_or(|(_, acknowledged)| acknowledged)
     }
 
     pub(super) fn socket(&self) -> &Socket {
-        &self.0
+        &self.socket
     }
 
     /// Writes a whole message. It always fits an idle connection's buffer.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut left = bytes;
         while !left.is_empty() {
-            match rustix::net::send(self.0.as_fd(), left, SendFlags::NOSIGNAL) {
+            match rustix::net::send(self.as_fd(), left, SendFlags::NOSIGNAL) {
                 Ok(sent) => left = left.get(sent..).unwrap_or_default(),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => self.await_room()?,
@@ -62,7 +86,7 @@ impl Control {
     }
 
     fn await_room(&self) -> io::Result<()> {
-        let mut polled = [PollFd::new(&self.0, PollFlags::OUT)];
+        let mut polled = [PollFd::new(&self.socket, PollFlags::OUT)];
         let timeout = timespec(PATIENCE.as_nanos() as u64);
         match poll(&mut polled, Some(&timeout)) {
             Ok(0) => Err(io::ErrorKind::TimedOut.into()),
@@ -73,7 +97,7 @@ impl Control {
     /// Reads what has come, to the end of `into`.
     pub(super) fn read(&self, into: &mut Vec<u8>) -> io::Result<Came> {
         let mut buffer = [0; READ_BYTES];
-        match rustix::net::recv(self.0.as_fd(), &mut buffer, RecvFlags::empty()) {
+        match rustix::net::recv(self.as_fd(), &mut buffer, RecvFlags::empty()) {
             Ok((0, _)) => Ok(Came::End),
             Ok((length, _)) => {
                 into.extend_from_slice(buffer.get(..length).unwrap_or_default());
@@ -87,7 +111,7 @@ impl Control {
 
 impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }
 

@@ -14,6 +14,7 @@ mod figures;
 mod filling;
 mod job;
 mod listening;
+mod liveness;
 mod outcome;
 mod place;
 mod plan;
@@ -26,6 +27,7 @@ mod spinners;
 mod timing;
 mod transfer;
 mod trial;
+mod waiting;
 mod watchdog;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};

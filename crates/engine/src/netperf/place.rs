@@ -1,13 +1,15 @@
-//! What a server makes of a request: where it serves it, and with what sockets.
+//! What a server makes of a request: where it serves it, with what sockets, and what it answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
-use linerate_wire::netperf::test::{Carrier, Family, Part, Request};
+use linerate_wire::netperf::test::{Carrier, Family, Part, Request, Setup};
 
 use super::connections::Exchanged;
-use super::data::{DataPlan, Granted};
+use super::data::{DataPlan, Granted, ring};
+use super::job::{Job, Task};
+use super::processor::local_calibration;
 use super::spinners::Spinners;
 
 /// Where a test is served.
@@ -91,6 +93,47 @@ pub(super) fn unit_bytes(request: &Request, granted: &Granted) -> u32 {
             })
         }
         _ => request.receive_bytes.unwrap_or(granted.receive_unit_bytes(request.carrier)),
+    }
+}
+
+/// What the client is told.
+pub(super) fn setup(
+    request: &Request,
+    job: &Job,
+    granted: &Granted,
+    data_port: u16,
+    measures_cpu: bool,
+) -> Setup {
+    let unit = i32::try_from(job.unit_bytes).unwrap_or(i32::MAX);
+    let rings = &request.rings;
+    let echoed = |asked: u32| i32::try_from(asked).unwrap_or(i32::MAX).max(1);
+    let asked = |size: Option<u32>| size.map_or(-1, |size| size.cast_signed());
+    let (send_bytes, receive_bytes) = match job.task {
+        Task::Send => (unit, asked(request.receive_bytes)),
+        Task::Receive => (asked(request.send_bytes), unit),
+        _ => (request.response_bytes.cast_signed(), request.request_bytes.cast_signed()),
+    };
+    let width = |asked: u32, buffer_bytes: i32, is_used: bool| {
+        if is_used { ring(asked, buffer_bytes, job.unit_bytes) } else { echoed(asked) }
+    };
+    Setup {
+        data_port,
+        receive_buffer_bytes: granted.receive_buffer_bytes,
+        receive_bytes,
+        receive_width: width(
+            rings.receive_width,
+            granted.receive_buffer_bytes,
+            job.task == Task::Receive,
+        ),
+        send_buffer_bytes: granted.send_buffer_bytes,
+        send_bytes,
+        send_width: width(rings.send_width, granted.send_buffer_bytes, job.task == Task::Send),
+        no_delay: request.no_delay,
+        cpu: measures_cpu,
+        cpu_rate: if measures_cpu { local_calibration().rate } else { 0.0 },
+        pacing: job.pacing.unwrap_or((0, 0)),
+        priority: granted.priority,
+        service: granted.service,
     }
 }
 

@@ -15,11 +15,12 @@ use socket2::Socket;
 
 use super::address_beside;
 use super::connections::{Acceptor, SERVER_SILENCE};
-use super::data::{Granted, first_sender, ring};
+use super::data::{Granted, first_sender};
 use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
-use super::place::{Place, data_plan, exchanged, unit_bytes};
-use super::processor::{Processors, local_calibration};
+use super::liveness::Liveness;
+use super::place::{Place, data_plan, exchanged, setup, unit_bytes};
+use super::processor::Processors;
 use super::spinners::{Spinner, Spinners};
 use super::watchdog::Watchdog;
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -115,7 +116,8 @@ impl Served {
             request,
         };
         served.begin_at_once(place.client)?;
-        let setup = served.setup(data_port);
+        let measures_cpu = served.processors.is_some();
+        let setup = setup(&served.request, &served.job, &served.granted, data_port, measures_cpu);
         Ok((served, setup))
     }
 
@@ -166,40 +168,13 @@ impl Served {
         self.load = Some(load);
     }
 
-    fn setup(&self, data_port: u16) -> Setup {
-        let unit = i32::try_from(self.job.unit_bytes).unwrap_or(i32::MAX);
-        let (rings, bytes) = (&self.request.rings, self.job.unit_bytes);
-        let echoed = |asked: u32| i32::try_from(asked).unwrap_or(i32::MAX).max(1);
-        let asked = |size: Option<u32>| size.map_or(-1, |size| size.cast_signed());
-        let (request, response) = (self.request.request_bytes, self.request.response_bytes);
-        let (send_bytes, receive_bytes) = match self.job.task {
-            Task::Send => (unit, asked(self.request.receive_bytes)),
-            Task::Receive => (asked(self.request.send_bytes), unit),
-            _ => (response.cast_signed(), request.cast_signed()),
-        };
-        Setup {
-            data_port,
-            receive_buffer_bytes: self.granted.receive_buffer_bytes,
-            receive_bytes,
-            receive_width: match self.job.task {
-                Task::Receive => {
-                    ring(rings.receive_width, self.granted.receive_buffer_bytes, bytes)
-                }
-                _ => echoed(rings.receive_width),
-            },
-            send_buffer_bytes: self.granted.send_buffer_bytes,
-            send_bytes,
-            send_width: match self.job.task {
-                Task::Send => ring(rings.send_width, self.granted.send_buffer_bytes, bytes),
-                _ => echoed(rings.send_width),
-            },
-            no_delay: self.request.no_delay,
-            cpu: self.processors.is_some(),
-            cpu_rate: if self.processors.is_some() { local_calibration().rate } else { 0.0 },
-            pacing: self.job.pacing.unwrap_or((0, 0)),
-            priority: self.granted.priority,
-            service: self.granted.service,
-        }
+    /// What the client's data has come to so far.
+    pub(super) fn counts(&self) -> Counts {
+        self.load.as_ref().map(Load::counts).unwrap_or_default()
+    }
+
+    pub(super) fn liveness(&self) -> Liveness {
+        Liveness::new(&self.job, monotonic_ns())
     }
 
     /// What to wait for beside the control connection and the bell.
@@ -224,7 +199,7 @@ impl Served {
             self.take_client(now_ns);
             // A client that has come took time to receive.
             let now_ns = if self.began_ns > now_ns { monotonic_ns() } else { now_ns };
-            let counts = self.load.as_ref().map(Load::counts).unwrap_or_default();
+            let counts = self.counts();
             let count = match self.request.part {
                 Part::Receive => counts.receive_calls,
                 _ => counts.transactions,

@@ -10,6 +10,7 @@ use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
 
 use super::control::{Came, Control, wait};
 use super::crowd::Seat;
+use super::liveness::Liveness;
 use super::processor::local_calibration;
 use super::served::Served;
 use super::server::ServerOptions;
@@ -74,6 +75,8 @@ pub(super) struct Session {
     machine: Machine,
     bell: Arc<Bell>,
     served: Option<Served>,
+    /// From a test's answer until its results have arrived; else the kernel sees who is gone.
+    liveness: Option<Liveness>,
     tests: u32,
     /// When it came to have no test.
     idle_since_ns: u64,
@@ -88,10 +91,18 @@ impl Session {
         let idle_since_ns = monotonic_ns();
         let machine = Machine::new(house.passphrase.as_deref(), idle_since_ns);
         let bell = Arc::new(Bell::new()?);
-        let (served, tests) = (None, 0);
-        let session =
-            Self { control, client, local, house, machine, bell, served, tests, idle_since_ns };
-        Ok(session)
+        Ok(Self {
+            control,
+            client,
+            local,
+            house,
+            machine,
+            bell,
+            served: None,
+            liveness: None,
+            tests: 0,
+            idle_since_ns,
+        })
     }
 
     pub(super) fn bell(&self) -> Arc<Bell> {
@@ -117,6 +128,8 @@ impl Session {
                         match Served::prepare(*request, &place, &self.bell) {
                             Ok((served, setup)) => {
                                 self.machine.set_up(&setup);
+                                self.control.set_patient(true);
+                                self.liveness = Some(served.liveness());
                                 self.served = Some(served);
                             }
                             Err(error) => self.machine.refuse(error, monotonic_ns()),
@@ -142,6 +155,9 @@ impl Session {
                     return Farewell::Failed("others needed its place".to_owned());
                 }
             }
+            if let Some(why) = self.why_lost() {
+                return Farewell::Failed(why);
+            }
             if self.house.serial && self.has_dawdled() {
                 return Farewell::Failed("it kept others waiting without a test".to_owned());
             }
@@ -159,6 +175,19 @@ impl Session {
             None if self.tests > 0 => Some(Acquaintance::Served),
             None => Some(Acquaintance::Silent),
         }
+    }
+
+    /// Why the client's machine must be taken for gone, if it must.
+    fn why_lost(&mut self) -> Option<String> {
+        let liveness = self.liveness.as_mut()?;
+        if self.served.is_none() && self.control.is_acknowledged() {
+            self.control.set_patient(false);
+            self.liveness = None;
+            return None;
+        }
+        let counts = self.served.as_ref().map(Served::counts).unwrap_or_default();
+        let is_lost = liveness.is_lost(|| self.control.unheard(), &counts, monotonic_ns());
+        is_lost.then(|| liveness.why())
     }
 
     /// Whether it has had no test for so long that others needn't wait for the next.

@@ -2,13 +2,13 @@
 //! for the server's results.
 
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_measure::Role;
 use linerate_measure::plan::Family as PlanFamily;
 use linerate_wire::netperf::client::ClientEvent;
+use linerate_wire::netperf::end::PAD_NS;
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
@@ -17,11 +17,11 @@ use socket2::Socket;
 use super::address_beside;
 use super::client::Client;
 use super::connections::{CLIENT_SILENCE, Dialer, Exchanged};
-use super::control::wait;
 use super::data::{DataPlan, Granted};
 use super::figures::{Measured, outcome};
 use super::filling::{buffers, file_flow, plain_flow, ring_flow};
 use super::job::{Job, Task};
+use super::liveness::Liveness;
 use super::outcome::Outcome;
 use super::plan::{TestKind, TestPlan};
 use super::processor::Processors;
@@ -36,23 +36,21 @@ use crate::load::{Bell, Load};
 /// How long the data connection is tried.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How often it is looked whether somebody asked to stop.
-const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// What was sent may take so long to arrive after the test.
 const DRAIN_NS: u64 = 60 * SECOND_NS;
-/// A server that sends has so much longer than the test.
-const PAD_NS: u64 = 4 * SECOND_NS;
 /// When somebody has asked to stop, a server that nobody can tell so is waited for no longer.
-const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
+pub(super) const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
 
 /// A test that is about to be made.
 pub(super) struct Trial<'a> {
     /// Absent: there is no netserver.
-    client: Option<&'a mut Client>,
+    pub(super) client: Option<&'a mut Client>,
     /// Where the server is, unless the plan names another address for its data. The port says nothing.
     remote: SocketAddr,
-    plan: &'a TestPlan,
-    request: Request,
-    job: Job,
+    pub(super) plan: &'a TestPlan,
+    pub(super) request: Request,
+    pub(super) job: Job,
     data_plan: DataPlan,
     /// The data socket, until it goes to the load.
     socket: Option<Socket>,
@@ -63,6 +61,7 @@ pub(super) struct Trial<'a> {
 /// What is going on.
 struct Course {
     load: Load,
+    liveness: Liveness,
     /// Of connections that come and go.
     watchdog: Option<Watchdog>,
     bell: Arc<Bell>,
@@ -120,7 +119,8 @@ impl<'a> Trial<'a> {
         self.conduct(&mut course, sink, cancel)?;
         let ended_ns = monotonic_ns();
         course.processors.iter_mut().for_each(Processors::end);
-        let server_knows = !self.job_is_connections() && self.job.says_end;
+        // The datagrams that say so may all be lost.
+        let server_knows = !self.job_is_connections() && self.request.carrier == Carrier::Tcp;
         if let Some(client) = &mut self.client {
             client.machine.handle_data_over(server_knows, ended_ns);
         }
@@ -133,12 +133,12 @@ impl<'a> Trial<'a> {
         let results = match course.results {
             Some(results) => results,
             None if !told => Results::default(),
-            None => match self.await_results(course.began_ns, course.interrupted_ns) {
+            None => match self.await_results(course.began_ns, course.interrupted_ns, cancel) {
                 Ok(results) => results,
                 // A server that sends sees its connection break, and one that serves connections
                 // doesn't hear of the end: what counts was counted here.
                 Err(Error::Peer(_) | Error::Interrupted)
-                    if interrupted
+                    if cancel.requested()
                         && matches!(self.job.task, Task::Receive | Task::Connections) =>
                 {
                     told = false;
@@ -147,6 +147,9 @@ impl<'a> Trial<'a> {
                 Err(error) => return Err(error),
             },
         };
+        if let Some(client) = &self.client {
+            client.set_patient(false);
+        }
         let elapsed_ns = ended_ns.saturating_sub(course.began_ns);
         let cpu = course.processors.and_then(|processors| processors.used(report.cpu, elapsed_ns));
         let mut measured =
@@ -164,7 +167,7 @@ impl<'a> Trial<'a> {
         Ok(outcome(self.plan, &self.job, &setup, &results, measured))
     }
 
-    fn job_is_connections(&self) -> bool {
+    pub(super) fn job_is_connections(&self) -> bool {
         self.job.task == Task::Connections
     }
 
@@ -179,35 +182,6 @@ impl<'a> Trial<'a> {
             ClientEvent::Setup(setup) => Ok(setup),
             _ => Err(client.failed(&Fault::Protocol("it answers something else".to_owned()))),
         }
-    }
-
-    /// Waits for the server's word, for the load's, or for so long. What the server says before the
-    /// end can only be its results.
-    fn listen(&mut self, bell: Option<&Bell>, wait_ns: u64) -> Result<Option<Results>, Error> {
-        let bell = bell.map(AsFd::as_fd);
-        let Some(client) = &mut self.client else {
-            wait(bell, wait_ns);
-            return Ok(None);
-        };
-        match client.listen(bell, wait_ns)? {
-            Some(ClientEvent::Results(results)) => Ok(Some(results)),
-            Some(_) => {
-                Err(client.failed(&Fault::Protocol("it answers what nobody asked".to_owned())))
-            }
-            None => Ok(None),
-        }
-    }
-
-    fn wait_as_asked(&mut self, cancel: &Cancel) -> Result<(), Error> {
-        let until_ns = monotonic_ns() + u64::from(self.plan.wait_s) * SECOND_NS;
-        while monotonic_ns() < until_ns {
-            if cancel.requested() {
-                return Err(Error::Interrupted);
-            }
-            let left_ns = until_ns.saturating_sub(monotonic_ns());
-            self.listen(None, LOOK_NS.min(left_ns))?;
-        }
-        Ok(())
     }
 
     /// Starts the shard, then the clock, then connects: the time of a test begins before its
@@ -234,9 +208,15 @@ impl<'a> Trial<'a> {
         {
             self.bind(socket)?;
         }
+        if let Some(client) = &self.client {
+            client.set_patient(true);
+        }
         // To make ready is no part of the test.
         let processors = Processors::at_client(&self.plan.local, self.remote, server);
         let began_ns = monotonic_ns();
+        if let Some(client) = &mut self.client {
+            client.machine.handle_data_begun(began_ns);
+        }
         load.open(began_ns);
         if let Some(socket) = socket {
             self.connect(&socket, server)?;
@@ -246,8 +226,16 @@ impl<'a> Trial<'a> {
                 (Carrier::Tcp, None) => load.add_stream(0, socket, None),
             }
         }
-        let (results, interrupted_ns) = (None, None);
-        Ok(Course { load, watchdog, bell, processors, results, began_ns, interrupted_ns })
+        Ok(Course {
+            load,
+            liveness: Liveness::new(&self.job, began_ns),
+            watchdog,
+            bell,
+            processors,
+            results: None,
+            began_ns,
+            interrupted_ns: None,
+        })
     }
 
     fn connect(&self, socket: &Socket, server: SocketAddr) -> Result<(), Error> {
@@ -312,6 +300,9 @@ impl<'a> Trial<'a> {
             if let Some(watchdog) = &mut course.watchdog {
                 watchdog.look(&course.load.counts(), now_ns);
             }
+            if let Some(client) = self.client.as_ref().filter(|_| course.results.is_none()) {
+                client.look_for_server(&mut course.liveness, &course.load.counts())?;
+            }
             if cancel.requested() && course.interrupted_ns.is_none() {
                 course.interrupted_ns = Some(now_ns);
                 course.load.stop();
@@ -351,32 +342,6 @@ impl<'a> Trial<'a> {
                 Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS + pad_ns))
             }
             _ => None,
-        }
-    }
-
-    fn await_results(
-        &mut self,
-        began_ns: u64,
-        interrupted_ns: Option<u64>,
-    ) -> Result<Results, Error> {
-        let ends_late = |at_ns: u64| match self.request.length {
-            Length::Seconds(seconds) => {
-                let length_ns = u64::from(seconds) * SECOND_NS + PAD_NS;
-                began_ns.saturating_add(length_ns) > at_ns.saturating_add(INTERRUPTED_NS)
-            }
-            _ => true,
-        };
-        if self.job_is_connections() && interrupted_ns.is_some_and(ends_late) {
-            // Only its own timer ends such a server's part.
-            return Err(Error::Interrupted);
-        }
-        loop {
-            if let Some(results) = self.listen(None, LOOK_NS)? {
-                return Ok(results);
-            }
-            if interrupted_ns.is_some_and(|at_ns| monotonic_ns() > at_ns + INTERRUPTED_NS) {
-                return Err(Error::Interrupted);
-            }
         }
     }
 }

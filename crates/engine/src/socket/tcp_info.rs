@@ -1,6 +1,7 @@
 //! What the kernel says of a TCP connection.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use linerate_measure::sample::TcpStatus;
 
@@ -57,6 +58,13 @@ pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> TcpCounts {
         timeouts: info.u16_at(242).map(u64::from),
         syn_retransmissions: None,
     }
+}
+
+/// How long ago data or an acknowledgement last came from the peer, and whether it has acknowledged everything.
+pub(crate) fn tcp_last_heard(socket: BorrowedFd<'_>) -> Option<(Duration, bool)> {
+    let info = TcpInfo::read(socket)?;
+    let heard_ms = info.u32_at(52)?.min(info.u32_at(56)?);
+    Some((Duration::from_millis(heard_ms.into()), info.u32_at(24)? == 0))
 }
 
 /// Segments sent again so far: of a connection that has just come to stand, those of its handshake.

@@ -32,6 +32,7 @@ mod paths;
 mod perf;
 mod ports;
 mod rate;
+mod slow_link;
 
 use network::Network;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::classic::Classic;
+use super::end::{PAD_NS, UNSEEN_NS};
 use super::fault::Fault;
 use super::message::{Form, Inbox, Message, code};
 use super::omni;
@@ -69,6 +70,8 @@ pub struct Client {
     events: VecDeque<ClientEvent>,
     deadline_ns: Option<u64>,
     awaiting_since_ns: u64,
+    /// How long the test is, where it is so long.
+    length_ns: Option<u64>,
     /// When the server's own timer ends the test at the latest.
     servers_end_ns: Option<u64>,
 }
@@ -86,6 +89,7 @@ impl Client {
             events: VecDeque::new(),
             deadline_ns: None,
             awaiting_since_ns: 0,
+            length_ns: None,
             servers_end_ns: None,
         };
         if let Some(passphrase) = passphrase {
@@ -125,12 +129,13 @@ impl Client {
             None => omni::encode_request(self.form, request, cpu),
             Some(classic) => classic.encode_request(self.form, request, cpu),
         };
-        self.servers_end_ns = match request.length {
-            Length::Seconds(seconds) => {
-                Some(now_ns.saturating_add(u64::from(seconds) * SECOND_NS + super::end::PAD_NS))
-            }
+        self.length_ns = match request.length {
+            Length::Seconds(seconds) => Some(u64::from(seconds) * SECOND_NS),
             Length::Units(_) | Length::Open => None,
         };
+        // So long it waits for data, none of which may arrive.
+        self.servers_end_ns = self.length_ns.map(|_| now_ns.saturating_add(UNSEEN_NS));
+        self.handle_data_begun(now_ns);
         self.written.push_back(message.into_bytes());
         self.await_for(State::Setup, ANSWER_NS, now_ns);
         Ok(())
@@ -144,6 +149,12 @@ impl Client {
         self.await_for(State::Calibration, 160 * SECOND_NS, now_ns);
     }
 
+    /// This end's data begins: the server counts from there.
+    pub fn handle_data_begun(&mut self, now_ns: u64) {
+        let end_ns = self.length_ns.map(|length_ns| now_ns.saturating_add(length_ns + PAD_NS));
+        self.servers_end_ns = self.servers_end_ns.max(end_ns);
+    }
+
     /// This end's data is over: results are due soon. Where nothing on the wire tells the server
     /// so, they come by its own timer.
     pub fn handle_data_over(&mut self, server_knows: bool, now_ns: u64) {
@@ -153,6 +164,16 @@ impl Client {
         let by_timer_ns = self.servers_end_ns.filter(|_| !server_knows).unwrap_or(0);
         self.awaiting_since_ns = now_ns;
         self.deadline_ns = Some(now_ns.max(by_timer_ns).saturating_add(RESULTS_NS));
+    }
+
+    /// Whether results are still to come.
+    pub fn awaits_results(&self) -> bool {
+        matches!(self.state, State::Results { .. })
+    }
+
+    /// Whether nothing more will come, or nothing that counts.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 
     /// Bytes have come.
@@ -223,7 +244,7 @@ impl Client {
         results
     }
 
-    /// The connection has ended.
+    /// The connection has ended. While nothing is awaited that is no event.
     pub fn handle_end(&mut self) {
         match self.state {
             State::Idle | State::Over => self.state = State::Over,

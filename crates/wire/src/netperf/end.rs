@@ -1,27 +1,36 @@
 //! When a server's part of a test is over.
 
-use super::test::{Length, Part, Request};
+use super::test::{Carrier, Length, Part, Request};
 
 /// Servers that wait for a client's word give it so much longer than the test.
 pub const PAD_NS: u64 = 4 * SECOND_NS;
 /// A server of connections that come and go has no sign of their end but that none comes any more.
 pub const QUIET_NS: u64 = SECOND_NS / 2;
-/// A data connection must come in this time where the test itself sets no limit.
+/// A data connection must come in this time where the test itself sets no limit, and where its client
+/// leaves if it can't make it.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
+/// Where the client can't know, or goes on, data must begin in this time, or in that of the test.
+pub const UNSEEN_NS: u64 = 20 * SECOND_NS;
+/// What was sent over TCP may take so much longer to arrive, as long as it does.
+const DRAIN_NS: u64 = 60 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Says when a server gives up waiting for its client's sign.
 ///
-/// 1. What sends ends by its own length, from the moment when its connection came.
-/// 2. What receives or answers ends by the client's sign, or so much later than its length,
-///    counted from the answer.
-/// 3. Connections that come and go end when their length is over, counted from the answer, and none
-///    has come for a while; or when the number asked for was served.
+/// The length of a test counts from the moment when its data connection came, or its first datagram:
+/// a client may wait with them as long as it likes.
+///
+/// 1. What sends ends by its own length.
+/// 2. What receives or answers ends by the client's sign, or so much later than its length; over TCP
+///    only when nothing more arrives, which may take long behind a slow path's queue.
+/// 3. Connections that come and go end when their length is over and none has come for a while; or
+///    when the number asked for was served.
 /// 4. Where no sign of the client's will come, 3 goes for what receives or answers, too.
-/// 5. A test that ends by a number of units, or never, has until its data connection comes.
+/// 5. A test whose data never begins ends after a time that has an end, too.
 #[derive(Clone, Debug)]
 pub struct Watch {
     part: Part,
+    carrier: Carrier,
     length: Length,
     /// Whether nothing on the wire says the end.
     unmarked: bool,
@@ -38,6 +47,7 @@ impl Watch {
     pub fn new(request: &Request, marks_end: bool, now_ns: u64) -> Self {
         Self {
             part: request.part,
+            carrier: request.carrier,
             length: request.length,
             unmarked: !marks_end,
             answered_ns: now_ns,
@@ -67,37 +77,47 @@ impl Watch {
 
     /// When the test is over, as far as can be said now; `None`: time doesn't tell.
     pub fn over_at_ns(&self) -> Option<u64> {
+        let Some(connected_ns) = self.connected_ns else { return Some(self.given_up_ns()) };
         let Length::Seconds(seconds) = self.length else {
             let counts = self.part.connects() || self.unmarked && self.part == Part::Answer;
             let served = matches!(self.length, Length::Units(units) if counts
                 && self.count >= u64::from(units));
-            return match self.connected_ns {
-                _ if served => Some(self.changed_ns),
-                None => Some(self.answered_ns.saturating_add(PATIENCE_NS)),
-                Some(_) => None,
-            };
+            return served.then_some(self.changed_ns);
         };
-        let length_ns = u64::from(seconds) * SECOND_NS;
-        let over_ns = self.answered_ns.saturating_add(length_ns);
+        let over_ns = connected_ns.saturating_add(u64::from(seconds) * SECOND_NS);
         let latest_ns = over_ns.saturating_add(PAD_NS);
+        let after_last = |quiet_ns: u64, from_ns: u64, to_ns: u64| {
+            self.changed_ns.saturating_add(quiet_ns).clamp(from_ns, to_ns)
+        };
         Some(match self.part {
-            Part::Send => {
-                self.connected_ns.map_or(latest_ns, |since_ns| since_ns.saturating_add(length_ns))
-            }
-            Part::AnswerOnce | Part::Accept => {
-                self.changed_ns.saturating_add(QUIET_NS).clamp(over_ns, latest_ns)
-            }
+            Part::Send => over_ns,
+            Part::AnswerOnce | Part::Accept => after_last(QUIET_NS, over_ns, latest_ns),
             Part::Receive | Part::Answer if self.unmarked => {
-                self.changed_ns.saturating_add(QUIET_NS).clamp(over_ns, latest_ns)
+                after_last(QUIET_NS, over_ns, latest_ns)
+            }
+            Part::Receive if self.carrier == Carrier::Tcp => {
+                after_last(PAD_NS, latest_ns, latest_ns.saturating_add(DRAIN_NS))
             }
             Part::Receive | Part::Answer => latest_ns,
         })
+    }
+
+    /// When a test is over whose data hasn't begun.
+    fn given_up_ns(&self) -> u64 {
+        let leaves = self.carrier == Carrier::Tcp && !self.part.connects();
+        let limit_ns = match self.length {
+            Length::Seconds(seconds) => {
+                let patience_ns = if leaves { PATIENCE_NS } else { UNSEEN_NS };
+                patience_ns.max(u64::from(seconds) * SECOND_NS + PAD_NS)
+            }
+            Length::Units(_) | Length::Open => PATIENCE_NS,
+        };
+        self.answered_ns.saturating_add(limit_ns)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::test::Carrier;
     use super::*;
 
     fn watch(part: Part, length: Length, carrier: Carrier, marks_end: bool) -> Watch {
@@ -105,30 +125,88 @@ mod tests {
         Watch::new(&request, marks_end, 10 * SECOND_NS)
     }
 
-    #[test]
-    fn a_receiver_waits_for_the_sign_four_seconds_longer_than_the_test() {
-        let watch = watch(Part::Receive, Length::Seconds(3), Carrier::Tcp, true);
-        assert_eq!(watch.over_at_ns(), Some(17 * SECOND_NS));
+    /// The same, whose data began two seconds later.
+    fn begun(part: Part, carrier: Carrier, marks_end: bool) -> Watch {
+        let mut watch = watch(part, Length::Seconds(3), carrier, marks_end);
+        watch.handle_connection(12 * SECOND_NS);
+        watch
     }
 
     #[test]
-    fn a_sender_counts_from_its_connection() {
-        let mut watch = watch(Part::Send, Length::Seconds(3), Carrier::Tcp, true);
-        assert_eq!(watch.over_at_ns(), Some(17 * SECOND_NS));
-        watch.handle_connection(12 * SECOND_NS);
-        assert_eq!(watch.over_at_ns(), Some(15 * SECOND_NS));
+    fn who_waits_for_the_sign_waits_four_seconds_longer_than_the_test() {
+        let parts = [
+            (Part::Receive, Carrier::Tcp),
+            (Part::Receive, Carrier::Udp),
+            (Part::Answer, Carrier::Tcp),
+            (Part::Answer, Carrier::Udp),
+        ];
+        for (part, carrier) in parts {
+            let watch = begun(part, carrier, true);
+            assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS), "{part:?} {carrier:?}");
+        }
+    }
+
+    #[test]
+    fn a_receiver_takes_what_still_arrives_for_a_minute() {
+        let mut watch = begun(Part::Receive, Carrier::Tcp, true);
+        watch.handle_count(5, 18 * SECOND_NS);
+        assert_eq!(watch.over_at_ns(), Some(22 * SECOND_NS));
+        watch.handle_count(6, 100 * SECOND_NS);
+        assert_eq!(watch.over_at_ns(), Some(79 * SECOND_NS));
+        // Datagrams that are late count for nothing: they would raise the rate.
+        let mut watch = begun(Part::Receive, Carrier::Udp, true);
+        watch.handle_count(5, 18 * SECOND_NS);
+        assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS));
+    }
+
+    #[test]
+    fn a_sender_sends_for_its_length() {
+        assert_eq!(begun(Part::Send, Carrier::Tcp, true).over_at_ns(), Some(15 * SECOND_NS));
+    }
+
+    #[test]
+    fn a_test_whose_data_never_begins_ends() {
+        let parts = [Part::Send, Part::Receive, Part::Answer, Part::AnswerOnce, Part::Accept];
+        for (part, carrier) in parts
+            .into_iter()
+            .flat_map(|part| [Carrier::Tcp, Carrier::Udp].map(|carrier| (part, carrier)))
+        {
+            for marks_end in [true, false] {
+                let over_s = |length: Length| {
+                    let over_ns = watch(part, length, carrier, marks_end).over_at_ns();
+                    over_ns.map(|over_ns| over_ns / SECOND_NS - 10)
+                };
+                let leaves = carrier == Carrier::Tcp && !part.connects();
+                let patience_s = if leaves { 120 } else { 20 };
+                assert_eq!(over_s(Length::Seconds(3)), Some(patience_s), "{part:?} {carrier:?}");
+                assert_eq!(over_s(Length::Seconds(200)), Some(204), "{part:?} {carrier:?}");
+                assert_eq!(over_s(Length::Units(3)), Some(120), "{part:?} {carrier:?}");
+                assert_eq!(over_s(Length::Open), Some(120), "{part:?} {carrier:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_test_that_begins_late_has_its_whole_length() {
+        for part in [Part::Send, Part::Receive, Part::Answer, Part::AnswerOnce, Part::Accept] {
+            for marks_end in [true, false] {
+                let mut watch = watch(part, Length::Seconds(3), Carrier::Tcp, marks_end);
+                watch.handle_connection(29 * SECOND_NS);
+                assert!(watch.over_at_ns() >= Some(32 * SECOND_NS), "{part:?} {marks_end}");
+            }
+        }
     }
 
     #[test]
     fn connections_end_early_when_none_comes_and_never_before_their_length() {
-        let mut watch = watch(Part::AnswerOnce, Length::Seconds(3), Carrier::Tcp, true);
-        watch.handle_count(5, 11 * SECOND_NS);
-        assert_eq!(watch.over_at_ns(), Some(13 * SECOND_NS));
-        watch.handle_count(6, 13 * SECOND_NS);
-        watch.handle_count(6, 14 * SECOND_NS);
-        assert_eq!(watch.over_at_ns(), Some(13 * SECOND_NS + QUIET_NS));
+        let mut watch = begun(Part::AnswerOnce, Carrier::Tcp, true);
+        watch.handle_count(5, 13 * SECOND_NS);
+        assert_eq!(watch.over_at_ns(), Some(15 * SECOND_NS));
+        watch.handle_count(6, 15 * SECOND_NS);
+        watch.handle_count(6, 16 * SECOND_NS);
+        assert_eq!(watch.over_at_ns(), Some(15 * SECOND_NS + QUIET_NS));
         watch.handle_count(7, 30 * SECOND_NS);
-        assert_eq!(watch.over_at_ns(), Some(17 * SECOND_NS));
+        assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS));
     }
 
     #[test]
@@ -143,18 +221,18 @@ mod tests {
 
     #[test]
     fn datagrams_without_a_sign_end_early_too() {
-        let mut watch = watch(Part::Receive, Length::Seconds(3), Carrier::Udp, false);
-        watch.handle_count(9, 13 * SECOND_NS);
-        assert_eq!(watch.over_at_ns(), Some(13 * SECOND_NS + QUIET_NS));
+        let mut watch = begun(Part::Receive, Carrier::Udp, false);
+        watch.handle_count(9, 15 * SECOND_NS);
+        assert_eq!(watch.over_at_ns(), Some(15 * SECOND_NS + QUIET_NS));
     }
 
     #[test]
     fn requests_without_a_sign_end_early_or_with_their_number() {
-        let mut timed = watch(Part::Answer, Length::Seconds(3), Carrier::Tcp, false);
-        timed.handle_count(9, 12 * SECOND_NS);
+        let mut timed = begun(Part::Answer, Carrier::Tcp, false);
+        timed.handle_count(9, 14 * SECOND_NS);
         assert_eq!(
             (timed.over_at_ns(), timed.changed_ns()),
-            (Some(13 * SECOND_NS), 12 * SECOND_NS)
+            (Some(15 * SECOND_NS), 14 * SECOND_NS)
         );
         let mut counted = watch(Part::Answer, Length::Units(3), Carrier::Tcp, false);
         counted.handle_connection(11 * SECOND_NS);

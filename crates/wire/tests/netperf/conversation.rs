@@ -49,6 +49,15 @@ impl Pair {
         }
     }
 
+    /// A test as far as its data.
+    fn answer_at_once(&mut self, request: &Request) {
+        self.client.request(request, None, 0).unwrap();
+        self.exchange();
+        assert!(self.server.poll_event().is_some());
+        self.server.set_up(&Setup { data_port: 5, ..Setup::default() });
+        self.exchange();
+    }
+
     /// One whole test; what each end has heard.
     fn test(&mut self, request: &Request, setup: &Setup, results: &Results) -> (Request, Results) {
         self.client.request(request, Some(1), self.now_ns).unwrap();
@@ -252,18 +261,32 @@ fn a_message_that_comes_byte_by_byte_has_no_longer_than_another() {
 
 #[test]
 fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
-    let request = some_request(Part::AnswerOnce, Carrier::Tcp);
-    for (knows, due_s) in [(true, 21), (false, 27)] {
+    // The server's timer counts from the data, which may never reach it.
+    for (begun_s, over_s, knows, due_s) in
+        [(1, 4, true, 24), (1, 4, false, 40), (30, 33, true, 53), (30, 33, false, 57)]
+    {
         let mut pair = Pair::new(Form::Long, None, None, 656);
-        pair.client.request(&request, None, 0).unwrap();
-        pair.exchange();
-        assert!(pair.server.poll_event().is_some());
-        pair.server.set_up(&Setup { data_port: 5, ..Setup::default() });
-        pair.exchange();
+        pair.answer_at_once(&some_request(Part::AnswerOnce, Carrier::Tcp));
+        pair.client.handle_data_begun(begun_s * SECOND_NS);
         assert_eq!(pair.client.poll_timeout(), None, "while data goes, nobody is late");
-        pair.client.handle_data_over(knows, SECOND_NS);
-        assert_eq!(pair.client.poll_timeout(), Some(due_s * SECOND_NS));
+        pair.client.handle_data_over(knows, over_s * SECOND_NS);
+        assert_eq!(pair.client.poll_timeout(), Some(due_s * SECOND_NS), "{begun_s} {knows}");
     }
+}
+
+#[test]
+fn results_that_come_early_are_heard_once_and_an_end_behind_them_is_no_failure() {
+    let mut pair = Pair::new(Form::Long, None, None, 656);
+    pair.answer_at_once(&some_request(Part::Receive, Carrier::Udp));
+    assert!(matches!(pair.client.poll_event(), Some(ClientEvent::Setup(_))));
+    assert!(pair.client.awaits_results());
+    pair.server.finish(&some_results(), pair.now_ns);
+    pair.exchange();
+    assert!(!pair.client.awaits_results());
+    assert!(matches!(pair.client.poll_event(), Some(ClientEvent::Results(_))));
+    pair.client.handle_end();
+    assert!(pair.client.is_over());
+    assert_eq!((pair.client.poll_event(), pair.client.poll_timeout()), (None, None));
 }
 
 #[test]

@@ -1,0 +1,136 @@
+//! Whether a peer's machine is there while a test is under way.
+//!
+//! Its answers to the kernel's probes may wait behind the test's own load for as long as the path has a queue, or be
+//! dropped there among many others. Data that moves is as good a sign.
+
+use std::time::Duration;
+
+use linerate_wire::netperf::test::Carrier;
+
+use super::job::{Job, Task};
+use crate::clock::SECOND_NS;
+use crate::tally::Counts;
+
+/// A peer of which nothing shows for so long is gone. It has the longest queues of a path in it.
+const SILENCE_NS: u64 = 60 * SECOND_NS;
+/// To whom datagrams are sent shows nothing by them, and they drown the rest where the path carries less.
+const ONE_WAY_SILENCE_NS: u64 = 600 * SECOND_NS;
+/// How often it is looked.
+const LOOK_NS: u64 = SECOND_NS;
+
+/// What shows of a peer's machine.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    carrier: Carrier,
+    silence_ns: u64,
+    next_look_ns: u64,
+    /// What only a peer that is there has data come to, and when that last changed.
+    moved: u64,
+    moved_ns: u64,
+}
+
+impl Liveness {
+    /// Of a test that begins now; this end does its part.
+    pub(super) fn new(job: &Job, now_ns: u64) -> Self {
+        let is_one_way = job.carrier == Carrier::Udp && job.task == Task::Send;
+        Self {
+            carrier: job.carrier,
+            silence_ns: if is_one_way { ONE_WAY_SILENCE_NS } else { SILENCE_NS },
+            next_look_ns: now_ns.saturating_add(LOOK_NS),
+            moved: 0,
+            moved_ns: now_ns,
+        }
+    }
+
+    /// Whether the peer must be taken for gone. `unheard`: how long ago a packet of its came over the control
+    /// connection; it costs a call, and isn't asked for each time.
+    pub(super) fn is_lost(
+        &mut self,
+        unheard: impl FnOnce() -> Duration,
+        counts: &Counts,
+        now_ns: u64,
+    ) -> bool {
+        if now_ns < self.next_look_ns {
+            return false;
+        }
+        self.next_look_ns = now_ns.saturating_add(LOOK_NS);
+        let moved = match self.carrier {
+            // Sends wait for what was sent before to be acknowledged.
+            Carrier::Tcp => counts.received_bytes.wrapping_add(counts.sent_bytes),
+            Carrier::Udp => counts.received_bytes,
+        };
+        let moved = moved.wrapping_add(counts.transactions);
+        if moved != self.moved {
+            (self.moved, self.moved_ns) = (moved, now_ns);
+        }
+        let still_ns = now_ns.saturating_sub(self.moved_ns);
+        still_ns >= self.silence_ns && unheard().as_nanos() >= self.silence_ns.into()
+    }
+
+    /// What is said where it is lost.
+    pub(super) fn why(&self) -> String {
+        format!("nothing was heard of its machine for {} s", self.silence_ns / SECOND_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_wire::netperf::test::{Part, Request};
+
+    use super::*;
+
+    fn liveness(part: Part, carrier: Carrier) -> Liveness {
+        Liveness::new(&Job::of_server(&Request::new(part, carrier), 1), 0)
+    }
+
+    fn silent_for(silence_s: u64) -> impl Fn() -> Duration {
+        move || Duration::from_secs(silence_s)
+    }
+
+    #[test]
+    fn who_is_heard_is_there_whatever_moves() {
+        for (part, carrier) in [(Part::Receive, Carrier::Tcp), (Part::Send, Carrier::Udp)] {
+            let mut liveness = liveness(part, carrier);
+            let heard = |at_s: u64| at_s.min(5);
+            assert!((0..2000).all(|at_s| {
+                let now_ns = at_s * SECOND_NS;
+                !liveness.is_lost(silent_for(heard(at_s)), &Counts::default(), now_ns)
+            }));
+        }
+    }
+
+    #[test]
+    fn who_is_not_heard_is_there_while_its_data_moves_and_gone_a_minute_later() {
+        for (part, carrier) in [
+            (Part::Receive, Carrier::Udp),
+            (Part::Receive, Carrier::Tcp),
+            (Part::Send, Carrier::Tcp),
+            (Part::Answer, Carrier::Udp),
+            (Part::Accept, Carrier::Tcp),
+        ] {
+            let mut liveness = liveness(part, carrier);
+            let mut counts = Counts::default();
+            let mut lost_at = |at_s: u64| {
+                if at_s <= 1000 {
+                    match part {
+                        Part::Send => counts.sent_bytes += 1,
+                        Part::Accept => counts.transactions += 1,
+                        _ => counts.received_bytes += 1,
+                    }
+                }
+                liveness.is_lost(silent_for(at_s), &counts, at_s * SECOND_NS)
+            };
+            assert_eq!((0..2000).find(|at_s| lost_at(*at_s)), Some(1060), "{part:?} {carrier:?}");
+        }
+    }
+
+    #[test]
+    fn datagrams_that_leave_are_no_sign() {
+        let mut liveness = liveness(Part::Send, Carrier::Udp);
+        let mut lost_at = |at_s: u64| {
+            let counts = Counts { sent_bytes: at_s, ..Counts::default() };
+            liveness.is_lost(silent_for(at_s), &counts, at_s * SECOND_NS)
+        };
+        assert_eq!((0..2000).find(|at_s| lost_at(*at_s)), Some(600));
+    }
+}

@@ -1,0 +1,100 @@
+//! What a test at the client waits for beside its data: its turn, and the server's results.
+
+use std::os::fd::AsFd;
+
+use linerate_wire::netperf::client::ClientEvent;
+use linerate_wire::netperf::end::PAD_NS;
+use linerate_wire::netperf::fault::Fault;
+use linerate_wire::netperf::test::{Length, Results};
+
+use super::control::wait;
+use super::trial::{INTERRUPTED_NS, LOOK_NS, Trial};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::error::Error;
+use crate::event::Cancel;
+use crate::load::Bell;
+
+impl Trial<'_> {
+    /// Waits for the server's word, for the load's, or for so long. What the server says before the
+    /// end can only be its results.
+    pub(super) fn listen(
+        &mut self,
+        bell: Option<&Bell>,
+        wait_ns: u64,
+    ) -> Result<Option<Results>, Error> {
+        let bell = bell.map(AsFd::as_fd);
+        let Some(client) = &mut self.client else {
+            wait(bell, wait_ns);
+            return Ok(None);
+        };
+        match client.listen(bell, wait_ns)? {
+            Some(ClientEvent::Results(results)) => Ok(Some(results)),
+            Some(_) => {
+                Err(client.failed(&Fault::Protocol("it answers what nobody asked".to_owned())))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Waits between the answer and the data, as the plan says.
+    ///
+    /// # Errors
+    ///
+    /// When somebody asks to stop, and when the server waits no longer.
+    pub(super) fn wait_as_asked(&mut self, cancel: &Cancel) -> Result<(), Error> {
+        let until_ns = monotonic_ns() + u64::from(self.plan.wait_s) * SECOND_NS;
+        while monotonic_ns() < until_ns {
+            if cancel.requested() {
+                return Err(Error::Interrupted);
+            }
+            let left_ns = until_ns.saturating_sub(monotonic_ns());
+            if self.listen(None, LOOK_NS.min(left_ns))?.is_some() {
+                return Err(Error::Peer(format!(
+                    "the netserver has ended its part of the test before this end was to begin: wait \
+                     for less than {} s (-s), or test for longer (-l)",
+                    self.plan.wait_s
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for what the server did, when this end's part is over. Where somebody has asked to stop, or does so
+    /// meanwhile, not for long.
+    pub(super) fn await_results(
+        &mut self,
+        began_ns: u64,
+        mut interrupted_ns: Option<u64>,
+        cancel: &Cancel,
+    ) -> Result<Results, Error> {
+        loop {
+            let now_ns = monotonic_ns();
+            if cancel.requested() {
+                interrupted_ns.get_or_insert(now_ns);
+            }
+            if interrupted_ns.is_some_and(|at_ns| self.is_too_late(began_ns, at_ns, now_ns)) {
+                return Err(Error::Interrupted);
+            }
+            if let Some(client) = self.client.as_mut().filter(|c| !c.machine.awaits_results()) {
+                return Err(client.failed(&Fault::Closed { awaited: "its results" }));
+            }
+            if let Some(results) = self.listen(None, LOOK_NS)? {
+                return Ok(results);
+            }
+        }
+    }
+
+    /// Whether results come too late, or will, for who was interrupted at this time.
+    fn is_too_late(&self, began_ns: u64, interrupted_ns: u64, now_ns: u64) -> bool {
+        let patience_ns = interrupted_ns.saturating_add(INTERRUPTED_NS);
+        // Only its own timer ends the part of a server of connections that come and go.
+        let by_timer_ns = match self.request.length {
+            _ if !self.job_is_connections() => 0,
+            Length::Seconds(seconds) => {
+                began_ns.saturating_add(u64::from(seconds) * SECOND_NS + PAD_NS)
+            }
+            Length::Units(_) | Length::Open => u64::MAX,
+        };
+        patience_ns < now_ns.max(by_timer_ns)
+    }
+}

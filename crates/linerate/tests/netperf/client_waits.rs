@@ -1,0 +1,179 @@
+//! Clients and servers that wait for each other: between set-up and data (`-s`), for what is on its way, and for
+//! results.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linerate_engine::error::Error;
+use linerate_engine::event::{Cancel, Sink};
+use linerate_engine::netperf::{
+    ControlPlan, Outcome, TestEnd, TestKind, TestPlan, TestTransport, run,
+};
+use linerate_wire::netperf::message::Form;
+use linerate_wire::netperf::omni;
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
+
+use crate::server_process::{Ended, Netserver, value};
+use crate::service::{PATIENCE, Raw, Service};
+
+fn figure(ended: &Ended, name: &str) -> f64 {
+    value(&ended.stdout, name).parse().unwrap()
+}
+
+#[test]
+fn a_test_that_is_begun_late_has_its_whole_length() {
+    let server = Netserver::start("");
+    let figures = "ELAPSED_TIME,LOCAL_BYTES_SENT,LOCAL_BYTES_RECVD,REMOTE_BYTES_RECVD";
+    std::thread::scope(|scope| {
+        for test in [
+            "TCP_STREAM -l 1 -s 6 -- -m 1000",
+            "TCP_MAERTS -l 1 -s 6 --",
+            "TCP_RR -l 3 -s 5 --",
+            "TCP_CRR -l 2 -s 3 --",
+            "TCP_CC -l 2 -s 3 --",
+            "UDP_STREAM -l 1 -s 6 -- -m 1000",
+            "UDP_RR -l 1 -s 6 --",
+            "UDP_RR -l 3 -s 5 --",
+        ] {
+            let server = &server;
+            scope.spawn(move || {
+                // Slow, so that none of them keeps the others from a processor.
+                let words = format!("-P 0 -b 10 -w 10m -t {test} -k {figures}");
+                let ended = server.netperf(&words);
+                let told = format!("{test}: {}{}", ended.stdout, ended.stderr);
+                assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{told}");
+                let length: f64 = test.split_whitespace().nth(2).unwrap().parse().unwrap();
+                let elapsed_s = figure(&ended, "ELAPSED_TIME");
+                assert!((length * 0.9..length + 2.0).contains(&elapsed_s), "{told}");
+                let bytes = ["LOCAL_BYTES_SENT", "LOCAL_BYTES_RECVD"].map(|n| figure(&ended, n));
+                if !test.starts_with("TCP_CC") {
+                    assert!(bytes[0] + bytes[1] > 0.0, "{told}");
+                }
+                if !test.starts_with("TCP_MAERTS") && !test.starts_with("TCP_CC") {
+                    // All that was sent, but for what a busy machine drops.
+                    let received = figure(&ended, "REMOTE_BYTES_RECVD");
+                    assert!(received >= 0.9 * bytes[0] && received > 0.0, "{told}");
+                }
+            });
+        }
+    });
+}
+
+/// As of one behind a queue of seconds.
+#[test]
+fn what_still_arrives_after_the_length_of_a_test_counts() {
+    let service = Service::start(None);
+    let mut raw = Raw::connect(&service);
+    let request =
+        Request { length: Length::Seconds(1), ..Request::new(Part::Receive, Carrier::Tcp) };
+    let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
+    let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
+    data.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (began, mut sent) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(8) {
+        data.write_all(&[1; 100]).unwrap();
+        sent += 100;
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    data.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(data.read(&mut [0]).unwrap(), 0, "it is closed when all has come");
+    let results = omni::decode_results(&raw.next(), false);
+    assert_eq!(results.bytes_received, sent);
+    assert!(results.elapsed_s.is_some_and(|elapsed_s| elapsed_s >= 7.5), "{results:?}");
+}
+
+/// What a server does once it has answered.
+#[derive(Clone, Copy)]
+enum Then {
+    /// It sends its results and closes.
+    Ends,
+    /// It closes.
+    Closes,
+    /// It says nothing more until the client has left.
+    Waits,
+}
+
+/// A server of one test over UDP.
+fn serve(then: Then) -> (u16, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = std::thread::spawn(move || {
+        let (mut control, _) = listener.accept().unwrap();
+        control.set_read_timeout(Some(PATIENCE)).unwrap();
+        control.read_exact(&mut vec![0; Form::Long.message_bytes()]).unwrap();
+        let data = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let data_port = data.local_addr().unwrap().port();
+        let setup = Setup { data_port, ..Setup::default() };
+        control.write_all(&omni::encode_setup(Form::Long, &setup).into_bytes()).unwrap();
+        match then {
+            Then::Ends => {
+                let results = omni::encode_results(Form::Long, &Results::default());
+                control.write_all(&results.into_bytes()).unwrap();
+            }
+            Then::Closes => {}
+            Then::Waits => drop(control.read(&mut [0])),
+        }
+    });
+    (port, thread)
+}
+
+fn test_against(then: Then, plan: &TestPlan, cancel: &Cancel) -> Result<Outcome, Error> {
+    let (port, server) = serve(then);
+    let control = ControlPlan { host: "127.0.0.1".to_owned(), port, ..ControlPlan::default() };
+    let outcome = run(&control, plan, &Sink::none(), cancel);
+    server.join().unwrap();
+    outcome
+}
+
+fn datagrams(wait_s: u32) -> TestPlan {
+    let end = TestEnd::Seconds(1);
+    TestPlan { end, wait_s, ..TestPlan::new(TestKind::Send, TestTransport::Udp) }
+}
+
+#[test]
+fn a_server_that_has_ended_its_part_is_not_waited_for() {
+    for (then, wanted) in [(Then::Ends, "wait for less than 1000 s"), (Then::Closes, "closed")] {
+        let began = Instant::now();
+        let error = test_against(then, &datagrams(1000), &Cancel::default()).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+        assert!(began.elapsed() < PATIENCE / 2, "{error}");
+    }
+}
+
+/// What this thread has used of the processors, of /proc/thread-self/stat (proc(5)).
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+}
+
+#[test]
+fn a_server_that_left_its_results_costs_no_processor_while_data_goes() {
+    let mut plan = datagrams(0);
+    plan.local.send_bytes = Some(100);
+    plan.local.pacing = Some(linerate_engine::netperf::Pacing { burst: 1, interval_us: 10_000 });
+    plan.end = TestEnd::Seconds(2);
+    let before = processor_time();
+    // Its port is closed by then, which ends no test.
+    test_against(Then::Ends, &plan, &Cancel::default()).unwrap();
+    let taken = processor_time() - before;
+    assert!(taken < Duration::from_millis(500), "{taken:?}");
+}
+
+#[test]
+fn who_asks_to_stop_while_results_are_awaited_is_heard() {
+    let cancel = Cancel::default();
+    let asker = cancel.clone();
+    let began = Instant::now();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        asker.request();
+    });
+    let outcome = test_against(Then::Waits, &datagrams(0), &cancel);
+    thread.join().unwrap();
+    assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
