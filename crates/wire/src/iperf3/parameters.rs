@@ -315,9 +315,10 @@ impl Parameters {
             number(fields, "window", most::WINDOW_BYTES, Code::BUFFER_SIZE)?.filter(|n| *n > 0);
         self.block_bytes =
             number(fields, "len", blocks.0, blocks.1)?.filter(|n| *n > 0).unwrap_or(blocks.2);
-        self.pacing_timer_us = number(fields, "pacing_timer", 1_000_000, Code::UNIT)?
-            .filter(|n| *n > 0)
-            .unwrap_or(1000);
+        // Who asks for more than a second gets one, which is more than anything gains by.
+        let timer_us = count(fields, "pacing_timer", u64::MAX, Code::RECEIVE_PARAMETERS)?;
+        self.pacing_timer_us =
+            timer_us.filter(|us| *us > 0).map_or(1000, |us| us.min(1_000_000) as u32);
         self.burst_blocks = number(fields, "burst", most::BURST_BLOCKS, Code::BURST)?.unwrap_or(0);
         let tos = number(fields, "TOS", 255, Code::TOS)?.unwrap_or(0);
         self.tos = u8::try_from(tos).map_err(|_| Code::TOS)?;

@@ -117,6 +117,21 @@ fn every_number_has_its_limit() {
 }
 
 #[test]
+fn a_pacing_timer_is_a_second_at_most() {
+    let timer_us = |us: &str| {
+        let text = format!("{{\"tcp\":true,\"time\":1{us}}}");
+        Parameters::parse(text.as_bytes()).map(|parameters| parameters.pacing_timer_us)
+    };
+    for (us, taken) in [("", 1000), (",\"pacing_timer\":0", 1000), (",\"pacing_timer\":7", 7)] {
+        assert_eq!(timer_us(us), Ok(taken));
+    }
+    for us in ["1000001", "5000000000", "9223372036854775808"] {
+        assert_eq!(timer_us(&format!(",\"pacing_timer\":{us}")), Ok(1_000_000), "{us}");
+    }
+    assert_eq!(timer_us(",\"pacing_timer\":-5"), Err(Code::RECEIVE_PARAMETERS));
+}
+
+#[test]
 fn results_without_what_every_release_tells_are_none() {
     let whole = crate::pair::results(1, 3).render();
     assert!(Results::parse(whole.as_bytes(), 1).is_ok());
