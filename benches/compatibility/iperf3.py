@@ -51,11 +51,14 @@ CASES = [
     J("-u -t 1 -b 10M --udp-counters-64bit"), J("-u -t 1 -b 10M --repeating-payload"),
     J("-u -t 1 -b 10M --dont-fragment -4"), J("-u -t 1 -b 10M -w 256K"),
     J("-u -t 1 -b 10M -6", host="::1"), J("-u -t 1 -b 20M -l 1400 --gsro", since="3.21"),
-    J("-u -t 1 -b 20M -l 1400 --gsro -R", since="3.21"), J("-u -t 1 -b 10M -S 8"),
+    J("-u -t 1 -b 20M -l 1400 --gsro -R", since="3.21"), J("-u -t 1 -b 5M -l 100 --gsro -R", since="3.21"),
+    J("-u -t 1 -b 10M -O 1 -R"), J("-u -t 1 -b 10M -S 8"),
     J(f"{PACE}", "--server-bitrate-limit 1G/5"), J(f"{PACE}", "--idle-timeout 20"),
     J(f"{PACE}", "--server-max-duration 5", since="3.20"), J(f"{PACE}", "-4"), J(f"{PACE}", "-B 127.0.0.1"),
     J(f"{PACE}", "--bind-dev lo"),
     J("-t 1 -b 20M", "--server-bitrate-limit 1M", fails=True),
+    J("-t 1 --fq-rate 20M", "--server-bitrate-limit 1M", fails=True, since="3.21"),
+    J("-u -t 1 -b 10M", "-F {copy}", fails=True, since="3.20"),
     J("-t 9", "--server-max-duration 5", fails=True, since="3.20"),
     J(f"{PACE} --username user --rsa-public-key-path {{public}}",
       "--rsa-private-key-path {private} --authorized-users-path {users} --time-skew-threshold 60"),
@@ -67,6 +70,7 @@ CASES = [
     T(PACE), T(f"{PACE} -V", "-V"), T(f"{PACE} -P 2"), T(f"{PACE} -R -V", "-V"),
     T(f"{PACE} --bidir -V", "-V"), T(f"{PACE} --bidir -P 2"), T(f"{PACE} -O 1"),
     T(f"{PACE} -T title"), T(f"{PACE} --timestamps=%s%t"), T(f"{PACE} --timestamps", "--timestamps"),
+    T(f"{PACE} -V -i 0 -O 1", "-V -i 0"), T(f"{PACE} -V --cntl-ka=10/2/3", "-V --cntl-ka", since="3.19"),
     T(f"{PACE} -f m"), T(f"{PACE} -f K"), T(f"{PACE} -i 0"), T(f"{PACE} --get-server-output"),
     T(f"{PACE} --logfile {{log}}"), T("-k 20 -b 40M -V"), T("-n 1M -b 40M -V"),
     T("-u -t 1 -b 10M"), T("-u -t 1 -b 10M -P 2 -V", "-V"), T("-u -t 1 -b 10M -R"),
@@ -230,7 +234,7 @@ def judge_documents(case, run, reference):
     for document in (client, server):
         if "error" in document:
             return f"error: {document['error']}"
-    wrong = judge_bytes(client, server)
+    wrong = judge_bytes(client, server) or judge_packets(client) or judge_packets(server)
     if wrong or reference is None:
         return wrong
     for name, document, other in (("client", client, reference.client.out),
@@ -257,6 +261,19 @@ def judge_bytes(client, server):
         return f"{own}: {end[own]['bytes']} bytes at the client, {served[own]['bytes']} at the server"
     if end["sum_received"]["bytes"] > end["sum_sent"]["bytes"] * 1.05 + 4e6:
         return "more was received than sent"
+    return None
+
+
+def judge_packets(document):
+    """Datagrams are as many as the bytes make, those of the omitted time left out."""
+    length = document["start"]["test_start"].get("blksize", 0)
+    for name in ("sum_sent", "sum_received"):
+        figures = document["end"].get(name, {})
+        if not figures.get("bytes") or "packets" not in figures:
+            continue
+        arrived = figures["packets"] - figures.get("lost_packets", 0)
+        if abs(arrived * length - figures["bytes"]) > figures["bytes"] * 0.1 + 20 * length:
+            return f"{name}: {arrived} packets of {length} bytes, and {figures['bytes']} bytes"
     return None
 
 

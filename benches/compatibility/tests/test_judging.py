@@ -41,6 +41,15 @@ class Documents(unittest.TestCase):
     def test_nothing_received_is_wrong(self):
         self.assertIn("is nothing", self.judged(run(document(received=0), document(received=0))))
 
+    def test_packets_of_the_omitted_time_are_wrong(self):
+        def sent(packets, lost=0):
+            told = document(protocol="UDP", blksize=1000, sent=500_000, received=500_000)
+            told["end"]["sum_received"] |= {"packets": packets, "lost_packets": lost}
+            return run(told, document(sent=500_000, received=500_000))
+        self.assertIsNone(self.judged(sent(505)))
+        self.assertIsNone(self.judged(sent(700, lost=200)))
+        self.assertIn("1000 packets", self.judged(sent(1000)))
+
     def test_a_missing_field_is_wrong(self):
         ours, theirs = document(), document()
         del ours["start"]["test_start"]["num_streams"]
