@@ -1,6 +1,6 @@
 //! What a user asks for, beside what goes over the wire.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub struct TestPlan {
     pub port: u16,
     /// `-4`, `-6`.
     pub family: Option<Family>,
-    /// `-B`.
-    pub bind: Option<IpAddr>,
+    /// `-B`, without a port.
+    pub bind: Option<SocketAddr>,
     /// `--bind-dev`, or the device behind the address of `-B`.
     pub bind_device: Option<String>,
     /// `--cport`: the first stream's local port; the others count on from it.
@@ -69,7 +69,7 @@ impl TestPlan {
 /// The default of `--rcv-timeout`.
 pub const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How a silent control connection is probed; 0 leaves a part as the system has it.
+/// How a silent control connection is probed; 0 leaves a part as it usually is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keepalive {
     /// Seconds of silence before the first probe.
@@ -78,6 +78,18 @@ pub struct Keepalive {
     pub interval_s: u32,
     /// Probes without an answer that end the connection.
     pub count: u32,
+}
+
+impl Keepalive {
+    /// With what is usual where nothing else is asked for.
+    pub(super) fn completed(self) -> Self {
+        let or = |asked: u32, usual: u32| if asked > 0 { asked } else { usual };
+        Self {
+            idle_s: or(self.idle_s, 10),
+            interval_s: or(self.interval_s, 5),
+            count: or(self.count, 3),
+        }
+    }
 }
 
 /// Who asks.
@@ -119,8 +131,8 @@ pub struct ServePlan {
     pub port: u16,
     /// `-4`, `-6`.
     pub family: Option<Family>,
-    /// `-B`.
-    pub bind: Option<IpAddr>,
+    /// `-B`, without a port.
+    pub bind: Option<SocketAddr>,
     /// `--bind-dev`.
     pub bind_device: Option<String>,
     /// `-i`; `None`: no reports in between.
@@ -131,7 +143,7 @@ pub struct ServePlan {
     pub file: Option<PathBuf>,
     /// `-1`: one test, and no more.
     pub one_off: bool,
-    /// `--idle-timeout`: without a client for so long the server starts anew; with `one_off` it ends.
+    /// `--idle-timeout`: with `one_off` the server ends when nobody has come for so long.
     pub idle_timeout: Option<Duration>,
     /// `--rcv-timeout`.
     pub receive_timeout: Duration,

@@ -14,7 +14,8 @@ use crate::socket::{lease_flow_label, plain, set_unfragmented};
 /// What sockets are bound to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Local {
-    pub(super) address: Option<IpAddr>,
+    /// Its port doesn't count.
+    pub(super) address: Option<SocketAddr>,
     pub(super) port: Option<u16>,
     pub(super) device: Option<String>,
 }
@@ -112,7 +113,8 @@ fn bind(socket: &Socket, remote: SocketAddr, local: &Local) -> io::Result<()> {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     };
-    let address = SocketAddr::new(local.address.unwrap_or(any), local.port.unwrap_or(0));
+    let mut address = local.address.unwrap_or(SocketAddr::new(any, 0));
+    address.set_port(local.port.unwrap_or(0));
     socket.bind(&address.into())
 }
 

@@ -10,7 +10,7 @@ use linerate::personality::iperf3::plan::{serve_plan, test_plan};
 use linerate::personality::iperf3::release::Release;
 use linerate_engine::iperf3::{ServePlan, TestPlan};
 use linerate_measure::plan::Family;
-use linerate_wire::iperf3::Protocol;
+use linerate_wire::iperf3::{Code, Protocol};
 
 /// The long flags in the help of 3.12 and 3.21 together, and those that it doesn't tell.
 const LONG_FLAGS: &str = "port format interval pidfile file affinity bind bind-dev verbose json \
@@ -149,7 +149,7 @@ fn what_stays_here_is_what_was_typed() {
     );
     assert_eq!((plan.port, plan.client_port, plan.affinity), (7, Some(9), Some(3)));
     assert_eq!(plan.family, Some(Family::Ipv4));
-    assert_eq!(plan.bind, Some("127.0.0.1".parse().unwrap()));
+    assert_eq!(plan.bind, Some("127.0.0.1:0".parse().unwrap()));
     assert_eq!(plan.bind_device.as_deref(), Some("lo"));
     assert_eq!(plan.interval.unwrap().as_millis(), 500);
     assert_eq!(plan.connect_timeout.unwrap().as_millis(), 100);
@@ -159,6 +159,42 @@ fn what_stays_here_is_what_was_typed() {
     assert_eq!((keepalive.idle_s, keepalive.interval_s, keepalive.count), (10, 2, 3));
     assert!(client("-i 0").interval.is_none());
     assert_eq!(client("-6").family, Some(Family::Ipv6));
+}
+
+#[test]
+fn what_stands_behind_a_percent_sign_is_a_device_but_for_a_link_local_address() {
+    let bound = |words: &str| {
+        let plan = client(words);
+        (plan.bind.map(|address| address.to_string()), plan.bind_device)
+    };
+    let told =
+        |address: &str, device: Option<&str>| (Some(address.to_owned()), device.map(str::to_owned));
+    assert_eq!(bound("-B 127.0.0.1%lo"), told("127.0.0.1:0", Some("lo")));
+    assert_eq!(bound("-B ::1%lo"), told("[::1]:0", Some("lo")));
+    // Loopback is the first interface.
+    assert_eq!(bound("-B fe80::1%lo"), told("[fe80::1%1]:0", None));
+    assert_eq!(server("-B fe80::1%lo").bind.unwrap().to_string(), "[fe80::1%1]:0");
+    assert_eq!(bound("-4 -B localhost"), told("127.0.0.1:0", None));
+    let hosts = |host: &str| {
+        let plan = test_plan(&options(&format!("-c {host}")), Release::V3_21, || None).unwrap();
+        (plan.host, plan.bind_device)
+    };
+    assert_eq!(hosts("::1%lo"), ("::1".to_owned(), Some("lo".to_owned())));
+    assert_eq!(hosts("fe80::1%lo"), ("fe80::1%lo".to_owned(), None));
+    assert_eq!(hosts("host%"), ("host%".to_owned(), None));
+}
+
+#[test]
+fn an_address_of_another_family_than_was_asked_for_is_refused() {
+    for (words, code) in [("-c h -6", Code::CONNECT), ("-s -6", Code::LISTEN)] {
+        let options = options(&format!("{words} -B 127.0.0.1"));
+        let failure = match words.contains("-s") {
+            true => serve_plan(&options, Release::V3_21).unwrap_err(),
+            false => test_plan(&options, Release::V3_21, || None).unwrap_err(),
+        };
+        assert_eq!(failure.code, code, "{words}");
+        assert!(failure.detail.unwrap().starts_with("Address family"), "{words}");
+    }
 }
 
 #[test]

@@ -50,7 +50,10 @@ impl Listener {
     pub(super) fn open(plan: &ServePlan) -> io::Result<Self> {
         let at = |ip: IpAddr| Self::open_at(plan, SocketAddr::new(ip, plan.port));
         match (plan.bind, plan.family) {
-            (Some(ip), _) => at(ip),
+            (Some(mut address), _) => {
+                address.set_port(plan.port);
+                Self::open_at(plan, address)
+            }
             (None, Some(Family::Ipv4)) => at(EVERYWHERE_V4),
             (None, Some(Family::Ipv6)) => at(EVERYWHERE_V6),
             (None, None) => at(EVERYWHERE_V6).or_else(|error| match error.raw_os_error() {

@@ -258,7 +258,7 @@ impl Options {
     fn apply_name(&mut self, id: Id, value: &str) -> bool {
         let name = match id {
             Id::Bind => {
-                // `host%dev` is a host and a device, but for an IPv6 address, whose scope it is.
+                // `host%dev` is a host and a device, but for a link-local address, whose scope it is.
                 let (host, device) = split_device(value);
                 if device.is_some() {
                     self.bind_device = device;

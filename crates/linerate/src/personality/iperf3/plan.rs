@@ -1,7 +1,7 @@
 //! What the options mean: a plan of the dialect.
 
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn test_plan(
     let mut plan = TestPlan::new(host);
     plan.port = options.port();
     plan.family = family(options);
-    plan.bind = options.bind.as_deref().map(resolve).transpose()?;
+    plan.bind = bind(options, Code::CONNECT)?;
     plan.bind_device = options.bind_device.clone().or(device);
     plan.client_port = options.client_port;
     plan.parameters = parameters(options, release);
@@ -85,7 +85,7 @@ pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Fail
     Ok(ServePlan {
         port: options.port(),
         family: family(options),
-        bind: options.bind.as_deref().map(resolve).transpose()?,
+        bind: bind(options, Code::LISTEN)?,
         bind_device: options.bind_device.clone(),
         interval: interval(options),
         affinity: options.affinity,
@@ -178,15 +178,20 @@ fn padding(options: &Options, release: Release) -> Padding {
     if options.pkcs1 || !release.is_new() { Padding::Pkcs1 } else { Padding::Oaep }
 }
 
-/// The address of `-B`, which may be a name.
-fn resolve(host: &str) -> Result<IpAddr, Failure> {
+/// The address of `-B`, which may be a name, with the scope that it has.
+fn bind(options: &Options, refusal: Code) -> Result<Option<SocketAddr>, Failure> {
+    let Some(host) = options.bind.as_deref() else { return Ok(None) };
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = host.parse() {
-        return Ok(address);
-    }
-    let unknown = || Failure::of(Code::CONNECT).because("Name or service not known");
-    let mut found = (host, 0).to_socket_addrs().map_err(|_| unknown())?;
-    found.next().map(|address| address.ip()).ok_or_else(unknown)
+    let unknown = |said: &str| Failure::of(refusal).because(said);
+    let found = (host, 0).to_socket_addrs();
+    let mut found = found.map_err(|_| unknown("Name or service not known"))?;
+    let fits = |address: &SocketAddr| match family(options) {
+        Some(Family::Ipv4) => address.is_ipv4(),
+        Some(Family::Ipv6) => address.is_ipv6(),
+        None => true,
+    };
+    let first = found.find(fits);
+    first.map(Some).ok_or_else(|| unknown("Address family for hostname not supported"))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

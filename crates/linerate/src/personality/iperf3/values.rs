@@ -1,5 +1,7 @@
 //! Values of flags, each within the limits of the original.
 
+use std::net::Ipv6Addr;
+
 use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
 
@@ -56,10 +58,14 @@ pub(super) fn split_slash(value: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A host and, after a `%`, a device. The scope of an IPv6 address stays with it.
+/// A host and, after a `%`, a device. The scope of a link-local address stays with it.
 pub(super) fn split_device(value: &str) -> (String, Option<String>) {
+    let is_link_local =
+        |host: &str| host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_unicast_link_local());
     match value.split_once('%') {
-        Some((host, device)) if !host.contains(':') => (host.to_owned(), Some(device.to_owned())),
+        Some((host, device)) if !host.is_empty() && !device.is_empty() && !is_link_local(host) => {
+            (host.to_owned(), Some(device.to_owned()))
+        }
         _ => (value.to_owned(), None),
     }
 }
