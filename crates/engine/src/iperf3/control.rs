@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
@@ -73,17 +74,23 @@ pub(super) struct Control {
 impl Control {
     /// A connection that stands. One that goes silent is probed and ends within seconds of its peer's
     /// machine: nothing is said on it while a test runs.
-    pub(super) fn new(socket: Socket, keepalive: Option<Keepalive>) -> io::Result<Self> {
+    pub(super) fn new(
+        socket: Socket,
+        keepalive: Option<Keepalive>,
+        send_timeout: Option<Duration>,
+    ) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
-        let asked = keepalive.unwrap_or_default();
-        let or = |asked: u32, usual: u32| if asked > 0 { asked } else { usual };
-        let seconds = |n: u32| std::time::Duration::from_secs(n.into());
+        let Keepalive { idle_s, interval_s, count } = keepalive.unwrap_or_default().completed();
+        let seconds = |n: u32| Duration::from_secs(n.into());
         let settings = TcpKeepalive::new()
-            .with_time(seconds(or(asked.idle_s, 10)))
-            .with_interval(seconds(or(asked.interval_s, 5)))
-            .with_retries(or(asked.count, 3));
+            .with_time(seconds(idle_s))
+            .with_interval(seconds(interval_s))
+            .with_retries(count);
         socket.set_tcp_keepalive(&settings)?;
+        if send_timeout.is_some() {
+            socket.set_tcp_user_timeout(send_timeout)?;
+        }
         Ok(Self { socket, unwritten: Vec::new() })
     }
 
@@ -196,4 +203,22 @@ impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+#[test]
+fn a_control_connection_gives_up_on_what_nobody_acknowledges() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dialled = || {
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Socket::from(stream)
+    };
+    let asked = Some(Duration::from_millis(700));
+    let control = Control::new(dialled(), None, asked).unwrap();
+    assert_eq!(control.socket.tcp_user_timeout().unwrap(), asked);
+    let keepalive = Keepalive { idle_s: 20, ..Keepalive::default() };
+    let control = Control::new(dialled(), Some(keepalive), None).unwrap();
+    assert_eq!(control.socket.tcp_user_timeout().unwrap(), None);
+    let (idle, count) =
+        (control.socket.tcp_keepalive_time(), control.socket.tcp_keepalive_retries());
+    assert_eq!((idle.unwrap().as_secs(), count.unwrap()), (20, 3));
 }

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
-use linerate_wire::iperf3::{Code, Cookie, Parameters, Results, StreamResult};
+use linerate_wire::iperf3::{Cookie, Parameters, Protocol, Results, StreamResult};
+
+use super::{Failure, Keepalive};
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub enum Event {
     Started(Box<Start>),
     /// An interval is over.
     Interval(Box<Interval>),
+    /// The omitted time is over: from now on all counts.
+    OmitEnded,
     /// Nothing more is counted. Where the test came to its end, the other end's figures are there too.
     Ended(Box<Report>),
     /// Something the user should know, as the original words it.
@@ -60,6 +64,8 @@ pub struct Control {
     pub cookie: Cookie,
     /// The connection's segment size.
     pub mss_bytes: Option<u32>,
+    /// How it is probed, where that was asked for.
+    pub keepalive: Option<Keepalive>,
     /// When (UTC, nanoseconds since 1970).
     pub utc_ns: i64,
 }
@@ -159,8 +165,8 @@ pub struct TcpFigures {
 pub struct DatagramFigures {
     /// Sent; or, where they are received, those that the other end has sent by the numbers that came.
     pub packets: u64,
-    /// Lost; negative in an interval in which more came late than were lost.
-    pub lost: i64,
+    /// Lost; negative in an interval in which more came late than were lost; `None`: not known.
+    pub lost: Option<i64>,
     /// Out of order.
     pub out_of_order: u64,
     /// Jitter (RFC 3550) at the end, seconds.
@@ -168,9 +174,33 @@ pub struct DatagramFigures {
 }
 
 impl DatagramFigures {
+    /// Of so many that were sent: what was sent has neither loss nor jitter.
+    pub fn sent(packets: u64) -> Self {
+        Self { packets, lost: Some(0), ..Self::default() }
+    }
+
+    /// What an end's results say. Releases before 3.14 count what they had in the omitted time, too; `own_omitted` is
+    /// what this end had in it.
+    fn of_results(result: &StreamResult, own_omitted: u64, parameters: &Parameters) -> Self {
+        let (packets, lost) = match result.omitted_packets.zip(result.omitted_errors) {
+            Some((packets, errors)) => {
+                (result.packets.saturating_sub(packets), Some(result.errors.saturating_sub(errors)))
+            }
+            None if parameters.omit_s == 0 => (result.packets, Some(result.errors)),
+            // Their bytes are without that time, and all datagrams have one length.
+            None if result.errors == 0 => {
+                (result.bytes / u64::from(parameters.block_bytes.max(1)), Some(0))
+            }
+            // When they were lost isn't told, and the ends don't begin to count at the same datagram.
+            None => (result.packets.saturating_sub(own_omitted), None),
+        };
+        Self { packets, lost, out_of_order: 0, jitter_s: result.jitter_s }
+    }
+
     /// Percent of the datagrams that were lost.
-    pub fn lost_percent(&self) -> f64 {
-        if self.packets == 0 { 0.0 } else { 100.0 * self.lost as f64 / self.packets as f64 }
+    pub fn lost_percent(&self) -> Option<f64> {
+        let lost = self.lost? as f64;
+        Some(if self.packets == 0 { 0.0 } else { 100.0 * lost / self.packets as f64 })
     }
 }
 
@@ -194,18 +224,25 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what the other end counted; says which stream it didn't count.
-    pub(super) fn add_remote(&mut self, results: &Results) -> Option<u32> {
+    /// Adds what the other end counted, beside what this one told it; says which stream it didn't count.
+    pub(super) fn add_remote(
+        &mut self,
+        theirs: &Results,
+        own: &Results,
+        parameters: &Parameters,
+    ) -> Option<u32> {
         let mut missing = None;
         for stream in &mut self.streams {
-            let udp = stream.local.datagrams.is_some();
-            let result = results.stream(stream.id);
-            stream.remote = result.map(|result| Totals::of_peer(result, udp, stream.local.seconds));
+            let result = theirs.stream(stream.id);
+            let own = own.stream(stream.id).and_then(|own| own.omitted_packets).unwrap_or(0);
+            let seconds = stream.local.seconds;
+            stream.remote =
+                result.map(|result| Totals::of_results(result, own, parameters, seconds));
             missing = missing.or((result.is_none()).then_some(stream.id));
         }
-        self.remote_cpu = Some(results.cpu_percent);
-        self.remote_congestion.clone_from(&results.congestion_used);
-        self.server_output.clone_from(&results.server_output);
+        self.remote_cpu = Some(theirs.cpu_percent);
+        self.remote_congestion.clone_from(&theirs.congestion_used);
+        self.server_output.clone_from(&theirs.server_output);
         missing
     }
 }
@@ -253,20 +290,19 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What the other end's results say; `seconds` is taken where they don't tell.
-    pub(super) fn of_peer(result: &StreamResult, udp: bool, seconds: f64) -> Self {
-        let packets = result.packets.saturating_sub(result.omitted_packets.unwrap_or(0));
-        let lost = result.errors.saturating_sub(result.omitted_errors.unwrap_or(0));
+    /// What an end's results say; `seconds` is taken where they don't tell. See [`DatagramFigures::of_results`].
+    pub(super) fn of_results(
+        result: &StreamResult,
+        own_omitted: u64,
+        parameters: &Parameters,
+        seconds: f64,
+    ) -> Self {
+        let udp = parameters.protocol == Protocol::Udp;
         Self {
             bytes: result.bytes,
             seconds: result.seconds().filter(|seconds| *seconds > 0.0).unwrap_or(seconds),
             retransmits: result.retransmits,
-            datagrams: udp.then_some(DatagramFigures {
-                packets,
-                lost,
-                out_of_order: 0,
-                jitter_s: result.jitter_s,
-            }),
+            datagrams: udp.then(|| DatagramFigures::of_results(result, own_omitted, parameters)),
         }
     }
 }
@@ -288,58 +324,6 @@ pub struct TcpExtremes {
     pub reorder: u32,
 }
 
-/// Why a test failed.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// By the original's numbers.
-    pub code: Code,
-    /// What the system said, where that is the reason.
-    pub system_error: Option<i32>,
-    /// What else is known: what was tried, and the way out.
-    pub detail: Option<String>,
-    /// Whether the other end said so ([`State::ServerError`](linerate_wire::iperf3::State)).
-    pub from_peer: bool,
-    /// Whether the user ended the test at this end; the report so far was told.
-    pub interrupted: bool,
-}
-
-impl Failure {
-    /// A failure that the code alone tells.
-    pub fn of(code: Code) -> Self {
-        Self { code, system_error: None, detail: None, from_peer: false, interrupted: false }
-    }
-
-    /// A failure of a system call.
-    pub fn system(code: Code, error: &std::io::Error) -> Self {
-        let system_error = error.raw_os_error();
-        let detail = system_error.is_none().then(|| error.to_string());
-        Self { system_error, detail, ..Self::of(code) }
-    }
-
-    /// More about it.
-    pub fn because(self, detail: impl Into<String>) -> Self {
-        Self { detail: Some(detail.into()), ..self }
-    }
-}
-
-/// The original's words: `unable to connect to server - ...: Connection refused`.
-impl std::fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.code.text())?;
-        if let Some(number) = self.system_error.filter(|number| *number != 0) {
-            let said = std::io::Error::from_raw_os_error(number).to_string();
-            let said = said.split(" (os error").next().unwrap_or_default();
-            return write!(formatter, ": {said}");
-        }
-        match &self.detail {
-            Some(detail) => write!(formatter, ": {detail}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
-
 /// What happens at a server, beside its tests.
 #[derive(Clone, Debug)]
 pub enum ServerEvent {
@@ -349,11 +333,6 @@ pub enum ServerEvent {
         address: SocketAddr,
         /// The number of the test that comes next, from 1 on.
         test_number: u64,
-    },
-    /// Nobody came for so long as `--idle-timeout` says; the server goes on, or ends with `-1`.
-    Idle {
-        /// How long.
-        seconds: u64,
     },
     /// A test is over.
     TestEnded {
@@ -367,4 +346,36 @@ pub enum ServerEvent {
         /// Where it is.
         client: SocketAddr,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What 3.12 says, with so many datagrams in all, so many of them lost, and so many bytes counted.
+    fn of_old(packets: u64, errors: i64, bytes: u64) -> StreamResult {
+        StreamResult { id: 1, packets, errors, bytes, ..StreamResult::default() }
+    }
+
+    fn figures(result: &StreamResult, omit_s: u32) -> (u64, Option<i64>) {
+        let parameters = Parameters { omit_s, block_bytes: 1000, ..Parameters::default() };
+        let figures = DatagramFigures::of_results(result, 95, &parameters);
+        (figures.packets, figures.lost)
+    }
+
+    #[test]
+    fn datagrams_of_the_omitted_time_do_not_count_whether_a_peer_tells_them_or_not() {
+        // Without such a time all that is told counts.
+        assert_eq!(figures(&of_old(200, 7, 193_000), 0), (200, Some(7)));
+        // The other end began to count at another datagram than this one.
+        assert_eq!(figures(&of_old(200, 0, 103_000), 1), (103, Some(0)));
+        assert_eq!(figures(&of_old(200, 7, 100_000), 1), (105, None));
+        assert_eq!(figures(&of_old(10, 7, 1000), 1), (0, None));
+        let newer = StreamResult {
+            omitted_packets: Some(98),
+            omitted_errors: Some(5),
+            ..of_old(200, 7, 100_000)
+        };
+        assert_eq!(figures(&newer, 1), (102, Some(2)));
+    }
 }

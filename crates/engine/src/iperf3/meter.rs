@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_measure::sample::CpuSeconds;
 use linerate_wire::iperf3::results::CpuPercent;
-use linerate_wire::iperf3::{Protocol, Results, StreamResult};
+use linerate_wire::iperf3::{Parameters, Protocol, Results, StreamResult};
 use rustix::net::sockopt;
 
 use super::load::Load;
@@ -158,7 +158,7 @@ impl Meter {
                 id: stream.id,
                 socket: stream.socket,
                 sends: stream.sends,
-                local: local_totals(&result, shared, udp, seconds),
+                local: local_totals(&result, shared, &load.setup.parameters, seconds),
                 remote: None,
                 tcp: (stream.sends && !udp).then(|| kept.extremes()),
             });
@@ -214,7 +214,7 @@ impl Kept {
             tcp,
             datagrams: udp.then(|| DatagramFigures {
                 packets: now.packets.saturating_sub(before.packets),
-                lost: signed(now.lost).saturating_sub(signed(before.lost)),
+                lost: Some(signed(now.lost).saturating_sub(signed(before.lost))),
                 out_of_order: now.out_of_order.saturating_sub(before.out_of_order),
                 jitter_s: now.jitter_s,
             }),
@@ -258,9 +258,15 @@ impl Kept {
     }
 }
 
-fn local_totals(result: &StreamResult, shared: &Shared, udp: bool, seconds: f64) -> Totals {
-    let late = shared.figures().out_of_order.saturating_sub(shared.omitted().out_of_order);
-    let mut totals = Totals::of_peer(result, udp, seconds);
+fn local_totals(
+    result: &StreamResult,
+    shared: &Shared,
+    parameters: &Parameters,
+    seconds: f64,
+) -> Totals {
+    let omitted = shared.omitted();
+    let late = shared.figures().out_of_order.saturating_sub(omitted.out_of_order);
+    let mut totals = Totals::of_results(result, omitted.packets, parameters, seconds);
     if let Some(datagrams) = &mut totals.datagrams {
         datagrams.out_of_order = late;
     }

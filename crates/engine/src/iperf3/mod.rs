@@ -7,6 +7,7 @@ mod client;
 mod control;
 mod descriptors;
 mod event;
+mod failure;
 mod load;
 mod meter;
 mod plan;
@@ -21,9 +22,10 @@ pub use client::run;
 pub use server::Server;
 
 pub use event::{
-    Control, DatagramFigures, Event, Failure, Interval, Observer, Report, Role, ServerEvent, Start,
-    Stream, StreamInterval, StreamReport, TcpExtremes, TcpFigures, Totals,
+    Control, DatagramFigures, Event, Interval, Observer, Report, Role, ServerEvent, Start, Stream,
+    StreamInterval, StreamReport, TcpExtremes, TcpFigures, Totals,
 };
+pub use failure::Failure;
 pub use plan::{
     Authority, Credentials, Keepalive, Padding, RECEIVE_TIMEOUT, RateLimit, ServePlan, TestPlan,
 };

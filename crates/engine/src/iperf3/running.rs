@@ -77,7 +77,8 @@ impl Running {
     /// Does what is due at this time.
     pub(super) fn tick(&mut self, now_ns: u64, observer: &mut dyn Observer) {
         let warm = self.load.phase() == Phase::WarmUp;
-        let interval = if warm && now_ns >= self.began_ns.saturating_add(self.omit_ns) {
+        let begins = warm && now_ns >= self.began_ns.saturating_add(self.omit_ns);
+        let interval = if begins {
             let interval = self.meter.end_omitted(&self.load, now_ns);
             self.load.measure();
             interval
@@ -86,6 +87,9 @@ impl Running {
         };
         if let Some(interval) = interval {
             observer.handle(&Event::Interval(Box::new(interval)));
+        }
+        if begins {
+            observer.handle(&Event::OmitEnded);
         }
         let received = self.received();
         if received != self.moved.1 {

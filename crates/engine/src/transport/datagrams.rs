@@ -17,7 +17,7 @@ use crate::socket::{
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of newer kernels, linux/udp.h).
 const MOST_SEGMENTS: usize = 128;
 /// The same of every kernel that has UDP_SEGMENT.
-const MOST_SEGMENTS_OF_OLD: usize = 64;
+pub(crate) const MOST_SEGMENTS_OF_OLD: usize = 64;
 /// The most bytes of one call: an IPv4 datagram's payload, which the kernel cuts up.
 const MOST_CALL_BYTES: usize = 65_507;
 

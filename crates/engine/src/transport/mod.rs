@@ -22,7 +22,7 @@ use linerate_measure::sample::QuicStatus;
 use socket2::Socket;
 
 pub(crate) use awake::Awake;
-pub(crate) use datagrams::{DatagramPath, Udp, most_of_one_call};
+pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS_OF_OLD, Udp, most_of_one_call};
 pub(crate) use discard::Discarding;
 pub(crate) use lookout::{Lookout, Patience, comes_from_elsewhere, comes_from_here, readiness};
 pub(crate) use ring::Ring;

@@ -26,7 +26,7 @@ fn test(server: Program, client: Program, words: &str, both: &str) -> (String, S
 }
 
 /// The pairs in which one end is ours; with ours alone where there is no original.
-fn pairs() -> Vec<(Program, Program)> {
+pub(crate) fn pairs() -> Vec<(Program, Program)> {
     let mut pairs = vec![(Program::Ours, Program::Ours)];
     if has_original() {
         pairs.push((Program::Original, Program::Ours));

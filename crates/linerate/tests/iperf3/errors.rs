@@ -1,12 +1,15 @@
 //! Every wrong command line with its sentence and exit code, as the original has them.
 
+use std::net::TcpListener;
 use std::process::Command;
 
 use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::render_failure;
 
+use super::cli::document;
 use super::ours;
+use super::programs::{Program, serve};
 
 /// Words, and what stands behind `parameter error - `.
 const PARAMETERS: &[(&str, &str)] = &[
@@ -174,6 +177,46 @@ fn streams_beyond_the_descriptors_are_told_with_both_numbers() {
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
         (Some(1), said)
     );
+}
+
+#[test]
+fn a_server_that_cannot_begin_says_so_in_the_form_that_was_asked_for() {
+    let taken = TcpListener::bind("[::]:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let said = "error - unable to start listener for connections: Address already in use";
+    let expected = format!("iperf3: {said}\niperf3: exiting\n");
+    assert_eq!(ended(&format!("-s -p {port}")), (1, String::new(), expected));
+    let (code, stdout, stderr) = ended(&format!("-s -p {port} -J"));
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    assert_eq!(document(&stdout)["error"], said);
+    let (code, stdout, stderr) = ended(&format!("-s -p {port} --json-stream"));
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    let first = format!("{{\"event\":\"error\",\"data\":\"{said}\"}}\n");
+    assert!(stdout.starts_with(&first), "{stdout}");
+}
+
+#[test]
+fn a_client_that_cannot_begin_says_so_in_the_form_that_was_asked_for() {
+    let said = "unable to connect to server - server may have stopped running or use a different \
+                port, firewall issue, etc.: Name or service not known";
+    let words = "-c 127.0.0.1 -p 1 -B nowhere.invalid";
+    assert_eq!(ended(words), (1, String::new(), format!("iperf3: error - {said}\n")));
+    let (code, stdout, stderr) = ended(&format!("{words} -J"));
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    assert_eq!(document(&stdout)["error"], said);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log").display().to_string();
+    assert_eq!(ended(&format!("{words} --logfile {log}")), (1, String::new(), String::new()));
+    assert_eq!(std::fs::read_to_string(log).unwrap(), format!("iperf3: error - {said}\n"));
+}
+
+#[test]
+fn a_congestion_control_that_is_not_there_is_told_in_the_originals_words_alone() {
+    let (_server, port) = serve(Program::Ours, "");
+    let said = "unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on \
+                this host";
+    let (code, _, stderr) = ended(&format!("-c 127.0.0.1 -p {port} -C nosuch"));
+    assert_eq!((code, stderr), (1, format!("iperf3: error - {said}\n")));
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn events(parameters: &Parameters, role: Role) -> Vec<Event> {
     };
     if parameters.omit_s > 0 {
         events.push(interval(0.0, 1.000_5, true, false));
+        events.push(Event::OmitEnded);
     }
     events.push(interval(0.0, 1.000_812, false, false));
     events.push(interval(1.000_812, 2.001_122, false, true));
@@ -75,6 +76,7 @@ fn control(role: Role) -> Control {
         remote: remote.parse().unwrap(),
         cookie: Cookie::of_wire(cookie),
         mss_bytes: Some(1448),
+        keepalive: None,
         utc_ns: 1_795_223_579_486_000_000,
     }
 }
@@ -105,11 +107,11 @@ fn share(socket: u32) -> u64 {
 fn datagrams(socket: u32, blocks: u64, received: bool) -> DatagramFigures {
     let packets = blocks * share(socket) / 1448;
     if !received {
-        return DatagramFigures { packets, ..DatagramFigures::default() };
+        return DatagramFigures::sent(packets);
     }
     DatagramFigures {
         packets,
-        lost: i64::from(socket) - 5,
+        lost: Some(i64::from(socket) - 5),
         out_of_order: u64::from(socket == 7),
         jitter_s: f64::from(socket) * 0.000_006_123,
     }

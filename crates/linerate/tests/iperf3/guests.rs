@@ -41,7 +41,7 @@ pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
 }
 
 /// Everything until the end.
-fn rest(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     // A reset ends it, too.
     let _reset = stream.read_to_end(&mut bytes);
@@ -352,14 +352,4 @@ fn a_receiver_that_gets_nothing_gives_up() {
     assert_eq!(read(&mut stream, 2), [1, 2]);
     assert_eq!(rest(&mut stream), [0xfe, 0, 0, 0, 144, 0, 0, 0, 0]);
     assert_eq!(failure(&server), Code::NO_MESSAGE);
-}
-
-#[test]
-fn a_server_of_one_test_ends_after_it() {
-    let server = Running::start(ServePlan { one_off: true, ..ServePlan::default() });
-    assert_serves(server.port);
-    server.join().unwrap();
-    let idle = Some(Duration::from_millis(200));
-    let plan = ServePlan { one_off: true, idle_timeout: idle, ..ServePlan::default() };
-    Running::start(plan).join().unwrap();
 }

@@ -2,6 +2,7 @@
 
 use linerate::personality::iperf3::printer::{Form, JsonPrinter};
 use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::stock::Stock;
 use linerate::personality::iperf3::text::TextPrinter;
 use linerate_engine::iperf3::{DatagramFigures, Event, Role};
 use linerate_wire::iperf3::Parameters;
@@ -17,7 +18,7 @@ fn printed(scene: &Scene, form: Form, error: Option<&str>) -> String {
     for event in &scene.events {
         text.push_str(&printer.record_event(event).concat());
     }
-    text + &printer.render_rest(error).concat()
+    text + &printer.render_rest(error).collect::<String>()
 }
 
 fn check(words: &str, name: &str) {
@@ -156,7 +157,7 @@ fn figures_of_a_peer_that_claims_the_largest_numbers_are_printed() {
                 remote.retransmits = remote.retransmits.map(|_| most);
                 remote.datagrams = remote.datagrams.map(|_| DatagramFigures {
                     packets: most,
-                    lost: i64::MAX,
+                    lost: Some(i64::MAX),
                     out_of_order: most,
                     jitter_s: f64::MAX,
                 });
@@ -176,6 +177,59 @@ fn figures_of_a_peer_that_claims_the_largest_numbers_are_printed() {
         let lines = scene.events.iter().flat_map(|event| printer.render_event(event));
         assert!(lines.collect::<String>().contains("[SUM]"));
     }
+}
+
+#[test]
+fn loss_that_is_not_known_is_absent() {
+    let mut scene = scene("-u -t 2 -J", Role::Client, Release::V3_21);
+    if let Some(Event::Ended(report)) = scene.events.last_mut() {
+        let remote = report.streams[0].remote.as_mut().unwrap();
+        remote.datagrams.as_mut().unwrap().lost = None;
+    }
+    let document: Value = serde_json::from_str(&printed(&scene, Form::Json, None)).unwrap();
+    for part in ["/end/sum", "/end/sum_received", "/end/streams/0/udp"] {
+        let part = document.pointer(part).unwrap();
+        assert!(part.get("packets").is_some() && part.get("jitter_ms").is_some(), "{part}");
+        assert!(part.get("lost_packets").is_none() && part.get("lost_percent").is_none(), "{part}");
+    }
+    assert_eq!(document["end"]["sum_sent"]["lost_packets"], 0);
+}
+
+#[test]
+fn a_document_for_a_client_is_rendered_as_far_as_there_is_room() {
+    let scene = scene("-t 2 -J", Role::Server, Release::V3_21);
+    let mut printer = JsonPrinter::new(scene.context, Form::Json);
+    for event in &scene.events {
+        let _lines = printer.record_event(event);
+    }
+    let line = printer.render_line(usize::MAX).unwrap();
+    let document: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(document["intervals"].as_array().unwrap().len(), 2);
+    assert_eq!(printer.render_line(line.len()), Some(line.clone()));
+    assert_eq!(printer.render_line(line.len() - 1), None);
+}
+
+#[test]
+fn the_tests_of_a_server_share_the_room_for_their_intervals() {
+    let mut scene = scene("-t 2 -J -P 2", Role::Server, Release::V3_21);
+    scene.context.stock = Stock::of(100);
+    let kept = |events: &[Event]| {
+        let mut printer = JsonPrinter::new(scene.context.clone(), Form::Json);
+        for event in events {
+            let _lines = printer.record_event(event);
+        }
+        let text: String = printer.render_rest(None).collect();
+        (text.matches("\"sum\":").count(), printer)
+    };
+    let mut events = scene.events[..2].to_vec();
+    events.extend(vec![scene.events[2].clone(); 30]);
+    // One test has as much as it leaves to the others; it gives all of it back.
+    let (first, holds) = kept(&events);
+    let (second, _gone) = kept(&events);
+    assert_eq!((first, second), (25, 12));
+    drop(holds);
+    let (third, _) = kept(&events);
+    assert_eq!(third, 19);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
+mod admission;
 mod cli;
 mod credentials;
 mod cuts;
@@ -17,6 +18,7 @@ mod json;
 mod load;
 mod matrix;
 mod matrix_cases;
+mod omitted;
 mod options;
 mod programs;
 mod shapes;

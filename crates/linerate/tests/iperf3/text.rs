@@ -2,7 +2,7 @@
 
 use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::text::TextPrinter;
-use linerate_engine::iperf3::{Event, Role};
+use linerate_engine::iperf3::{Event, Keepalive, Role};
 use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 
@@ -65,6 +65,50 @@ fn bytes_and_blocks_end_a_test() {
     check("-n 1M -V -f M", "bytes-verbose");
     let text = printed(scene("-k 100 -V", Role::Client, Release::V3_21));
     assert!(text.contains("omitting 0 seconds, 100 blocks to send, tos 0\n"), "{text}");
+}
+
+#[test]
+fn the_end_of_the_omitted_time_is_a_line_where_there_are_no_intervals() {
+    let line = "Finished omit period, starting real test\n";
+    for (words, told) in [("-V -i 0 -O 1", true), ("-i 0 -O 1", false), ("-V -O 1", false)] {
+        for role in [Role::Client, Role::Server] {
+            let text = printed(scene(&format!("-t 2 {words}"), role, Release::V3_21));
+            assert_eq!(text.contains(line), told, "{words}: {text}");
+        }
+    }
+}
+
+#[test]
+fn how_a_control_connection_is_probed_stands_before_all_else_of_it() {
+    let line = "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to \
+                20/2/3\n";
+    for (words, role, next) in [
+        ("-V", Role::Client, "Control connection MSS"),
+        ("-V", Role::Server, "Time: "),
+        ("", Role::Server, ""),
+    ] {
+        let mut scene = scene(words, role, Release::V3_21);
+        if let Some(Event::Connected(control)) = scene.events.first_mut() {
+            control.keepalive = Some(Keepalive { idle_s: 20, interval_s: 2, count: 3 });
+        }
+        let text = printed(scene);
+        let told = format!("{line}{next}");
+        assert_eq!(text.contains(&told), !words.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn loss_that_is_not_known_is_said_to_be_so() {
+    let mut scene = scene("-u -t 2 -P 2", Role::Client, Release::V3_21);
+    if let Some(Event::Ended(report)) = scene.events.last_mut() {
+        let remote = report.streams[0].remote.as_mut().unwrap();
+        remote.datagrams.as_mut().unwrap().lost = None;
+    }
+    let text = printed(scene);
+    assert!(text.contains("  0.031 ms  Unknown/181  receiver\n"), "{text}");
+    // A sum of what isn't known isn't known either.
+    assert!(text.contains(" ms  Unknown/543  receiver\n"), "{text}");
+    assert!(text.contains(" ms  2/362 (0.55%)  receiver\n"), "{text}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linerate_wire::iperf3::client::{Client, ClientEvent};
+use linerate_wire::iperf3::parameters::Offload;
 use linerate_wire::iperf3::{Code, Cookie, Fault, Parameters, Protocol, Results};
 
 use super::dial::{dial, interrupted};
@@ -17,8 +18,9 @@ use crate::event::Cancel;
 use crate::iperf3::control::Control;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
-use crate::iperf3::{Event, Failure, Observer, Report, Role, TestPlan, sockets, token};
+use crate::iperf3::{Event, Failure, Keepalive, Observer, Report, Role, TestPlan, sockets, token};
 use crate::load::Bell;
+use crate::transport::MOST_SEGMENTS_OF_OLD;
 
 /// The default block over TCP, and over UDP where the control connection tells no segment size.
 const TCP_BLOCK_BYTES: u32 = 128 << 10;
@@ -62,7 +64,7 @@ impl<'a> Session<'a> {
             cancel,
             cookie,
             machine: Client::new(cookie, monotonic_ns()),
-            control: Control::new(socket, plan.keepalive).map_err(failed)?,
+            control: Control::new(socket, plan.keepalive, plan.send_timeout).map_err(failed)?,
             mss_bytes: None,
             bell: Arc::new(Bell::new().map_err(host)?),
             running: None,
@@ -78,6 +80,7 @@ impl<'a> Session<'a> {
             remote,
             cookie,
             mss_bytes: session.mss_bytes,
+            keepalive: plan.keepalive.map(Keepalive::completed),
             utc_ns: utc_ns(),
         })));
         Ok((session, address))
@@ -89,7 +92,7 @@ impl<'a> Session<'a> {
         let parameters = self.parameters()?;
         self.machine.send_parameters(&parameters);
         self.require(&ClientEvent::StreamsWanted)?;
-        let load = self.open_streams(parameters, address)?;
+        let load = self.open_streams(parameters.clone(), address)?;
         self.require(&ClientEvent::Prepare)?;
         self.require(&ClientEvent::Go)?;
         let (interval, timeout) = (self.plan.interval, self.plan.receive_timeout);
@@ -100,13 +103,13 @@ impl<'a> Session<'a> {
         if !ended_by_server {
             self.require(&ClientEvent::ResultsWanted)?;
         }
-        let Some((results, mut report)) = self.totals.clone() else {
+        let Some((own, mut report)) = self.totals.clone() else {
             return Err(Failure::of(Code::PACKAGE_RESULTS));
         };
-        self.machine.send_results(&results);
+        self.machine.send_results(&own);
         match self.await_event()? {
-            ClientEvent::Results(results) => {
-                if let Some(stranger) = report.add_remote(&results) {
+            ClientEvent::Results(theirs) => {
+                if let Some(stranger) = report.add_remote(&theirs, &own, &parameters) {
                     let detail = format!("the server's results lack stream {stranger}");
                     return Err(Failure::of(Code::STREAM_ID).because(detail));
                 }
@@ -138,11 +141,8 @@ impl<'a> Session<'a> {
                  drops"
             )));
         }
-        let offload = &mut parameters.offload;
-        if offload.gso && offload.gso_datagram_bytes == 0 && block_bytes > 0 {
-            // As many whole datagrams as the kernel takes with one call.
-            offload.gso_datagram_bytes = block_bytes;
-            offload.gso_buffer_bytes = MOST_DATAGRAM_BYTES / block_bytes * block_bytes;
+        if parameters.offload.gso && parameters.offload.gso_datagram_bytes == 0 {
+            parameters.offload = with_trains(parameters.offload, block_bytes);
         }
         if let Some(credentials) = &self.plan.credentials {
             let sealed = token::make_token(credentials, utc_ns())?;
@@ -282,6 +282,14 @@ impl<'a> Session<'a> {
     }
 }
 
+/// As many whole datagrams at once as every kernel takes: it is an original server that sends so many with one call, and
+/// fails where its kernel takes fewer.
+fn with_trains(offload: Offload, block_bytes: u32) -> Offload {
+    let most = MOST_DATAGRAM_BYTES.checked_div(block_bytes).unwrap_or(0);
+    let most = most.min(MOST_SEGMENTS_OF_OLD as u32);
+    Offload { gso_datagram_bytes: block_bytes, gso_buffer_bytes: most * block_bytes, ..offload }
+}
+
 fn unexpected(event: ClientEvent) -> Failure {
     match event {
         ClientEvent::Failed(fault) => failure_of(fault),
@@ -302,4 +310,17 @@ fn failure_of(fault: Fault) -> Failure {
             Failure::of(code).because(format!("the server said nothing for {seconds} s"))
         }
     }
+}
+
+#[test]
+fn trains_are_of_whole_datagrams_and_no_longer_than_every_kernel_takes() {
+    let trains = |block_bytes| {
+        let offload = with_trains(Offload { gso: true, ..Offload::default() }, block_bytes);
+        (offload.gso_datagram_bytes, offload.gso_buffer_bytes)
+    };
+    assert_eq!(trains(1400), (1400, 46 * 1400));
+    assert_eq!(trains(1024), (1024, 63 * 1024));
+    assert_eq!(trains(507), (507, 64 * 507));
+    assert_eq!(trains(16), (16, 64 * 16));
+    assert_eq!(trains(65_507), (65_507, 65_507));
 }

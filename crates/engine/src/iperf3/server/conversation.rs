@@ -65,7 +65,7 @@ impl Conversation {
         let Some((mut results, report)) = self.stop_load() else {
             return Err(Failure::of(Code::PACKAGE_RESULTS));
         };
-        self.tell(report, Some(&theirs));
+        self.tell(report, Some((&theirs, &results)));
         if self.wants_output() {
             results.server_output = self.test.observer.server_output();
         }
@@ -294,10 +294,11 @@ impl Conversation {
         Some(totals)
     }
 
-    fn tell(&mut self, mut report: Report, theirs: Option<&Results>) {
+    /// Tells what came out; where the client told its part, with that beside what it is told.
+    fn tell(&mut self, mut report: Report, exchanged: Option<(&Results, &Results)>) {
         self.told = true;
-        if let Some(theirs) = theirs {
-            report.add_remote(theirs);
+        if let (Some((theirs, own)), Some(running)) = (exchanged, &self.running) {
+            report.add_remote(theirs, own, &running.load.setup.parameters);
         }
         self.test.observer.handle(&Event::Ended(Box::new(report)));
     }

@@ -127,13 +127,8 @@ impl Reception {
             if over && self.tests.is_empty() {
                 tell(self.listening());
             }
-            if self.is_idle() {
-                tell(ServerEvent::Idle { seconds: self.idle_limit_ns() / SECOND_NS });
-                if self.server.plan.one_off {
-                    return Ok(());
-                }
-                self.busy_ns = monotonic_ns();
-                tell(self.listening());
+            if self.server.plan.one_off && self.is_idle() {
+                return Ok(());
             }
             self.wait();
         }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use linerate_wire::iperf3::{Code, Cookie, Parameters};
+use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
 use socket2::Socket;
 
 use super::awaited::Awaited;
@@ -18,7 +18,7 @@ use crate::event::Cancel;
 use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::token::Gate;
-use crate::iperf3::{Event, Failure, Observer, Role, ServePlan, sockets};
+use crate::iperf3::{Event, Failure, Keepalive, Observer, Role, ServePlan, sockets};
 use crate::load::Bell;
 
 /// What the reception tells a test.
@@ -70,9 +70,11 @@ impl Test {
             remote,
             cookie: self.cookie,
             mss_bytes: socket.tcp_mss().ok(),
+            keepalive: self.plan.keepalive.map(Keepalive::completed),
             utc_ns: utc_ns(),
         })));
-        let control = Control::new(socket, self.plan.keepalive).map_err(failed)?;
+        let control = Control::new(socket, self.plan.keepalive, self.plan.send_timeout);
+        let control = control.map_err(failed)?;
         let mut conversation = Conversation::new(self, control, (local, remote));
         let outcome = conversation.conduct();
         conversation.close(outcome.as_ref().err());
@@ -97,9 +99,13 @@ impl Test {
         }
         if let Some(limit) = self.plan.rate_limit {
             let streams = u64::try_from(parameters.total_streams()).unwrap_or(u64::MAX);
-            if parameters.bandwidth_bps.saturating_mul(streams) > limit.bps {
+            let stream_bps = parameters.bandwidth_bps.max(parameters.fq_rate_bps);
+            if stream_bps.saturating_mul(streams) > limit.bps {
                 return Err(Failure::of(Code::TOTAL_RATE));
             }
+        }
+        if self.plan.file.is_some() && parameters.protocol == Protocol::Udp {
+            return Err(Failure::of(Code::UDP_FILE));
         }
         let length_s = u64::from(parameters.time_s) + u64::from(parameters.omit_s);
         match self.plan.max_duration_s {

@@ -5,7 +5,7 @@ use linerate_engine::iperf3::{Event, Failure, Observer, Report, TestPlan};
 use linerate_wire::iperf3::Code;
 
 use super::context::Context;
-use super::fault::render_failure;
+use super::fault::{render_failure, render_server_error};
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::release::Release;
@@ -58,10 +58,10 @@ fn conclude(
         Ok(report) => {
             match printer {
                 Printer::Text(printer) => {
-                    outlet.print(&printer.render_done(report.server_output.as_ref()))
+                    outlet.print(&printer.render_done(report.server_output.as_ref()));
                 }
-                Printer::Json(printer) => outlet.print(&printer.render_rest(None)),
-            };
+                Printer::Json(printer) => outlet.write_pieces(printer.render_rest(None)),
+            }
             return 0;
         }
         Err(failure) => failure,
@@ -73,20 +73,29 @@ fn conclude(
                 printer.record_busy();
             }
             let error = text.strip_prefix("error - ").unwrap_or(&text);
-            outlet.print(&printer.render_rest(Some(error)));
+            outlet.write_pieces(printer.render_rest(Some(error)));
         }
         Printer::Text(printer) => {
             if failure.code != Code::ACCESS_DENIED {
                 outlet.print(&printer.render_refused());
             }
             if failure.from_peer && release.is_new() {
-                outlet.complain(&format!("SERVER ERROR - {}", render_failure(failure, release)));
+                outlet.complain(&render_server_error(failure, release));
             }
             outlet.complain(&text);
         }
     }
     // Releases since 3.19 call an end by signal a success.
     if failure.interrupted && release.is_new() { 0 } else { 1 }
+}
+
+/// Why nothing is begun.
+pub(super) fn conclude_nothing(failure: &Failure, context: &Context, form: Form, outlet: &Outlet) {
+    let text = render_failure(failure, context.release);
+    match Printer::new(context.clone(), form) {
+        Printer::Text(_) => outlet.complain(&format!("error - {text}")),
+        Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(&text))),
+    }
 }
 
 fn render_end(failure: &Failure, release: Release, signals: &Signals) -> String {

@@ -8,6 +8,7 @@ use linerate_wire::iperf3::Parameters;
 use super::amount::RateFormat;
 use super::options::Options;
 use super::release::Release;
+use super::stock::Stock;
 
 /// What printers know before a test begins.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Context {
     pub asked: Option<Parameters>,
     /// What `uname` says of this machine.
     pub system: String,
+    /// Room for what documents keep until their tests end.
+    pub stock: Stock,
 }
 
 impl Context {
@@ -54,6 +57,7 @@ impl Context {
             extra_data: options.extra_data.clone(),
             asked: None,
             system,
+            stock: Stock::default(),
         }
     }
 

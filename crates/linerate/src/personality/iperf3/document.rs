@@ -187,13 +187,13 @@ fn datagrams(figures: &DatagramFigures, sends: bool) -> Fields {
     if sends { Fields::new().with("packets", figures.packets) } else { loss(figures) }
 }
 
-/// Jitter and loss.
+/// Jitter, and loss where it is known.
 pub(super) fn loss(figures: &DatagramFigures) -> Fields {
     Fields::new()
         .with("jitter_ms", figures.jitter_s * 1000.0)
-        .with("lost_packets", figures.lost)
+        .with_some("lost_packets", figures.lost)
         .with("packets", figures.packets)
-        .with("lost_percent", figures.lost_percent())
+        .with_some("lost_percent", figures.lost_percent())
 }
 
 /// From when to when, seconds; the ends to the microsecond.

@@ -2,7 +2,7 @@
 //!
 //! What this end doesn't know of the other one is absent; the original prints zeros there.
 
-use linerate_engine::iperf3::{Report, Role, Start, StreamReport, Totals};
+use linerate_engine::iperf3::{DatagramFigures, Report, Role, Start, StreamReport, Totals};
 use linerate_wire::iperf3::Protocol;
 
 use super::context::Context;
@@ -41,9 +41,9 @@ pub(super) fn end(context: &Context, start: &Start, report: &Report) -> Fields {
     if udp { fields } else { fields.and(congestion(report, &directions)) }
 }
 
-/// What was used where it is known: a sender's first, and in both directions both ends'.
+/// What was used where it is known. In both directions it is that of the last one, as the original has it.
 fn congestion(report: &Report, directions: &[bool]) -> Fields {
-    let sends = directions.contains(&true);
+    let sends = directions.last() == Some(&true);
     // A server tells its own alone.
     let remote = report.remote_congestion.as_deref().filter(|_| report.role == Role::Client);
     let local = report.congestion.as_deref();
@@ -162,12 +162,8 @@ fn of_datagrams(sum: &Sum, sender: bool) -> Fields {
     total(None, sum.bytes, sum.seconds).and(loss(&figures)).with("sender", sender)
 }
 
-/// What was sent has neither loss nor jitter.
 fn without_loss(sum: Sum) -> Sum {
-    let bare = |figures: linerate_engine::iperf3::DatagramFigures| {
-        linerate_engine::iperf3::DatagramFigures { packets: figures.packets, ..Default::default() }
-    };
-    Sum { datagrams: sum.datagrams.map(bare), ..sum }
+    Sum { datagrams: sum.datagrams.map(|figures| DatagramFigures::sent(figures.packets)), ..sum }
 }
 
 fn total(socket: Option<u32>, bytes: u64, seconds: f64) -> Fields {

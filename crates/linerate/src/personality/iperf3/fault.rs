@@ -29,12 +29,21 @@ pub fn render_failure(failure: &Failure, release: Release) -> String {
     let code = failure.code;
     let known = older.iter().find(|(known, _)| *known == code);
     let text = known.map_or_else(|| code.text(), |(_, text)| text);
-    let said = failure.system_error.filter(|number| *number != 0).map(render_system_error);
-    match said.or_else(|| failure.detail.clone()) {
+    let said = failure.system_error.filter(|number| *number != 0 && code.tells_system_error());
+    match said.map(render_system_error).or_else(|| failure.detail.clone()) {
         Some(detail) => format!("{text}: {detail}"),
         // The original prints the colon even where the system had nothing to say.
         None if code.tells_system_error() => format!("{text}: "),
         None => text.to_owned(),
+    }
+}
+
+/// `SERVER ERROR - ...`: what a server said before it closed, with the system's words behind any text.
+pub(super) fn render_server_error(failure: &Failure, release: Release) -> String {
+    let text = render_failure(failure, release);
+    match failure.system_error.filter(|number| *number > 0) {
+        Some(number) => format!("SERVER ERROR - {text}, errno: {}", render_system_error(number)),
+        None => format!("SERVER ERROR - {text}"),
     }
 }
 
@@ -70,5 +79,28 @@ mod tests {
         assert_eq!(text(&Failure::of(Code::AFFINITY)), "unable to set CPU affinity: ");
         let old = render_failure(&refused, Release::V3_12);
         assert_eq!(old, "unable to connect to server: Connection refused");
+    }
+
+    #[test]
+    fn the_systems_words_stand_behind_texts_that_ask_for_them() {
+        let told = |code: Code, number: i32| {
+            let failure = Failure { system_error: Some(number), ..Failure::of(code) };
+            let text = render_failure(&failure, Release::V3_21);
+            (text, render_server_error(&failure, Release::V3_21))
+        };
+        for code in [Code::CONGESTION, Code::SET_FLOW_LABEL, Code::DONT_FRAGMENT, Code::TOTAL_RATE]
+        {
+            let (text, of_server) = told(code, 2);
+            assert_eq!(text, code.text());
+            let expected = format!("SERVER ERROR - {text}, errno: No such file or directory");
+            assert_eq!(of_server, expected);
+            assert_eq!(told(code, 0).1, format!("SERVER ERROR - {text}"));
+        }
+        let (text, of_server) = told(Code::SET_MSS, 22);
+        assert_eq!(text, "unable to set TCP/SCTP MSS: Invalid argument");
+        assert_eq!(of_server, format!("SERVER ERROR - {text}, errno: Invalid argument"));
+        let known = Failure::of(Code::BUFFER_MISMATCH).because("8 bytes were granted");
+        let text = render_failure(&known, Release::V3_21);
+        assert_eq!(text, "socket buffer size not set correctly: 8 bytes were granted");
     }
 }

@@ -174,7 +174,7 @@ pub const TABLE: &[Row] = &[
     row(Id::BitrateLimit, (None, "server-bitrate-limit"), (Value, "RATE[/SECONDS]"), Server,
         "the most that a test may transfer in all, averaged over so long (default 5 s)"),
     row(Id::IdleTimeout, (None, "idle-timeout"), (Value, "SECONDS"), Server,
-        "start the listener anew, or end with -1, when nobody has come for so long"),
+        "with -1: end when nobody has come for so long"),
     row(Id::MaxDuration, (None, "server-max-duration"), (Value, "SECONDS"), Server,
         "the longest test that is accepted"),
     ours(row(Id::MaxTests, (None, "max-tests"), (Value, "N"), Server,

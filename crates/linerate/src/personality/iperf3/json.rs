@@ -25,7 +25,7 @@ pub enum Json {
 
 /// Fields in order, for [`Json::Object`].
 #[derive(Clone, Debug, Default)]
-pub struct Fields(Vec<(String, Json)>);
+pub struct Fields(pub(super) Vec<(String, Json)>);
 
 impl Fields {
     /// No fields.
@@ -181,7 +181,7 @@ impl Json {
         text
     }
 
-    fn write(&self, text: &mut String, depth: Option<usize>) {
+    pub(super) fn write(&self, text: &mut String, depth: Option<usize>) {
         match self {
             Self::Null => text.push_str("null"),
             Self::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
@@ -206,17 +206,26 @@ impl Json {
 fn write_object(text: &mut String, fields: &[(String, Json)], depth: Option<usize>) {
     text.push('{');
     for (place, (name, value)) in fields.iter().enumerate() {
-        if place > 0 {
-            text.push(',');
-        }
-        if let Some(depth) = depth {
-            text.push('\n');
-            text.push_str(&"\t".repeat(depth + 1));
-        }
-        write_text(text, name);
-        text.push_str(if depth.is_some() { ":\t" } else { ":" });
+        write_name(text, place > 0, name, depth);
         value.write(text, depth.map(|depth| depth + 1));
     }
+    end_object(text, depth);
+}
+
+/// What stands before a field's value.
+pub(super) fn write_name(text: &mut String, follows: bool, name: &str, depth: Option<usize>) {
+    if follows {
+        text.push(',');
+    }
+    if let Some(depth) = depth {
+        text.push('\n');
+        text.push_str(&"\t".repeat(depth + 1));
+    }
+    write_text(text, name);
+    text.push_str(if depth.is_some() { ":\t" } else { ":" });
+}
+
+pub(super) fn end_object(text: &mut String, depth: Option<usize>) {
     if let Some(depth) = depth {
         text.push('\n');
         text.push_str(&"\t".repeat(depth));

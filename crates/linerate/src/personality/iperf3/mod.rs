@@ -16,6 +16,7 @@ mod fault;
 pub mod flags;
 pub mod help;
 pub mod json;
+mod long_object;
 mod moment;
 mod most_tests;
 pub mod options;
@@ -28,6 +29,7 @@ pub mod release;
 mod row;
 mod server;
 mod signals;
+pub mod stock;
 mod sum;
 pub mod text;
 mod values;
@@ -86,12 +88,6 @@ fn refuse(failure: &Failure, release: Release) -> u8 {
     1
 }
 
-/// Says why nothing is begun.
-fn give_up(failure: &Failure, release: Release) -> u8 {
-    narrate(&format!("iperf3: error - {}\n", render_failure(failure, release)));
-    1
-}
-
 /// A command line that can be followed.
 struct Performance<'a> {
     words: &'a [String],
@@ -119,11 +115,18 @@ impl Performance<'_> {
         let cancel = Cancel::default();
         let outlet = match self.open_outlet(&cancel) {
             Ok(outlet) => outlet,
-            Err(failure) => return give_up(&failure, self.release),
+            Err(failure) => {
+                narrate(&format!("iperf3: error - {}\n", render_failure(&failure, self.release)));
+                return 1;
+            }
         };
         let signals = match Signals::listen(&cancel) {
             Ok(signals) => signals,
-            Err(error) => return give_up(&Failure::system(Code::INIT_TEST, &error), self.release),
+            Err(error) => {
+                let failure = Failure::system(Code::INIT_TEST, &error);
+                client::conclude_nothing(&failure, &context, self.form(), &outlet);
+                return 1;
+            }
         };
         match options.host() {
             Some(_) => self.be_client(context, outlet, (&signals, &cancel)),
@@ -182,7 +185,10 @@ impl Performance<'_> {
             Err(failure) if failure.code == Code::CLIENT_AUTH => {
                 return refuse(&failure, self.release);
             }
-            Err(failure) => return give_up(&failure, self.release),
+            Err(failure) => {
+                client::conclude_nothing(&failure, &context, self.form(), &outlet);
+                return 1;
+            }
         };
         let _until_the_end = match self.take_pid_file() {
             Ok(file) => file,
@@ -214,24 +220,29 @@ impl Performance<'_> {
             };
         }
         // The file is there before the port is, as the original's.
-        let opened = match self.take_pid_file() {
-            Err(text) => Err(text),
-            Ok(file) => match self.bind() {
-                Ok(server) => Ok((server, file)),
-                Err(failure) if failure.code == Code::SERVER_AUTH && !background => {
-                    return refuse(&failure, self.release);
-                }
-                Err(failure) => Err(format!("error - {}", render_failure(&failure, self.release))),
-            },
-        };
-        let (server, _until_the_end) = match opened {
-            Ok(opened) => opened,
+        let _until_the_end = match self.take_pid_file() {
+            Ok(file) => file,
+            Err(text) if background => {
+                background::tell_foreground(Some(&format!("iperf3: {text}")));
+                return 1;
+            }
             Err(text) => {
-                if background {
-                    background::tell_foreground(Some(&format!("iperf3: {text}")));
-                } else {
-                    outlet.complain(&text);
-                }
+                outlet.complain(&text);
+                return 1;
+            }
+        };
+        let server = match self.bind() {
+            Ok(server) => server,
+            Err(failure) if background => {
+                let text = render_failure(&failure, self.release);
+                background::tell_foreground(Some(&format!("iperf3: error - {text}")));
+                return 1;
+            }
+            Err(failure) if failure.code == Code::SERVER_AUTH => {
+                return refuse(&failure, self.release);
+            }
+            Err(failure) => {
+                server::give_up(&failure, context, self.form(), &outlet);
                 return 1;
             }
         };

@@ -73,13 +73,21 @@ impl Outlet {
 
     /// Prints a text as it is.
     pub(super) fn write(&self, text: &str) {
+        self.write_pieces(std::iter::once(text));
+    }
+
+    /// Prints a text that comes in pieces as it is, with nothing of others between them.
+    pub(super) fn write_pieces<T: AsRef<str>>(&self, pieces: impl Iterator<Item = T>) {
         let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = match &mut *target {
-            Target::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        let write = |to: &mut dyn Write| {
+            for piece in pieces {
+                to.write_all(piece.as_ref().as_bytes())?;
             }
-            Target::File(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
+            to.flush()
+        };
+        let written = match &mut *target {
+            Target::Stdout => write(&mut io::stdout().lock()),
+            Target::File(file) => write(file),
             Target::Nowhere => Ok(()),
         };
         // Where nobody reads any more there is nothing to measure for.

@@ -5,6 +5,7 @@ use linerate_wire::iperf3::results::ServerOutput;
 
 use super::context::Context;
 use super::json::{Fields, Json};
+use super::long_object::{Layout, LongObject};
 use super::text::TextPrinter;
 use super::{document, ending};
 use crate::output::narrate;
@@ -31,10 +32,6 @@ impl Form {
     }
 }
 
-/// Figures of streams that a document may have, one for each stream and interval: days of a test, or
-/// many streams. A client must not fill its server's memory.
-const MOST_FIGURES: usize = 250_000;
-
 /// Collects what happens in a test, and renders the document.
 #[derive(Debug)]
 pub struct JsonPrinter {
@@ -44,7 +41,10 @@ pub struct JsonPrinter {
     start: Option<Start>,
     start_fields: Option<Fields>,
     intervals: Vec<Interval>,
+    /// Figures in them, which are of the stock.
     figures: usize,
+    /// Whether there was no room for an interval.
+    is_full: bool,
     end: Option<Fields>,
     extra_data: Option<String>,
     title: Option<String>,
@@ -63,6 +63,7 @@ impl JsonPrinter {
             start_fields: None,
             intervals: Vec::new(),
             figures: 0,
+            is_full: false,
             end: None,
             extra_data,
             title,
@@ -79,7 +80,7 @@ impl JsonPrinter {
                 return self.record_interval(interval);
             }
             Event::Ended(report) => self.record_end(report),
-            Event::Interval(_) | Event::Warning(_) => {}
+            Event::Interval(_) | Event::OmitEnded | Event::Warning(_) => {}
         }
         Vec::new()
     }
@@ -96,30 +97,29 @@ impl JsonPrinter {
 
     fn record_interval(&mut self, interval: &Interval) -> Vec<String> {
         let Some(start) = &self.start else { return Vec::new() };
-        if self.form != (Form::Stream { full: false }) {
-            let figures = self.figures + interval.streams.len();
-            if figures <= MOST_FIGURES {
-                self.intervals.push(interval.clone());
-            } else if self.figures <= MOST_FIGURES {
-                let end_s = interval.start_s;
-                narrate(&format!("warning: the document has no intervals after {end_s:.0} s\n"));
-            }
-            self.figures = figures;
-        }
-        match self.form {
+        let lines = match self.form {
             Form::Stream { .. } => {
                 self.line("interval", document::interval(&self.context, start, interval))
             }
             Form::Text | Form::Json => Vec::new(),
+        };
+        if self.form != (Form::Stream { full: false }) && !self.is_full {
+            self.keep(interval);
         }
+        lines
     }
 
-    fn rendered_intervals(&self) -> Vec<Json> {
-        let Some(start) = &self.start else { return Vec::new() };
-        let intervals = self.intervals.iter();
-        intervals
-            .map(|interval| document::interval(&self.context, start, interval).into())
-            .collect()
+    /// Keeps an interval for the document, where there is room.
+    fn keep(&mut self, interval: &Interval) {
+        let figures = interval.streams.len();
+        if self.context.stock.take(self.figures, figures) {
+            self.figures += figures;
+            self.intervals.push(interval.clone());
+        } else {
+            self.is_full = true;
+            let end_s = interval.start_s;
+            narrate(&format!("warning: the document has no intervals after {end_s:.0} s\n"));
+        }
     }
 
     fn record_end(&mut self, report: &Report) {
@@ -138,8 +138,8 @@ impl JsonPrinter {
         }
     }
 
-    /// The whole document; `error` is why the test failed.
-    pub fn document(&self, error: Option<&str>) -> Json {
+    /// The whole document, in pieces; `error` is why the test failed.
+    fn document(&self, error: Option<&str>, layout: Layout) -> impl Iterator<Item = String> {
         let start = match (&self.start_fields, &self.control, &self.context.asked) {
             (Some(fields), _, _) => fields.clone(),
             (None, Some(control), Some(asked)) => {
@@ -148,15 +148,33 @@ impl JsonPrinter {
             _ => document::start_of_nothing(&self.context),
         };
         let (name, output) = self.output();
-        Fields::new()
-            .with("start", start)
-            .with("intervals", self.rendered_intervals())
-            .with("end", self.end.clone().unwrap_or_default())
-            .with_some("title", self.title.as_deref())
-            .with_some("extra_data", self.extra_data.as_deref())
-            .with_some(name, output)
-            .with_some("error", error)
-            .into()
+        let document = LongObject {
+            before: Fields::new().with("start", start),
+            name: "intervals",
+            after: Fields::new()
+                .with("end", self.end.clone().unwrap_or_default())
+                .with_some("title", self.title.as_deref())
+                .with_some("extra_data", self.extra_data.as_deref())
+                .with_some(name, output)
+                .with_some("error", error),
+        };
+        let intervals = self.start.iter().flat_map(move |start| {
+            let intervals = self.intervals.iter();
+            intervals.map(move |one| document::interval(&self.context, start, one).into())
+        });
+        document.pieces(intervals, layout)
+    }
+
+    /// The document so far on one line; None where that is longer than so many bytes.
+    pub fn render_line(&self, most_bytes: usize) -> Option<String> {
+        let mut text = String::new();
+        for piece in self.document(None, Layout::Line) {
+            if text.len() + piece.len() > most_bytes {
+                return None;
+            }
+            text.push_str(&piece);
+        }
+        Some(text)
     }
 
     fn output(&self) -> (&'static str, Option<Json>) {
@@ -172,23 +190,29 @@ impl JsonPrinter {
         self.control = None;
     }
 
-    /// What is left to print when all is over.
-    pub fn render_rest(&self, error: Option<&str>) -> Vec<String> {
-        let document = || format!("{}\n", self.document(error).render_pretty());
-        let Form::Stream { full } = self.form else { return vec![document()] };
+    /// What is left to print when all is over, in pieces.
+    pub fn render_rest(&self, error: Option<&str>) -> impl Iterator<Item = String> {
         let mut lines = Vec::new();
-        if let Some(error) = error {
-            lines.extend(self.line("error", error));
+        if let Form::Stream { .. } = self.form {
+            if let Some(error) = error {
+                lines.extend(self.line("error", error));
+            }
+            let (name, output) = self.output();
+            if let Some(output) = output {
+                lines.extend(self.line(name, output));
+            }
+            lines.extend(self.line("end", self.end.clone().unwrap_or_default()));
         }
-        let (name, output) = self.output();
-        if let Some(output) = output {
-            lines.extend(self.line(name, output));
-        }
-        lines.extend(self.line("end", self.end.clone().unwrap_or_default()));
-        if full {
-            lines.push(document());
-        }
-        lines
+        let is_whole = self.form != (Form::Stream { full: false });
+        let document = is_whole.then(|| self.document(error, Layout::Pretty));
+        let document = document.into_iter().flatten().chain(is_whole.then(|| "\n".to_owned()));
+        lines.into_iter().chain(document)
+    }
+}
+
+impl Drop for JsonPrinter {
+    fn drop(&mut self) {
+        self.context.stock.give_back(self.figures);
     }
 }
 

@@ -92,10 +92,14 @@ impl Lead<'_> {
     /// Of datagrams received, or of all sent.
     pub(super) fn loss(&self, figures: &DatagramFigures, remark: &str) -> String {
         let jitter_ms = figures.jitter_s * 1000.0;
-        let DatagramFigures { lost, packets, .. } = figures;
-        let percent = render_general(figures.lost_percent(), 2);
-        let lead = self.render();
-        format!("{lead}  {jitter_ms:5.3} ms  {lost}/{packets} ({percent}%)  {remark}\n")
+        let packets = figures.packets;
+        let loss = match figures.lost.zip(figures.lost_percent()) {
+            None => format!("Unknown/{packets}"),
+            Some((lost, percent)) => {
+                format!("{lost}/{packets} ({}%)", render_general(percent, 2))
+            }
+        };
+        format!("{}  {jitter_ms:5.3} ms  {loss}  {remark}\n", self.render())
     }
 
     /// How many came out of order. The original says SUM here even of a single stream.

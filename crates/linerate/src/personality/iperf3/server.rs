@@ -70,26 +70,34 @@ pub(super) fn serve(
     let ended = server.serve(&observe, &mut tell, cancel);
     let release = context.release;
     match ended {
-        // With one test for all, its failure is the server's.
-        Err(failure) if !failure.interrupted && told == Some(failure.code) => 1,
+        // That the one test failed is told; the server did what it was asked for.
+        Err(failure) if !failure.interrupted && told == Some(failure.code) => 0,
         Err(failure) if !failure.interrupted => {
-            outlet.complain(&format!("error - {}", render_failure(&failure, release)));
+            give_up(&failure, context, form, outlet);
             1
         }
         _ if signals.last().is_some() => {
             let text = render_interruption("server", release, signals);
-            match form {
-                Form::Text => outlet.complain(&text),
-                _ => {
-                    let empty = Printer::new(context.clone(), form);
-                    if let Printer::Json(printer) = empty {
-                        outlet.print(&printer.render_rest(Some(&text)));
-                    }
-                }
+            match Printer::new(context.clone(), form) {
+                Printer::Text(_) => outlet.complain(&text),
+                Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(&text))),
             }
             if release.is_new() { 0 } else { 1 }
         }
         _ => 0,
+    }
+}
+
+/// Says why there is no server, or no longer.
+pub(super) fn give_up(failure: &Failure, context: &Context, form: Form, outlet: &Outlet) {
+    // A server's document has all of the sentence, a client's only the reason.
+    let text = format!("error - {}", render_failure(failure, context.release));
+    match Printer::new(context.clone(), form) {
+        Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(&text))),
+        Printer::Text(_) => {
+            outlet.complain(&text);
+            outlet.complain("exiting");
+        }
     }
 }
 
@@ -123,9 +131,7 @@ impl Observer for Show {
         match &record.printer {
             Printer::Text(_) => Some(ServerOutput::Text(record.printed.clone())),
             Printer::Json(printer) => {
-                let document = printer.document(None).render_line();
-                let fits = document.len() <= MOST_OUTPUT_BYTES;
-                fits.then_some(ServerOutput::Json(document))
+                printer.render_line(MOST_OUTPUT_BYTES).map(ServerOutput::Json)
             }
         }
     }
@@ -145,17 +151,13 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
             let record = record.lock().unwrap_or_else(PoisonError::into_inner);
             match (&record.printer, &error) {
                 (Printer::Json(printer), error) => {
-                    let error = error.as_deref().map(|text| text.trim_start_matches("error - "));
-                    outlet.print(&printer.render_rest(error));
+                    outlet.write_pieces(printer.render_rest(error.as_deref()));
                 }
                 (Printer::Text(_), Some(error)) => outlet.complain(error),
                 (Printer::Text(_), None) => {}
             }
         }
-        ServerEvent::Idle { seconds } if form == Form::Text && context.verbose => {
-            outlet.print(&[format!("No connection request was received for {seconds} sec\n")]);
-        }
-        ServerEvent::Listening { .. } | ServerEvent::Idle { .. } | ServerEvent::Busy { .. } => {}
+        ServerEvent::Listening { .. } | ServerEvent::Busy { .. } => {}
     }
 }
 

@@ -27,7 +27,7 @@ impl Sum {
         let first = totals.first()?;
         let mut sum = Self {
             retransmits: first.retransmits.map(|_| 0),
-            datagrams: first.datagrams.map(|_| DatagramFigures::default()),
+            datagrams: first.datagrams.map(|_| DatagramFigures::sent(0)),
             ..Self::default()
         };
         for stream in &totals {
@@ -81,7 +81,7 @@ fn of_stream(stream: &StreamInterval, seconds: f64) -> Totals {
 fn added(a: DatagramFigures, b: DatagramFigures) -> DatagramFigures {
     DatagramFigures {
         packets: a.packets.saturating_add(b.packets),
-        lost: a.lost.saturating_add(b.lost),
+        lost: a.lost.zip(b.lost).map(|(a, b)| a.saturating_add(b)),
         out_of_order: a.out_of_order.saturating_add(b.out_of_order),
         jitter_s: a.jitter_s + b.jitter_s,
     }
@@ -99,7 +99,7 @@ mod tests {
     fn figures_beyond_all_measure_add_up_to_the_largest_there_are() {
         let datagrams = |lost| DatagramFigures {
             packets: u64::MAX,
-            lost,
+            lost: Some(lost),
             out_of_order: u64::MAX,
             jitter_s: 0.5,
         };

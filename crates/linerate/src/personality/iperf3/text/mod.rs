@@ -5,7 +5,9 @@
 
 mod summary;
 
-use linerate_engine::iperf3::{Control, Event, Interval, Report, Role, Start, StreamInterval};
+use linerate_engine::iperf3::{
+    Control, Event, Interval, Keepalive, Report, Role, Start, StreamInterval,
+};
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
 
@@ -17,6 +19,9 @@ use super::sum::{Sum, direction, rate};
 
 /// The line above and below a server's greeting.
 const RULE: &str = "-----------------------------------------------------------\n";
+
+/// What stands between the omitted time and what counts where no intervals are printed.
+const OMIT_DONE: &str = "Finished omit period, starting real test\n";
 
 /// What an omitted interval ends with.
 const OMITTED: &str = "(omitted)";
@@ -68,12 +73,19 @@ impl TextPrinter {
                 self.render_interval(interval)
             }
             Event::Ended(report) => self.render_ended(report),
-            Event::Interval(_) | Event::Warning(_) => Vec::new(),
+            // With intervals it shows by itself.
+            Event::OmitEnded if self.context.verbose && self.context.interval_s == 0.0 => {
+                vec![OMIT_DONE.to_owned()]
+            }
+            Event::Interval(_) | Event::OmitEnded | Event::Warning(_) => Vec::new(),
         }
     }
 
     fn render_connected(&self, control: &Control) -> Vec<String> {
         let mut pieces = Vec::new();
+        if let Some(keepalive) = control.keepalive.filter(|_| self.context.verbose) {
+            pieces.push(render_keepalive(keepalive));
+        }
         if control.role == Role::Server {
             if self.context.verbose {
                 pieces.push(render_time(control));
@@ -240,6 +252,14 @@ impl TextPrinter {
 
 fn render_time(control: &Control) -> String {
     format!("Time: {}\n", render_gmt(control.utc_ns))
+}
+
+fn render_keepalive(keepalive: Keepalive) -> String {
+    let Keepalive { idle_s, interval_s, count } = keepalive;
+    format!(
+        "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to \
+         {idle_s}/{interval_s}/{count}\n"
+    )
 }
 
 fn render_server_output(output: &ServerOutput) -> String {

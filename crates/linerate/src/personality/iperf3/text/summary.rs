@@ -122,9 +122,7 @@ impl Summary<'_> {
         let lead = self.lead(socket, sends, totals.bytes, totals.seconds);
         pieces.push(match (&totals.datagrams, totals.retransmits, side) {
             (Some(sent), _, Side::Sender) => {
-                // What was sent has neither loss nor jitter.
-                let sent = DatagramFigures { packets: sent.packets, ..DatagramFigures::default() };
-                lead.loss(&sent, side.name())
+                lead.loss(&DatagramFigures::sent(sent.packets), side.name())
             }
             (Some(received), _, Side::Receiver) => lead.loss(received, side.name()),
             (None, Some(retransmits), Side::Sender) => {
