@@ -21,6 +21,8 @@ use crate::load::Bell;
 const READ_BYTES: usize = 64 << 10;
 /// What an end may leave unread before it is taken for dead.
 const MOST_UNWRITTEN_BYTES: usize = 16 << 20;
+/// The longest TCP_USER_TIMEOUT that Linux takes: an `int` of milliseconds.
+const MOST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// One end's machine, as its connection sees it.
 pub(super) trait Speaker {
@@ -72,24 +74,35 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// A connection that stands. One that goes silent is probed and ends within seconds of its peer's
-    /// machine: nothing is said on it while a test runs.
+    /// A connection that stands. Nothing is said on it while a test runs, so it is probed when it goes silent, and
+    /// ends when no probe is answered; with a time for sending that is longer, after that.
     pub(super) fn new(
         socket: Socket,
         keepalive: Option<Keepalive>,
         send_timeout: Option<Duration>,
-    ) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        socket.set_tcp_nodelay(true)?;
-        let Keepalive { idle_s, interval_s, count } = keepalive.unwrap_or_default().completed();
+    ) -> Result<Self, Failure> {
+        let failed = |code: Code| move |error: io::Error| Failure::system(code, &error);
+        socket.set_nonblocking(true).map_err(failed(Code::NON_BLOCKING))?;
+        socket.set_tcp_nodelay(true).map_err(failed(Code::SET_NO_DELAY))?;
+        let keepalive = keepalive.unwrap_or_default().completed();
         let seconds = |n: u32| Duration::from_secs(n.into());
-        let settings = TcpKeepalive::new()
-            .with_time(seconds(idle_s))
-            .with_interval(seconds(interval_s))
-            .with_retries(count);
-        socket.set_tcp_keepalive(&settings)?;
-        if send_timeout.is_some() {
-            socket.set_tcp_user_timeout(send_timeout)?;
+        let setting = TcpKeepalive::new();
+        for (setting, code) in [
+            (setting.clone().with_time(seconds(keepalive.idle_s)), Code::SET_KEEPALIVE_IDLE),
+            (
+                setting.clone().with_interval(seconds(keepalive.interval_s)),
+                Code::SET_KEEPALIVE_INTERVAL,
+            ),
+            (setting.with_retries(keepalive.count), Code::SET_KEEPALIVE_COUNT),
+        ] {
+            socket.set_tcp_keepalive(&setting).map_err(failed(code))?;
+        }
+        if let Some(timeout) = send_timeout {
+            // Where there is this time, Linux goes by it and no longer by the number of probes: one that is
+            // shorter than the probes take would end the connection for a single lost one.
+            let timeout = timeout.max(keepalive.patience()).min(MOST_USER_TIMEOUT);
+            let set = socket.set_tcp_user_timeout(Some(timeout));
+            set.map_err(failed(Code::USER_TIMEOUT))?;
         }
         Ok(Self { socket, unwritten: Vec::new() })
     }
@@ -205,20 +218,44 @@ impl AsFd for Control {
     }
 }
 
-#[test]
-fn a_control_connection_gives_up_on_what_nobody_acknowledges() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let dialled = || {
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(
+        keepalive: Option<Keepalive>,
+        send_timeout: Option<Duration>,
+    ) -> Result<Control, Failure> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        Socket::from(stream)
-    };
-    let asked = Some(Duration::from_millis(700));
-    let control = Control::new(dialled(), None, asked).unwrap();
-    assert_eq!(control.socket.tcp_user_timeout().unwrap(), asked);
-    let keepalive = Keepalive { idle_s: 20, ..Keepalive::default() };
-    let control = Control::new(dialled(), Some(keepalive), None).unwrap();
-    assert_eq!(control.socket.tcp_user_timeout().unwrap(), None);
-    let (idle, count) =
-        (control.socket.tcp_keepalive_time(), control.socket.tcp_keepalive_retries());
-    assert_eq!((idle.unwrap().as_secs(), count.unwrap()), (20, 3));
+        Control::new(Socket::from(stream), keepalive, send_timeout)
+    }
+
+    #[test]
+    fn a_control_connection_gives_up_no_sooner_than_its_probes_take() {
+        let given_up = |keepalive: Option<Keepalive>, send_timeout_s: Option<f64>| {
+            let send_timeout = send_timeout_s.map(Duration::from_secs_f64);
+            let socket = control(keepalive, send_timeout).unwrap().socket;
+            socket.tcp_user_timeout().unwrap().map(|timeout| timeout.as_secs())
+        };
+        assert_eq!(given_up(None, None), None);
+        assert_eq!(given_up(None, Some(0.7)), Some(25));
+        assert_eq!(given_up(None, Some(60.0)), Some(60));
+        let asked = |idle_s, interval_s, count| Some(Keepalive { idle_s, interval_s, count });
+        assert_eq!(given_up(asked(20, 2, 4), Some(0.7)), Some(28));
+        let longest = asked(32_767, 32_767, 127);
+        assert_eq!(given_up(longest, Some(0.7)), Some(MOST_USER_TIMEOUT.as_secs()));
+    }
+
+    #[test]
+    fn a_control_connection_is_probed_as_asked() {
+        let keepalive = Keepalive { idle_s: 20, ..Keepalive::default() };
+        let socket = control(Some(keepalive), None).unwrap().socket;
+        let idle = socket.tcp_keepalive_time().unwrap().as_secs();
+        let interval = socket.tcp_keepalive_interval().unwrap().as_secs();
+        assert_eq!((idle, interval, socket.tcp_keepalive_retries().unwrap()), (20, 5, 3));
+        let beyond = Keepalive { count: 1000, ..Keepalive::default() };
+        let failure = control(Some(beyond), None).err().unwrap();
+        assert_eq!(failure.code, Code::SET_KEEPALIVE_COUNT);
+    }
 }

@@ -90,6 +90,12 @@ impl Keepalive {
             count: or(self.count, 3),
         }
     }
+
+    /// How long a machine that has vanished goes unnoticed.
+    pub(super) fn patience(self) -> Duration {
+        let seconds = u64::from(self.idle_s) + u64::from(self.interval_s) * u64::from(self.count);
+        Duration::from_secs(seconds)
+    }
 }
 
 /// Who asks.

@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
             cancel,
             cookie,
             machine: Client::new(cookie, monotonic_ns()),
-            control: Control::new(socket, plan.keepalive, plan.send_timeout).map_err(failed)?,
+            control: Control::new(socket, plan.keepalive, plan.send_timeout)?,
             mss_bytes: None,
             bell: Arc::new(Bell::new().map_err(host)?),
             running: None,

@@ -73,8 +73,7 @@ impl Test {
             keepalive: self.plan.keepalive.map(Keepalive::completed),
             utc_ns: utc_ns(),
         })));
-        let control = Control::new(socket, self.plan.keepalive, self.plan.send_timeout);
-        let control = control.map_err(failed)?;
+        let control = Control::new(socket, self.plan.keepalive, self.plan.send_timeout)?;
         let mut conversation = Conversation::new(self, control, (local, remote));
         let outcome = conversation.conduct();
         conversation.close(outcome.as_ref().err());
