@@ -92,9 +92,20 @@ fn conclude(
 /// Why nothing is begun.
 pub(super) fn conclude_nothing(failure: &Failure, context: &Context, form: Form, outlet: &Outlet) {
     let text = render_failure(failure, context.release);
+    tell_alone(context, form, outlet, &format!("error - {text}"), &text);
+}
+
+/// Says what belongs to no test: a complaint in text, the `error` of a document of its own in JSON.
+pub(super) fn tell_alone(
+    context: &Context,
+    form: Form,
+    outlet: &Outlet,
+    complaint: &str,
+    error: &str,
+) {
     match Printer::new(context.clone(), form) {
-        Printer::Text(_) => outlet.complain(&format!("error - {text}")),
-        Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(&text))),
+        Printer::Text(_) => outlet.complain(complaint),
+        Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(error))),
     }
 }
 

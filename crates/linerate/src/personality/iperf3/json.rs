@@ -205,11 +205,21 @@ impl Json {
 
 fn write_object(text: &mut String, fields: &[(String, Json)], depth: Option<usize>) {
     text.push('{');
+    write_fields(text, fields, false, depth);
+    end_object(text, depth);
+}
+
+/// Fields of an object; `follows`: behind others.
+pub(super) fn write_fields(
+    text: &mut String,
+    fields: &[(String, Json)],
+    follows: bool,
+    depth: Option<usize>,
+) {
     for (place, (name, value)) in fields.iter().enumerate() {
-        write_name(text, place > 0, name, depth);
+        write_name(text, follows || place > 0, name, depth);
         value.write(text, depth.map(|depth| depth + 1));
     }
-    end_object(text, depth);
 }
 
 /// What stands before a field's value.

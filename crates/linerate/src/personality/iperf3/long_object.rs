@@ -1,6 +1,6 @@
 //! JSON of which there may be too much to have it all at once.
 
-use super::json::{Fields, Json, end_object, write_name};
+use super::json::{Fields, Json, end_object, write_fields, write_name};
 
 /// How an object is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,11 @@ impl LongObject {
     ) -> impl Iterator<Item = String> {
         let depth = (layout == Layout::Pretty).then_some(0);
         let mut head = "{".to_owned();
-        for (place, (name, value)) in self.before.0.iter().enumerate() {
-            write_name(&mut head, place > 0, name, depth);
-            value.write(&mut head, depth.map(|depth| depth + 1));
-        }
+        write_fields(&mut head, &self.before.0, false, depth);
         write_name(&mut head, !self.before.0.is_empty(), self.name, depth);
         head.push('[');
         let mut tail = "]".to_owned();
-        for (name, value) in self.after.0 {
-            write_name(&mut tail, true, &name, depth);
-            value.write(&mut tail, depth.map(|depth| depth + 1));
-        }
+        write_fields(&mut tail, &self.after.0, true, depth);
         end_object(&mut tail, depth);
         let values = values.enumerate().map(move |(place, value)| {
             let comma = if depth.is_some() { ", " } else { "," };

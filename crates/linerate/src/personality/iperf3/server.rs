@@ -8,7 +8,7 @@ use linerate_engine::iperf3::{Event, Failure, Observer, Server, ServerEvent};
 use linerate_wire::iperf3::Code;
 use linerate_wire::iperf3::results::ServerOutput;
 
-use super::client::render_interruption;
+use super::client::{render_interruption, tell_alone};
 use super::context::Context;
 use super::fault::render_failure;
 use super::outlet::Outlet;
@@ -78,10 +78,7 @@ pub(super) fn serve(
         }
         _ if signals.last().is_some() => {
             let text = render_interruption("server", release, signals);
-            match Printer::new(context.clone(), form) {
-                Printer::Text(_) => outlet.complain(&text),
-                Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(&text))),
-            }
+            tell_alone(context, form, outlet, &text, &text);
             if release.is_new() { 0 } else { 1 }
         }
         _ => 0,
@@ -92,12 +89,9 @@ pub(super) fn serve(
 pub(super) fn give_up(failure: &Failure, context: &Context, form: Form, outlet: &Outlet) {
     // A server's document has all of the sentence, a client's only the reason.
     let text = format!("error - {}", render_failure(failure, context.release));
-    match Printer::new(context.clone(), form) {
-        Printer::Json(printer) => outlet.write_pieces(printer.render_rest(Some(&text))),
-        Printer::Text(_) => {
-            outlet.complain(&text);
-            outlet.complain("exiting");
-        }
+    tell_alone(context, form, outlet, &text, &text);
+    if !form.is_json() {
+        outlet.complain("exiting");
     }
 }
 
