@@ -174,6 +174,11 @@ fn what_stands_behind_a_percent_sign_is_a_device_but_for_a_link_local_address() 
     // Loopback is the first interface.
     assert_eq!(bound("-B fe80::1%lo"), told("[fe80::1%1]:0", None));
     assert_eq!(server("-B fe80::1%lo").bind.unwrap().to_string(), "[fe80::1%1]:0");
+    for words in ["-B [fe80::1%lo]", "-B [fe80::1]%lo"] {
+        assert_eq!(bound(words), told("[fe80::1%1]:0", None), "{words}");
+    }
+    assert_eq!(bound("-B [::1]%lo"), told("[::1]:0", Some("lo")));
+    assert_eq!(bound("-B [::1]"), told("[::1]:0", None));
     assert_eq!(bound("-4 -B localhost"), told("127.0.0.1:0", None));
     let hosts = |host: &str| {
         let plan = test_plan(&options(&format!("-c {host}")), Release::V3_21, || None).unwrap();
@@ -181,6 +186,7 @@ fn what_stands_behind_a_percent_sign_is_a_device_but_for_a_link_local_address() 
     };
     assert_eq!(hosts("::1%lo"), ("::1".to_owned(), Some("lo".to_owned())));
     assert_eq!(hosts("fe80::1%lo"), ("fe80::1%lo".to_owned(), None));
+    assert_eq!(hosts("[fe80::1%lo]"), ("fe80::1%lo".to_owned(), None));
     assert_eq!(hosts("host%"), ("host%".to_owned(), None));
 }
 

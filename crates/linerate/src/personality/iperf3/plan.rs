@@ -181,7 +181,6 @@ fn padding(options: &Options, release: Release) -> Padding {
 /// The address of `-B`, which may be a name, with the scope that it has.
 fn bind(options: &Options, refusal: Code) -> Result<Option<SocketAddr>, Failure> {
     let Some(host) = options.bind.as_deref() else { return Ok(None) };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
     let unknown = |said: &str| Failure::of(refusal).because(said);
     let found = (host, 0).to_socket_addrs();
     let mut found = found.map_err(|_| unknown("Name or service not known"))?;

@@ -58,8 +58,12 @@ pub(super) fn split_slash(value: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A host and, after a `%`, a device. The scope of a link-local address stays with it.
+/// A host and, after a `%`, a device. The scope of a link-local address stays with it. Brackets around an address, with
+/// its `%` or before it, are dropped.
 pub(super) fn split_device(value: &str) -> (String, Option<String>) {
+    let bare = value.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let bare = bare.map(|(address, rest)| format!("{address}{rest}"));
+    let value = bare.as_deref().unwrap_or(value);
     let is_link_local =
         |host: &str| host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_unicast_link_local());
     match value.split_once('%') {
