@@ -87,7 +87,7 @@ fn a_server_that_does_not_say_what_it_omits_is_told_right() {
             assert_eq!(told.lost_percent(), Some(0.0));
         } else {
             // When they were lost it doesn't say.
-            assert!(told.packets.abs_diff(counted) <= 30, "{told:?} {counted}");
+            assert!(told.packets.abs_diff(counted) <= 60, "{told:?} {counted}");
             assert_eq!((told.lost, told.lost_percent()), (None, None));
         }
     });
@@ -107,9 +107,13 @@ fn packets_are_those_of_the_bytes_with_an_installed_original() {
             let end = &document(text)["end"];
             for name in ["sum_sent", "sum_received"] {
                 let figure = |field: &str| end[name][field].as_f64();
-                let bytes = figure("packets").unwrap() * f64::from(BLOCK_BYTES);
+                // Lost packets have brought no bytes; where their number isn't known, there are some.
+                let lost = figure("lost_packets");
+                let bytes =
+                    (figure("packets").unwrap() - lost.unwrap_or(0.0)) * f64::from(BLOCK_BYTES);
                 let ratio = bytes / figure("bytes").unwrap();
-                assert!((0.9..=1.1).contains(&ratio), "{words} {name}: {text}");
+                let most = if lost.is_some() { 1.1 } else { 1.2 };
+                assert!((0.9..=most).contains(&ratio), "{words} {name}: {text}");
                 assert!(figure("lost_percent").unwrap_or(0.0) < 10.0, "{words} {name}: {text}");
             }
         }
