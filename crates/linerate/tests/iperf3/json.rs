@@ -212,24 +212,29 @@ fn a_document_for_a_client_is_rendered_as_far_as_there_is_room() {
 #[test]
 fn the_tests_of_a_server_share_the_room_for_their_intervals() {
     let mut scene = scene("-t 2 -J -P 2", Role::Server, Release::V3_21);
-    scene.context.stock = Stock::of(100);
+    scene.context.stock = Stock::of(6, 100);
     let kept = |events: &[Event]| {
         let mut printer = JsonPrinter::new(scene.context.clone(), Form::Json);
         for event in events {
             let _lines = printer.record_event(event);
         }
         let text: String = printer.render_rest(None).collect();
-        (text.matches("\"sum\":").count(), printer)
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let intervals = document["intervals"].as_array().unwrap().len();
+        assert_eq!(document["intervals_dropped"].as_u64().unwrap(), 30 - intervals as u64);
+        (intervals, printer)
     };
     let mut events = scene.events[..2].to_vec();
     events.extend(vec![scene.events[2].clone(); 30]);
-    // One test has as much as it leaves to the others; it gives all of it back.
+    // One test has its own room, and as much as it leaves to the others; it gives all of it back.
     let (first, holds) = kept(&events);
     let (second, _gone) = kept(&events);
-    assert_eq!((first, second), (25, 12));
+    assert_eq!((first, second), (28, 15));
     drop(holds);
     let (third, _) = kept(&events);
-    assert_eq!(third, 19);
+    assert_eq!(third, 22);
+    let whole: Value = serde_json::from_str(&printed(&scene, Form::Json, None)).unwrap();
+    assert!(whole.get("intervals_dropped").is_none());
 }
 
 #[test]

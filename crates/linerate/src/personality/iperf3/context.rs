@@ -57,7 +57,7 @@ impl Context {
             extra_data: options.extra_data.clone(),
             asked: None,
             system,
-            stock: Stock::default(),
+            stock: Stock::for_tests(1),
         }
     }
 

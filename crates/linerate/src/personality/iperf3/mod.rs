@@ -38,7 +38,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use linerate_engine::event::Cancel;
-use linerate_engine::iperf3::{Failure, Server};
+use linerate_engine::iperf3::{Failure, ServePlan, Server};
 use linerate_wire::iperf3::Code;
 
 pub use fault::render_failure;
@@ -52,6 +52,7 @@ use pid_file::{Denied, PidFile};
 use printer::Form;
 use release::Release;
 use signals::Signals;
+use stock::Stock;
 
 use crate::output::narrate;
 
@@ -250,13 +251,20 @@ impl Performance<'_> {
             background::tell_foreground(None);
             outlet.leave_stdout();
         }
-        server::serve(server, context, self.form(), &Arc::new(outlet), (signals, cancel))
+        let context = Context { stock: Stock::for_tests(self.most_tests()), ..context.clone() };
+        server::serve(server, &context, self.form(), &Arc::new(outlet), (signals, cancel))
     }
 
     fn bind(&self) -> Result<Server, Failure> {
         let mut plan = plan::serve_plan(&self.options, self.release)?;
-        plan.most_tests = self.options.most_tests.or(self.tests).unwrap_or(plan.most_tests);
+        plan.most_tests = self.most_tests();
         Server::bind(&plan)
+    }
+
+    /// How many tests a server has at once.
+    fn most_tests(&self) -> usize {
+        let asked = self.options.most_tests.or(self.tests);
+        asked.unwrap_or_else(|| ServePlan::default().most_tests)
     }
 
     /// The file of `-I`, where one is asked for; or what to complain of.

@@ -43,8 +43,8 @@ pub struct JsonPrinter {
     intervals: Vec<Interval>,
     /// Figures in them, which are of the stock.
     figures: usize,
-    /// Whether there was no room for an interval.
-    is_full: bool,
+    /// Intervals for which there was no room. Once there is one, all that follow are: a document ends early, but has no gap.
+    dropped: u64,
     end: Option<Fields>,
     extra_data: Option<String>,
     title: Option<String>,
@@ -63,7 +63,7 @@ impl JsonPrinter {
             start_fields: None,
             intervals: Vec::new(),
             figures: 0,
-            is_full: false,
+            dropped: 0,
             end: None,
             extra_data,
             title,
@@ -103,7 +103,7 @@ impl JsonPrinter {
             }
             Form::Text | Form::Json => Vec::new(),
         };
-        if self.form != (Form::Stream { full: false }) && !self.is_full {
+        if self.form != (Form::Stream { full: false }) {
             self.keep(interval);
         }
         lines
@@ -112,14 +112,16 @@ impl JsonPrinter {
     /// Keeps an interval for the document, where there is room.
     fn keep(&mut self, interval: &Interval) {
         let figures = interval.streams.len();
-        if self.context.stock.take(self.figures, figures) {
+        if self.dropped == 0 && self.context.stock.take(self.figures, figures) {
             self.figures += figures;
             self.intervals.push(interval.clone());
-        } else {
-            self.is_full = true;
+            return;
+        }
+        if self.dropped == 0 {
             let end_s = interval.start_s;
             narrate(&format!("warning: the document has no intervals after {end_s:.0} s\n"));
         }
+        self.dropped += 1;
     }
 
     fn record_end(&mut self, report: &Report) {
@@ -152,6 +154,7 @@ impl JsonPrinter {
             before: Fields::new().with("start", start),
             name: "intervals",
             after: Fields::new()
+                .with_if(self.dropped > 0, "intervals_dropped", self.dropped)
                 .with("end", self.end.clone().unwrap_or_default())
                 .with_some("title", self.title.as_deref())
                 .with_some("extra_data", self.extra_data.as_deref())
