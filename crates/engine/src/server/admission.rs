@@ -49,12 +49,12 @@ impl Limits {
             .then(|| (flows * 2 + 64).min(self.most_flows()))
     }
 
-    /// What a test's flows take: open files in the table that all share, and flows in tables of their own.
+    /// What a test's flows take: open files in the table that all share, and flows that take none of it.
     fn flows(&self, workload: &Workload) -> (u64, u64) {
         let flows = workload.total_flows();
         if workload.transport == Transport::Quic {
-            // Its flows share sockets, and those are never in a table of their own.
-            return (most_associations(workload, self.max_descriptors).into(), 0);
+            // Its flows share sockets, which are in the shared table; each flow takes memory all the same.
+            return (most_associations(workload, self.max_descriptors).into(), flows.into());
         }
         match self.most_guests(workload) {
             // Strangers are counted apart.
@@ -71,7 +71,7 @@ struct Need {
     client: usize,
     /// Flows in the shared file table, or sockets that they share.
     flows: u64,
-    /// Flows in file tables of their own.
+    /// Flows that take nothing of the shared file table: those in tables of their own, and those of QUIC.
     flows_apart: u64,
     /// Threads that carry them.
     threads: u64,

@@ -95,13 +95,24 @@ fn a_load_over_quic_takes_an_open_file_for_each_thread_that_its_client_may_have(
         assert_eq!(verdict, Verdict::Admitted);
     }
     let taken: u64 = admission.running.iter().map(|need| need.flows).sum();
-    assert_eq!((taken, admission.running[0].flows_apart), (9 * 64, 0));
+    assert_eq!((taken, admission.running[0].flows_apart), (9 * 64, 100_000));
+    // However few sockets they share, no more flows than there may be.
+    let mut admission = Admission::new(admission.limits);
+    for client in 0..10 {
+        let verdict = admission.handle_request(client, &quic(100_000, Some(1)), false);
+        assert_eq!(verdict, Verdict::Admitted);
+    }
+    let refused = admission.handle_request(10, &quic(1, Some(1)), false);
+    assert!(
+        matches!(&refused, Verdict::Refused(_, why) if why.contains("1000000 flows of other tests")),
+        "{refused:?}"
+    );
     // Where it doesn't say how many it has, for as many as there may be.
     let max_descriptors = 4_096;
     let mut low = Admission::new(Limits { max_descriptors, ..admission.limits });
     for client in 0..3 {
         assert_eq!(low.handle_request(client, &quic(100_000, None), false), Verdict::Admitted);
-        assert_eq!((low.running[client].flows, low.running[client].flows_apart), (1_024, 0));
+        assert_eq!((low.running[client].flows, low.running[client].flows_apart), (1_024, 100_000));
     }
     let refused = low.handle_request(3, &quic(100_000, None), false);
     assert!(
