@@ -219,7 +219,11 @@ impl<'a> Session<'a> {
         match &mut self.load {
             Some(load) if load.is_open() => {
                 load.stop();
-                self.finish();
+                // What has been asked for is still awaited, as when the time is up: a server that is
+                // told now may cut it off, and it would count as lost or failed.
+                if !self.plan.workload.has_transactions() {
+                    self.finish();
+                }
                 Ok(())
             }
             _ => {

@@ -53,6 +53,27 @@ fn assert_partial(document: &Document, load: &str) {
     assert!((0.05..30.0).contains(&document.figure("elapsed_s")), "{load}");
 }
 
+#[test]
+fn what_has_been_asked_for_is_awaited_after_an_interruption() {
+    let server = Server::start("");
+    for load in [
+        "rr --udp --flows 100",
+        "rr --udp --flows 4 --outstanding 50",
+        "rr --quic --datagram --flows 20",
+        "connect --flows 100",
+        "connect --quic --flows 20",
+    ] {
+        let client = server.start_client(&format!("{load} --time 60s --timeout 4s"));
+        std::thread::sleep(Duration::from_millis(1200));
+        client.signal(Signal::INT);
+        let document = client.finish_within(PATIENCE).document(130);
+        let summary = &document.json()["summary"];
+        assert_eq!(summary["transactions_lost"].as_u64().unwrap_or(0), 0, "{load}: {summary}");
+        assert!(summary["errors"].is_null(), "{load}: {summary}");
+        assert!(document.count("transactions") > 0, "{load}: {summary}");
+    }
+}
+
 #[track_caller]
 fn assert_interrupted_before(client: Client) {
     std::thread::sleep(Duration::from_millis(600));
