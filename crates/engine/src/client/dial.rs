@@ -19,6 +19,7 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Link, control_client, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
+use crate::load::associations;
 use crate::probe::cpus_online;
 use crate::socket::{Binding, connect_stream, try_binding};
 
@@ -38,13 +39,10 @@ pub(super) fn binding(plan: &Plan, flow: u32) -> Binding {
 /// machine's: connections that come and go would count one that isn't as so many failures.
 pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
     let (workload, binds) = (&plan.workload, &plan.local.binds);
-    let flows = workload.total_flows();
     let used = match workload.kind {
-        _ if workload.transport == Transport::Quic => {
-            flows.min(workload.threads.unwrap_or_else(cpus_online))
-        }
+        _ if workload.transport == Transport::Quic => associations(workload, cpus_online()),
         Kind::Connect { .. } => u32::MAX,
-        Kind::Stream { .. } | Kind::Rr { .. } => flows,
+        Kind::Stream { .. } | Kind::Rr { .. } => workload.total_flows(),
     };
     for (flow, address) in (0..used).zip(binds) {
         let tried = try_binding(&binding(plan, flow)).map_err(|error| error.raw_os_error());

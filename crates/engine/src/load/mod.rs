@@ -39,7 +39,7 @@ pub(crate) use bell::Bell;
 pub(crate) use census::Census;
 use meter::Meter;
 pub(crate) use shards::RECEIVE_BYTES;
-pub(crate) use spread::{Spread, is_apart, most_associations, spread};
+pub(crate) use spread::{Spread, associations, is_apart, most_associations, spread};
 use standstill::Standstill;
 pub use steps::flow_steps;
 pub(crate) use steps::{flow_tag, no_delay};
@@ -104,8 +104,8 @@ impl Load {
         let threads = shards::threads(role, workload, host.cpus_online);
         let spread = match connections {
             // The listener, and what is handed over, is in the shared table.
-            Some(Connections::Quic(_)) if !connects => {
-                Spread { shards: threads.clamp(1, workload.quic_connections()), apart: false }
+            Some(Connections::Quic(_)) => {
+                Spread { shards: associations(workload, threads).max(1), apart: false }
             }
             Some(_) => Spread { shards: threads.clamp(1, flows), apart: false },
             None => spread(flows, threads, raise_open_files_limit()).map_err(Error::Host)?,

@@ -22,15 +22,21 @@ pub(crate) fn is_apart(flows: u32, open_files: u64) -> bool {
     u64::from(flows) > open_files / 2
 }
 
-/// The most associations that a client opens for a load over QUIC: one for each of its threads, of which it has no more
-/// than connections. Where the plan leaves their number to the client there may be as many as any has, and no more than
-/// a quarter of a file table holds. Each is a socket in the table that all share.
+/// The most associations that a client opens for a load over QUIC. Where the plan leaves the number of threads to the
+/// client there may be as many as any has, and no more than a quarter of a file table holds. Each is a socket in the
+/// table that all share.
 pub(crate) fn most_associations(workload: &Workload, open_files: u64) -> u32 {
+    let untold = (open_files / 4).clamp(1, *THREADS.end()) as u32;
+    associations(workload, untold)
+}
+
+/// The associations of a load over QUIC that has so many threads unless its plan says otherwise: one for each, and no
+/// more than connections.
+pub(crate) fn associations(workload: &Workload, untold: u32) -> u32 {
     let connections = match workload.kind {
         Kind::Connect { .. } => workload.flows,
         Kind::Stream { .. } | Kind::Rr { .. } => workload.quic_connections(),
     };
-    let untold = (open_files / 4).clamp(1, *THREADS.end()) as u32;
     workload.threads.unwrap_or(untold).min(connections)
 }
 

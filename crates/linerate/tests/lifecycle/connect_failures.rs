@@ -88,8 +88,8 @@ fn a_failure_that_both_ends_see_counts_once() {
     let failed = failures(&document, "timed_out");
     let due = failed + document.count("transactions") + document.count("transactions_unsent");
     let in_time = 100.0 * document.figure("elapsed_s");
-    // The last go on when the time is up, and none is due any more.
-    assert!((98.0..in_time + 2.0).contains(&(due as f64)), "{due} due of {in_time}");
+    // The last go on when the time is up, and none is due any more. Counted twice they would be about 200.
+    assert!((98.0..in_time + 20.0).contains(&(due as f64)), "{due} due of {in_time}");
     let seen = document.report("server")["errors"]["reset"].as_u64();
     assert!(failed > 0 && seen.is_some_and(|seen| seen > 0), "{failed} failed, {seen:?} seen");
 }
@@ -121,6 +121,8 @@ fn a_local_address_of_another_machine_is_refused_by_name_before_the_load() {
     }
     // The others aren't used.
     server.measure("rr --count 5 --bind 127.0.0.1,192.0.2.7").document(0);
+    let shared = "rr --quic --count 8 --flows 4 --streams 4 --threads 2 --bind 127.0.0.1,192.0.2.7";
+    server.measure(shared).document(0);
 }
 
 #[test]
