@@ -196,13 +196,27 @@ pub fn cannot_go_on(why: &str) -> Error {
 
 /// What one thread comes to. Where it can't go on, the others end.
 fn work(plan: &ClientPlan, seat: Seat<'_>, config: Arc<ClientConfig>) -> Totals {
-    let stop = seat.stop;
+    let mut alarm = Alarm { stop: seat.stop, armed: true };
     let mut totals = Totals::default();
-    if let Err(error) = work_over(plan, seat, config, &mut totals) {
-        totals.broken = Some(error.to_string());
-        stop.store(true, Ordering::Relaxed);
+    match work_over(plan, seat, config, &mut totals) {
+        Ok(()) => alarm.armed = false,
+        Err(error) => totals.broken = Some(error.to_string()),
     }
     totals
+}
+
+/// Ends the other threads unless it is disarmed: by one that panics it never is.
+struct Alarm<'a> {
+    stop: &'a AtomicBool,
+    armed: bool,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 fn work_over(
@@ -267,5 +281,26 @@ impl Seat<'_> {
     fn share(&self, all: u64) -> u64 {
         let (threads, number) = (u64::from(self.threads), u64::from(self.number));
         all / threads + u64::from(all % threads > number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_ends_the_others() {
+        for panics in [false, true] {
+            let stop = AtomicBool::new(false);
+            let outcome = thread::scope(|scope| {
+                let worker = scope.spawn(|| {
+                    let mut alarm = Alarm { stop: &stop, armed: true };
+                    assert!(!panics, "as planned");
+                    alarm.armed = false;
+                });
+                worker.join()
+            });
+            assert_eq!((outcome.is_err(), stop.load(Ordering::Relaxed)), (panics, panics));
+        }
     }
 }
