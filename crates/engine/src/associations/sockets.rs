@@ -17,9 +17,6 @@ use crate::load::flow_tag;
 use crate::shard::{Coming, Inlet};
 use crate::transport::quic::{Endpoint, Event, Link};
 
-/// Associations that one shard takes: a client has no more than threads.
-const MOST: usize = 1_024;
-
 /// A shard that is busy looks for what was rung for once in so many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
 
@@ -72,9 +69,7 @@ impl Sockets {
         // No flow ever comes here, only the end.
         self.closed |= matches!(waker.take(), Coming::Closed);
         let before = self.endpoints.len();
-        while self.endpoints.len() < MOST
-            && let Ok(socket) = self.inlet.try_recv()
-        {
+        while let Ok(socket) = self.inlet.try_recv() {
             let accepts = match &self.quic.side {
                 Side::Server { server } => Some(server),
                 Side::Client { .. } => None,
