@@ -109,6 +109,14 @@ impl Control {
     }
 }
 
+impl Drop for Control {
+    /// The kernel would keep what is left of a patient connection, and send it again, as long as it was patient:
+    /// peers that vanish on purpose could fill its room for such.
+    fn drop(&mut self) {
+        self.set_patient(false);
+    }
+}
+
 impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -125,4 +133,23 @@ pub(super) fn wait<'a>(sources: impl IntoIterator<Item = BorrowedFd<'a>>, wait_n
 
 fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as _ }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_patient_connection_has_no_patience() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let (left, silence) = (socket.try_clone().unwrap(), Duration::from_secs(5));
+        let control = Control::new(socket, silence).unwrap();
+        control.set_patient(true);
+        assert_eq!(left.tcp_user_timeout().unwrap(), Some(NEVER));
+        drop(control);
+        assert_eq!(left.tcp_user_timeout().unwrap(), Some(silence));
+    }
 }
