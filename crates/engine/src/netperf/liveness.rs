@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use linerate_measure::Role;
 use linerate_wire::netperf::test::Carrier;
 
 use super::job::{Job, Task};
@@ -13,15 +14,20 @@ use crate::tally::Counts;
 
 /// A peer of which nothing shows for so long is gone. It has the longest queues of a path in it.
 const SILENCE_NS: u64 = 60 * SECOND_NS;
-/// To whom datagrams are sent shows nothing by them, and they drown the rest where the path carries less.
+/// To whom datagrams are sent shows nothing by them, and where the path carries less they drown most of the
+/// probes, which go the same way; answers come back the other. So it is at either end, but a client floods whom
+/// its user named.
 const ONE_WAY_SILENCE_NS: u64 = 600 * SECOND_NS;
+/// A server does so for whoever asked, and whose place in the network others may have by then.
+const SERVER_ONE_WAY_SILENCE_NS: u64 = 120 * SECOND_NS;
 /// How often it is looked.
 const LOOK_NS: u64 = SECOND_NS;
 
 /// What shows of a peer's machine.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    carrier: Carrier,
+    /// Whether what was sent has come to the peer, but for a send buffer full.
+    sent_shows: bool,
     silence_ns: u64,
     next_look_ns: u64,
     /// What only a peer that is there has data come to, and when that last changed.
@@ -31,11 +37,17 @@ pub(super) struct Liveness {
 
 impl Liveness {
     /// Of a test that begins now; this end does its part.
-    pub(super) fn new(job: &Job, now_ns: u64) -> Self {
+    pub(super) fn new(role: Role, job: &Job, now_ns: u64) -> Self {
         let is_one_way = job.carrier == Carrier::Udp && job.task == Task::Send;
         Self {
-            carrier: job.carrier,
-            silence_ns: if is_one_way { ONE_WAY_SILENCE_NS } else { SILENCE_NS },
+            // Sends wait for what was sent before to be acknowledged; paced ones fill the buffer first, which may
+            // take them longer than any silence.
+            sent_shows: job.carrier == Carrier::Tcp && job.pacing.is_none(),
+            silence_ns: match role {
+                _ if !is_one_way => SILENCE_NS,
+                Role::Client => ONE_WAY_SILENCE_NS,
+                Role::Server => SERVER_ONE_WAY_SILENCE_NS,
+            },
             next_look_ns: now_ns.saturating_add(LOOK_NS),
             moved: 0,
             moved_ns: now_ns,
@@ -54,11 +66,8 @@ impl Liveness {
             return false;
         }
         self.next_look_ns = now_ns.saturating_add(LOOK_NS);
-        let moved = match self.carrier {
-            // Sends wait for what was sent before to be acknowledged.
-            Carrier::Tcp => counts.received_bytes.wrapping_add(counts.sent_bytes),
-            Carrier::Udp => counts.received_bytes,
-        };
+        let sent_bytes = if self.sent_shows { counts.sent_bytes } else { 0 };
+        let moved = counts.received_bytes.wrapping_add(sent_bytes);
         let moved = moved.wrapping_add(counts.transactions);
         if moved != self.moved {
             (self.moved, self.moved_ns) = (moved, now_ns);
@@ -79,8 +88,21 @@ mod tests {
 
     use super::*;
 
+    fn job(part: Part, carrier: Carrier) -> Job {
+        Job::of_server(&Request::new(part, carrier), 1)
+    }
+
     fn liveness(part: Part, carrier: Carrier) -> Liveness {
-        Liveness::new(&Job::of_server(&Request::new(part, carrier), 1), 0)
+        Liveness::new(Role::Server, &job(part, carrier), 0)
+    }
+
+    /// When it is lost of which nothing is heard, though data leaves all the time, in seconds.
+    fn lost_while_sending_s(mut liveness: Liveness) -> Option<u64> {
+        let mut lost_at = |at_s: u64| {
+            let counts = Counts { sent_bytes: at_s, ..Counts::default() };
+            liveness.is_lost(silent_for(at_s), &counts, at_s * SECOND_NS)
+        };
+        (0..2000).find(|at_s| lost_at(*at_s))
     }
 
     fn silent_for(silence_s: u64) -> impl Fn() -> Duration {
@@ -126,11 +148,19 @@ mod tests {
 
     #[test]
     fn datagrams_that_leave_are_no_sign() {
-        let mut liveness = liveness(Part::Send, Carrier::Udp);
-        let mut lost_at = |at_s: u64| {
-            let counts = Counts { sent_bytes: at_s, ..Counts::default() };
-            liveness.is_lost(silent_for(at_s), &counts, at_s * SECOND_NS)
-        };
-        assert_eq!((0..2000).find(|at_s| lost_at(*at_s)), Some(600));
+        let job = job(Part::Send, Carrier::Udp);
+        for (role, after_s) in [(Role::Client, 600), (Role::Server, 120)] {
+            assert_eq!(lost_while_sending_s(Liveness::new(role, &job, 0)), Some(after_s));
+        }
+    }
+
+    #[test]
+    fn paced_sends_that_a_buffer_takes_are_no_sign() {
+        for role in [Role::Client, Role::Server] {
+            let mut job = job(Part::Send, Carrier::Tcp);
+            assert_eq!(lost_while_sending_s(Liveness::new(role, &job, 0)), None);
+            job.pacing = Some((1, 1_000_000));
+            assert_eq!(lost_while_sending_s(Liveness::new(role, &job, 0)), Some(60));
+        }
     }
 }

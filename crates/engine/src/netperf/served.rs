@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use linerate_measure::Role;
 use linerate_measure::sample::CpuSeconds;
-use linerate_wire::netperf::end::{PAD_NS, Watch};
+use linerate_wire::netperf::end::Watch;
 use linerate_wire::netperf::omni::refusal;
 use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
 use rustix::net::RecvFlags;
@@ -174,7 +174,7 @@ impl Served {
     }
 
     pub(super) fn liveness(&self) -> Liveness {
-        Liveness::new(&self.job, monotonic_ns())
+        Liveness::new(Role::Server, &self.job, monotonic_ns())
     }
 
     /// What to wait for beside the control connection and the bell.
@@ -313,7 +313,7 @@ impl Served {
                 let changed_ns = self.watch.changed_ns().saturating_sub(self.began_ns);
                 last_ns.map_or(changed_ns, |last_ns| last_ns.min(changed_ns))
             }
-            true => elapsed_ns.saturating_sub(PAD_NS),
+            true => self.watch.without_wait_ns(now_ns).saturating_sub(self.began_ns),
             false => elapsed_ns,
         };
         of_test_ns.max(1)

@@ -29,7 +29,7 @@ const MOST_LEAVING: usize = 256;
 const DESCRIPTORS_OF_CLIENT: u64 = 6;
 /// A session needs little room: its test has threads of its own.
 const STACK_BYTES: usize = 256 << 10;
-/// A client of whose machine nothing is heard for so long is gone.
+/// A client of whose machine nothing is heard for so long is gone, when no test is under way.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the server is to stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;

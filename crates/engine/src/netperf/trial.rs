@@ -228,7 +228,7 @@ impl<'a> Trial<'a> {
         }
         Ok(Course {
             load,
-            liveness: Liveness::new(&self.job, began_ns),
+            liveness: Liveness::new(Role::Client, &self.job, began_ns),
             watchdog,
             bell,
             processors,

@@ -17,12 +17,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Says when a server gives up waiting for its client's sign.
 ///
-/// The length of a test counts from the moment when its data connection came, or its first datagram:
-/// a client may wait with them as long as it likes.
+/// The length of a test counts from the moment when its data connection came, or its first datagram: a
+/// client may wait with them until 5. Who sends datagrams awaits nothing, and counts from its answer.
 ///
 /// 1. What sends ends by its own length.
 /// 2. What receives or answers ends by the client's sign, or so much later than its length; over TCP
-///    only when nothing more arrives, which may take long behind a slow path's queue.
+///    only when nothing more arrives, which may take long behind a slow path's queue. Late datagrams
+///    count, as in the original, and prolong nothing.
 /// 3. Connections that come and go end when their length is over and none has come for a while; or
 ///    when the number asked for was served.
 /// 4. Where no sign of the client's will come, 3 goes for what receives or answers, too.
@@ -75,6 +76,18 @@ impl Watch {
         self.changed_ns
     }
 
+    /// Up to when a test went that time has ended at `over_ns`: to wait for the client's sign was no part
+    /// of it, unless data came meanwhile that was awaited, too.
+    pub fn without_wait_ns(&self, over_ns: u64) -> u64 {
+        let waited_from_ns = over_ns.saturating_sub(PAD_NS);
+        if self.takes_late() { waited_from_ns.max(self.changed_ns) } else { waited_from_ns }
+    }
+
+    /// Whether it receives what comes after its length as long as it comes.
+    fn takes_late(&self) -> bool {
+        self.part == Part::Receive && self.carrier == Carrier::Tcp
+    }
+
     /// When the test is over, as far as can be said now; `None`: time doesn't tell.
     pub fn over_at_ns(&self) -> Option<u64> {
         let Some(connected_ns) = self.connected_ns else { return Some(self.given_up_ns()) };
@@ -95,7 +108,7 @@ impl Watch {
             Part::Receive | Part::Answer if self.unmarked => {
                 after_last(QUIET_NS, over_ns, latest_ns)
             }
-            Part::Receive if self.carrier == Carrier::Tcp => {
+            Part::Receive if self.takes_late() => {
                 after_last(PAD_NS, latest_ns, latest_ns.saturating_add(DRAIN_NS))
             }
             Part::Receive | Part::Answer => latest_ns,
@@ -153,10 +166,25 @@ mod tests {
         assert_eq!(watch.over_at_ns(), Some(22 * SECOND_NS));
         watch.handle_count(6, 100 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), Some(79 * SECOND_NS));
-        // Datagrams that are late count for nothing: they would raise the rate.
+        // Late datagrams don't prolong it.
         let mut watch = begun(Part::Receive, Carrier::Udp, true);
         watch.handle_count(5, 18 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS));
+    }
+
+    #[test]
+    fn what_is_taken_to_the_last_has_the_time_that_it_took() {
+        let mut watch = begun(Part::Receive, Carrier::Tcp, true);
+        watch.handle_count(5, 18 * SECOND_NS);
+        assert_eq!(watch.without_wait_ns(22 * SECOND_NS), 18 * SECOND_NS);
+        // It came until the end.
+        watch.handle_count(6, 79 * SECOND_NS);
+        assert_eq!(watch.without_wait_ns(79 * SECOND_NS), 79 * SECOND_NS);
+        for (part, carrier) in [(Part::Receive, Carrier::Udp), (Part::Answer, Carrier::Tcp)] {
+            let mut watch = begun(part, carrier, true);
+            watch.handle_count(5, 18 * SECOND_NS);
+            assert_eq!(watch.without_wait_ns(19 * SECOND_NS), 15 * SECOND_NS);
+        }
     }
 
     #[test]
