@@ -9,7 +9,7 @@ use crate::skipped;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
-/// A queue of twelve seconds, which a client's load fills.
+/// A queue of some eight seconds, which a client's load fills.
 const SLOW: &str = "
     [to_right]
     rate = '1Mbit/s'
