@@ -153,7 +153,8 @@ def run_over(dialect, options, chosen):
         place = Loopback() if path == "loopback" else Link(options.linerate, path)
         dialect.place = place
         # A refusal needs no network.
-        here = [case for case in chosen if path == "loopback" or case.kind != "refusal"]
+        here = [case for case in chosen
+                if path == "loopback" or not (case.kind == "refusal" or case.resolves)]
         try:
             found[place] = run_cases(dialect, here, options.jobs)
         finally:

@@ -104,7 +104,7 @@ CASES = [
     T("-t TCP_STREAM -l 1 -- -O UUID;THROUGHPUT;PROTOCOL;DIRECTION;ELAPSED_TIME"),
     T("-t TCP_STREAM -l 1 -- -O THROUGHPUT,OUTPUT_NONE,UUID"), T("-t TCP_STREAM -l 1 -- -o ;"),
     T("-L 127.0.0.1 -t TCP_RR -l -10 -- -H 127.0.0.1"), T("-t UUID"), T("-t UUID -- -u text"),
-    T("-- -H nowhere.invalid"), T("-- -L nowhere.invalid"),
+    T("-- -H nowhere.invalid", resolves=True), T("-- -L nowhere.invalid", resolves=True),
     T("-t TCP_STREAM -l 1 -- -k all"), T("-t TCP_STREAM -l 1 -- -o all"), T("-t TCP_STREAM -l 1 -- -O"),
     T("-6 -t TCP_STREAM -l 1", host="::1"), T("-t TCP_MAERTS -l 1"), T("-t TCP_MAERTS -l 1 -v 2"),
     T(f"-t TCP_MAERTS -l 1 -- -k {COUNTS}"), T("-t TCP_MAERTS -l 1 -c -C"), T("-t TCP_MAERTS -l 1 -- -m ,1000 -M ,2000"),
@@ -282,7 +282,8 @@ def judge_round_trip(case, text):
     rate = float(counts.get("TRANSACTION_RATE") or counts["THROUGHPUT"])
     if "-t TCP_CRR" in case.client and " -w " not in case.client:
         return None if 0.99 < latency_s * rate < 1.01 else f"{latency_s} s at {rate}/s, one at a time"
-    if re.search(r" -b 1 -w 10 ", case.client) and rate > 95 and latency_s * rate > 0.9:
+    # One connection that waits a second for a lost packet at the end makes the mean much longer.
+    if re.search(r" -b 1 -w 10 ", case.client) and rate > 95 and 0.9 < latency_s * rate < 1.1:
         return f"{latency_s} s is the pace, not the round trip"
     return None
 
@@ -317,7 +318,7 @@ def shapes(text):
     """Lines without what differs between two runs: figures and the width of columns."""
     found = []
     for line in HISTOGRAM.sub("\n", text.replace("\0", " ")).splitlines():
-        line = EXTRA.sub("", line).rstrip()
+        line = EXTRA.sub("", line).strip()
         if line.count(",") > 20:
             line = f"{line.count(',')} commas"
         if re.match(r"[A-Z0-9_]+(\[\d+\])?=", line):
