@@ -39,7 +39,7 @@ pub struct Transfer {
     /// How the bytes get into the system, or out of it; absent: copied.
     #[serde(skip_serializing_if = "Movement::is_copy")]
     pub movement: Movement,
-    /// Whether a sender of a stream lets others on its processor have a turn now and then.
+    /// Whether a sender in bulk lets others on its processor have a turn now and then.
     pub yields: bool,
 }
 

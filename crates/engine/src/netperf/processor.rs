@@ -257,7 +257,7 @@ impl CpuFigures {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::net::IpAddr;
 
     use super::*;
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// Long enough for several ticks of /proc/stat.
-    fn spend_50_ms() {
+    pub(in super::super) fn spend_50_ms() {
         let began = thread_usage().cpu;
         let spent_s = || {
             let spent = thread_cpu_since(began);

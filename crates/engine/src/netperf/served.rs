@@ -61,6 +61,8 @@ pub(super) struct Served {
     began_ns: u64,
     /// Where the client asked for it.
     processors: Option<Processors>,
+    /// The beginning of the wait for the client's sign at which they were marked.
+    marked_ns: Option<u64>,
     /// When the time was up, if it was.
     stopped_ns: Option<u64>,
     /// Whether it ends when nothing more comes.
@@ -110,6 +112,7 @@ impl Served {
             granted,
             began_ns: now_ns,
             processors: request.cpu.then(|| Processors::new(place.client, place.cpu_count)),
+            marked_ns: None,
             stopped_ns: None,
             ends_quietly: request.part.connects() || !place.marks_end,
             job,
@@ -190,7 +193,8 @@ impl Served {
             return Some(stopped_ns.saturating_add(GRACE_NS).max(now_ns));
         }
         let look_ns = self.ends_quietly.then(|| now_ns.saturating_add(LOOK_NS));
-        [self.watch.over_at_ns(), look_ns].into_iter().flatten().min()
+        let mark_ns = self.watch.waits_from_ns().filter(|at_ns| Some(*at_ns) > self.marked_ns);
+        [self.watch.over_at_ns(), look_ns, mark_ns].into_iter().flatten().min()
     }
 
     /// Goes on as far as it can; says whether it is over.
@@ -215,6 +219,12 @@ impl Served {
                     newcomer.into_iter().for_each(|peer| processors.meet(peer));
                     processors.mark();
                 }
+            }
+            // Nor is the wait for the client's sign, should it never come.
+            let waits_from_ns = self.watch.waits_from_ns().filter(|at_ns| *at_ns <= now_ns);
+            if waits_from_ns > self.marked_ns {
+                self.marked_ns = waits_from_ns;
+                self.processors.iter_mut().for_each(Processors::mark);
             }
             if self.watch.over_at_ns().is_some_and(|over_ns| over_ns <= now_ns) {
                 self.stop(now_ns);
@@ -313,7 +323,7 @@ impl Served {
                 let changed_ns = self.watch.changed_ns().saturating_sub(self.began_ns);
                 last_ns.map_or(changed_ns, |last_ns| last_ns.min(changed_ns))
             }
-            true => self.watch.without_wait_ns(now_ns).saturating_sub(self.began_ns),
+            true => self.watch.waits_from_ns().unwrap_or(now_ns).saturating_sub(self.began_ns),
             false => elapsed_ns,
         };
         of_test_ns.max(1)
@@ -321,7 +331,10 @@ impl Served {
 
     /// What came of it.
     pub(super) fn results(mut self, now_ns: u64) -> Results {
-        self.processors.iter_mut().for_each(Processors::end);
+        // What ended by the client's sign went on until then.
+        let by_sign = self.stopped_ns.is_none() && !self.ends_quietly;
+        let end = if by_sign { Processors::mark } else { Processors::end };
+        self.processors.iter_mut().for_each(end);
         // Of a client that never came there is nothing to tell.
         let concluded = self.load.take().map(|load| load.conclude(now_ns));
         let (counts, load_cpu, facts) = concluded.map_or_else(
@@ -372,3 +385,6 @@ fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
 }
+
+#[cfg(test)]
+mod tests;

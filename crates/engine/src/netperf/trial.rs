@@ -47,13 +47,15 @@ pub(super) struct Trial<'a> {
     /// Absent: there is no netserver.
     pub(super) client: Option<&'a mut Client>,
     /// Where the server is, unless the plan names another address for its data. The port says nothing.
-    remote: SocketAddr,
+    pub(super) remote: SocketAddr,
     pub(super) plan: &'a TestPlan,
     pub(super) request: Request,
     pub(super) job: Job,
     data_plan: DataPlan,
     /// The data socket, until it goes to the load.
     socket: Option<Socket>,
+    /// The load's, where what says the end to the server may be lost.
+    pub(super) farewell: Option<Socket>,
     granted: Granted,
     v6: bool,
 }
@@ -100,7 +102,8 @@ impl<'a> Trial<'a> {
             fit_old_server(&mut request, &mut job)?;
         }
         let socket = Some(socket);
-        Ok(Self { client, remote, plan, request, job, data_plan, socket, granted, v6 })
+        let farewell = None;
+        Ok(Self { client, remote, plan, request, job, data_plan, socket, farewell, granted, v6 })
     }
 
     pub(super) fn run(mut self, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
@@ -135,12 +138,7 @@ impl<'a> Trial<'a> {
             None if !told => Results::default(),
             None => match self.await_results(course.began_ns, course.interrupted_ns, cancel) {
                 Ok(results) => results,
-                // A server that sends sees its connection break, and one that serves connections
-                // doesn't hear of the end: what counts was counted here.
-                Err(Error::Peer(_) | Error::Interrupted)
-                    if cancel.requested()
-                        && matches!(self.job.task, Task::Receive | Task::Connections) =>
-                {
+                Err(error) if cancel.requested() && self.outlives(&error, server_knows) => {
                     told = false;
                     Results::default()
                 }
@@ -165,6 +163,16 @@ impl<'a> Trial<'a> {
             measured.report.notes.push(why.to_owned());
         }
         Ok(outcome(self.plan, &self.job, &setup, &results, measured))
+    }
+
+    /// Whether what was counted here is a result though whoever asked to stop got none from the server: a server
+    /// that sends sees its connection break, and one that doesn't know of the end says nothing.
+    fn outlives(&self, error: &Error, server_knows: bool) -> bool {
+        match error {
+            Error::Unfinished(_) => self.job.task == Task::Receive || !server_knows,
+            Error::Peer(_) => matches!(self.job.task, Task::Receive | Task::Connections),
+            _ => false,
+        }
     }
 
     pub(super) fn job_is_connections(&self) -> bool {
@@ -221,7 +229,12 @@ impl<'a> Trial<'a> {
         if let Some(socket) = socket {
             self.connect(&socket, server)?;
             match (self.request.carrier, made) {
-                (Carrier::Udp, _) => load.add_made(0, socket, plain_flow(&self.job)),
+                (Carrier::Udp, _) => {
+                    if self.job.says_end && self.job.task != Task::Receive {
+                        self.farewell = socket.try_clone().ok();
+                    }
+                    load.add_made(0, socket, plain_flow(&self.job));
+                }
                 (Carrier::Tcp, Some(made)) => load.add_made(0, socket, made),
                 (Carrier::Tcp, None) => load.add_stream(0, socket, None),
             }

@@ -6,13 +6,18 @@ use linerate_wire::netperf::client::ClientEvent;
 use linerate_wire::netperf::end::PAD_NS;
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::test::{Length, Results};
+use rustix::net::SendFlags;
 
 use super::control::wait;
 use super::trial::{INTERRUPTED_NS, LOOK_NS, Trial};
-use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
+use crate::flow::say_end;
 use crate::load::Bell;
+
+/// How often the end of datagrams is said while results are awaited.
+const FAREWELL_NS: u64 = 100 * MILLISECOND_NS;
 
 impl Trial<'_> {
     /// Waits for the server's word, for the load's, or for so long. What the server says before the
@@ -60,20 +65,30 @@ impl Trial<'_> {
     }
 
     /// Waits for what the server did, when this end's part is over. Where somebody has asked to stop, or does so
-    /// meanwhile, not for long.
+    /// meanwhile, not for long. One full queue takes all datagrams that said the end behind the load, so that it
+    /// is said again until the server has heard.
     pub(super) fn await_results(
         &mut self,
         began_ns: u64,
         mut interrupted_ns: Option<u64>,
         cancel: &Cancel,
     ) -> Result<Results, Error> {
+        let mut farewell_ns = monotonic_ns() + FAREWELL_NS;
         loop {
             let now_ns = monotonic_ns();
             if cancel.requested() {
                 interrupted_ns.get_or_insert(now_ns);
             }
             if interrupted_ns.is_some_and(|at_ns| self.is_too_late(began_ns, at_ns, now_ns)) {
-                return Err(Error::Interrupted);
+                return Err(Error::Unfinished(format!(
+                    "interrupted before the netserver at {} had told its figures: there is no result; \
+                     a test that ends by its length (-l) waits longer for them",
+                    self.remote.ip()
+                )));
+            }
+            if let Some(socket) = self.farewell.as_ref().filter(|_| now_ns >= farewell_ns) {
+                say_end(socket, SendFlags::DONTWAIT);
+                farewell_ns = now_ns + FAREWELL_NS;
             }
             if let Some(client) = self.client.as_mut().filter(|c| !c.machine.awaits_results()) {
                 return Err(client.failed(&Fault::Closed { awaited: "its results" }));

@@ -89,6 +89,14 @@ fn data_to_another_address_does_not_leave_from_the_control_connections() {
 }
 
 #[test]
+fn a_local_address_that_reaches_none_of_the_hosts_is_told_as_such() {
+    let ended = netperf("-L ::1 -H 127.0.0.1 -p 1");
+    assert_eq!(ended.exit_code, 255);
+    assert!(ended.stdout.starts_with("establish control: are you sure"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("no address of the family asked for"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_data_host_that_is_not_found_is_told_as_the_original_tells_it() {
     let server = Netserver::start("");
     for (words, family) in [("-H no.invalid", 2), ("-6 -H no.invalid", 10), ("-L no.invalid", 0)] {

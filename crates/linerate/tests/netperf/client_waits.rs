@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_engine::netperf::{
-    ControlPlan, Outcome, TestEnd, TestKind, TestPlan, TestTransport, run,
+    ControlPlan, Outcome, Pacing, TestEnd, TestKind, TestPlan, TestTransport, run,
 };
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni;
@@ -93,36 +93,95 @@ enum Then {
     Ends,
     /// It closes.
     Closes,
-    /// It says nothing more until the client has left.
-    Waits,
+    /// It says nothing more until the client has left, which is asked to stop when data has come.
+    WaitsFromData,
+    /// The same, when results are awaited.
+    WaitsFromEnd,
+    /// It sends its results when it has been told the end so many times.
+    HearsAt(u32),
 }
 
-/// A server of one test over UDP.
-fn serve(then: Then) -> (u16, JoinHandle<()>) {
+/// Where a test's data goes.
+enum Data {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+}
+
+impl Data {
+    fn bind(transport: TestTransport) -> (Self, u16) {
+        let local = "127.0.0.1:0";
+        match transport {
+            TestTransport::Tcp => {
+                let listener = TcpListener::bind(local).unwrap();
+                let port = listener.local_addr().unwrap().port();
+                (Self::Tcp(listener), port)
+            }
+            TestTransport::Udp => {
+                let socket = UdpSocket::bind(local).unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                let port = socket.local_addr().unwrap().port();
+                (Self::Udp(socket), port)
+            }
+        }
+    }
+
+    /// Until one with data has come.
+    fn await_datagram(&self) {
+        let Self::Udp(socket) = self else { panic!("data over UDP") };
+        while socket.recv(&mut [0]).unwrap() == 0 {}
+    }
+
+    /// Until the end was told so many times; over TCP it is told once.
+    fn await_ends(&self, mut ends: u32) {
+        match self {
+            Self::Tcp(listener) => {
+                let mut stream = listener.accept().unwrap().0;
+                std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+            }
+            Self::Udp(socket) => {
+                while ends > 0 {
+                    ends -= u32::from(socket.recv(&mut [0]).unwrap() == 0);
+                }
+            }
+        }
+    }
+}
+
+/// A server of one test, whose client can be asked to stop.
+fn serve(then: Then, transport: TestTransport, client: Cancel) -> (u16, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let thread = std::thread::spawn(move || {
         let (mut control, _) = listener.accept().unwrap();
         control.set_read_timeout(Some(PATIENCE)).unwrap();
         control.read_exact(&mut vec![0; Form::Long.message_bytes()]).unwrap();
-        let data = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let data_port = data.local_addr().unwrap().port();
+        let (data, data_port) = Data::bind(transport);
         let setup = Setup { data_port, ..Setup::default() };
         control.write_all(&omni::encode_setup(Form::Long, &setup).into_bytes()).unwrap();
         match then {
-            Then::Ends => {
+            Then::HearsAt(ends) => data.await_ends(ends),
+            Then::WaitsFromData => data.await_datagram(),
+            // More often than the load itself says it: results are awaited.
+            Then::WaitsFromEnd => data.await_ends(5),
+            Then::Ends | Then::Closes => {}
+        }
+        match then {
+            Then::Ends | Then::HearsAt(_) => {
                 let results = omni::encode_results(Form::Long, &Results::default());
                 control.write_all(&results.into_bytes()).unwrap();
             }
             Then::Closes => {}
-            Then::Waits => drop(control.read(&mut [0])),
+            Then::WaitsFromData | Then::WaitsFromEnd => {
+                client.request();
+                drop(control.read(&mut [0]));
+            }
         }
     });
     (port, thread)
 }
 
 fn test_against(then: Then, plan: &TestPlan, cancel: &Cancel) -> Result<Outcome, Error> {
-    let (port, server) = serve(then);
+    let (port, server) = serve(then, plan.transport, cancel.clone());
     let control = ControlPlan { host: "127.0.0.1".to_owned(), port, ..ControlPlan::default() };
     let outcome = run(&control, plan, &Sink::none(), cancel);
     server.join().unwrap();
@@ -154,10 +213,7 @@ fn processor_time() -> Duration {
 
 #[test]
 fn a_server_that_left_its_results_costs_no_processor_while_data_goes() {
-    let mut plan = datagrams(0);
-    plan.local.send_bytes = Some(100);
-    plan.local.pacing = Some(linerate_engine::netperf::Pacing { burst: 1, interval_us: 10_000 });
-    plan.end = TestEnd::Seconds(2);
+    let plan = slow(TestTransport::Udp, TestEnd::Seconds(2));
     let before = processor_time();
     // Its port is closed by then, which ends no test.
     test_against(Then::Ends, &plan, &Cancel::default()).unwrap();
@@ -165,17 +221,41 @@ fn a_server_that_left_its_results_costs_no_processor_while_data_goes() {
     assert!(taken < Duration::from_millis(500), "{taken:?}");
 }
 
+/// A send of 100 bytes every 10 ms.
+fn slow(transport: TestTransport, end: TestEnd) -> TestPlan {
+    let mut plan = TestPlan { end, ..TestPlan::new(TestKind::Send, transport) };
+    plan.local.send_bytes = Some(100);
+    plan.local.pacing = Some(Pacing { burst: 1, interval_us: 10_000 });
+    plan
+}
+
 #[test]
 fn who_asks_to_stop_while_results_are_awaited_is_heard() {
-    let cancel = Cancel::default();
-    let asker = cancel.clone();
-    let began = Instant::now();
-    let thread = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1500));
-        asker.request();
-    });
-    let outcome = test_against(Then::Waits, &datagrams(0), &cancel);
-    thread.join().unwrap();
-    assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    let plan = slow(TestTransport::Tcp, TestEnd::Seconds(1));
+    let error = test_against(Then::WaitsFromEnd, &plan, &Cancel::default());
+    let Err(Error::Unfinished(sentence)) = error else { panic!("{error:?}") };
+    assert!(sentence.contains("before the netserver at 127.0.0.1 had told"), "{sentence}");
+}
+
+#[test]
+fn who_sent_datagrams_to_a_server_that_never_hears_the_end_keeps_what_was_counted() {
+    for (then, end, interrupted) in [
+        (Then::WaitsFromEnd, TestEnd::Seconds(1), false),
+        (Then::WaitsFromData, TestEnd::Interrupt, true),
+    ] {
+        let plan = slow(TestTransport::Udp, end);
+        let outcome = test_against(then, &plan, &Cancel::default()).unwrap();
+        assert_eq!((outcome.interrupted, outcome.server_told), (interrupted, false), "{end:?}");
+        assert!(outcome.local.bytes_sent > 0, "{outcome:?}");
+        let note = "the server was not waited for: its figures are missing";
+        assert!(outcome.notes.iter().any(|told| told == note), "{:?}", outcome.notes);
+    }
+}
+
+#[test]
+fn a_server_that_missed_the_end_of_datagrams_is_told_again() {
+    // More often than the load itself says it.
+    let plan = slow(TestTransport::Udp, TestEnd::Seconds(1));
+    let outcome = test_against(Then::HearsAt(6), &plan, &Cancel::default()).unwrap();
+    assert!(outcome.server_told && !outcome.interrupted, "{outcome:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_engine::event::{Cancel, Sink};
 use linerate_engine::netperf::{
@@ -29,8 +29,6 @@ enum Stage {
 
 /// Transactions of a test that is done.
 const TRANSACTIONS: u32 = 10;
-/// So long without a datagram: there are no more.
-const SILENCE: Duration = Duration::from_millis(500);
 
 /// A transaction of a byte each way.
 fn answer(stream: &mut TcpStream) {
@@ -63,8 +61,9 @@ fn serve(listener: &TcpListener, (kind, transport): (TestKind, TestTransport), s
     match (transport, kind) {
         (TestTransport::Udp, _) => {
             datagrams.recv(&mut bytes).unwrap();
-            datagrams.set_read_timeout(Some(SILENCE)).unwrap();
-            while done && datagrams.recv(&mut bytes).is_ok() {}
+            datagrams.set_read_timeout(Some(PATIENCE)).unwrap();
+            // An empty one says that there are no more, and is said until it is heard.
+            while done && datagrams.recv(&mut bytes).unwrap() > 0 {}
         }
         (_, TestKind::ConnectRequestResponse) => {
             (0..transactions).for_each(|_| answer(&mut accept()));

@@ -76,11 +76,19 @@ impl Watch {
         self.changed_ns
     }
 
-    /// Up to when a test went that time has ended at `over_ns`: to wait for the client's sign was no part
-    /// of it, unless data came meanwhile that was awaited, too.
-    pub fn without_wait_ns(&self, over_ns: u64) -> u64 {
-        let waited_from_ns = over_ns.saturating_sub(PAD_NS);
-        if self.takes_late() { waited_from_ns.max(self.changed_ns) } else { waited_from_ns }
+    /// Since when, or from when on, the client's sign is all that is waited for: that is no part of a test
+    /// which time ends. Data that is awaited, too, puts it off. `None` where no such wait is to come, as
+    /// far as can be said now.
+    pub fn waits_from_ns(&self) -> Option<u64> {
+        let awaits_sign = matches!(self.part, Part::Receive | Part::Answer) && !self.unmarked;
+        let over_ns = self.length_over_ns().filter(|_| awaits_sign)?;
+        Some(if self.takes_late() { over_ns.max(self.changed_ns) } else { over_ns })
+    }
+
+    /// When the length of a test is over whose data has begun.
+    fn length_over_ns(&self) -> Option<u64> {
+        let Length::Seconds(seconds) = self.length else { return None };
+        Some(self.connected_ns?.saturating_add(u64::from(seconds) * SECOND_NS))
     }
 
     /// Whether it receives what comes after its length as long as it comes.
@@ -90,14 +98,15 @@ impl Watch {
 
     /// When the test is over, as far as can be said now; `None`: time doesn't tell.
     pub fn over_at_ns(&self) -> Option<u64> {
-        let Some(connected_ns) = self.connected_ns else { return Some(self.given_up_ns()) };
-        let Length::Seconds(seconds) = self.length else {
+        if self.connected_ns.is_none() {
+            return Some(self.given_up_ns());
+        }
+        let Some(over_ns) = self.length_over_ns() else {
             let counts = self.part.connects() || self.unmarked && self.part == Part::Answer;
             let served = matches!(self.length, Length::Units(units) if counts
                 && self.count >= u64::from(units));
             return served.then_some(self.changed_ns);
         };
-        let over_ns = connected_ns.saturating_add(u64::from(seconds) * SECOND_NS);
         let latest_ns = over_ns.saturating_add(PAD_NS);
         let after_last = |quiet_ns: u64, from_ns: u64, to_ns: u64| {
             self.changed_ns.saturating_add(quiet_ns).clamp(from_ns, to_ns)
@@ -176,14 +185,28 @@ mod tests {
     fn what_is_taken_to_the_last_has_the_time_that_it_took() {
         let mut watch = begun(Part::Receive, Carrier::Tcp, true);
         watch.handle_count(5, 18 * SECOND_NS);
-        assert_eq!(watch.without_wait_ns(22 * SECOND_NS), 18 * SECOND_NS);
+        assert_eq!(watch.waits_from_ns(), Some(18 * SECOND_NS));
         // It came until the end.
         watch.handle_count(6, 79 * SECOND_NS);
-        assert_eq!(watch.without_wait_ns(79 * SECOND_NS), 79 * SECOND_NS);
+        assert_eq!(watch.waits_from_ns(), Some(79 * SECOND_NS));
         for (part, carrier) in [(Part::Receive, Carrier::Udp), (Part::Answer, Carrier::Tcp)] {
             let mut watch = begun(part, carrier, true);
             watch.handle_count(5, 18 * SECOND_NS);
-            assert_eq!(watch.without_wait_ns(19 * SECOND_NS), 15 * SECOND_NS);
+            assert_eq!(watch.waits_from_ns(), Some(15 * SECOND_NS));
+        }
+    }
+
+    #[test]
+    fn no_wait_for_a_sign_follows_where_none_comes_or_time_ends_nothing() {
+        let watches = [
+            begun(Part::Send, Carrier::Tcp, true),
+            begun(Part::AnswerOnce, Carrier::Tcp, true),
+            begun(Part::Receive, Carrier::Udp, false),
+            watch(Part::Receive, Length::Seconds(3), Carrier::Udp, true),
+            watch(Part::Receive, Length::Open, Carrier::Udp, true),
+        ];
+        for watch in watches {
+            assert_eq!(watch.waits_from_ns(), None, "{watch:?}");
         }
     }
 

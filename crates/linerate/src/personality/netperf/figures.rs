@@ -123,7 +123,15 @@ impl Iterations {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
     pub(super) fn record(&mut self, outcome: Outcome) {
+        // What was sent where nobody knows what arrived is no measure beside what did arrive.
+        if self.last.as_ref().is_some_and(|last| last.server_told && !outcome.server_told) {
+            return;
+        }
         let Subject { unit, cpus, .. } = self.subject;
         let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
         let bytes_rate = |bytes: u64| bytes_unit(unit).rate(bytes as f64, elapsed_s);

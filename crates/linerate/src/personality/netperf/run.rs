@@ -21,7 +21,7 @@ use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
 use super::table::{render_result, render_segment_size};
-use super::typed::{family_of, resolve};
+use super::typed::{choose_ends, family_of, resolve, resolve_all, unsupported};
 use super::{EXIT_FAILED, EXIT_USAGE, family_name};
 use crate::output::narrate;
 use crate::personality::say;
@@ -94,7 +94,12 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
     let mut server = Server { address, client: None };
     if !control.alone {
         let client = Client::connect(&control.plan, &cancel).map_err(|error| match error {
-            Error::Unreachable(_) => Failure::told(unreachable(&control, address.ip())),
+            Error::Unreachable(why) => {
+                // Whether a server is there was never asked.
+                let apart = local.is_some_and(|local| local.is_ipv4() != address.is_ipv4());
+                let sentence = if apart { why } else { String::new() };
+                Failure { sentence, ..Failure::told(unreachable(&control, address.ip())) }
+            }
             error => error.into(),
         })?;
         server.client = Some(client);
@@ -131,16 +136,16 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The control connection's ends; of a host with addresses of both families one that the local address
-/// can reach.
+/// The control connection's ends.
 fn find_ends(control: &Control) -> Result<(Option<SocketAddr>, SocketAddr), Failure> {
-    let find = |host: &str, preferred: Option<Family>| {
-        resolve(host, control.plan.family, preferred)
+    let find = |host: &str| {
+        resolve_all(host, control.plan.family)
             .map_err(|error| Failure::told(unresolved(control, host, &error)))
     };
-    let local = control.local.as_deref().map(|local| find(local, None)).transpose()?;
-    let address = find(&control.plan.host, local.map(|local| family_of(local.ip())))?;
-    Ok((local, address))
+    let locals = control.local.as_deref().map(find).transpose()?.unwrap_or_default();
+    let hosts = find(&control.plan.host)?;
+    let ends = choose_ends(&locals, &hosts).ok_or_else(unsupported);
+    ends.map_err(|error| Failure::told(unresolved(control, &control.plan.host, &error)))
 }
 
 /// Whom tests are made against.
@@ -210,12 +215,16 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
     let mut iterations = Iterations::new(request.subject());
     let mut interim = Interim::new(request);
     loop {
-        let outcome = iterate(server, &request.plan, &mut interim, cancel)?;
+        let outcome = match iterate(server, &request.plan, &mut interim, cancel) {
+            // Whoever asked to stop has those before it.
+            Err(_) if cancel.requested() && !iterations.is_empty() => break,
+            outcome => outcome?,
+        };
         tell_troubles(&outcome);
-        let interrupted = outcome.interrupted;
+        let is_last = outcome.interrupted || cancel.requested();
         iterations.record(outcome);
         let agreement = iterations.agreement(&request.schedule);
-        if interrupted || !request.schedule.goes_on(&agreement) {
+        if is_last || !request.schedule.goes_on(&agreement) {
             break;
         }
     }

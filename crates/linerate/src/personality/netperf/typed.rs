@@ -318,7 +318,22 @@ pub(super) fn resolve_all(host: &str, family: Option<Family>) -> io::Result<Vec<
     if found.is_empty() { Err(unsupported()) } else { Ok(found) }
 }
 
-fn unsupported() -> io::Error {
+/// The ends of a connection between two hosts with these addresses: the first local one of a family that the
+/// remote host has, too, and the first remote one of that. Where they share none, each end's first.
+pub(super) fn choose_ends(
+    locals: &[SocketAddr],
+    remotes: &[SocketAddr],
+) -> Option<(Option<SocketAddr>, SocketAddr)> {
+    let reached = |local: &SocketAddr| {
+        let mut same = remotes.iter().filter(|remote| remote.is_ipv4() == local.is_ipv4());
+        same.next().map(|remote| (Some(*local), *remote))
+    };
+    let firsts = || remotes.first().map(|remote| (locals.first().copied(), *remote));
+    locals.iter().find_map(reached).or_else(firsts)
+}
+
+/// What the C library says of a name without an address of the family asked for.
+pub(super) fn unsupported() -> io::Error {
     io::Error::other("Address family for hostname not supported")
 }
 

@@ -1,9 +1,12 @@
 //! Which addresses the control and the data connection have.
 
+use std::net::SocketAddr;
+
 use linerate_measure::plan::Family;
 
 use super::super::planning::Work;
 use super::super::reading::{Read, read};
+use super::super::typed::choose_ends;
 use super::fixture::{request, words};
 
 #[test]
@@ -52,6 +55,29 @@ fn localhost_is_an_ipv4_address_unless_something_is_told() {
         let Read::Work(control, ..) = read("netperf", &words(line)) else { panic!("{line}") };
         assert_eq!((control.plan.family, control.told_family), (family, told), "{line}");
     }
+}
+
+#[test]
+fn the_local_address_is_of_a_family_that_the_host_has_too() {
+    let (a4, b4, c6, d6, e6) =
+        ("10.0.0.1:0", "10.0.0.2:0", "[2001:db8::3]:0", "[2001:db8::4]:0", "[fe80::5%2]:0");
+    let found = |addresses: &[&str]| -> Vec<SocketAddr> {
+        addresses.iter().map(|address| address.parse().unwrap()).collect()
+    };
+    for (locals, remotes, local, remote) in [
+        (&[c6, a4][..], &[b4][..], Some(a4), b4),
+        (&[c6, a4], &[b4, d6], Some(c6), d6),
+        (&[c6, a4], &[d6, e6, b4], Some(c6), d6),
+        (&[a4, b4, c6], &[d6], Some(c6), d6),
+        (&[e6], &[b4, d6], Some(e6), d6),
+        (&[], &[d6, b4], None, d6),
+        // None can reach the other: what is said names both.
+        (&[c6, d6], &[b4, a4], Some(c6), b4),
+    ] {
+        let wanted = (local.map(|local| local.parse().unwrap()), remote.parse().unwrap());
+        assert_eq!(choose_ends(&found(locals), &found(remotes)), Some(wanted), "{locals:?}");
+    }
+    assert_eq!(choose_ends(&found(&[a4]), &[]), None);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(super) fn figures(request: &Request, elapsed_s: &[f64]) -> Figures {
     iterations.figures(&request.schedule).unwrap()
 }
 
-fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
+pub(super) fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
     let plan = &request.plan;
     let (mut local, mut remote) = match plan.kind {
         TestKind::Receive => (receiver(), sender()),

@@ -1,13 +1,15 @@
 //! Tables, selected figures, interim results.
 
+use linerate_engine::netperf::Outcome;
 use linerate_measure::Sample;
 use linerate_measure::sample::{Role, Traffic};
 
 use super::super::confidence::render_warning;
+use super::super::figures::Iterations;
 use super::super::interim::Interim;
 use super::super::selector;
 use super::super::table::{render_result, render_segment_size};
-use super::fixture::{figures, printed, request};
+use super::fixture::{figures, outcome, printed, request};
 
 /// Compares with a file of command lines, each with what it prints.
 fn assert_printed(snapshot: &str, lines: &[&str]) {
@@ -274,4 +276,22 @@ fn sample(bytes: u64) -> Sample {
 fn the_segment_size_has_a_table_of_its_own() {
     let text = render_segment_size(&request("-t TCP_RR"), 32_741);
     assert_eq!(text, "Maximum\nSegment\nSize (bytes)\n\n32741 \n");
+}
+
+#[test]
+fn an_iteration_of_which_the_server_tells_nothing_counts_only_where_there_is_no_other() {
+    let request = request("-t UDP_STREAM -l 1 -i 5,3");
+    let figures = |told: &[bool]| {
+        let mut iterations = Iterations::new(request.subject());
+        assert!(iterations.is_empty());
+        for server_told in told {
+            iterations.record(Outcome { server_told: *server_told, ..outcome(&request, 1.0) });
+        }
+        iterations.figures(&request.schedule).unwrap()
+    };
+    let [whole, cut, alone] = [&[true, true][..], &[true, true, false], &[false]].map(figures);
+    assert_eq!((cut.rates, cut.throughput), (whole.rates, whole.throughput));
+    assert!(cut.last.server_told);
+    assert_eq!(alone.rates.remote_received, -1.0);
+    assert!(alone.throughput > whole.throughput, "what was sent");
 }
