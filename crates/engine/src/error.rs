@@ -38,6 +38,9 @@ pub enum Error {
     /// The user asked to stop before there was anything to report.
     #[error("interrupted before the load began: nothing was measured")]
     Interrupted,
+    /// The user asked to stop, and what the other end had to tell of the load didn't come.
+    #[error("{0}")]
+    Unfinished(String),
 }
 
 impl Error {
@@ -49,7 +52,7 @@ impl Error {
             Error::Refused(_) => exit::REFUSED,
             Error::Busy(_) => exit::BUSY,
             Error::Unreachable(_) => exit::UNREACHABLE,
-            Error::Interrupted => exit::INTERRUPTED,
+            Error::Interrupted | Error::Unfinished(_) => exit::INTERRUPTED,
         }
     }
 }

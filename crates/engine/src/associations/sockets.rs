@@ -76,7 +76,7 @@ impl Sockets {
             };
             // An association that can't be had never carries anything, which its flows' ends say.
             if let Ok(endpoint) = Endpoint::new(Arc::new(socket), &self.quic.settings, accepts) {
-                self.endpoints.push(endpoint);
+                self.endpoints.push(endpoint.keeping_foreign());
             }
         }
         before..self.endpoints.len()

@@ -199,16 +199,22 @@ impl Opener {
         let seconds = PATIENCE_NS / SECOND_NS;
         let standing = (self.next as usize).saturating_sub(self.pending.len());
         let (server, total) = (self.server, self.total);
-        Error::Unreachable(if self.is_datagrams() {
+        Error::Unreachable(if self.is_datagrams() && standing == 0 {
             format!(
-                "the server answers over TCP, but not over UDP to {server} ({standing} of {total} \
-                 flows stood, and none more for {seconds} s): does a firewall let UDP port {} pass?",
+                "the server answers over TCP, but not over UDP to {server} (nothing came back \
+                 for {seconds} s): does a firewall let UDP port {} pass?",
                 server.port()
             )
         } else {
+            // Over QUIC there is one for each thread.
+            let (things, option) = match self.transport {
+                Transport::Udp => ("UDP flows", "--flows"),
+                Transport::Quic => ("UDP associations", "--threads"),
+                Transport::Tcp | Transport::Tls => ("connections", "--flows"),
+            };
             format!(
-                "only {standing} of {total} connections to {server} stood, and none more for \
-                 {seconds} s: ask for fewer --flows"
+                "only {standing} of {total} {things} to {server} stood, and none more for \
+                 {seconds} s: ask for fewer {option}"
             )
         })
     }

@@ -22,7 +22,7 @@ use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Agreement, Connections, Dial};
-use crate::control::{Link, Reading, data_client, fingerprint, proof, random};
+use crate::control::{Link, Reading, data_client, fingerprint, key_log_note, proof, random};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
@@ -310,6 +310,7 @@ impl<'a> Session<'a> {
         let dials = dials.transpose()?;
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;
         self.record.notes.extend(unused_binds(self.plan, load.associations()));
+        self.record.notes.extend(self.plan.local.key_log.as_deref().map(key_log_note));
         let now_ns = monotonic_ns();
         let mut opener =
             Opener::new(self.plan, self.server, token, tls, load.associations(), now_ns);

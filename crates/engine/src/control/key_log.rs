@@ -26,6 +26,15 @@ impl KeyLog {
     }
 }
 
+/// What to say of a measurement whose secrets go to a file: the variable may have been set for other programs.
+pub(crate) fn key_log_note(path: &Path) -> String {
+    format!(
+        "the secrets of its connections went to {} (--keylog or SSLKEYLOGFILE), which takes time of each \
+         handshake",
+        path.display()
+    )
+}
+
 impl fmt::Debug for KeyLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyLog")

@@ -7,7 +7,7 @@ mod tickets;
 mod tls;
 mod trust;
 
-pub(crate) use key_log::KeyLog;
+pub(crate) use key_log::{KeyLog, key_log_note};
 pub use keys::make_identity;
 pub(crate) use keys::{cookie, fingerprint, proof, random};
 pub(crate) use link::{Link, Reading};

@@ -12,6 +12,7 @@ mod failure;
 mod pipeline;
 mod stream;
 mod transfer;
+mod yielding;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -35,10 +36,11 @@ use crate::transport::{
 };
 
 pub(crate) use active::ActiveFlows;
-pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, udp_flow};
+pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, say_end, udp_flow};
 pub(crate) use departures::Departures;
 pub(crate) use failure::{FlowError, error_kind};
 pub(crate) use stream::StreamFlow;
+pub(crate) use yielding::{DATAGRAM_BYTES_PER_YIELD, Yielding};
 
 /// What a flow wants after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

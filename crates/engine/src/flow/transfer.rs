@@ -4,7 +4,7 @@ use std::io;
 
 use linerate_wire::step::{Content, StepEnd, Transfer};
 
-use super::{Calls, Local, Stage, Turn};
+use super::{Calls, Local, Stage, Turn, Yielding};
 use crate::clock::monotonic_ns;
 use crate::pacing::Pacer;
 use crate::pattern::Verifier;
@@ -31,7 +31,7 @@ pub(crate) struct Sender {
     /// Position in the pattern; `None`: the same bytes every time, hot in the cache.
     position: Option<u64>,
     /// `None`: it never yields.
-    unyielded_bytes: Option<usize>,
+    yielding: Option<Yielding>,
 }
 
 impl Sender {
@@ -53,7 +53,7 @@ impl Sender {
                 Content::Pattern { offset } => Some(offset),
                 Content::Filler => None,
             },
-            unyielded_bytes: step.yields.then_some(0),
+            yielding: step.yields.then(|| Yielding::new(BYTES_PER_YIELD)),
         }
     }
 
@@ -84,7 +84,9 @@ impl Sender {
             let sent = stream.send(local.pattern.slice(self.position.unwrap_or(0), length))?;
             tally.record_sent(sent);
             self.record_sent(sent);
-            self.yield_processor(sent);
+            if let Some(yielding) = &mut self.yielding {
+                yielding.record_sent(sent);
+            }
         }
         Ok(Stage::Goes(Turn::Again))
     }
@@ -102,16 +104,6 @@ impl Sender {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.record_sent(monotonic_ns(), sent);
-        }
-    }
-
-    #[inline]
-    fn yield_processor(&mut self, sent: usize) {
-        let Some(unyielded_bytes) = &mut self.unyielded_bytes else { return };
-        *unyielded_bytes += sent;
-        if *unyielded_bytes >= BYTES_PER_YIELD {
-            *unyielded_bytes = 0;
-            rustix::thread::sched_yield();
         }
     }
 

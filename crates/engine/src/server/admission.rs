@@ -268,8 +268,8 @@ impl Admission {
 /// it can.
 fn asked_bps(workload: &Workload) -> Option<u64> {
     if let Some(bits) = bits_per_transaction(workload) {
-        // Saturates.
-        return Some((workload.schedule()?.per_s * bits).ceil() as u64);
+        // To the nearest: a decimal fraction is a little more or less in binary. Saturates.
+        return Some((workload.schedule()?.per_s * bits).round() as u64);
     }
     let per_direction = match workload.rate? {
         Rate::AllFlows { bps } => bps,

@@ -29,7 +29,7 @@ use crate::tally::Tally;
 use crate::transport::{DatagramPath, Udp};
 pub(crate) use heading::{Heading, Mark, NativeHeading};
 pub(crate) use native::Native;
-pub(crate) use plain::PlainFlow;
+pub(crate) use plain::{PlainFlow, say_end};
 
 /// What a flow of datagrams needs beside its steps.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,9 @@ use linerate_wire::step::{Content, StepEnd, Transfer};
 use super::{Heading, Mark};
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
+use crate::flow::{
+    CALLS_PER_TURN, DATAGRAM_BYTES_PER_YIELD, DatagramEnding, Local, Stage, Turn, Yielding,
+};
 use crate::pacing::Pacer;
 use crate::phase::Phase;
 use crate::tally::Tally;
@@ -32,6 +34,8 @@ pub(crate) struct DatagramSender<H> {
     position: Option<u64>,
     dirt: Dirt,
     ending: DatagramEnding,
+    /// Without a rate, where the step says so.
+    yielding: Option<Yielding>,
 }
 
 impl<H: Heading> DatagramSender<H> {
@@ -41,6 +45,7 @@ impl<H: Heading> DatagramSender<H> {
         let burst = pacer.as_ref().map_or(usize::MAX, |pacer| pacer.most_bytes() / unit_bytes);
         let most = burst.clamp(1, most_of_one_call(unit_bytes));
         let most = path.begin_sending(unit_bytes, most);
+        let yields = step.yields && pacer.is_none();
         Self {
             heading,
             mark: Mark::default(),
@@ -59,6 +64,7 @@ impl<H: Heading> DatagramSender<H> {
             },
             dirt: Dirt::default(),
             ending: DatagramEnding { sent: Some(0), ..DatagramEnding::default() },
+            yielding: yields.then(|| Yielding::new(DATAGRAM_BYTES_PER_YIELD)),
         }
     }
 
@@ -146,6 +152,9 @@ impl<H: Heading> DatagramSender<H> {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.record_sent(now_ns, bytes);
+        }
+        if let Some(yielding) = &mut self.yielding {
+            yielding.record_sent(bytes);
         }
     }
 

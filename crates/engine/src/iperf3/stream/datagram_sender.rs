@@ -10,7 +10,7 @@ use socket2::Socket;
 
 use super::{Course, Now, Throttle};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
+use crate::flow::{CALLS_PER_TURN, DATAGRAM_BYTES_PER_YIELD, Drive, Local, Turn, Yielding};
 use crate::transport::{DatagramPath, Udp, most_of_one_call};
 
 thread_local! {
@@ -36,6 +36,8 @@ pub(in super::super) struct DatagramSender {
     blocks: u64,
     /// Datagrams that the goal has a place for and that weren't taken.
     claimed: usize,
+    /// Without a rate.
+    yielding: Option<Yielding>,
 }
 
 impl DatagramSender {
@@ -53,6 +55,7 @@ impl DatagramSender {
         if batch.borrow().len() < most * unit_bytes {
             *batch.borrow_mut() = payload.repeat(most);
         }
+        let is_unpaced = throttle.is_none();
         Self {
             path,
             course,
@@ -64,6 +67,7 @@ impl DatagramSender {
             number: 0,
             blocks: 0,
             claimed: 0,
+            yielding: is_unpaced.then(|| Yielding::new(DATAGRAM_BYTES_PER_YIELD)),
         }
     }
 
@@ -142,6 +146,9 @@ impl DatagramSender {
         self.course.shared.flow.tally.datagrams_sent.add(datagrams as u64);
         if let Some(throttle) = &mut self.throttle {
             throttle.record_sent(bytes);
+        }
+        if let Some(yielding) = &mut self.yielding {
+            yielding.record_sent(bytes);
         }
     }
 

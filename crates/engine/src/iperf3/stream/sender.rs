@@ -8,7 +8,7 @@ use socket2::Socket;
 
 use super::{Course, Now, Payload, Throttle};
 use crate::clock::monotonic_ns;
-use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
+use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn, Yielding};
 use crate::transport::ByteStream;
 
 /// After so many bytes a sender lets others on its processor have a turn, as native flows do: a
@@ -54,8 +54,7 @@ pub(in super::super) struct Sender<S> {
     left_bytes: usize,
     /// Blocks that may be sent before the rate is looked at again.
     blocks: u64,
-    unyielded_bytes: usize,
-    yield_bytes: usize,
+    yielding: Yielding,
     calls_per_turn: u32,
 }
 
@@ -83,8 +82,7 @@ impl<S: ByteStream> Sender<S> {
             block_bytes,
             left_bytes: 0,
             blocks: 0,
-            unyielded_bytes: 0,
-            yield_bytes,
+            yielding: Yielding::new(yield_bytes),
             calls_per_turn: company.calls_per_turn(),
         }
     }
@@ -146,11 +144,7 @@ impl<S: ByteStream> Sender<S> {
         if let Some(throttle) = &mut self.throttle {
             throttle.record_sent(sent);
         }
-        self.unyielded_bytes += sent;
-        if self.unyielded_bytes >= self.yield_bytes {
-            self.unyielded_bytes = 0;
-            rustix::thread::sched_yield();
-        }
+        self.yielding.record_sent(sent);
     }
 }
 

@@ -222,6 +222,12 @@ fn requests_and_responses_count_as_what_they_carry_each_second() {
         );
         let rest = limited.handle_request(2, &transactions(rr, [125, 125], Some(1_000.0)), false);
         assert_eq!(rest, Verdict::Admitted);
+        // What is named is allowed, though its binary fraction is a little more than that.
+        let mut limited =
+            Admission::new(Limits { max_rate_bps: Some(7_000_000), ..limited.limits });
+        let named =
+            limited.handle_request(1, &transactions(rr, [1, 12_499_999], Some(0.07)), false);
+        assert_eq!(named, Verdict::Admitted);
         let mut low = Admission::new(Limits { max_rate_bps: Some(1_000), ..limited.limits });
         let largest = low.handle_request(1, &transactions(rr, [16 << 20; 2], None), false);
         refused(largest, &["1.00 kbit/s", "smaller requests"]);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use linerate_wire::step::{Close, Step};
 use rustix::net::SendFlags;
+use socket2::Socket;
 
 use super::heading::NoHeading;
 use super::send::DatagramSender;
@@ -23,6 +24,12 @@ use receive::PlainReceiver;
 
 /// Any of the empty datagrams that say the end may be lost, so there are as many.
 const FAREWELLS: u32 = 3;
+
+/// Says once to the peer of a connected socket that no more will come.
+pub(crate) fn say_end(socket: &Socket, flags: SendFlags) {
+    // The peer may be gone already, and one that misses it ends by its own time.
+    let _lost = rustix::net::send(socket.as_fd(), &[], flags);
+}
 
 /// The manner of plain datagrams over a connected socket. Closing is saying with empty datagrams that
 /// no more will come.
@@ -90,8 +97,7 @@ impl<P: DatagramPath> Manner<P> for Plain {
             PlainStep::Answering(answerer) => answerer.turn(path.socket(), tally, local),
             PlainStep::Finishing => {
                 for _ in 0..FAREWELLS {
-                    // The peer may be gone already, and one that misses them ends by its own time.
-                    let _lost = rustix::net::send(path.socket().as_fd(), &[], SendFlags::empty());
+                    say_end(path.socket(), SendFlags::empty());
                 }
                 Ok(Stage::Over)
             }
