@@ -136,7 +136,7 @@ impl Patience {
 
     /// Whether this wait sleeps at once.
     #[inline]
-    fn passes(&mut self) -> bool {
+    pub(crate) fn passes(&mut self) -> bool {
         let passes = self.passes > 0;
         self.passes = self.passes.saturating_sub(1);
         passes
@@ -170,13 +170,13 @@ impl Patience {
     }
 }
 
-/// Whether the socket has something to take now: bytes, packets, a connection, an error.
+/// Whether a socket has something to take now (bytes, packets, a connection, an error), or a poll set an event.
 ///
 /// # Errors
 ///
 /// `EAGAIN`: not yet; or what poll(2) says.
-pub(crate) fn readiness(socket: &Socket) -> Result<(), Errno> {
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+pub(crate) fn readiness(polled: &impl AsFd) -> Result<(), Errno> {
+    let mut polled = [PollFd::new(polled, PollFlags::IN)];
     match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
         0 => Err(Errno::AGAIN),
         _ => Ok(()),

@@ -10,6 +10,7 @@ use socket2::Socket;
 use super::session::{Fault, Incoming, Session};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::{tcp_counts, tcp_retransmissions, tcp_status};
+use crate::transport::comes_from_elsewhere;
 use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics, TcpCounts};
 
 /// A read that brings so much is followed by another at once, up to so many before others get their
@@ -106,6 +107,11 @@ impl Connection {
     /// Whether its last turn brought much: more will come soon.
     pub(super) fn is_bulky(&self) -> bool {
         self.bulky
+    }
+
+    /// Whether what it receives comes from another processor.
+    pub(super) fn comes_from_elsewhere(&self) -> bool {
+        comes_from_elsewhere(&self.socket)
     }
 
     /// What its socket should be watched for.

@@ -14,6 +14,7 @@ use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
 use super::connection::{Connection, Turn};
+use super::look::Look;
 use super::session::Session;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::server::strangers::{Acquaintance, Origin, Strangers};
@@ -24,9 +25,6 @@ use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, S
 const LISTENER: u64 = u64::MAX;
 /// Readiness taken at once.
 const READY_AT_ONCE: usize = 256;
-/// How long to try again before sleeping when much has just come. Else a receiver that is faster than its
-/// sender is put to sleep and woken for each segment, and it is the sender's processor that wakes it.
-const BULKY_BUSY: Duration = Duration::from_micros(50);
 /// Connections accepted before others get their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections of one thread; further ones are closed at once.
@@ -53,20 +51,11 @@ pub(crate) struct FramedEndpoint {
     events: VecDeque<(Link, LinkEvent)>,
     next_look_ns: u64,
     listening: bool,
-    /// How long to try again and again before sleeping, ns.
-    busy_ns: u64,
-    /// Whether a turn since the last wait brought much.
-    bulky: bool,
-    /// So long more is expected after that. The little that comes first doesn't end it.
-    bulky_until_ns: u64,
-}
-
-/// Times of a wait that doesn't sleep at once.
-struct Spin {
-    /// Until when it tries again.
-    until_ns: u64,
-    /// When it is over.
-    due_ns: u64,
+    look: Look,
+    /// Whether the last wait didn't ask the poll set.
+    skipped: bool,
+    /// The place of the connection that was readable last.
+    last_read: Option<u32>,
 }
 
 #[derive(Default)]
@@ -126,9 +115,9 @@ impl FramedEndpoint {
             events: VecDeque::new(),
             next_look_ns: 0,
             listening: false,
-            busy_ns: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
-            bulky: false,
-            bulky_until_ns: 0,
+            look: Look::new(busy),
+            skipped: false,
+            last_read: None,
         })
     }
 
@@ -204,13 +193,16 @@ impl FramedEndpoint {
 
     /// Lets a connection move its bytes, and takes it away when it is over.
     fn turn(&mut self, index: u32, readable: bool, writable: bool) {
-        let Self { slots, events, poll, strangers, places, bulky, .. } = self;
+        let Self { slots, events, poll, strangers, places, look, last_read, .. } = self;
         let Some(slot) = slots.get_mut(index as usize) else { return };
         let link = Link { index, generation: slot.generation };
         let Some(connection) = &mut slot.connection else { return };
         let turn =
             connection.turn(readable, writable, &mut |event| events.push_back((link, event)));
-        *bulky |= readable && connection.is_bulky();
+        if readable {
+            look.record(connection.is_bulky());
+            *last_read = Some(index);
+        }
         let is_known = turn == Turn::Over || connection.is_established();
         if let Some(number) = connection.stranger.take_if(|_| is_known) {
             strangers.remove(number);
@@ -261,21 +253,12 @@ impl FramedEndpoint {
         }
     }
 
-    /// How long it tries again before it sleeps; `None`: it sleeps at once.
-    fn spin(&mut self, at_most: Duration) -> Option<Spin> {
-        let bulky = std::mem::take(&mut self.bulky);
-        if !bulky && self.bulky_until_ns == 0 && self.busy_ns == 0 {
-            return None;
-        }
-        let now_ns = monotonic_ns();
-        if bulky {
-            self.bulky_until_ns = now_ns.saturating_add(BULKY_BUSY.as_nanos() as u64);
-        } else if self.bulky_until_ns <= now_ns {
-            self.bulky_until_ns = 0;
-        }
-        let due_ns = now_ns.saturating_add(at_most.as_nanos() as u64);
-        let until_ns = now_ns.saturating_add(self.busy_ns).max(self.bulky_until_ns).min(due_ns);
-        Some(Spin { until_ns, due_ns })
+    /// Before it sleeps where it doesn't spin: looks whether something comes at once.
+    fn look_for_little(&mut self, at_most: Duration) {
+        let last = self.last_read.and_then(|index| self.slots.get(index as usize));
+        let last = last.and_then(|slot| slot.connection.as_ref());
+        let is_far = last.map(|connection| || connection.comes_from_elsewhere());
+        self.look.look(&self.poll, at_most, is_far);
     }
 
     /// Remembers that a connection has something to send.
@@ -305,7 +288,16 @@ impl Multiplexer for FramedEndpoint {
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         self.flush();
         self.look_for_silence();
-        let spin = self.spin(at_most);
+        // What has left has told something: its user goes on with that first, once in a row.
+        let skips = !self.events.is_empty() && !self.skipped;
+        self.skipped = skips;
+        if skips {
+            return Ok(());
+        }
+        let spin = self.look.spin(at_most);
+        if spin.is_none() && self.events.is_empty() {
+            self.look_for_little(at_most);
+        }
         let mut ready = std::mem::take(&mut self.ready);
         loop {
             let now_ns = if spin.is_some() { monotonic_ns() } else { 0 };
@@ -326,8 +318,7 @@ impl Multiplexer for FramedEndpoint {
             if !ready.is_empty() || !spins || !self.events.is_empty() {
                 break;
             }
-            if now_ns < self.bulky_until_ns {
-                // The sender may have no other processor.
+            if self.look.yields(now_ns) {
                 rustix::thread::sched_yield();
             }
         }

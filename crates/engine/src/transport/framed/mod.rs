@@ -10,6 +10,7 @@
 mod connection;
 mod endpoint;
 mod keys;
+mod look;
 mod outbox;
 mod session;
 

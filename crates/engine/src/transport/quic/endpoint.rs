@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,18 +16,24 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use socket2::Socket;
 
+mod blueprint;
+mod bounds;
 mod half_open;
 mod look;
+mod routes;
 mod turn;
 
 use super::cause::Cause;
 use super::connection::{Connection, SharedConnection, Touched};
 use super::packets::Packets;
 use super::settings::{ClientSide, ServerSide, Settings};
-use crate::control::random;
 use crate::error::Error;
+use crate::transport::readiness;
+pub(crate) use blueprint::Blueprint;
+pub(super) use bounds::{Intake, Outlet};
 use half_open::HalfOpen;
-use look::Look;
+pub(super) use look::{Look, insist};
+use routes::Routes;
 
 /// A connection's place in its endpoint. It is taken again when the connection has closed and was
 /// forgotten, some time after its [`Event::Closed`].
@@ -68,6 +74,8 @@ pub(crate) struct Endpoint {
     accepts: Option<ServerSide>,
     /// What its connections are told where the socket's route is known.
     route: Option<Arc<TransportConfig>>,
+    /// Where the socket is a server's without a route, those of its peers.
+    routes: Option<Routes>,
     most_connections: usize,
     connections: Vec<Option<SharedConnection>>,
     open: usize,
@@ -77,6 +85,8 @@ pub(crate) struct Endpoint {
     times: BinaryHeap<Reverse<(Instant, usize)>>,
     events: VecDeque<(Link, Event)>,
     foreign: VecDeque<BytesMut>,
+    /// Whether somebody asks for those.
+    keeps_foreign: bool,
     outgoing: Vec<u8>,
     /// What the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
@@ -100,40 +110,18 @@ impl Endpoint {
         settings: &Settings,
         accepts: Option<&ServerSide>,
     ) -> Result<Self, Error> {
-        let config = Arc::new(settings.endpoint(random()?)?);
-        // Each connection is accepted with what its peer's address asks for.
-        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let server = accepts.map(|server| server.config(any, None));
-        let packets = Packets::new(socket, settings.offload, settings.ecn, settings.dscp)
-            .map_err(|error| Error::Host(format!("can't set up a UDP socket for QUIC: {error}")))?;
-        let route = packets.route();
-        let route = route.and_then(|(peer, mtu_bytes)| settings.route_transport(peer, mtu_bytes));
-        Ok(Self {
-            proto: quinn_proto::Endpoint::new(config, server, true, Some(random()?)),
-            packets,
-            accepts: accepts.cloned(),
-            route,
-            most_connections: settings.connections,
-            connections: Vec::new(),
-            open: 0,
-            half_open: HalfOpen::new(settings.half_open_connections),
-            touched: Rc::new(RefCell::new(Vec::new())),
-            queue: VecDeque::new(),
-            times: BinaryHeap::new(),
-            events: VecDeque::new(),
-            foreign: VecDeque::new(),
-            outgoing: Vec::new(),
-            unsent: None,
-            look: Look::new(),
-            counts: false,
-            refused: 0,
-            refusals: 0,
-        })
+        Blueprint::new(settings.clone())?.endpoint(socket, accepts)
     }
 
     /// One whose connections are told how many packets came for them, if their session counts, too.
     pub(crate) fn counting(mut self, counts: bool) -> Self {
         self.counts = counts;
+        self
+    }
+
+    /// One whose user asks for the datagrams that aren't QUIC's: else they are dropped.
+    pub(crate) fn keeping_foreign(mut self) -> Self {
+        self.keeps_foreign = true;
         self
     }
 
@@ -214,8 +202,26 @@ impl Endpoint {
     ///
     /// As [`Endpoint::turn`].
     pub(crate) fn take_in(&mut self) -> io::Result<bool> {
+        let mut intake = Intake::default();
+        let more = self.take_in_within(&mut intake)?;
+        self.look.record_turn(intake.bytes());
+        Ok(more)
+    }
+
+    /// The same, as far as the turn of several endpoints has room.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::turn`].
+    pub(super) fn take_in_within(&mut self, intake: &mut Intake) -> io::Result<bool> {
         let now = Instant::now();
-        let more = self.receive(now)?;
+        let more = self.receive(now, intake)?;
+        self.look_at_times(now);
+        Ok(more)
+    }
+
+    /// Timers, and the events that come of them and of what was taken in.
+    pub(super) fn look_at_times(&mut self, now: Instant) {
         self.handle_times(now);
         self.queue.extend(self.touched.borrow_mut().drain(..));
         for at in 0..self.queue.len() {
@@ -224,7 +230,6 @@ impl Endpoint {
                 self.collect(index, &mut connection.borrow_mut());
             }
         }
-        Ok(more)
     }
 
     /// The other half: packets out; says whether there are more.
@@ -233,14 +238,33 @@ impl Endpoint {
     ///
     /// As [`Endpoint::turn`].
     pub(crate) fn send_out(&mut self) -> io::Result<bool> {
-        self.send(Instant::now())
+        self.send(Instant::now(), &mut Outlet::default())
+    }
+
+    /// The same, as far as the turn of several endpoints has room.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::turn`].
+    pub(super) fn send_out_within(&mut self, outlet: &mut Outlet) -> io::Result<bool> {
+        self.send(Instant::now(), outlet)
+    }
+
+    /// Whether nothing is left to be said or heard: each connection is forgotten, or was closed by both ends.
+    pub(super) fn is_over(&self) -> bool {
+        let mut left = self.connections.iter().flatten();
+        !self.has_unsaid() && left.all(|connection| connection.borrow().is_closed_by_peer())
+    }
+
+    /// Whether there is something that could be sent, were there room.
+    pub(super) fn has_unsaid(&self) -> bool {
+        self.unsent.is_some() || !self.touched.borrow().is_empty() || !self.queue.is_empty()
     }
 
     /// Whether a turn is of use now.
     pub(crate) fn is_busy(&self) -> bool {
         let unblocked = self.unsent.is_none();
-        let touched = !self.touched.borrow().is_empty() || !self.queue.is_empty();
-        !self.events.is_empty() || (unblocked && touched)
+        !self.events.is_empty() || (unblocked && self.has_unsaid())
     }
 
     /// What its socket is to be polled for.
@@ -256,15 +280,14 @@ impl Endpoint {
         }
         // No timer is late for a look.
         let may_look = self.wait_at_most(at_most) > Look::LONGEST && self.unsent.is_none();
-        if may_look && self.look.finds(&self.packets.socket) {
+        let socket = &self.packets.socket;
+        if may_look && self.look.finds(socket, || readiness(socket)) {
             return;
         }
         let wait = self.wait_at_most(at_most);
         let mut polled = [PollFd::new(&*self.packets.socket, self.poll_flags())];
-        let timeout =
-            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         // Interrupted by a signal: as if the time were over.
-        let _interrupted = poll(&mut polled, Some(&timeout));
+        let _interrupted = poll(&mut polled, Some(&timespec(wait)));
     }
 
     /// Whether much came in the last turn.
@@ -294,7 +317,7 @@ impl Endpoint {
     pub(crate) fn flush(&mut self, at_most: Duration) {
         let end = Instant::now() + at_most;
         while Instant::now() < end {
-            match self.send(Instant::now()) {
+            match self.send_out() {
                 Ok(true) => {}
                 Ok(false) if self.unsent.is_some() => {
                     self.wait(Duration::from_millis(1));
@@ -336,4 +359,9 @@ impl AsFd for Endpoint {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.packets.socket.as_fd()
     }
+}
+
+/// A wait as the kernel takes it.
+pub(super) fn timespec(wait: Duration) -> Timespec {
+    Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) }
 }

@@ -32,7 +32,7 @@ mod stream;
 pub(crate) use cause::Cause;
 pub(crate) use connection::SharedConnection;
 pub(crate) use datagrams::{Arrivals, QuicDatagrams};
-pub(crate) use endpoint::{Endpoint, Event, Link};
+pub(crate) use endpoint::{Blueprint, Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, Side, StreamId};

@@ -7,6 +7,7 @@ mod waits;
 
 use std::collections::VecDeque;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,10 @@ use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
 use rustls::pki_types::ServerName;
 
-use super::Cause;
 use super::connection::Connection;
 use super::endpoint::{Endpoint, Event, Link as Place};
 use super::lent::{lend, part_of};
 use super::settings::{CONNECTION_WINDOW_BYTES, ClientSide};
-use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::transport::multiplexer::{
     Destination, Ending, Link, LinkEvent, Multiplexer, QuicStatistics, Sending, Statistics,
     StreamWaits,
@@ -31,23 +30,23 @@ use piece::{is_brief, send_piece};
 use waits::Watch;
 
 /// How long a connection may take to stand.
-const HANDSHAKE_LIMIT_NS: u64 = 10 * SECOND_NS;
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of a stream that are looked at before others get their turn.
 const READ_AT_ONCE_BYTES: usize = 1 << 20;
 /// How long the last words may take to leave.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Then a socket stays until nothing has come for so long: where a port is closed while a server still
 /// sends, some servers end.
-const QUIET: Duration = Duration::from_millis(20);
+pub(super) const QUIET: Duration = Duration::from_millis(20);
 
 /// Connections over one UDP socket, of a client or of a server.
 pub(crate) struct MultiplexedEndpoint {
     endpoint: Endpoint,
-    client: Option<ClientSide>,
+    client: Option<Rc<ClientSide>>,
     slots: Vec<Slot>,
     allowance: Allowance,
     /// Connections that don't stand yet, with their time.
-    opening: VecDeque<(u64, Link)>,
+    opening: VecDeque<(Instant, Link)>,
     events: VecDeque<(Link, LinkEvent)>,
     /// What senders send from, so that it needn't be copied.
     block: Bytes,
@@ -70,7 +69,7 @@ struct Slot {
 
 impl MultiplexedEndpoint {
     /// An endpoint that connects, or one that accepts; `streams`: how many its peers may open at first.
-    pub(crate) fn new(endpoint: Endpoint, client: Option<ClientSide>, streams: u32) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, client: Option<Rc<ClientSide>>, streams: u32) -> Self {
         Self {
             endpoint,
             client,
@@ -175,7 +174,7 @@ impl MultiplexedEndpoint {
             Event::Stopped(id, _) => {
                 self.events.push_back((link, LinkEvent::Stopped { stream: u64::from(id) }));
             }
-            Event::Closed(cause) => self.end(link, failure(&cause)),
+            Event::Closed(cause) => self.end(link, failure(cause.kind)),
         }
     }
 
@@ -218,10 +217,10 @@ impl MultiplexedEndpoint {
     /// Ends connections that should stand by now, and those whose server isn't there.
     fn look_at_opening(&mut self) {
         let refused = std::mem::take(&mut self.endpoint.refusals) > 0;
-        while let Some((limit_ns, link)) = self.opening.front().copied() {
+        while let Some((limit, link)) = self.opening.front().copied() {
             match self.slot(link) {
                 Some(slot) if !slot.established => {
-                    if monotonic_ns() < limit_ns && !refused {
+                    if Instant::now() < limit && !refused {
                         return;
                     }
                     self.with(link, |connection| connection.close(0, b""));
@@ -235,12 +234,13 @@ impl MultiplexedEndpoint {
 }
 
 /// The word that a failure is counted by; none for an end that is as it should be.
-fn failure(cause: &Cause) -> Option<&'static str> {
-    match cause.kind {
+fn failure(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
         io::ErrorKind::UnexpectedEof => None,
         io::ErrorKind::ConnectionRefused => Some("refused"),
-        io::ErrorKind::ConnectionReset => Some("reset"),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Some("reset"),
         io::ErrorKind::TimedOut => Some("timed out"),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some("unreachable"),
         io::ErrorKind::InvalidData => Some("tls"),
         io::ErrorKind::Unsupported => Some("version"),
         _ => Some("other"),
@@ -261,15 +261,13 @@ impl Multiplexer for MultiplexedEndpoint {
         let name = if can_be_said { &to.server_name } else { &address };
         let place = self.endpoint.connect(to.remote, name, client)?;
         let link = self.begin(place);
-        self.opening.push_back((monotonic_ns() + HANDSHAKE_LIMIT_NS, link));
+        self.opening.push_back((Instant::now() + HANDSHAKE_LIMIT, link));
         Ok(link)
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         self.send_out()?;
-        if !self.busy.is_zero() {
-            self.spin(at_most)?;
-        }
+        self.spin(at_most)?;
         if self.events.is_empty() {
             self.endpoint.wait(at_most);
         }

@@ -226,15 +226,15 @@ impl Settings {
         Ok(config)
     }
 
-    /// What the connections over a socket are told that is connected to `peer` by a route with this MTU;
-    /// `None`: as over any other.
+    /// What the connections over a socket are told that is connected to a peer by a route with an MTU, where
+    /// that means something; `None`: as over any other.
     pub(super) fn route_transport(
         &self,
-        peer: SocketAddr,
-        mtu_bytes: u32,
+        route: impl FnOnce() -> Option<(SocketAddr, u32)>,
     ) -> Option<Arc<TransportConfig>> {
         let found_out = self.mtu_bytes.is_none() && self.mtu_most_bytes.is_none();
-        (self.jumbo && found_out).then(|| self.transport(route_payload_bytes(peer, mtu_bytes)))
+        let (peer, mtu_bytes) = (self.jumbo && found_out).then(route).flatten()?;
+        Some(self.transport(route_payload_bytes(peer, mtu_bytes)))
     }
 
     fn transports(&self) -> Transports {

@@ -20,7 +20,7 @@ mod statistics;
 mod world;
 use relayed::Relayed;
 
-fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
+pub(super) fn sides(settings: &Settings) -> (ClientSide, ServerSide) {
     sides_with(settings, (Extras::default(), Extras::default()))
 }
 
@@ -34,7 +34,7 @@ fn sides_with(settings: &Settings, extras: (Extras, Extras)) -> (ClientSide, Ser
     (client, ServerSide::new(data_server(&data, &workload), settings, extras.1).unwrap())
 }
 
-fn socket() -> (Arc<Socket>, SocketAddr) {
+pub(super) fn socket() -> (Arc<Socket>, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
     socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
@@ -274,7 +274,8 @@ fn a_peer_that_is_gone_is_noticed() {
 fn what_is_not_quic_is_kept_apart() {
     let (_, server) = sides(&Settings::default());
     let ((near, _), (far, address)) = (socket(), socket());
-    let mut far = Endpoint::new(far, &Settings::default(), Some(&server)).unwrap();
+    let far = Endpoint::new(far, &Settings::default(), Some(&server)).unwrap();
+    let mut far = far.keeping_foreign();
     near.send_to(b"\x23 ours", &address.into()).unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     loop {

@@ -21,4 +21,9 @@ impl Connection {
         self.proto.set_receive_window(bytes.into());
         self.touch();
     }
+
+    /// Whether the peer has closed the connection, be it in answer.
+    pub(in super::super) fn is_closed_by_peer(&self) -> bool {
+        self.proto.stats().frame_rx.connection_close > 0
+    }
 }

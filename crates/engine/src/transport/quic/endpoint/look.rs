@@ -1,12 +1,13 @@
 //! Whether an endpoint that waits asks again before it sleeps.
 
 use std::hint::spin_loop;
-use std::time::Duration;
+use std::io;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use socket2::Socket;
 
-use crate::transport::{Lookout, Patience, comes_from_here, readiness};
+use crate::transport::{Lookout, Patience, comes_from_here};
 
 /// The most of its waits that sleep at once after looks in vain.
 const MOST_PASSES: u32 = 255;
@@ -18,7 +19,7 @@ const PAUSES: u32 = 10;
 
 /// One that asks again for a moment after it has received much, unless that comes from its own processor. (A
 /// socket without a peer doesn't say from where; there looks in vain become rare.)
-pub(super) struct Look {
+pub(crate) struct Look {
     /// Of one that receives in bulk: others don't count among those that look.
     lookout: Option<Lookout>,
     patience: Patience,
@@ -28,43 +29,57 @@ pub(super) struct Look {
 impl Look {
     /// How long it asks. With packets of 1,472 bytes in clear a train comes about as often; 20 us are too
     /// short half of the time.
-    pub(super) const LONGEST: Duration = Duration::from_micros(50);
+    pub(crate) const LONGEST: Duration = Duration::from_micros(50);
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let patience = Patience::new(Self::LONGEST.as_nanos() as u64, MOST_PASSES);
         Self { lookout: None, patience, received_bytes: 0 }
     }
 
-    /// Packets are taken in.
-    pub(super) fn begin(&mut self) {
-        self.received_bytes = 0;
-    }
-
-    /// So many bytes of them.
+    /// A turn has taken in so many bytes of packets.
     #[inline]
-    pub(super) fn record(&mut self, bytes: usize) {
-        self.received_bytes += bytes;
+    pub(crate) fn record_turn(&mut self, bytes: usize) {
+        self.received_bytes = bytes;
     }
 
     /// Whether the last turn brought much.
-    pub(super) fn is_in_bulk(&self) -> bool {
+    pub(crate) fn is_in_bulk(&self) -> bool {
         self.received_bytes >= BULK_BYTES
     }
 
-    /// Whether more packets come soon; if not, it's time to sleep.
-    pub(super) fn finds(&mut self, socket: &Socket) -> bool {
+    /// Whether more packets come soon to where the last came from, which this socket is; if not, it's time to
+    /// sleep. `ask` says whether there are some, and takes no lock that the sender needs.
+    pub(crate) fn finds(
+        &mut self,
+        socket: &Socket,
+        mut ask: impl FnMut() -> Result<(), Errno>,
+    ) -> bool {
         if !self.is_in_bulk() {
             self.lookout = None;
             return false;
         }
         let lookout = self.lookout.get_or_insert_with(Lookout::new);
-        lookout.look(&mut self.patience, || !comes_from_here(socket), || ask(socket)).is_some()
+        let ask = || ask().inspect_err(|_| (0..PAUSES).for_each(|_| spin_loop()));
+        lookout.look(&mut self.patience, || !comes_from_here(socket), ask).is_some()
     }
 }
 
-/// Asks whether there are packets; that takes no lock which the sender needs.
-fn ask(socket: &Socket) -> Result<(), Errno> {
-    readiness(socket).inspect_err(|_| (0..PAUSES).for_each(|_| spin_loop()))
+/// Asks again and again for so long, whatever was learnt of waits before; whether something came.
+///
+/// # Errors
+///
+/// Those of asking.
+pub(crate) fn insist(
+    longest: Duration,
+    mut ask: impl FnMut() -> io::Result<bool>,
+) -> io::Result<bool> {
+    let end = (!longest.is_zero()).then(|| Instant::now() + longest);
+    while end.is_some_and(|end| Instant::now() < end) {
+        if ask()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -72,6 +87,7 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
+    use crate::transport::readiness;
 
     fn pair() -> (Socket, UdpSocket) {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -85,21 +101,21 @@ mod tests {
         let (near, far) = pair();
         let mut look = Look::new();
         far.send(&[7]).unwrap();
-        look.record(BULK_BYTES - 1);
-        assert!(!look.finds(&near));
-        look.record(1);
-        assert!(look.finds(&near));
-        look.begin();
-        assert!(!look.finds(&near));
+        look.record_turn(BULK_BYTES - 1);
+        assert!(!look.finds(&near, || readiness(&near)));
+        look.record_turn(BULK_BYTES);
+        assert!(look.finds(&near, || readiness(&near)));
+        look.record_turn(0);
+        assert!(!look.finds(&near, || readiness(&near)));
     }
 
     #[test]
     fn a_look_in_vain_ends_and_the_next_wait_sleeps_at_once() {
         let (near, far) = pair();
         let mut look = Look::new();
-        look.record(BULK_BYTES);
-        assert!(!look.finds(&near));
+        look.record_turn(BULK_BYTES);
+        assert!(!look.finds(&near, || readiness(&near)));
         far.send(&[7]).unwrap();
-        assert!(!look.finds(&near));
+        assert!(!look.finds(&near, || readiness(&near)));
     }
 }

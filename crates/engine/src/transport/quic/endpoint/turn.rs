@@ -11,26 +11,20 @@ use quinn_proto::{
 use super::super::cause::Cause;
 use super::super::coalesced::{packets_in, split_off_last};
 use super::super::connection::{Connection, SharedConnection};
+use super::super::settings::MOST_JUMBO_CONNECTIONS;
+use super::bounds::{Intake, Outlet};
 use super::half_open::Reply;
 use super::{Endpoint, Event, Link};
 
-/// Trains that a turn takes in, and sends that it makes: bounded, so that acknowledgements leave
-/// while packets come and the other way round.
-const TRAINS_PER_TURN: usize = 8;
-const SENDS_PER_TURN: usize = 16;
-/// Long trains are bounded by their bytes: what is acknowledged early frees memory that the cache still
-/// has (4 trains in place of 16 make uploads 7 % faster). Many connections with little each are not:
-/// in turns of 4 sends 10,000 of them don't hear each other in time.
-const BYTES_PER_TURN: usize = 256 << 10;
 /// The first byte of whatever is QUIC's is at least this (RFC 9000, section 17: the fixed bit).
 const FIRST_OF_QUIC: u8 = 0x40;
 /// What isn't QUIC's is kept until it is asked for, so many at most.
 const MOST_FOREIGN: usize = 16;
 
 impl Endpoint {
-    pub(super) fn receive(&mut self, now: Instant) -> io::Result<bool> {
-        self.look.begin();
-        for _ in 0..TRAINS_PER_TURN {
+    pub(super) fn receive(&mut self, now: Instant, intake: &mut Intake) -> io::Result<bool> {
+        while !intake.is_spent() {
+            intake.record_request();
             let mut train = match self.packets.receive() {
                 Ok(Some(train)) => train,
                 Ok(None) => return Ok(false),
@@ -41,12 +35,10 @@ impl Endpoint {
                 }
                 Err(error) => return Err(error),
             };
-            // One packet alone is, as a rule, all there is; the next wait tells if not.
-            let is_alone = train.bytes() <= train.segment_bytes;
-            self.look.record(train.bytes());
+            let is_alone = intake.record_train(train.bytes(), train.segment_bytes);
             while let Some(mut datagram) = train.next() {
                 if datagram.first().is_some_and(|first| *first < FIRST_OF_QUIC) {
-                    if self.foreign.len() < MOST_FOREIGN {
+                    if self.keeps_foreign && self.foreign.len() < MOST_FOREIGN {
                         self.foreign.push_back(datagram);
                     }
                     continue;
@@ -100,7 +92,12 @@ impl Endpoint {
         let from = incoming.remote_address();
         let has_room = self.open < self.most_connections;
         let server = self.accepts.as_ref().filter(|_| has_room);
-        let Some(config) = server.map(|server| server.config(from, self.route.as_ref())) else {
+        // With more connections long packets would overflow the socket.
+        let is_jumbo = self.open < MOST_JUMBO_CONNECTIONS as usize;
+        let routes = self.routes.as_mut().filter(|_| is_jumbo && has_room);
+        let route = routes.and_then(|routes| routes.transport(from, now));
+        let route = route.as_ref().or(self.route.as_ref());
+        let Some(config) = server.map(|server| server.config(from, route)) else {
             self.refused += 1;
             let refusal = self.proto.refuse(incoming, &mut self.outgoing);
             return self.respond(&refusal);
@@ -179,25 +176,23 @@ impl Endpoint {
 
     /// Serves the connections that have something to say, each in its turn; says whether any has
     /// more.
-    pub(super) fn send(&mut self, now: Instant) -> io::Result<bool> {
+    pub(super) fn send(&mut self, now: Instant, outlet: &mut Outlet) -> io::Result<bool> {
         self.queue.extend(self.touched.borrow_mut().drain(..));
         if let Some((transmit, bytes)) = self.unsent.take()
             && !self.transmit(transmit, bytes)?
         {
             return Ok(false);
         }
-        let (mut sends, mut sent_bytes) = (SENDS_PER_TURN, 0);
         while let Some(index) = self.queue.pop_front() {
-            if sends == 0 || sent_bytes >= BYTES_PER_TURN {
+            if outlet.is_spent() {
                 self.queue.push_front(index);
                 return Ok(true);
             }
             let Some(Some(connection)) = self.connections.get(index).cloned() else { continue };
-            sends -= 1;
             if self.serve(index, &connection, now)? {
                 self.queue.push_back(index);
             }
-            sent_bytes += self.outgoing.len();
+            outlet.record_send(self.outgoing.len());
             if self.unsent.is_some() {
                 return Ok(false);
             }
