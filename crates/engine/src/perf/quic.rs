@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{ClientPlan, QuicOptions, ServerPlan};
+use super::{Addresses, ClientPlan, QuicOptions, ServerPlan};
 use crate::error::Error;
 use crate::probe::memory_bytes;
 use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
-    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
+    Blueprint, ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
     MultiplexedEndpoint, ServerSide, Settings, Stock,
 };
 
@@ -66,46 +67,56 @@ fn client_settings(options: &QuicOptions, connections: u32, lasting: bool) -> Se
     }
 }
 
-/// The endpoint of one of a client's threads: a socket of its own.
-pub(super) fn client(
+/// Makes the endpoints of one of a client's threads, each with a socket of its own.
+///
+/// # Errors
+///
+/// Where QUIC can't be set up as the plan has it, or logs can't be written.
+pub(super) fn client<'a>(
     tls: &Arc<ClientConfig>,
-    plan: &ClientPlan,
+    plan: &'a ClientPlan,
     number: u32,
     options: &QuicOptions,
-) -> io::Result<MultiplexedEndpoint> {
-    let addresses = &plan.addresses;
-    let remote = addresses.remote;
-    let any = match remote.ip() {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    let count = addresses.local.len().max(1);
-    let local = addresses.local.get(number as usize % count).copied();
-    let local = match local {
-        Some(local) if local.ip().is_unspecified() => SocketAddr::new(any, local.port()),
-        Some(local) => local,
-        None => SocketAddr::new(any, 0),
-    };
-    let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_nonblocking(true)?;
-    enlarge_datagram_buffers(&socket)?;
-    socket.bind(&local.into())?;
-    socket.connect(&remote.into())?;
-    let lasting = !plan.repeats_connections;
-    let settings = client_settings(options, plan.connections, lasting);
-    let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
-    let extras = Extras {
-        clear_packets: options.clear,
-        counts: plan.tells_connections,
-        ..Extras::default()
-    };
+) -> io::Result<impl Fn() -> io::Result<MultiplexedEndpoint> + 'a> {
+    let settings = client_settings(options, plan.connections, !plan.repeats_connections);
+    let counts = plan.tells_connections;
+    let extras = Extras { clear_packets: options.clear, counts, ..Extras::default() };
     let client = ClientSide::new(Arc::clone(tls), &settings, extras);
     let client = client.and_then(|client| match &plan.logs {
         Some(directory) => client.with_logs(directory),
         None => Ok(client),
     });
-    let client = client.map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint.counting(plan.tells_connections), Some(client), 0))
+    let client = Rc::new(client.map_err(io::Error::other)?);
+    let blueprint = Blueprint::new(settings).map_err(io::Error::other)?;
+    let local = local_address(plan, number);
+    Ok(move || {
+        let socket = client_socket(local, plan.addresses.remote)?;
+        let endpoint = blueprint.endpoint(Arc::new(socket), None).map_err(io::Error::other)?;
+        let client = Some(Rc::clone(&client));
+        Ok(MultiplexedEndpoint::new(endpoint.counting(counts), client, 0))
+    })
+}
+
+/// Where the connections of the thread of this number come from.
+fn local_address(plan: &ClientPlan, number: u32) -> Option<SocketAddr> {
+    let Addresses { remote, local, .. } = &plan.addresses;
+    let any = match remote.ip() {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let local = local.get(number as usize % local.len().max(1)).copied()?;
+    Some(if local.ip().is_unspecified() { SocketAddr::new(any, local.port()) } else { local })
+}
+
+fn client_socket(local: Option<SocketAddr>, remote: SocketAddr) -> io::Result<Socket> {
+    let kind = Type::DGRAM.nonblocking();
+    let socket = Socket::new(Domain::for_address(remote), kind, Some(Protocol::UDP))?;
+    enlarge_datagram_buffers(&socket)?;
+    if let Some(local) = local {
+        socket.bind(&local.into())?;
+    }
+    socket.connect(&remote.into())?;
+    Ok(socket)
 }
 
 /// A socket that a server's threads share the port of.
@@ -154,7 +165,6 @@ pub(super) fn server(
         connection_window_bytes: FIRST_WINDOW_BYTES,
         ids: numbered(options.ids, number),
         migrates: true,
-        // Its socket hears all addresses, so that its own packets are no longer than Ethernet's.
         jumbo: true,
         ..settings(options, FIRST_STREAMS)
     };
@@ -179,7 +189,7 @@ pub(super) fn test_client(
     let settings = settings(&QuicOptions::default(), FIRST_STREAMS);
     let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
     let client = ClientSide::new(tls, &settings, Extras::default()).map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, Some(client), FIRST_STREAMS))
+    Ok(MultiplexedEndpoint::new(endpoint, Some(Rc::new(client)), FIRST_STREAMS))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::transport::quic::SeparateEndpoints;
 mod broken_threads;
 mod cut_uploads;
 mod late_streams;
+mod latencies;
 mod names;
 
 /// The longest that anything may take on a busy machine.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::emulator::Emulator;
 use crate::ends::Spoken;
 use crate::network::{Network, SERVER_V4};
-use crate::skipped;
+use crate::{in_network, skipped};
 
 /// No client of these tests may take longer.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -91,4 +91,20 @@ fn what_is_lost_on_the_way_comes_all_the_same() {
             assert!(lost > Some(0), "{loss}: {link:#}");
         }
     }
+}
+
+#[test]
+fn nothing_is_lost_of_uploads_that_are_more_than_their_sockets_hold() {
+    in_network(|network| {
+        // Its queue holds more than a socket may have sent.
+        network.limit_rate("100mbit", "4s");
+        let server = start_server(network);
+        for words in ["-share:0", "-share:1"] {
+            let words = format!("{words} -threads:1 -conns:2 -pacing:0 -up:8mb");
+            let document = measure(network, &words);
+            let counted = ["connections", "uploaded_bytes"].map(|field| document[field].as_u64());
+            assert_eq!(counted, [Some(2), Some(16_000_000)], "{words}: {document:#}");
+        }
+        drop(server);
+    });
 }

@@ -60,7 +60,7 @@ fn a_server_that_never_answers_is_given_up() {
 fn a_server_that_falls_silent_in_the_midst_is_given_up_after_ten_seconds() {
     thread::scope(|scope| {
         for words in
-            ["-down:60s", "-up:60s", "-down:60s -share:0", "-scenario:rps", "-tcp:1 -up:60s"]
+            ["-down:60s", "-up:60s", "-down:60s -share:1", "-scenario:rps", "-tcp:1 -up:60s"]
         {
             scope.spawn(move || {
                 let server = Server::start("");

@@ -171,20 +171,22 @@ fn over_tcp_everybody_asks_for_the_same_name() {
 }
 
 #[test]
-fn connections_share_their_threads_port_unless_they_are_to_have_their_own() {
+fn connections_have_ports_of_their_own_unless_they_are_to_share_their_threads() {
     let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     for (words, ports) in [
-        ("-threads:1", 1),
-        ("-threads:2", 2),
+        ("-threads:1", 4),
+        ("-threads:2", 4),
+        ("-share:1 -threads:2", 2),
         ("-share:1 -exec:scavenger", 1),
         ("-share:0 -threads:1", 4),
         ("-share:0 -exec:scavenger", 4),
         ("-share:0 -exec:maxtput -threads:2", 4),
         // A scenario sets a profile, and neither says anything of ports.
-        ("-scenario:hps -threads:1", 1),
-        ("-scenario:rps-multi -share:0 -threads:1", 4),
+        ("-scenario:hps -threads:1", 4),
+        ("-scenario:rps-multi -share:1 -threads:1", 1),
         // Who names a local address shares it.
+        ("-bind:127.0.0.1 -threads:1", 1),
         ("-share:0 -bind:127.0.0.1 -threads:1", 1),
     ] {
         let words = format!("-target:127.0.0.1 -port:{port} -conns:4 -maxruntime:1500 {words}");

@@ -148,19 +148,23 @@ pub fn run_client(
     raise_open_files_limit();
     let threads = threads(plan);
     thread::scope(|scope| {
-        let mut workers = Vec::new();
+        let (mut workers, mut broken) = (Vec::new(), None);
         for number in 0..threads {
             let seat =
                 Seat { number, threads, began_ns, ends_ns, stop: &stop, sender: sender.clone() };
             let config = config.clone();
             let spawned = thread::Builder::new()
                 .name(format!("perf {number}"))
-                .spawn_scoped(scope, move || work(plan, seat, config));
+                .spawn_scoped(scope, move || {
+                    guarded(seat.stop, |totals| work(plan, seat, config, totals))
+                });
             match spawned {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
+                    // Those that have begun end, and tell what they did.
                     stop.store(true, Ordering::Relaxed);
-                    return Err(Error::Host(format!("can't start a thread: {error}")));
+                    broken = Some(format!("can't start a thread: {error}"));
+                    break;
                 }
             }
         }
@@ -175,10 +179,10 @@ pub fn run_client(
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        let mut totals = Totals::default();
+        let mut totals = Totals { broken, ..Totals::default() };
         for worker in workers {
             totals.add(worker.join().unwrap_or_else(|_| Totals {
-                broken: Some("a thread has broken off".to_owned()),
+                broken: Some("a thread has broken off, and its figures are missing".to_owned()),
                 ..Totals::default()
             }));
         }
@@ -194,11 +198,11 @@ pub fn cannot_go_on(why: &str) -> Error {
     Error::Host(format!("can't go on: {why}"))
 }
 
-/// What one thread comes to. Where it can't go on, the others end.
-fn work(plan: &ClientPlan, seat: Seat<'_>, config: Arc<ClientConfig>) -> Totals {
-    let mut alarm = Alarm { stop: seat.stop, armed: true };
+/// What one thread's work comes to. Where it can't go on, the others end.
+fn guarded(stop: &AtomicBool, work: impl FnOnce(&mut Totals) -> io::Result<()>) -> Totals {
+    let mut alarm = Alarm { stop, armed: true };
     let mut totals = Totals::default();
-    match work_over(plan, seat, config, &mut totals) {
+    match work(&mut totals) {
         Ok(()) => alarm.armed = false,
         Err(error) => totals.broken = Some(error.to_string()),
     }
@@ -219,7 +223,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-fn work_over(
+fn work(
     plan: &ClientPlan,
     seat: Seat<'_>,
     config: Arc<ClientConfig>,
@@ -227,14 +231,14 @@ fn work_over(
 ) -> io::Result<()> {
     match plan.carriage {
         Carriage::Quic(options) => {
-            let number = seat.number;
-            let open = || quic::client(&config, plan, number, &options);
+            let open = quic::client(&config, plan, seat.number, &options)?;
+            let busy = plan.placement.busy;
             if plan.own_ports {
-                let endpoints = SeparateEndpoints::new(Box::new(open))?;
+                let endpoints = SeparateEndpoints::new(Box::new(open))?.spinning(busy);
+                let endpoints = endpoints.repeating(plan.repeats_connections);
                 return Worker::new(plan, seat, endpoints).run(totals);
             }
-            let endpoint = open()?.spinning(plan.placement.busy);
-            Worker::new(plan, seat, endpoint).run(totals)
+            Worker::new(plan, seat, open()?.spinning(busy)).run(totals)
         }
         Carriage::Tcp => {
             let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;
@@ -293,10 +297,12 @@ mod tests {
         for panics in [false, true] {
             let stop = AtomicBool::new(false);
             let outcome = thread::scope(|scope| {
-                let worker = scope.spawn(|| {
-                    let mut alarm = Alarm { stop: &stop, armed: true };
-                    assert!(!panics, "as planned");
-                    alarm.armed = false;
+                let stop = &stop;
+                let worker = scope.spawn(move || {
+                    guarded(stop, |_| {
+                        assert!(!panics, "as planned");
+                        Ok(())
+                    })
                 });
                 worker.join()
             });

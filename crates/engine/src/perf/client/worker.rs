@@ -12,6 +12,7 @@ use super::{ClientEvent, ClientPlan, Seat, Totals};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::perf::Ending;
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
+use crate::socket::is_short_of_descriptors;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Connections begun before those that are under way get their turn.
@@ -69,15 +70,18 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if plan.tells_waits {
             endpoint.watch_waits();
         }
+        let connections = seat.share(u64::from(plan.connections));
+        // Dealt as connections are: each has as many streams as any other.
+        let latencies = (plan.latency_limit as u64).div_ceil(u64::from(plan.connections).max(1));
         Self {
             destination: Destination { remote, local, server_name },
             block,
             blocks: blocks as u64,
             links: HashMap::new(),
-            to_dial: seat.share(u64::from(plan.connections)),
+            to_dial: connections,
             opening: 0,
             dial_after_ns: 0,
-            latency_limit: seat.share(plan.latency_limit as u64) as usize,
+            latency_limit: latencies.saturating_mul(connections) as usize,
             running: true,
             totals: Totals::default(),
             plan,
@@ -152,7 +156,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                     self.opening += 1;
                     self.links.insert(link, Connection::default());
                 }
-                Err(_) => self.handle_failure("not begun"),
+                Err(error) => self.handle_failure(not_begun(&error)),
             }
         }
     }
@@ -355,6 +359,19 @@ impl<M: Multiplexer> Sender for Worker<'_, M> {
                 Push::of(taken, piece.length, piece.finishes)
             }
         }
+    }
+}
+
+/// The word that a connection is counted by which couldn't begin.
+fn not_begun(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
+        // The last where a UDP socket is to have any port and none is left.
+        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable | io::ErrorKind::WouldBlock => {
+            "local address"
+        }
+        _ if is_short_of_descriptors(error) => "out of descriptors",
+        _ => "not begun",
     }
 }
 

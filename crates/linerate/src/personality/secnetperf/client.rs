@@ -34,6 +34,9 @@ pub(super) fn run(
     cancel: &Cancel,
 ) -> Result<u8, Refusal> {
     let plan = plan(options, shared, processors, speech)?;
+    if let Some(path) = &plan.key_log {
+        narrate(&format!("secnetperf: SSLKEYLOGFILE: secrets go to {}\n", path.display()));
+    }
     speech.started();
     let mut endings = Vec::new();
     let totals = run_client(
@@ -59,7 +62,8 @@ pub(super) fn run(
     for (kind, count) in &totals.failures {
         narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
     }
-    let line = LatencyLine::of(&totals.latencies_us, latency_time_us(options, &totals));
+    let time_us = latency_time_us(options, &totals);
+    let line = LatencyLine::of(&totals.latencies_us, totals.streams, time_us);
     if speech.document {
         super::say(&render_document(options, &totals, line.as_ref(), &endings, speech.lines));
     }
@@ -73,6 +77,13 @@ pub(super) fn run(
             Some(line) => line.render(),
             None => "Error: No requests were completed\n".to_owned(),
         });
+        let kept = totals.latencies_us.len() as u64;
+        if kept < totals.streams {
+            narrate(&format!(
+                "secnetperf: the percentiles are of {kept} of {} requests: no more latencies are kept\n",
+                totals.streams
+            ));
+        }
         if let (Some(path), Some(_)) = (&options.extra_output_file, &line) {
             write_distribution(path, &totals.latencies_us, speech);
         }

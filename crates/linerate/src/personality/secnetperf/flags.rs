@@ -115,12 +115,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     flag(&["pacing"], "0/1", Client, "pacing of what is sent (1)"),
     flag(&["sendbuf"], "0/1", Client, "copy what is sent first, QUIC only (0)"),
-    flag(
-        &["share"],
-        "0/1",
-        Client,
-        "one UDP port for the connections of a thread (1); 0: one for each",
-    ),
+    flag(&["share"], "0/1", Client, "one UDP port for all connections of a thread (0)"),
     flag(&["pstream"], "0/1", Client, "print what each stream waited for, QUIC only (0)"),
     flag(&["hystart"], "0/1", Both, "HyStart++ with cubic (0)"),
     flag(&["cc"], "cubic/bbr", Both, "congestion control of QUIC (cubic)"),

@@ -28,11 +28,11 @@ const PERCENTILES: [(f64, &str); 7] = [
 ];
 
 impl LatencyLine {
-    /// The figures of these latencies; `None` when there was less than one a second. A percentile is
-    /// the original's: of `n` sorted values the one at `floor(n × p)`.
-    pub fn of(latencies_us: &[u32], time_us: u64) -> Option<Self> {
+    /// The figures of `completed` requests, of which these latencies were kept; `None` when there was less
+    /// than one a second. A percentile is the original's: of `n` sorted values the one at `floor(n × p)`.
+    pub fn of(latencies_us: &[u32], completed: u64, time_us: u64) -> Option<Self> {
         let count = latencies_us.len() as u64;
-        let rps = count.saturating_mul(1_000_000).checked_div(time_us)?;
+        let rps = completed.saturating_mul(1_000_000).checked_div(time_us)?;
         if rps == 0 {
             return None;
         }

@@ -331,7 +331,7 @@ impl ClientOptions {
         set(options.value("tcp"), &mut self.tcp);
         set(options.value("sendbuf"), &mut self.copies);
         // Local addresses are shared in the original too.
-        let shares = options.value("share").is_none_or(|value| parse_u8(value) != 0);
+        let shares = options.value("share").is_some_and(|value| parse_u8(value) != 0);
         self.own_ports = !shares && self.local.is_empty();
         set(options.value("ptput"), &mut self.prints_throughput);
         set(options.value("pctput"), &mut self.prints_stream_throughput);

@@ -126,9 +126,9 @@ fn threads_are_placed_as_they_are_told() {
 }
 
 #[test]
-fn ports_are_shared_unless_it_is_said_otherwise() {
+fn ports_are_shared_where_it_is_said_or_an_address_is() {
     for (line, own_ports) in
-        [("", false), ("-share:1", false), ("-share:0", true), ("-share:0 -bind:127.0.0.1", false)]
+        [("", true), ("-share:1", false), ("-share:0", true), ("-share:0 -bind:127.0.0.1", false)]
     {
         assert_eq!(client(line).unwrap().own_ports, own_ports, "{line}");
     }
