@@ -36,6 +36,7 @@ class Case:
     without: str = ""  # why the original's client isn't run
     alone: str = ""  # why the original isn't run at either end
     breaks: str = ""  # why two originals may fail by themselves
+    untold: str = ""  # fields that ours leaves out where a peer's release doesn't tell enough for them: a pattern
     resolves: bool = False  # asks for a name, to which nobody answers over a link
 
     @property

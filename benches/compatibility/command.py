@@ -68,7 +68,7 @@ def run_cells(dialect, case, original, numbers):
     cells, references = {}, []
     for name, server, client in pairings(dialect, case, original):
         is_reference = name == "reference"
-        for _ in range(dialect.place.tries * (REFERENCE_TRIES if is_reference else 1)):
+        for _ in range(dialect.place.tries * (REFERENCE_TRIES if is_reference or case.breaks else 1)):
             try:
                 run = dialect.run(case, server, client, original.label, next(numbers))
                 wrong = dialect.judge(case, run, None if is_reference else reference_of(case, references))

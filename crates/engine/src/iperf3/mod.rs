@@ -11,6 +11,7 @@ mod failure;
 mod load;
 mod meter;
 mod plan;
+mod repeats;
 mod running;
 mod server;
 mod sockets;

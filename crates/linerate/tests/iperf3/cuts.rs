@@ -18,22 +18,22 @@ use super::load::{Keeper, Running, plan};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What a relay does to the control connection, and has seen of it. Other connections go with it.
-struct Relay {
+pub(crate) struct Relay {
     /// In the direction to the server (0) or from it (1), so many bytes pass.
     cut: Option<(usize, usize)>,
     passed: [AtomicUsize; 2],
-    is_over: AtomicBool,
+    pub(crate) is_over: AtomicBool,
     sockets: Mutex<Vec<TcpStream>>,
 }
 
 impl Relay {
-    fn new(cut: Option<(usize, usize)>) -> Self {
+    pub(crate) fn new(cut: Option<(usize, usize)>) -> Self {
         let passed = [AtomicUsize::new(0), AtomicUsize::new(0)];
         Self { cut, passed, is_over: AtomicBool::new(false), sockets: Mutex::default() }
     }
 
     /// Passes on what comes, until it is over.
-    fn run<'scope>(
+    pub(crate) fn run<'scope>(
         &'scope self,
         listener: &'scope TcpListener,
         server: u16,

@@ -4,15 +4,18 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use linerate_wire::iperf3::datagram::{GREETING, is_answer};
+use linerate_wire::iperf3::datagram::{GREETING, HEADER_BYTES, is_answer};
 use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::dial::{connect, interrupted};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::event::Cancel;
+use crate::iperf3::repeats::{self, Repeats};
 use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::sockets::{Local, connect_datagrams};
 use crate::iperf3::{Failure, TestPlan};
@@ -37,10 +40,11 @@ impl Opener<'_> {
     /// Opens all streams. `None`: the control connection has something to say.
     pub(super) fn open(&self) -> Result<Option<Vec<Socket>>, Failure> {
         let mut opened = Vec::new();
-        for index in 0..self.parameters.total_streams() {
+        let total = self.parameters.total_streams();
+        for index in 0..total {
             let local = self.local(index)?;
             let stream = if self.parameters.protocol == Protocol::Udp {
-                self.greet(&local)?
+                self.greet(&local, index + 1 == total)?
             } else {
                 Some(self.connect(&local)?)
             };
@@ -78,35 +82,47 @@ impl Opener<'_> {
         Ok(socket)
     }
 
-    /// Says the greeting and awaits the answer. The greeting is never repeated: an original server
-    /// would count the second one as data.
-    fn greet(&self, local: &Local) -> Result<Option<Socket>, Failure> {
+    /// Says the greeting until it is answered. Where only the answer was lost, an original server takes the next
+    /// greeting for data and never answers; ours answers again by itself. `is_last`: the server begins the test
+    /// when it has the stream.
+    fn greet(&self, local: &Local, is_last: bool) -> Result<Option<Socket>, Failure> {
         let failed = |error: io::Error| Failure::system(Code::STREAM_CONNECT, &error);
         let socket = connect_datagrams(self.server, local, self.parameters)?;
         socket.send(&GREETING).map_err(failed)?;
+        let mut repeats = Repeats::after(repeats::wait_ns(self.control.as_fd()));
         let deadline_ns = monotonic_ns().saturating_add(STREAM_NS);
         let mut early = 0;
         loop {
             if self.cancel.requested() {
                 return Err(interrupted());
             }
-            if monotonic_ns() >= deadline_ns || early > MOST_EARLY {
+            let now_ns = monotonic_ns();
+            if now_ns >= deadline_ns || early > MOST_EARLY {
                 let error = io::Error::from_raw_os_error(libc::ETIMEDOUT);
                 return Err(Failure::system(Code::STREAM_CONNECT, &error));
             }
+            if repeats.is_due(now_ns) {
+                socket.send(&GREETING).map_err(failed)?;
+            }
             let mut bytes = [0; 64];
-            match (&socket).read(&mut bytes) {
-                Ok(length) if bytes.get(..length).is_some_and(is_answer) => {
-                    return Ok(Some(socket));
+            match recv(&socket, bytes.as_mut_slice(), RecvFlags::PEEK) {
+                // The test has begun: this is for its receiver.
+                Ok((_, length)) if is_last && length >= HEADER_BYTES => return Ok(Some(socket)),
+                Ok((_, length)) => {
+                    let _same = (&socket).read(&mut bytes).map_err(failed)?;
+                    if bytes.get(..length).is_some_and(is_answer) {
+                        return Ok(Some(socket));
+                    }
+                    early += 1;
                 }
-                Ok(_) => early += 1,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(Errno::AGAIN) => {
                     if self.control_has_news(&socket) {
-                        return Ok(None);
+                        // That the test begins, where the answer to the last greeting alone was lost.
+                        return Ok(is_last.then_some(socket));
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(error)),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failed(error.into())),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A test's conversation and its load at the server.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
@@ -16,10 +17,14 @@ use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
-use crate::iperf3::{Event, Failure, Report, Role, sockets};
+use crate::iperf3::{Event, Failure, Report, Role, repeats, sockets};
 
 /// How long a test may take beyond its time before the server ends it; the original's value.
 const GRACE_NS: u64 = 40 * SECOND_NS;
+
+/// How many times as long as a client that asks again an answer waits that is said again unasked: an original that
+/// was only slow takes it for data.
+const UNASKED_WAITS: u64 = 4;
 
 /// A test at the server.
 pub(super) struct Conversation {
@@ -90,7 +95,8 @@ impl Conversation {
         let awaited = Arc::new(Awaited::new(total, reserved));
         self.awaited = Some(Arc::clone(&awaited));
         self.test.tell(if parameters.protocol == Protocol::Udp {
-            Notice::Claim(self.test.claim(self.addresses, awaited))
+            let unasked_ns = UNASKED_WAITS * repeats::wait_ns(self.control.socket().as_fd());
+            Notice::Claim(self.test.claim(self.addresses, awaited, unasked_ns))
         } else {
             Notice::Await(self.test.number, Beginning::of(&parameters), awaited)
         });

@@ -120,12 +120,15 @@ impl Test {
         &self,
         (local, remote): (SocketAddr, SocketAddr),
         awaited: Arc<Awaited>,
+        answered_unasked_after_ns: u64,
     ) -> super::udp::Claim {
         super::udp::Claim {
             test: self.number,
             client: remote.ip(),
             local,
             awaited,
+            answered_unasked_after_ns,
+            newest: None,
             to: self.to_self.clone(),
             bell: Arc::clone(&self.bell),
         }

@@ -1,6 +1,7 @@
 //! The UDP port: who makes streams of datagrams, and their sockets.
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::awaited::Awaited;
 use super::test::Arrival;
+use crate::clock::monotonic_ns;
 use crate::iperf3::Failure;
+use crate::iperf3::repeats::Repeats;
 use crate::load::Bell;
 use crate::socket::{bind_datagram, plain};
 
@@ -22,6 +25,34 @@ const MOST_AT_ONCE: usize = 64;
 
 /// A datagram that greets, and who sent it.
 type Greeting = (SocketAddr, [u8; 4]);
+
+/// A stream whose client may not have heard the answer: it hasn't asked for the next one.
+pub(super) struct Newest {
+    from: SocketAddr,
+    answer: [u8; 4],
+    socket: Socket,
+    repeats: Repeats,
+}
+
+impl Newest {
+    fn answer_again(&self) {
+        let _lost_again = self.socket.send(&self.answer);
+    }
+
+    /// Answers again where the client asks again; an original never does, and so hears it after a while anyway.
+    fn see_to(&mut self, now_ns: u64) {
+        for _ in 0..MOST_AT_ONCE {
+            match next_greeting(&self.socket) {
+                Ok(Some(_)) => self.answer_again(),
+                Ok(None) => {}
+                Err(_) => break,
+            }
+        }
+        if self.repeats.is_due(now_ns) {
+            self.answer_again();
+        }
+    }
+}
 
 /// A test that wants streams of datagrams.
 pub(super) struct Claim {
@@ -32,6 +63,9 @@ pub(super) struct Claim {
     /// streams' too.
     pub(super) local: SocketAddr,
     pub(super) awaited: Arc<Awaited>,
+    /// How long the client may take from one stream to the next before the answer is said again.
+    pub(super) answered_unasked_after_ns: u64,
+    pub(super) newest: Option<Newest>,
     pub(super) to: Sender<Arrival>,
     pub(super) bell: Arc<Bell>,
 }
@@ -44,9 +78,13 @@ impl Claim {
     }
 
     /// Makes a stream of a greeting, where one is waited for; who else's greetings were caught meanwhile.
-    fn open(&self, from: SocketAddr, greeting: [u8; 4]) -> Vec<Greeting> {
+    fn open(&mut self, from: SocketAddr, greeting: [u8; 4]) -> Vec<Greeting> {
+        if let Some(newest) = self.newest.as_ref().filter(|newest| newest.from == from) {
+            newest.answer_again();
+            return Vec::new();
+        }
         match self.awaited.count_in() {
-            Ok(true) => match open_stream(self.local, from, greeting) {
+            Ok(true) => match self.open_stream(from, answer_to(greeting)) {
                 Ok((socket, strays)) => {
                     self.tell(Arrival::Stream(socket));
                     return strays;
@@ -59,7 +97,20 @@ impl Claim {
         Vec::new()
     }
 
-    fn fail(&self, error: &std::io::Error) {
+    /// A socket for the stream of one client, and who else's greetings it caught.
+    fn open_stream(
+        &mut self,
+        from: SocketAddr,
+        answer: [u8; 4],
+    ) -> io::Result<(Socket, Vec<Greeting>)> {
+        let (socket, strays) = connected(self.local, from)?;
+        socket.send(&answer)?;
+        let repeats = Repeats::after(self.answered_unasked_after_ns);
+        self.newest = Some(Newest { from, answer, socket: socket.try_clone()?, repeats });
+        Ok((socket, strays))
+    }
+
+    fn fail(&self, error: &io::Error) {
         self.tell(Arrival::Failed(Failure::system(Code::STREAM_LISTEN, error)));
     }
 }
@@ -109,8 +160,12 @@ impl UdpPort {
         self.socket.as_ref().map(AsFd::as_fd)
     }
 
-    /// Makes streams of the greetings that have come.
+    /// Makes streams of the greetings that have come, and answers again where none comes after the newest.
     pub(super) fn handle_greetings(&mut self) {
+        let now_ns = monotonic_ns();
+        for newest in self.current.iter_mut().filter_map(|claim| claim.newest.as_mut()) {
+            newest.see_to(now_ns);
+        }
         for _ in 0..MOST_AT_ONCE {
             match self.socket.as_ref().map(next_greeting) {
                 Some(Ok(Some(greeting))) => self.greet(greeting),
@@ -122,7 +177,7 @@ impl UdpPort {
 
     /// Answers a greeting, where its address is of a test that makes streams.
     fn greet(&mut self, (from, greeting): Greeting) {
-        let Some(claim) = self.current.iter().find(|claim| claim.client == from.ip()) else {
+        let Some(claim) = self.current.iter_mut().find(|claim| claim.client == from.ip()) else {
             return;
         };
         let strays = claim.open(from, greeting);
@@ -138,7 +193,7 @@ impl UdpPort {
 
 /// The next datagram, where it greets. Every release greets with four bytes, and any will do; what
 /// is longer is data that came late for a stream which has ended.
-fn next_greeting(socket: &Socket) -> std::io::Result<Option<Greeting>> {
+fn next_greeting(socket: &Socket) -> io::Result<Option<Greeting>> {
     // One byte more than a greeting has, so that data shows.
     let mut datagram = [0_u8; 5];
     let (_, length, from) = recvfrom(socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty())?;
@@ -149,11 +204,7 @@ fn next_greeting(socket: &Socket) -> std::io::Result<Option<Greeting>> {
 
 /// A socket for the stream of one client, and who else's greetings it caught before it was connected:
 /// until then the kernel gives it what is meant for all.
-fn open_stream(
-    local: SocketAddr,
-    from: SocketAddr,
-    greeting: [u8; 4],
-) -> std::io::Result<(Socket, Vec<Greeting>)> {
+fn connected(local: SocketAddr, from: SocketAddr) -> io::Result<(Socket, Vec<Greeting>)> {
     let socket = Socket::new(Domain::for_address(from), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
@@ -167,6 +218,5 @@ fn open_stream(
             Err(_) => break,
         }
     }
-    socket.send(&answer_to(greeting))?;
     Ok((socket, strays))
 }

@@ -1,0 +1,151 @@
+//! Streams of datagrams whose greetings, or the answers to them, the network loses.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use linerate_engine::event::Cancel;
+use linerate_engine::iperf3::{Report, ServePlan, run};
+use linerate_wire::iperf3::{Parameters, Protocol};
+
+use super::cuts::Relay;
+use super::guests::{guest, message, read};
+use super::load::{Running, plan};
+
+/// What is lost of a stream's beginning.
+#[derive(Clone, Copy, PartialEq)]
+enum Loss {
+    FirstGreeting,
+    FirstAnswer,
+    EveryAnswer,
+}
+
+/// A stream on its way through the relay.
+struct Path {
+    server: UdpSocket,
+    loss: Loss,
+    greetings: usize,
+    answers: usize,
+}
+
+impl Path {
+    /// Whether a datagram of the client's passes.
+    fn passes_up(&mut self, datagram: &[u8]) -> bool {
+        self.greetings += usize::from(datagram == b"9876");
+        datagram != b"9876" || self.greetings > 1 || self.loss != Loss::FirstGreeting
+    }
+
+    /// Whether a datagram of the server's passes.
+    fn passes_down(&mut self, datagram: &[u8]) -> bool {
+        self.answers += usize::from(datagram == b"6789");
+        datagram != b"6789"
+            || match self.loss {
+                Loss::FirstGreeting => true,
+                Loss::FirstAnswer => self.answers > 1,
+                Loss::EveryAnswer => false,
+            }
+    }
+}
+
+/// Passes datagrams on between clients of a port and a server, with these losses, stream by stream.
+fn relay_datagrams(port: &UdpSocket, server: u16, losses: &[Loss], is_over: &AtomicBool) {
+    port.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    let mut paths: BTreeMap<SocketAddr, Path> = BTreeMap::new();
+    let mut bytes = [0; 2048];
+    while !is_over.load(Ordering::SeqCst) {
+        match port.recv_from(&mut bytes) {
+            Ok((length, client)) => {
+                let index = paths.len();
+                let path = paths.entry(client).or_insert_with(|| {
+                    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                    socket.connect(("127.0.0.1", server)).unwrap();
+                    socket.set_nonblocking(true).unwrap();
+                    Path { server: socket, loss: losses[index], greetings: 0, answers: 0 }
+                });
+                if path.passes_up(&bytes[..length]) {
+                    let _ended = path.server.send(&bytes[..length]);
+                }
+            }
+            Err(error) => {
+                assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+            }
+        }
+        for (client, path) in &mut paths {
+            while let Ok(length) = path.server.recv(&mut bytes) {
+                if path.passes_down(&bytes[..length]) {
+                    let _ended = port.send_to(&bytes[..length], client);
+                }
+            }
+        }
+    }
+}
+
+fn test_through_losses(server: u16, reverse: bool, losses: &[Loss]) -> Report {
+    let (listener, port) = loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        if let Ok(port) = UdpSocket::bind(listener.local_addr().unwrap()) {
+            break (listener, port);
+        }
+    };
+    let parameters = Parameters {
+        protocol: Protocol::Udp,
+        parallel: u32::try_from(losses.len()).unwrap(),
+        block_bytes: 1000,
+        bandwidth_bps: 1_000_000,
+        time_s: 1,
+        reverse,
+        ..Parameters::default()
+    };
+    let plan = plan("127.0.0.1", listener.local_addr().unwrap().port(), parameters);
+    let relay = Relay::new(None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| relay.run(&listener, server, scope));
+        scope.spawn(|| relay_datagrams(&port, server, losses, &relay.is_over));
+        let report = run(&plan, &mut (), &Cancel::default());
+        relay.is_over.store(true, Ordering::SeqCst);
+        report.unwrap()
+    })
+}
+
+#[test]
+fn lost_greetings_and_answers_cost_time_alone() {
+    let server = Running::start(ServePlan::default());
+    let losses = [Loss::FirstGreeting, Loss::FirstAnswer, Loss::EveryAnswer];
+    for reverse in [false, true] {
+        let start = Instant::now();
+        let report = test_through_losses(server.port, reverse, &losses);
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        assert_eq!(report.streams.len(), losses.len());
+        for stream in &report.streams {
+            let received = stream.receiver().unwrap();
+            let figures = received.datagrams.as_ref().unwrap();
+            assert!(received.bytes >= 100_000, "{reverse} {received:?}");
+            assert_eq!((figures.lost, figures.out_of_order), (Some(0), 0), "{reverse} {figures:?}");
+            assert!(figures.jitter_s < 1.0, "{reverse} {figures:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_never_asks_again_is_answered_again() {
+    let server = Running::start(ServePlan::default());
+    let (mut control, _) = guest(server.port, b'r');
+    assert_eq!(read(&mut control, 1), [9]);
+    control.write_all(&message("{\"udp\":true,\"time\":5,\"len\":100,\"parallel\":2}")).unwrap();
+    assert_eq!(read(&mut control, 1), [10]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(("127.0.0.1", server.port)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.send(b"9876").unwrap();
+    for _ in 0..3 {
+        let mut answer = [0; 16];
+        assert_eq!(socket.recv(&mut answer).unwrap(), 4);
+        assert_eq!(answer[..4], *b"6789");
+    }
+    // Its greetings have made one stream.
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+    other.send_to(b"9876", ("127.0.0.1", server.port)).unwrap();
+    assert_eq!(read(&mut control, 2), [1, 2]);
+}
