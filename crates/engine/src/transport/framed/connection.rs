@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rustix::event::epoll::EventFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -25,6 +26,9 @@ const IDLE_LIMIT_NS: u64 = 30 * SECOND_NS;
 const STALLED_LIMIT_NS: u64 = 10 * SECOND_NS;
 /// How long the last bytes may take to leave.
 const CLOSING_LIMIT_NS: u64 = SECOND_NS;
+
+/// How long a read that waits does so at most.
+pub(super) const READ_WAIT: Duration = Duration::from_millis(20);
 
 /// Whether a connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +61,11 @@ pub(super) struct Connection {
     established: bool,
     /// Whether the last turn brought much.
     bulky: bool,
+    /// Whether something has come since the last look at the clock.
+    heard: bool,
+    /// Whether its socket's reads may wait, and whether the next one does.
+    may_wait: bool,
+    waits: bool,
     /// How often its socket's handshake had to be said again.
     syn_retransmissions: Option<u64>,
 }
@@ -88,6 +97,9 @@ impl Connection {
             deadline_ns: monotonic_ns() + HANDSHAKE_LIMIT_NS,
             established: false,
             bulky: false,
+            heard: false,
+            may_wait: false,
+            waits: false,
         }
     }
 
@@ -112,6 +124,19 @@ impl Connection {
     /// Whether what it receives comes from another processor.
     pub(super) fn comes_from_elsewhere(&self) -> bool {
         comes_from_elsewhere(&self.socket)
+    }
+
+    /// Has the next read wait for what comes; whether it will. It must be all that the connection waits for.
+    pub(super) fn wait_in_read(&mut self) -> bool {
+        if !self.established || self.watched != EventFlags::IN || self.interest() != self.watched {
+            return false;
+        }
+        if !self.may_wait {
+            let timed = self.socket.set_read_timeout(Some(READ_WAIT));
+            self.may_wait = timed.and_then(|()| self.socket.set_nonblocking(false)).is_ok();
+        }
+        self.waits = self.may_wait;
+        self.waits
     }
 
     /// What its socket should be watched for.
@@ -167,6 +192,9 @@ impl Connection {
 
     /// Looks at the clock; says whether it is over.
     pub(super) fn handle_time(&mut self, now_ns: u64) -> bool {
+        if !std::mem::take(&mut self.heard) {
+            self.session.rest();
+        }
         let stands = self.established && !self.closing;
         let early_ns =
             if stands && self.session.has_unsent() { IDLE_LIMIT_NS - STALLED_LIMIT_NS } else { 0 };
@@ -225,7 +253,9 @@ impl Connection {
 
     /// Takes what one call brings; how much.
     fn receive(&mut self, tell: &mut dyn FnMut(LinkEvent)) -> Result<usize, Fault> {
-        let bytes = match recv(self.socket.as_fd(), self.session.vacant(), RecvFlags::empty()) {
+        let flags =
+            if std::mem::take(&mut self.waits) { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let bytes = match recv(self.socket.as_fd(), self.session.vacant(), flags) {
             Ok((bytes, _)) => bytes,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(0),
             Err(error) => return Err(cause(&error.into())),
@@ -240,6 +270,7 @@ impl Connection {
             };
         }
         self.session.record_filled(bytes);
+        self.heard = true;
         self.record_motion();
         while let Some(incoming) = self.session.poll_incoming()? {
             match incoming {
@@ -262,7 +293,7 @@ impl Connection {
     fn flush(&mut self, tell: &mut dyn FnMut(LinkEvent)) -> Result<(), Fault> {
         while self.session.has_unsent() {
             let unsent = self.session.outbox().unsent();
-            match send(self.socket.as_fd(), unsent, SendFlags::NOSIGNAL) {
+            match send(self.socket.as_fd(), unsent, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(bytes) => self.session.outbox().record_sent(bytes),
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(rustix::io::Errno::AGAIN) => break,

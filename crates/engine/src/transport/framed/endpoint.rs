@@ -13,7 +13,7 @@ use rustix::time::Timespec;
 use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
-use super::connection::{Connection, Turn};
+use super::connection::{Connection, READ_WAIT, Turn};
 use super::look::Look;
 use super::session::Session;
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -261,6 +261,21 @@ impl FramedEndpoint {
         self.look.look(&self.poll, at_most, is_far);
     }
 
+    /// A client's only connection waits in its own read, which saves the question of the poll set; whether it did.
+    fn wait_in_read(&mut self) -> bool {
+        if self.server.is_some() || self.slots.len() != 1 + self.vacant.len() {
+            return false;
+        }
+        let Some(index) = self.last_read else { return false };
+        let slot = self.slots.get_mut(index as usize);
+        let Some(connection) = slot.and_then(|slot| slot.connection.as_mut()) else { return false };
+        let waits = connection.wait_in_read();
+        if waits {
+            self.turn(index, true, false);
+        }
+        waits
+    }
+
     /// Remembers that a connection has something to send.
     fn mark(&mut self, link: Link) {
         if self.connection(link).is_some_and(Connection::soil) {
@@ -297,6 +312,9 @@ impl Multiplexer for FramedEndpoint {
         let spin = self.look.spin(at_most);
         if spin.is_none() && self.events.is_empty() {
             self.look_for_little(at_most);
+            if at_most >= READ_WAIT && self.wait_in_read() {
+                return Ok(());
+            }
         }
         let mut ready = std::mem::take(&mut self.ready);
         loop {

@@ -101,6 +101,11 @@ impl Session {
         self.reader.record_filled(bytes);
     }
 
+    /// Nothing has come for a while.
+    pub(super) fn rest(&mut self) {
+        self.reader.rest();
+    }
+
     /// Whether frames wait that the socket has not taken.
     pub(super) fn has_unsent(&self) -> bool {
         !self.outbox.unsent().is_empty()

@@ -4,6 +4,8 @@ use super::{FRAME_LIMIT_BYTES, FrameError, FrameHeader, HEADER_BYTES};
 
 /// Room for what one system call brings, and one frame that it leaves unfinished.
 const BUFFER_BYTES: usize = (64 << 10) + FRAME_LIMIT_BYTES;
+/// The same once a call has brought as much as there was room for.
+const BULK_BYTES: usize = (128 << 10) + FRAME_LIMIT_BYTES;
 
 /// A frame that is all there.
 #[derive(Debug)]
@@ -16,13 +18,15 @@ pub struct Frame<'a> {
     pub sealed: &'a mut [u8],
 }
 
-/// A reader of frames with a buffer of fixed size. Bytes are put into [`FrameReader::vacant`], and
+/// A reader of frames with a buffer of one of two sizes. Bytes are put into [`FrameReader::vacant`], and
 /// frames are opened where they lie.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Whether the last call filled all the room.
+    full: bool,
 }
 
 impl FrameReader {
@@ -37,12 +41,23 @@ impl FrameReader {
             self.end -= self.start;
             self.start = 0;
         }
+        if self.full && self.buffer.len() < BULK_BYTES {
+            self.buffer.resize(BULK_BYTES, 0);
+        }
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
     /// So many bytes were put there.
     pub fn record_filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
+        self.full = self.end == self.buffer.len();
+    }
+
+    /// Gives the buffer back where nothing is in it: the next bytes may be long in coming.
+    pub fn rest(&mut self) {
+        if self.start == self.end {
+            *self = Self::default();
+        }
     }
 
     /// The next complete frame; `None` until more bytes come.

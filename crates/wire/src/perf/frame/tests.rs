@@ -46,6 +46,37 @@ fn the_longest_frame_is_the_originals() {
 }
 
 #[test]
+fn room_grows_where_a_call_fills_it_and_is_given_back_after_a_rest() {
+    let mut reader = FrameReader::default();
+    let room = reader.vacant().len();
+    reader.record_filled(room - 1);
+    reader.rest();
+    assert_eq!(reader.pending_bytes(), room - 1, "what has come stays");
+    assert_eq!(reader.vacant().len(), 1);
+    reader.record_filled(1);
+    assert_eq!(reader.vacant().len(), 64 << 10);
+    while matches!(reader.poll_frame(), Ok(Some(_))) {}
+    let mut reader = FrameReader::default();
+    let stream: Vec<u8> =
+        frame(FrameHeader { level: Level::Data, kind: Kind::Stream, payload_bytes: 1000 })
+            .into_iter()
+            .cycle()
+            .take(room)
+            .collect();
+    reader.vacant().copy_from_slice(&stream);
+    reader.record_filled(room);
+    while matches!(reader.poll_frame(), Ok(Some(_))) {}
+    let unfinished = reader.pending_bytes();
+    assert_eq!(reader.vacant().len(), room + (64 << 10) - unfinished);
+    let rest = HEADER_BYTES + 1000 + SEAL_BYTES - unfinished;
+    reader.vacant()[..rest].fill(0);
+    reader.record_filled(rest);
+    while matches!(reader.poll_frame(), Ok(Some(_))) {}
+    reader.rest();
+    assert_eq!(reader.vacant().len(), room);
+}
+
+#[test]
 fn frames_cut_at_every_byte_are_the_same() {
     let lengths = [0, 1, 20, 3];
     let mut stream = Vec::new();
