@@ -71,15 +71,15 @@ def run_cells(dialect, case, original, numbers):
         for _ in range(dialect.place.tries * (REFERENCE_TRIES if is_reference or case.breaks else 1)):
             try:
                 run = dialect.run(case, server, client, original.label, next(numbers))
-                wrong = dialect.judge(case, run, None if is_reference else reference_of(case, references))
+                wrong = judged(dialect, case, run, None if is_reference else reference_of(case, references))
                 if is_reference:
                     references.append(run)
                     wrong = None if case.kind == "refusal" else wrong
                 elif wrong and case.breaks:
                     wrong = excuse(dialect, case, run, client, references, lambda: dialect.run(
                         case, original, original, original.label, next(numbers))) or wrong
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                wrong = f"not judged: {type(error).__name__}: {error}"
+            except OSError as error:
+                wrong = f"not judged: {error}"
                 continue
             failed = is_reference and not case.fails and run.client.code
             if not is_wrong(wrong) and not failed:
@@ -88,12 +88,20 @@ def run_cells(dialect, case, original, numbers):
     return cells
 
 
+def judged(dialect, case, run, reference):
+    """Why a run isn't right, or None; what can't be read, as the reference of originals that broke, is no reason less."""
+    try:
+        return dialect.judge(case, run, reference)
+    except (ValueError, KeyError, TypeError) as error:
+        return f"not judged: {type(error).__name__}: {error}"
+
+
 def excuse(dialect, case, run, client, references, again):
     """Why a wrong run of a case that breaks the originals is no failure of ours, or None: it has a right result where
     no pair of them had one, or their client ends with our server as it has ended with its own."""
     if not is_broken(run):
         broken = references and all(is_broken(pair) for pair in references)
-        if broken and dialect.judge(case, run, None) is None:
+        if broken and judged(dialect, case, run, None) is None:
             return Excused(f"two originals: {last_line(references[-1])} ({case.breaks})")
         return None
     if client.ours:
