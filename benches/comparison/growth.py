@@ -1,6 +1,6 @@
 """How cost grows with flows: transaction rate and the resident memory of both ends, beside the rate
-of a bare loop over as many connections, which is what the kernel alone makes of their number, and
-beside the rate where only some of the connections are busy at a time."""
+of a bare loop over as many connections, which is what the kernel alone makes of their number; where
+`rr` by itself has only some of the connections busy at a time, also with all of them."""
 
 import time
 from dataclasses import replace
@@ -9,7 +9,7 @@ from .interval import median
 from .plot import write_plot
 from .process import BROKEN, Child, PeerFailed, RunFailed, reason_of
 
-ACTIVE = 100  # flows that are busy at a time where not all are
+ALL_ACTIVE = 1_000  # flows that `rr` by itself has busy all at a time; of more it has some
 BASE_FLOWS = 1_000  # whose rate is what more flows are held against
 FLOWS = (1, 10, 100, BASE_FLOWS, 10_000, 100_000)
 # One source address has fewer ports than this; a prefix has several addresses.
@@ -22,7 +22,7 @@ SAMPLE_S = 0.05
 
 def run_growth(row, place, context, outcome):
     """A point for each number of flows, each with a server of its own. Judged is what the most flows
-    keep of the rate of a thousand, with as many busy at a time: the same work but for the number."""
+    keep of the rate of a thousand, as `rr` by itself has them."""
     points = []
     used_s = 0.0
     for flows in FLOWS:
@@ -54,9 +54,9 @@ def _run_point(row, place, context, flows, found):
     bare_work = replace(context.prepared(row.theirs[1]), flows=flows)
     failure = None
     for _ in range(RUNS):
-        runs.append(_run(context.tool(row.ours[0]), place, work))
-        if flows > ACTIVE:
-            active.append(_run(context.tool(row.ours[0]), place, replace(work, active=ACTIVE)))
+        runs.append(_run(context.tool(row.ours[0]), place, replace(work, active="all")))
+        if flows > ALL_ACTIVE:
+            active.append(_run(context.tool(row.ours[0]), place, work))
         if failure is None:
             try:
                 bare.append(_run_bare(context.tool(row.theirs[0]), place, bare_work))
@@ -78,11 +78,11 @@ def _told(point, first):
     """A point as a note; memory a connection is what its flows have beyond the first point's."""
     flows = point["flows"]
     bare = "-" if point["bare_per_s"] is None else f"{point['bare_per_s']:.0f}"
-    text = f"{flows:>7} flows: {point['transactions_per_s']:>9.0f} transactions/s"
-    text += f", {ACTIVE} active {point['active_per_s']:>9.0f}" if flows > ACTIVE else ""
+    text = f"{flows:>7} flows: {point['active_per_s']:>9.0f} transactions/s"
+    text += f", all active {point['transactions_per_s']:>9.0f}" if flows > ALL_ACTIVE else ""
     text += (f", C loop {bare:>9}, resident client {point['client_bytes'] >> 10} KiB,"
              f" server {point['server_bytes'] >> 10} KiB")
-    if flows > ACTIVE and first["flows"] == 1:
+    if flows >= ALL_ACTIVE and first["flows"] == 1:
         more = [(point[end] - first[end]) / (flows - 1) / 1024 for end in ("client_bytes", "server_bytes")]
         text += f": {more[0]:.2f} and {more[1]:.2f} KiB a connection"
     return text
@@ -90,15 +90,15 @@ def _told(point, first):
 
 def _sum_up(points, outcome):
     """The row's value, its figures, and the same share of other rates beside it."""
-    best = max(point["transactions_per_s"] for point in points)
+    best = max(point["active_per_s"] for point in points)
     for point in points:
-        bar = "#" * round(40 * point["transactions_per_s"] / best)
+        bar = "#" * round(40 * point["active_per_s"] / best)
         outcome.notes.append(f"{point['flows']:>7} |{bar}")
     kept = {rate: _kept(points, rate) for rate in ("active_per_s", "transactions_per_s", "bare_per_s")}
     if kept["active_per_s"] is not None:
         outcome.values.append(kept["active_per_s"])
     told = ["-" if share is None else f"{share:.3f}" for share in kept.values()]
-    outcome.notes.append(f"of the rate at {BASE_FLOWS:,} flows {FLOWS[-1]:,} keep: with {ACTIVE} active (judged)"
+    outcome.notes.append(f"of the rate at {BASE_FLOWS:,} flows {FLOWS[-1]:,} keep: by themselves (judged)"
                          f" {told[0]}, with all active {told[1]}, the C loop with all active {told[2]}")
     outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point},
                       "theirs": {"figure": point["bare_per_s"]}} for point in points]

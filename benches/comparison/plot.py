@@ -10,7 +10,7 @@ def write_plot(path, points):
     """Writes the points of growth.py as an SVG file."""
     flows = [point["flows"] for point in points]
     rate = {"all active": [point["transactions_per_s"] for point in points],
-            "100 active": [point["active_per_s"] for point in points]}
+            "by default": [point["active_per_s"] for point in points]}
     memory = {"client": [point["client_bytes"] for point in points],
               "server": [point["server_bytes"] for point in points]}
     panels = [_panel(0, "Transactions per second", flows, rate),

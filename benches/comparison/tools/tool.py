@@ -17,7 +17,7 @@ class Work:
     size: int | None  # bytes of a call, a datagram or a message; None: what the tool does unasked
     seconds: float = 2.0
     flows: int = 1
-    active: int | None = None  # rr: flows with a request on its way at a time; None: all
+    active: str | None = None  # rr: what --active is; None: as rr has it by itself
     response: int | None = None  # rr: bytes of a response, where not `size`
     down: bool = False  # a stream from the server
     threads: int | None = None  # linerate's, at each end; None: as many as it takes unasked

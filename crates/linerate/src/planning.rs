@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::thread::available_parallelism;
 
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
@@ -11,12 +12,18 @@ use linerate_measure::{
 };
 
 use crate::args::{
-    ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs, HandshakeName, LoadArgs,
-    OutputArgs, QuicVersionName, RrArgs, StreamArgs,
+    ActiveFlows, ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs,
+    HandshakeName, LoadArgs, OutputArgs, QuicVersionName, RrArgs, StreamArgs,
 };
 use crate::host::HostPort;
 use crate::key_log::key_log_of_environment;
 use crate::start_time::utc_now_ns;
+
+/// Of more flows than this not all have a request on its way at a time, unless somebody says so.
+const MANY_FLOWS: u32 = 1000;
+/// Those that a thread has active then: enough that it never waits, and few enough that what the kernel holds for them
+/// stays in the processor's caches.
+const ACTIVE_FLOWS_PER_THREAD: u32 = 100;
 
 /// The plans of a `stream` command, one for each size, in the order of the sizes.
 ///
@@ -71,7 +78,7 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
         *response_bytes = args.response.unwrap_or(*response_bytes);
         *timeout_ns = args.timeout.unwrap_or(*timeout_ns);
         *outstanding = args.outstanding;
-        *active_flows = args.active;
+        *active_flows = active_flows_of(args);
         *schedule = schedule_of(args.rate, args.arrivals);
     }
     if args.timeout.is_some() && !workload.has_datagrams() {
@@ -156,6 +163,25 @@ fn schedule_of(per_s: Option<f64>, arrivals: Option<ArrivalsName>) -> Option<Sch
         Some(ArrivalsName::Even) | None => Arrivals::Even,
     };
     per_s.map(|per_s| Schedule { per_s, arrivals })
+}
+
+/// How many flows may have a request on its way; `None`: all. Of very many, each would wait for all the others.
+fn active_flows_of(args: &RrArgs) -> Option<u32> {
+    let load = &args.load;
+    match args.active {
+        Some(ActiveFlows::All) => None,
+        Some(ActiveFlows::Most(most)) => Some(most),
+        None => {
+            let takes_turns = matches!(transport_of(load), Transport::Tcp | Transport::Tls)
+                && args.rate.is_none()
+                && args.outstanding.is_none_or(|outstanding| outstanding == 1);
+            let processors =
+                || available_parallelism().map_or(1, |processors| processors.get() as u32);
+            let threads = load.threads.unwrap_or_else(processors);
+            let most = threads.saturating_mul(ACTIVE_FLOWS_PER_THREAD);
+            (takes_turns && load.flows > most.max(MANY_FLOWS)).then_some(most)
+        }
+    }
 }
 
 fn transport_of(load: &LoadArgs) -> Transport {

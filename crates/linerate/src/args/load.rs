@@ -117,10 +117,10 @@ pub struct RrArgs {
     /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
-    /// Flows with a request on its way at a time; the others wait for their turn, which is 16 requests
-    /// [default: all]
-    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
-    pub active: Option<u32>,
+    /// Flows with a request on its way at a time, or all; the others wait for their turn, which is 16
+    /// requests [default: all; above 1000 flows of TCP or TLS without --rate, 100 for each thread]
+    #[arg(long, value_name = "N", value_parser = values::active_flows, allow_hyphen_values = true, help_heading = "Load")]
+    pub active: Option<ActiveFlows>,
     /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
     pub timeout: Option<u64>,
@@ -133,6 +133,15 @@ pub struct RrArgs {
     /// Where the result goes.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// How many flows may have a request on its way at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActiveFlows {
+    /// Every flow.
+    All,
+    /// So many.
+    Most(u32),
 }
 
 /// How requests follow each other.

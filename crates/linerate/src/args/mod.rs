@@ -12,7 +12,8 @@ pub mod values;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName};
 pub use link::LinkArgs;
 pub use load::{
-    ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs, StreamArgs,
+    ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
+    StreamArgs,
 };
 pub use output::OutputArgs;
 pub use serve::ServeArgs;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use linerate_measure::{Pacing, units};
 
+use super::load::ActiveFlows;
+
 /// A number of bytes.
 ///
 /// # Errors
@@ -35,6 +37,19 @@ pub fn count(text: &str) -> Result<u64, String> {
 /// Likewise, and where it is above 2^32 - 1.
 pub fn small_count(text: &str) -> Result<u32, String> {
     narrow(count(text)?, text, "")
+}
+
+/// How many flows may have a request on its way at a time: a number, or `all`, which is no number.
+///
+/// # Errors
+/// As [`small_count`], with the word beside the grammar.
+pub fn active_flows(text: &str) -> Result<ActiveFlows, String> {
+    match text {
+        "all" => Ok(ActiveFlows::All),
+        text => {
+            small_count(text).map(ActiveFlows::Most).map_err(|error| format!("{error}; or all"))
+        }
+    }
 }
 
 /// Bits per second.

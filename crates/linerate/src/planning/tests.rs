@@ -4,7 +4,7 @@ use linerate_measure::plan::Family;
 use linerate_measure::{Direction, End, Kind, Plan, Rate, Transport};
 
 use super::{plans_from_rr, plans_from_stream};
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, values};
 
 fn planned(line: &str) -> Result<Vec<Plan>, Error> {
     let words = ["linerate"].into_iter().chain(line.split_whitespace());
@@ -114,6 +114,22 @@ fn rr_has_its_own_numbers() {
     );
     assert_eq!(plan.workload.end, End::Count { count: 10_000 });
     assert_eq!(plan.workload.transport, Transport::Udp);
+}
+
+#[test]
+fn of_very_many_flows_each_thread_has_a_hundred_active_unless_somebody_says_otherwise() {
+    let active = |line: &str| plan(line).workload.active_flows();
+    assert_eq!(active("rr a --threads 2 --flows 1000"), None);
+    assert_eq!(active("rr a --threads 2 --flows 1001"), Some(200));
+    assert_eq!(active("rr a --threads 4 --tls --flows 5k --outstanding 1"), Some(400));
+    assert_eq!(active("rr a --threads 50 --flows 5000"), None);
+    assert!(active("rr a --flows 1000k").is_some());
+    assert_eq!(active("rr a --flows 5000 --active all"), None);
+    assert_eq!(active("rr a --flows 5000 --active 100"), Some(100));
+    for others in ["--rate 1k", "--outstanding 2", "--udp", "--quic"] {
+        assert_eq!(active(&format!("rr a --flows 5000 {others}")), None, "{others}");
+    }
+    assert!(values::active_flows("some").unwrap_err().ends_with("; or all"));
 }
 
 #[test]
