@@ -39,7 +39,7 @@ impl Newest {
         let _lost_again = self.socket.send(&self.answer);
     }
 
-    /// Answers again where the client asks again; an original never does, and so hears it after a while anyway.
+    /// Answers again where the client asks again, and after a while anyway, as an original never asks twice.
     fn see_to(&mut self, now_ns: u64) {
         for _ in 0..MOST_AT_ONCE {
             match next_greeting(&self.socket) {
