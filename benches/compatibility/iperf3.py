@@ -191,7 +191,7 @@ class Iperf3:
             if "{log}" in words:
                 used = number if end is run.client else number + 1
                 log = self.folder / f"log-{used}"
-                end.out = log.read_text() if log.exists() else ""
+                end.out = log.read_text(errors="replace") if log.exists() else ""
                 log.unlink(missing_ok=True)
         return run
 

@@ -7,8 +7,8 @@ HEAD = """# {name}: every option, case by case
 Made by `benches/compat {name} --markdown`; versions: linerate (ours), {versions}.
 *ours to* a release: our client with its server; *to ours*: its client with our server. A cell is
 right when both ends exit alike (of netperf the client: its server is ended), print the original's fields or lines, and agree on the bytes where
-both tell them; of two tries one must be so, over emulated links of four, and of three times as many in cases in which originals fail by
-themselves. A case that a release doesn't know has a dash. A cell that begins with *no failure of ours* is of a case in which two originals
+both tell them; of two tries one must be so, over emulated links of four, and of three times as many beside an original in cases in which originals fail
+by themselves. A case that a release doesn't know has a dash. A cell that begins with *no failure of ours* is of a case in which two originals
 fail by themselves, for the reason in brackets (there is a right result where no run of theirs had one, or their client ends with our server as
 it did with its own), or lacks what the peer's release doesn't tell.
 

@@ -44,6 +44,6 @@ mod transport;
 
 pub use client::run;
 pub use control::{check_identity, make_identity};
-pub use load::flow_steps as steps;
+pub use load::{client_threads, flow_steps as steps};
 pub use probe::cpus_near;
 pub use server::{ServeOptions, Server};

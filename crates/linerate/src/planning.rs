@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::thread::available_parallelism;
 
+use linerate_engine::client_threads;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
 use linerate_measure::{
@@ -65,6 +65,7 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
 pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::rr(transport_of(&args.load));
     apply_load(&mut workload, &args.load);
+    let limit = active_flows_of(args, &workload);
     if let Kind::Rr {
         request_bytes,
         response_bytes,
@@ -78,7 +79,7 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
         *response_bytes = args.response.unwrap_or(*response_bytes);
         *timeout_ns = args.timeout.unwrap_or(*timeout_ns);
         *outstanding = args.outstanding;
-        *active_flows = active_flows_of(args);
+        *active_flows = limit;
         *schedule = schedule_of(args.rate, args.arrivals);
     }
     if args.timeout.is_some() && !workload.has_datagrams() {
@@ -166,20 +167,18 @@ fn schedule_of(per_s: Option<f64>, arrivals: Option<ArrivalsName>) -> Option<Sch
 }
 
 /// How many flows may have a request on its way; `None`: all. Of very many, each would wait for all the others.
-fn active_flows_of(args: &RrArgs) -> Option<u32> {
-    let load = &args.load;
+fn active_flows_of(args: &RrArgs, workload: &Workload) -> Option<u32> {
     match args.active {
         Some(ActiveFlows::All) => None,
         Some(ActiveFlows::Most(most)) => Some(most),
         None => {
-            let takes_turns = matches!(transport_of(load), Transport::Tcp | Transport::Tls)
+            let takes_turns = matches!(workload.transport, Transport::Tcp | Transport::Tls)
                 && args.rate.is_none()
                 && args.outstanding.is_none_or(|outstanding| outstanding == 1);
-            let processors =
-                || available_parallelism().map_or(1, |processors| processors.get() as u32);
-            let threads = load.threads.unwrap_or_else(processors);
-            let most = threads.saturating_mul(ACTIVE_FLOWS_PER_THREAD);
-            (takes_turns && load.flows > most.max(MANY_FLOWS)).then_some(most)
+            // A load that takes more threads than there may be says so when it begins.
+            let threads = || client_threads(workload).ok();
+            let most = (takes_turns && workload.flows > MANY_FLOWS).then(threads).flatten()?;
+            Some(most.saturating_mul(ACTIVE_FLOWS_PER_THREAD)).filter(|most| workload.flows > *most)
         }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) use bell::Bell;
 pub(crate) use census::Census;
 use meter::Meter;
 pub(crate) use shards::RECEIVE_BYTES;
+pub use shards::client_threads;
 pub(crate) use spread::{Spread, associations, is_apart, most_associations, spread};
 use standstill::Standstill;
 pub use steps::flow_steps;

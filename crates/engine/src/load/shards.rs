@@ -8,11 +8,13 @@ use linerate_measure::{Kind, Workload};
 
 use super::carriage::{file_for, pattern_for};
 use super::own_loop::own_loop;
+use super::spread::spread;
 use super::{Bell, Load, Spread};
 use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::ActiveFlows;
 use crate::latencies::Latencies;
+use crate::probe::{cpus_online, raise_open_files_limit};
 use crate::shard::{Shape, Shard, ShardPlan};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one. (Measured with TCP in bulk, both
@@ -83,6 +85,16 @@ impl Load {
             most => Ok(most),
         }
     }
+}
+
+/// Threads that the flows of a client's load over TCP, TLS or UDP take on this machine, where they don't take turns.
+///
+/// # Errors
+/// `Host` where that is more than there may be; the text names the limit and the way out.
+pub fn client_threads(workload: &Workload) -> Result<u32, Error> {
+    let threads = threads(Role::Client, workload, cpus_online());
+    let spread = spread(workload.total_flows(), threads, raise_open_files_limit());
+    Ok(spread.map_err(Error::Host)?.shards)
 }
 
 /// Threads that a load is to have: one for each processor unless told otherwise, and where flows take

@@ -149,3 +149,33 @@ fn a_client_that_never_asks_again_is_answered_again() {
     other.send_to(b"9876", ("127.0.0.1", server.port)).unwrap();
     assert_eq!(read(&mut control, 2), [1, 2]);
 }
+
+#[test]
+fn data_of_another_test_is_no_answer_to_the_last_greeting() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let port = UdpSocket::bind(address).unwrap();
+    port.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let parameters =
+        Parameters { protocol: Protocol::Udp, reverse: true, time_s: 1, ..Parameters::default() };
+    let plan = plan("127.0.0.1", address.port(), parameters);
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| run(&plan, &mut (), &Cancel::default()));
+        let (mut control, _) = listener.accept().unwrap();
+        read(&mut control, 37);
+        control.write_all(&[9]).unwrap();
+        let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
+        read(&mut control, length as usize);
+        control.write_all(&[10]).unwrap();
+        let mut greeting = [0; 16];
+        for _ in 0..2 {
+            let (length, client) = port.recv_from(&mut greeting).unwrap();
+            assert_eq!(greeting[..length], *b"9876");
+            for _ in 0..3 {
+                port.send_to(&[0; 1000], client).unwrap();
+            }
+        }
+        drop(control);
+        client.join().unwrap().unwrap_err();
+    });
+}

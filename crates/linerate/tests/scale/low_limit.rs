@@ -7,6 +7,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use crate::alone;
 use crate::document::Document;
 use crate::ends::Server;
+use crate::many::SOURCES;
 
 /// A client that may have so many open files, run to its end against a server that may, too.
 fn measure(open_files: u64, words: &str) -> Document {
@@ -37,6 +38,18 @@ fn more_threads_than_asked_for_carry_what_one_table_cannot_hold() {
         let shards = document.report(role)["host"]["ran_on_cpus"].as_array().unwrap();
         assert_eq!(shards.len(), 4, "{role}");
     }
+}
+
+#[test]
+fn flows_that_take_turns_have_a_place_in_each_of_many_threads() {
+    let _one = alone();
+    let words = format!("rr --flows 41000 --threads 1 --count 41000 {SOURCES}");
+    let document = measure(400, &words);
+    assert_eq!(document.outcome(), "complete", "{}", document.message());
+    let threads = document.report("client")["host"]["ran_on_cpus"].as_array().unwrap().len();
+    assert!(threads > 100, "{threads}");
+    let active = document.json().pointer("/plan/workload/kind/active_flows").unwrap();
+    assert_eq!(*active, 100 * threads);
 }
 
 #[test]

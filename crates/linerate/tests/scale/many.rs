@@ -11,7 +11,7 @@ use crate::document::Document;
 use crate::ends::Server;
 
 /// Connections need a port each; an address has 28,000, half of which the kernel finds fast.
-const SOURCES: &str = "--bind 127.0.0.0/28";
+pub(crate) const SOURCES: &str = "--bind 127.0.0.0/28";
 
 /// Every flow of the client's has completed a transaction, and every one stands in the report.
 #[track_caller]

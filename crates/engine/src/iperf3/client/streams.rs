@@ -91,7 +91,7 @@ impl Opener<'_> {
         socket.send(&GREETING).map_err(failed)?;
         let mut repeats = Repeats::after(repeats::wait_ns(self.control.as_fd()));
         let deadline_ns = monotonic_ns().saturating_add(STREAM_NS);
-        let mut early = 0;
+        let (mut said_again, mut early) = (false, 0);
         loop {
             if self.cancel.requested() {
                 return Err(interrupted());
@@ -103,11 +103,16 @@ impl Opener<'_> {
             }
             if repeats.is_due(now_ns) {
                 socket.send(&GREETING).map_err(failed)?;
+                said_again = true;
             }
             let mut bytes = [0; 64];
             match recv(&socket, bytes.as_mut_slice(), RecvFlags::PEEK) {
-                // The test has begun: this is for its receiver.
-                Ok((_, length)) if is_last && length >= HEADER_BYTES => return Ok(Some(socket)),
+                Ok((_, length)) if is_last && length >= HEADER_BYTES && self.control_speaks() => {
+                    // The test has begun: this is for its receiver.
+                    return Ok(Some(socket));
+                }
+                // It may have overtaken the news, but not by as long as a greeting waits for its answer.
+                Ok((_, length)) if is_last && length >= HEADER_BYTES && !said_again => {}
                 Ok((_, length)) => {
                     let _same = (&socket).read(&mut bytes).map_err(failed)?;
                     if bytes.get(..length).is_some_and(is_answer) {
@@ -129,13 +134,21 @@ impl Opener<'_> {
 
     /// Waits for an answer; says whether the control connection spoke instead.
     fn control_has_news(&self, socket: &Socket) -> bool {
-        let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
-        let mut polled = [
-            PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.control.as_fd(), PollFlags::IN),
-        ];
-        let _interrupted = poll(&mut polled, Some(&wait));
-        let [answer, control] = &polled;
-        answer.revents().is_empty() && !control.revents().is_empty()
+        let [answers, speaks] = readable([socket, self.control]);
+        speaks && !answers
     }
+
+    /// Waits for the control connection; says whether it spoke.
+    fn control_speaks(&self) -> bool {
+        let [speaks] = readable([self.control]);
+        speaks
+    }
+}
+
+/// Which of these can be read from, as soon as one can or a look is over.
+fn readable<const N: usize>(sockets: [&Socket; N]) -> [bool; N] {
+    let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
+    let mut polled = sockets.map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN));
+    let _interrupted = poll(&mut polled, Some(&wait));
+    polled.map(|socket| !socket.revents().is_empty())
 }

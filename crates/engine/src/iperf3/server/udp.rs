@@ -30,22 +30,25 @@ type Greeting = (SocketAddr, [u8; 4]);
 pub(super) struct Newest {
     from: SocketAddr,
     answer: [u8; 4],
-    socket: Socket,
+    /// `None` where there was no descriptor to answer again with: the stream itself has one.
+    socket: Option<Socket>,
     repeats: Repeats,
 }
 
 impl Newest {
     fn answer_again(&self) {
-        let _lost_again = self.socket.send(&self.answer);
+        if let Some(socket) = &self.socket {
+            let _lost_again = socket.send(&self.answer);
+        }
     }
 
     /// Answers again where the client asks again, and after a while anyway, as an original never asks twice.
     fn see_to(&mut self, now_ns: u64) {
         for _ in 0..MOST_AT_ONCE {
-            match next_greeting(&self.socket) {
-                Ok(Some(_)) => self.answer_again(),
-                Ok(None) => {}
-                Err(_) => break,
+            match self.socket.as_ref().map(next_greeting) {
+                Some(Ok(Some(_))) => self.answer_again(),
+                Some(Ok(None)) => {}
+                Some(Err(_)) | None => break,
             }
         }
         if self.repeats.is_due(now_ns) {
@@ -106,7 +109,7 @@ impl Claim {
         let (socket, strays) = connected(self.local, from)?;
         socket.send(&answer)?;
         let repeats = Repeats::after(self.answered_unasked_after_ns);
-        self.newest = Some(Newest { from, answer, socket: socket.try_clone()?, repeats });
+        self.newest = Some(Newest { from, answer, socket: socket.try_clone().ok(), repeats });
         Ok((socket, strays))
     }
 
@@ -123,6 +126,9 @@ pub(super) struct UdpPort {
     current: Vec<Claim>,
     /// Tests that come after them.
     waiting: VecDeque<Claim>,
+    /// Who has the last stream of a test, while the port may still hold greetings from before that stream had a
+    /// socket: they are no streams of the next test.
+    finished: Vec<SocketAddr>,
 }
 
 impl UdpPort {
@@ -162,27 +168,38 @@ impl UdpPort {
 
     /// Makes streams of the greetings that have come, and answers again where none comes after the newest.
     pub(super) fn handle_greetings(&mut self) {
+        self.read_port();
         let now_ns = monotonic_ns();
         for newest in self.current.iter_mut().filter_map(|claim| claim.newest.as_mut()) {
             newest.see_to(now_ns);
         }
+    }
+
+    fn read_port(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match self.socket.as_ref().map(next_greeting) {
                 Some(Ok(Some(greeting))) => self.greet(greeting),
                 Some(Ok(None)) => {}
-                Some(Err(_)) | None => return,
+                Some(Err(_)) | None => {
+                    self.finished.clear();
+                    return;
+                }
             }
         }
     }
 
     /// Answers a greeting, where its address is of a test that makes streams.
     fn greet(&mut self, (from, greeting): Greeting) {
+        if self.finished.contains(&from) {
+            return;
+        }
         let Some(claim) = self.current.iter_mut().find(|claim| claim.client == from.ip()) else {
             return;
         };
         let strays = claim.open(from, greeting);
         if claim.awaited.is_complete() {
             let done = claim.test;
+            self.finished.push(from);
             self.release(done);
         }
         for stray in strays {
@@ -219,4 +236,86 @@ fn connected(local: SocketAddr, from: SocketAddr) -> io::Result<(Socket, Vec<Gre
         }
     }
     Ok((socket, strays))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use linerate_wire::iperf3::datagram::GREETING;
+    use linerate_wire::iperf3::{Parameters, Protocol as Carrier};
+
+    use super::*;
+    use crate::clock::SECOND_NS;
+    use crate::iperf3::descriptors::{Pool, Reserved};
+
+    static POOL: Pool = Pool::new(|| 2000);
+    const ANY: &str = "127.0.0.1:0";
+
+    /// A port, and the tests of one client's that want so many streams each.
+    struct Served {
+        port: UdpPort,
+        arrivals: Vec<Receiver<Arrival>>,
+        address: SocketAddr,
+    }
+
+    impl Served {
+        fn with_tests(streams: &[u32]) -> Self {
+            let address = UdpSocket::bind(ANY).unwrap().local_addr().unwrap();
+            let mut port = UdpPort::default();
+            let arrivals = streams.iter().zip(0..).map(|(&parallel, test)| {
+                let parameters =
+                    Parameters { parallel, protocol: Carrier::Udp, ..Parameters::default() };
+                let reserved = Reserved::from_pool(&POOL, &parameters, false).unwrap();
+                let (to, arrivals) = channel();
+                let claim = Claim {
+                    test,
+                    client: address.ip(),
+                    local: address,
+                    awaited: Arc::new(Awaited::new(parallel as usize, reserved)),
+                    answered_unasked_after_ns: 10 * SECOND_NS,
+                    newest: None,
+                    to,
+                    bell: Arc::new(Bell::new().unwrap()),
+                };
+                port.claim(claim, address, None);
+                arrivals
+            });
+            Self { arrivals: arrivals.collect(), port, address }
+        }
+
+        /// A client's socket that has said so many greetings.
+        fn greeted(&self, times: usize) -> UdpSocket {
+            let socket = UdpSocket::bind(ANY).unwrap();
+            socket.connect(self.address).unwrap();
+            for _ in 0..times {
+                socket.send(&GREETING).unwrap();
+            }
+            socket
+        }
+
+        /// What each test has been told: `t` that it is its turn, `s` of a stream.
+        fn told(&self) -> Vec<String> {
+            let letter = |arrival: Arrival| match arrival {
+                Arrival::Turn => 't',
+                Arrival::Stream(_) => 's',
+                Arrival::Failed(failure) => panic!("{failure:?}"),
+            };
+            let all = |test: &Receiver<Arrival>| test.try_iter().map(letter).collect();
+            self.arrivals.iter().map(all).collect()
+        }
+    }
+
+    #[test]
+    fn a_greeting_said_twice_makes_no_stream_of_the_next_test() {
+        let mut served = Served::with_tests(&[2, 1]);
+        let _first = served.greeted(2);
+        let _last = served.greeted(3);
+        served.port.handle_greetings();
+        assert_eq!(served.told(), ["tss", "t"]);
+        let _next = served.greeted(1);
+        served.port.handle_greetings();
+        assert_eq!(served.told(), ["", "s"]);
+    }
 }
