@@ -188,6 +188,7 @@ impl Session {
         }
         if !self.established && !self.tls.is_handshaking() && self.data_keys.is_some() {
             self.established = true;
+            self.reader.expect_bulk();
             return Ok(Incoming::Established);
         }
         Ok(Incoming::Handshake)

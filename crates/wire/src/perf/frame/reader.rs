@@ -4,7 +4,7 @@ use super::{FRAME_LIMIT_BYTES, FrameError, FrameHeader, HEADER_BYTES};
 
 /// Room for what one system call brings, and one frame that it leaves unfinished.
 const BUFFER_BYTES: usize = (64 << 10) + FRAME_LIMIT_BYTES;
-/// The same once a call has brought as much as there was room for.
+/// The same once a call has brought as much as there was room for, of a peer that may.
 const BULK_BYTES: usize = (128 << 10) + FRAME_LIMIT_BYTES;
 
 /// A frame that is all there.
@@ -27,6 +27,7 @@ pub struct FrameReader {
     end: usize,
     /// Whether the last call filled all the room.
     full: bool,
+    expects_bulk: bool,
 }
 
 impl FrameReader {
@@ -41,10 +42,15 @@ impl FrameReader {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.full && self.buffer.len() < BULK_BYTES {
+        if self.full && self.expects_bulk && self.buffer.len() < BULK_BYTES {
             self.buffer.resize(BULK_BYTES, 0);
         }
         self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// The room may grow from now on: the peer is known.
+    pub fn expect_bulk(&mut self) {
+        self.expects_bulk = true;
     }
 
     /// So many bytes were put there.
@@ -56,7 +62,7 @@ impl FrameReader {
     /// Gives the buffer back where nothing is in it: the next bytes may be long in coming.
     pub fn rest(&mut self) {
         if self.start == self.end {
-            *self = Self::default();
+            *self = Self { expects_bulk: self.expects_bulk, ..Self::default() };
         }
     }
 
