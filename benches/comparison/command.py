@@ -12,6 +12,7 @@ from pathlib import Path
 from . import machine, network, placement, table
 from .options import parse_options
 from .outcome import FAIL, Outcome
+from .page import Page
 from .pairs import run_row
 from .process import BROKEN, adopt_orphans, end_orphans, reason_of
 from .rows import all_rows, self_check_rows, selected
@@ -128,8 +129,8 @@ def outcome_of(row, name, context, net):
     return outcome
 
 
-def run_rows(options, rows, outcomes):
-    """Every row in every placement, into `outcomes`."""
+def run_rows(options, rows, outcomes, page=None):
+    """Every row in every placement, into `outcomes`; beside a page's where there is one."""
     adopt_orphans()
     net = network.enter(options.congestion, not options.host_network)
     try:
@@ -147,6 +148,8 @@ def run_rows(options, rows, outcomes):
                                             skipped=f"{missing[0]} not found"))
                     continue
                 outcomes.append(outcome_of(row, name, context, net))
+                if page:
+                    outcomes[-1].notes += page.notes(outcomes[-1])
                 if sys.stderr.isatty():
                     print("\r\033[K", end="", file=sys.stderr)
                 print(table.render_outcome(outcomes[-1]), flush=True)
@@ -178,13 +181,16 @@ def main(arguments=None):
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     began = time.monotonic()
     outcomes = []
+    page = Page(options.against.read_text(encoding="utf-8")) if options.against else None
     interrupted = False
     try:
-        run_rows(options, rows, outcomes)
+        run_rows(options, rows, outcomes, page)
     except KeyboardInterrupt:
         interrupted = True
         print("\n# interrupted; everything that was started has been ended")
     print(table.render_summary(outcomes, (time.monotonic() - began) / 60))
+    if page:
+        print(page.summary())
     print(table.render_doubt(options), end="")
     if options.json:
         table.write_json(options.json, options, outcomes)

@@ -34,6 +34,8 @@ def parse_options(arguments):
         help="use the host's loopback, not a network namespace of this command's own (root has one)")
     add("--plot", type=Path, metavar="FILE.svg", help="draw the cost growth row")
     add("--json", type=Path, metavar="FILE", help="write every pair's figures")
+    add("--against", type=Path, metavar="FILE",
+        help="say of each row whether its interval overlaps the one that this page has (docs/benchmark.md)")
     add("--list", action="store_true", help="list the rows with their bars and stop")
     add("--self-check", action="store_true",
         help="compare the C loops with themselves: the ratio must be near 1")
@@ -45,6 +47,8 @@ def parse_options(arguments):
         options.memory_seconds = min(options.memory_seconds, 12.0)
     if options.pairs < 1 or options.seconds <= 0 or options.memory_seconds < 10:
         parser.error("--pairs is at least 1, --seconds above 0, --memory-seconds at least 10")
+    if options.against and not options.against.is_file():
+        parser.error(f"--against {options.against}: there is no such file")
     options.is_judged = not options.quick and options.pairs >= LEAST_VALUES
     if options.congestion == "host":
         options.congestion = None

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..interval import median_interval
 from ..options import parse_options
 from ..outcome import Outcome
+from ..page import Page
 from ..placement import NAMES
 from ..plot import write_plot
 from ..rows import all_rows, selected
@@ -47,6 +48,23 @@ class Verdicts(unittest.TestCase):
             said = render_doubt(parse_options([*words.split(), "--congestion", "host"]))
             expected = f"# judged with {doubt} than the 20 of 2 s that count\n" if doubt else ""
             self.assertEqual(said, expected, words)
+
+    def test_a_row_agrees_with_a_page_where_the_intervals_overlap(self):
+        lost = Outcome("a row", "split", 0, "loss", values=[-0.02, -0.01, 0, 0, 0.01, 0.02])
+        shown = outcome([1.0 + 0.01 * index for index in range(6)])
+        slow = Outcome("a row", "free", 0.02, "s", values=[0.004 + 0.0001 * index for index in range(6)])
+        page = Page("\n".join(["a row", *map(render_outcome, (shown, lost, slow))]))
+        self.assertEqual(page.figures("a row", "same"), (1.025, 1.0, 1.05))
+        self.assertEqual(page.figures("a row", "split"), (0, -2, 2))
+        for first, said in ((1.04, "agrees"), (1.06, "above it"), (0.9, "below it")):
+            found = page.notes(outcome([first + 0.01 * index for index in range(6)]))
+            self.assertEqual(found, [f"the page has 1.025, 1.000..1.050: {said}"])
+        self.assertEqual(page.notes(lost), ["the page has 0.000, -2.000..2.000: agrees"])
+        self.assertEqual(page.notes(outcome([1.0] * 5)), [])
+        self.assertEqual(page.notes(slow), ["the page has 4.200, 4.000..4.500: agrees"])
+        self.assertIsNone(page.figures("a", "same"))
+        self.assertEqual(Page("").notes(lost), ["the page has no interval of it"])
+        self.assertEqual(page.summary(), "# rows beside the page's: 3 agrees, 1 above it, 1 below it")
 
     def test_more_loss_than_the_bar_fails(self):
         self.assertEqual(outcome([0.001], bar=0, smaller_is_better=True).verdict, "FAIL")

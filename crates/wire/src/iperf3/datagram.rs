@@ -16,7 +16,47 @@ pub fn answer_to(greeting: [u8; 4]) -> [u8; 4] {
 
 /// Whether a datagram is a server's answer to the greeting.
 pub fn is_answer(datagram: &[u8]) -> bool {
-    datagram == ANSWER || datagram == OLD_ANSWER
+    Word::of(datagram).is_some_and(|said| said.word == ANSWER || said.word == OLD_ANSWER)
+}
+
+/// A greeting said again at a time of the stream's clock. An original takes any for one; where it was only slow, and has
+/// heard the first, it takes this for data: with the number 0, so that it is out of order and nothing is lost.
+pub fn greeting_again(now_ns: u64) -> [u8; HEADER_BYTES] {
+    let mut datagram = [0; HEADER_BYTES];
+    Header { sent_ns: now_ns, number: 0 }.encode(true, &mut datagram);
+    datagram
+}
+
+/// An answer said again, which an original knows by its first bytes, or takes for data as a greeting's: but it is an odd
+/// time that they make, which the jitter of some 500 datagrams shows.
+pub fn answer_again(answer: [u8; 4]) -> [u8; HEADER_BYTES] {
+    let mut datagram = [0; HEADER_BYTES];
+    datagram[..4].copy_from_slice(&answer);
+    datagram
+}
+
+/// What a datagram says that greets or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The greeting, or the answer; of a greeting said again anything.
+    pub word: [u8; 4],
+    /// Whether it is said again.
+    pub is_again: bool,
+}
+
+impl Word {
+    /// Reads a datagram; `None` of data.
+    pub fn of(datagram: &[u8]) -> Option<Self> {
+        let word = *datagram.first_chunk()?;
+        let is_data = |header: Header| header.number > 0;
+        match datagram.len() {
+            4 => Some(Self { word, is_again: false }),
+            HEADER_BYTES if !Header::decode(true, datagram).is_some_and(is_data) => {
+                Some(Self { word, is_again: true })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The shortest datagram of a stream.

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use linerate_wire::iperf3::datagram::{GREETING, HEADER_BYTES, is_answer};
+use linerate_wire::iperf3::datagram::{GREETING, Header, greeting_again, is_answer};
 use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -22,8 +22,8 @@ use crate::iperf3::{Failure, TestPlan};
 
 /// How long a stream may take.
 const STREAM_NS: u64 = 30 * SECOND_NS;
-/// Data that may come before the answer to the greeting, where the server sends.
-const MOST_EARLY: usize = 256;
+/// The number that the first data to arrive has at most: a path that loses more of it is no path.
+const LATEST_FIRST: u64 = 256;
 
 /// What the streams of a test are opened with.
 pub(super) struct Opener<'a> {
@@ -91,34 +91,34 @@ impl Opener<'_> {
         socket.send(&GREETING).map_err(failed)?;
         let mut repeats = Repeats::after(repeats::wait_ns(self.control.as_fd()));
         let deadline_ns = monotonic_ns().saturating_add(STREAM_NS);
-        let (mut said_again, mut early) = (false, 0);
         loop {
             if self.cancel.requested() {
                 return Err(interrupted());
             }
             let now_ns = monotonic_ns();
-            if now_ns >= deadline_ns || early > MOST_EARLY {
+            if now_ns >= deadline_ns {
                 let error = io::Error::from_raw_os_error(libc::ETIMEDOUT);
                 return Err(Failure::system(Code::STREAM_CONNECT, &error));
             }
             if repeats.is_due(now_ns) {
-                socket.send(&GREETING).map_err(failed)?;
-                said_again = true;
+                socket.send(&greeting_again(now_ns)).map_err(failed)?;
             }
             let mut bytes = [0; 64];
             match recv(&socket, bytes.as_mut_slice(), RecvFlags::PEEK) {
-                Ok((_, length)) if is_last && length >= HEADER_BYTES && self.control_speaks() => {
-                    // The test has begun: this is for its receiver.
-                    return Ok(Some(socket));
-                }
-                // It may have overtaken the news, but not by as long as a greeting waits for its answer.
-                Ok((_, length)) if is_last && length >= HEADER_BYTES && !said_again => {}
                 Ok((_, length)) => {
+                    let datagram = bytes.get(..length).unwrap_or_default();
+                    if is_last && self.may_be_of_the_test(datagram) {
+                        // For its receiver, once it has begun: this has overtaken the news, or the answer was lost.
+                        if self.control_speaks() {
+                            return Ok(Some(socket));
+                        }
+                        continue;
+                    }
+                    let answers = is_answer(datagram);
                     let _same = (&socket).read(&mut bytes).map_err(failed)?;
-                    if bytes.get(..length).is_some_and(is_answer) {
+                    if answers {
                         return Ok(Some(socket));
                     }
-                    early += 1;
                 }
                 Err(Errno::AGAIN) => {
                     if self.control_has_news(&socket) {
@@ -130,6 +130,12 @@ impl Opener<'_> {
                 Err(error) => return Err(failed(error.into())),
             }
         }
+    }
+
+    /// Whether a datagram can be data of the test itself; else it came late for another one from the same port.
+    fn may_be_of_the_test(&self, datagram: &[u8]) -> bool {
+        let header = Header::decode(self.parameters.wide_counters, datagram);
+        header.is_some_and(|header| (1..=LATEST_FIRST).contains(&header.number))
     }
 
     /// Waits for an answer; says whether the control connection spoke instead.

@@ -8,15 +8,15 @@ use crate::iperf3::descriptors::Reserved;
 
 /// How long a client may take for a stream, and for all of them but for what each adds.
 pub(super) const STREAM_NS: u64 = 30 * SECOND_NS;
-/// What each stream that has come adds.
-const EACH_NS: u64 = 10 * MILLISECOND_NS;
+/// What each stream that has come adds at least.
+pub(super) const EACH_NS: u64 = 10 * MILLISECOND_NS;
 /// The longest that all may take, however many they are: their test has a place that others may want.
 const MOST_NS: u64 = 300 * SECOND_NS;
 
-/// How long a client may take for all its streams, where so many have come. Those that it has only announced
-/// give it no time.
-pub(super) fn patience_ns(opened: usize) -> u64 {
-    let added_ns = EACH_NS.saturating_mul(opened as u64);
+/// How long a client may take for all its streams, where so many have come, each of which adds so much. Those that it
+/// has only announced give it no time.
+pub(super) fn patience_ns(opened: usize, each_ns: u64) -> u64 {
+    let added_ns = each_ns.saturating_mul(opened as u64);
     STREAM_NS.saturating_add(added_ns).min(MOST_NS)
 }
 
@@ -115,10 +115,11 @@ mod tests {
 
     #[test]
     fn streams_that_came_give_time_for_more_up_to_five_minutes() {
-        assert_eq!(patience_ns(0), 30 * SECOND_NS);
-        assert_eq!(patience_ns(1), STREAM_NS + 10 * MILLISECOND_NS);
-        assert_eq!(patience_ns(10_000), 130 * SECOND_NS);
-        assert_eq!(patience_ns(27_000), 300 * SECOND_NS);
-        assert_eq!(patience_ns(usize::MAX), 300 * SECOND_NS);
+        assert_eq!(patience_ns(0, EACH_NS), 30 * SECOND_NS);
+        assert_eq!(patience_ns(1, EACH_NS), STREAM_NS + 10 * MILLISECOND_NS);
+        assert_eq!(patience_ns(10_000, EACH_NS), 130 * SECOND_NS);
+        assert_eq!(patience_ns(27_000, EACH_NS), 300 * SECOND_NS);
+        assert_eq!(patience_ns(usize::MAX, EACH_NS), 300 * SECOND_NS);
+        assert_eq!(patience_ns(100, SECOND_NS), 130 * SECOND_NS);
     }
 }

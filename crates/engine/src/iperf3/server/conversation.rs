@@ -8,7 +8,7 @@ use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 use socket2::Socket;
 
-use super::awaited::{Awaited, STREAM_NS, patience_ns};
+use super::awaited::{Awaited, EACH_NS, STREAM_NS, patience_ns};
 use super::listener::Beginning;
 use super::reception::Notice;
 use super::test::{Arrival, Test};
@@ -128,8 +128,13 @@ impl Conversation {
         let began_ns = monotonic_ns();
         let mut last_ns = began_ns;
         let mut opened = Vec::new();
+        let each_ns = match parameters.protocol {
+            // A greeting or its answer may be lost.
+            Protocol::Udp => repeats::wait_ns(self.control.socket().as_fd()),
+            _ => EACH_NS,
+        };
         while opened.len() < total {
-            let deadline_ns = began_ns.saturating_add(patience_ns(opened.len()));
+            let deadline_ns = began_ns.saturating_add(patience_ns(opened.len(), each_ns));
             match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS))? {
                 Arrival::Stream(socket) => {
                     self.set_options(&socket, parameters)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use linerate_wire::iperf3::Code;
-use linerate_wire::iperf3::datagram::answer_to;
+use linerate_wire::iperf3::datagram::{HEADER_BYTES, Word, answer_again, answer_to};
 use rustix::net::{RecvFlags, recvfrom};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -23,8 +23,11 @@ use crate::socket::{bind_datagram, plain};
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;
 
+/// Datagrams that a stream's socket may have caught before it was connected: more than a moment of anybody's flood.
+const MOST_STRAYS: usize = 1024;
+
 /// A datagram that greets, and who sent it.
-type Greeting = (SocketAddr, [u8; 4]);
+type Greeting = (SocketAddr, Word);
 
 /// A stream whose client may not have heard the answer: it hasn't asked for the next one.
 pub(super) struct Newest {
@@ -38,7 +41,14 @@ pub(super) struct Newest {
 impl Newest {
     fn answer_again(&self) {
         if let Some(socket) = &self.socket {
-            let _lost_again = socket.send(&self.answer);
+            let _lost_again = socket.send(&answer_again(self.answer));
+        }
+    }
+
+    /// Answers a greeting that is said again: a copy of the first that the network made asks nothing.
+    fn hear(&self, said: Option<Word>) {
+        if said.is_some_and(|said| said.is_again) {
+            self.answer_again();
         }
     }
 
@@ -46,8 +56,7 @@ impl Newest {
     fn see_to(&mut self, now_ns: u64) {
         for _ in 0..MOST_AT_ONCE {
             match self.socket.as_ref().map(next_greeting) {
-                Some(Ok(Some(_))) => self.answer_again(),
-                Some(Ok(None)) => {}
+                Some(Ok(greeting)) => self.hear(greeting.map(|(_, said)| said)),
                 Some(Err(_)) | None => break,
             }
         }
@@ -80,24 +89,25 @@ impl Claim {
         self.bell.ring();
     }
 
-    /// Makes a stream of a greeting, where one is waited for; who else's greetings were caught meanwhile.
-    fn open(&mut self, from: SocketAddr, greeting: [u8; 4]) -> Vec<Greeting> {
+    /// Makes a stream of a greeting, where one is waited for; who else's greetings were caught meanwhile. `None`: it
+    /// has made none.
+    fn open(&mut self, from: SocketAddr, greeting: Word) -> Option<Vec<Greeting>> {
         if let Some(newest) = self.newest.as_ref().filter(|newest| newest.from == from) {
-            newest.answer_again();
-            return Vec::new();
+            newest.hear(Some(greeting));
+            return None;
         }
         match self.awaited.count_in() {
-            Ok(true) => match self.open_stream(from, answer_to(greeting)) {
+            Ok(true) => match self.open_stream(from, answer_to(greeting.word)) {
                 Ok((socket, strays)) => {
                     self.tell(Arrival::Stream(socket));
-                    return strays;
+                    return Some(strays);
                 }
                 Err(error) => self.fail(&error),
             },
             Ok(false) => {}
             Err(failure) => self.tell(Arrival::Failed(failure)),
         }
-        Vec::new()
+        None
     }
 
     /// A socket for the stream of one client, and who else's greetings it caught.
@@ -188,35 +198,43 @@ impl UdpPort {
         }
     }
 
-    /// Answers a greeting, where its address is of a test that makes streams.
-    fn greet(&mut self, (from, greeting): Greeting) {
+    /// Answers a greeting, and those that are caught meanwhile.
+    fn greet(&mut self, greeting: Greeting) {
+        let mut greetings = vec![greeting];
+        while let Some(greeting) = greetings.pop() {
+            greetings.append(&mut self.answer(greeting));
+        }
+    }
+
+    /// Answers a greeting, where its address is of a test that makes streams; who else's were caught meanwhile.
+    fn answer(&mut self, (from, greeting): Greeting) -> Vec<Greeting> {
         if self.finished.contains(&from) {
-            return;
+            return Vec::new();
         }
         let Some(claim) = self.current.iter_mut().find(|claim| claim.client == from.ip()) else {
-            return;
+            return Vec::new();
         };
+        let before = claim.newest.as_ref().map(|newest| newest.from);
         let strays = claim.open(from, greeting);
-        if claim.awaited.is_complete() {
+        // One that failed waits for its end: its client may not know yet.
+        if strays.is_some() && claim.awaited.is_complete() {
             let done = claim.test;
+            self.finished.extend(before);
             self.finished.push(from);
             self.release(done);
         }
-        for stray in strays {
-            self.greet(stray);
-        }
+        strays.unwrap_or_default()
     }
 }
 
-/// The next datagram, where it greets. Every release greets with four bytes, and any will do; what
-/// is longer is data that came late for a stream which has ended.
+/// The next datagram, where it greets: in every release's words, and any will do. What is longer is data that came
+/// late for a stream which has ended.
 fn next_greeting(socket: &Socket) -> io::Result<Option<Greeting>> {
     // One byte more than a greeting has, so that data shows.
-    let mut datagram = [0_u8; 5];
+    let mut datagram = [0_u8; HEADER_BYTES + 1];
     let (_, length, from) = recvfrom(socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty())?;
-    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-    let [a, b, c, d, _] = datagram;
-    Ok(from.filter(|_| length == 4).map(|from| (plain(from), [a, b, c, d])))
+    let from = from.and_then(|from| SocketAddr::try_from(from).ok()).map(plain);
+    Ok(from.zip(datagram.get(..length).and_then(Word::of)))
 }
 
 /// A socket for the stream of one client, and who else's greetings it caught before it was connected:
@@ -228,14 +246,15 @@ fn connected(local: SocketAddr, from: SocketAddr) -> io::Result<(Socket, Vec<Gre
     socket.bind(&local.into())?;
     socket.connect(&from.into())?;
     let mut strays = Vec::new();
-    for _ in 0..MOST_AT_ONCE {
+    for _ in 0..MOST_STRAYS {
         match next_greeting(&socket) {
             Ok(Some(stray)) if stray.0 != from => strays.push(stray),
             Ok(_) => {}
-            Err(_) => break,
+            Err(_) => return Ok((socket, strays)),
         }
     }
-    Ok((socket, strays))
+    // What else it holds would be taken for the stream's data.
+    Err(io::Error::from_raw_os_error(libc::ENOBUFS))
 }
 
 #[cfg(test)]

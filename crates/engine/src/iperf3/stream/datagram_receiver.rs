@@ -114,8 +114,8 @@ fn record(
 ) -> usize {
     let mut taken = 0;
     for datagram in bytes.chunks(unit_bytes) {
-        // The greeting and its answer are too short to be data.
-        if let Some(header) = Header::decode(wide, datagram) {
+        // The greeting and its answer are too short to be data; said again they have the number 0.
+        if let Some(header) = Header::decode(wide, datagram).filter(|header| header.number > 0) {
             arrivals.record(header, now_ns);
             taken += datagram.len();
         }

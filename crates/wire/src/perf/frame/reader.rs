@@ -59,10 +59,16 @@ impl FrameReader {
         self.full = self.end == self.buffer.len();
     }
 
-    /// Gives the buffer back where nothing is in it: the next bytes may be long in coming.
+    /// Gives the buffer back but for what is in it: the next bytes may be long in coming.
     pub fn rest(&mut self) {
-        if self.start == self.end {
-            *self = Self { expects_bulk: self.expects_bulk, ..Self::default() };
+        let pending = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let kept = if pending.is_empty() { 0 } else { pending.len().max(BUFFER_BYTES) };
+        if kept < self.buffer.len() {
+            let mut buffer = Vec::with_capacity(kept);
+            buffer.extend_from_slice(pending);
+            self.end = buffer.len();
+            buffer.resize(kept, 0);
+            (self.buffer, self.start, self.full) = (buffer, 0, false);
         }
     }
 

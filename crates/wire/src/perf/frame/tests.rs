@@ -70,6 +70,8 @@ fn room_grows_where_a_call_fills_it_and_is_given_back_after_a_rest() {
     while matches!(reader.poll_frame(), Ok(Some(_))) {}
     let unfinished = reader.pending_bytes();
     assert_eq!(reader.vacant().len(), room + (64 << 10) - unfinished);
+    reader.rest();
+    assert_eq!(reader.vacant().len(), room - unfinished, "what is unfinished stays");
     let rest = HEADER_BYTES + 1000 + SEAL_BYTES - unfinished;
     reader.vacant()[..rest].fill(0);
     reader.record_filled(rest);
