@@ -8,16 +8,21 @@ use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Report, ServePlan, run};
-use linerate_wire::iperf3::datagram::{ANSWER, Header, Word, answer_again, is_answer};
+use linerate_wire::iperf3::datagram::{
+    ANSWER, Header, Word, answer_again, greeting_again, is_answer,
+};
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cuts::Relay;
 use super::guests::{guest, message, read};
 use super::load::{Running, plan};
+use super::programs::{Program, has_original, serve};
 
 /// What is lost of a stream's beginning.
 #[derive(Clone, Copy, PartialEq)]
 enum Loss {
+    /// Nothing, but the greeting comes again as if it were.
+    Nothing,
     FirstGreeting,
     FirstAnswer,
     EveryAnswer,
@@ -45,7 +50,7 @@ impl Path {
         self.answers += usize::from(answers);
         !answers
             || match self.loss {
-                Loss::FirstGreeting => true,
+                Loss::Nothing | Loss::FirstGreeting => true,
                 Loss::FirstAnswer => self.answers > 1,
                 Loss::EveryAnswer => false,
             }
@@ -69,6 +74,9 @@ fn relay_datagrams(port: &UdpSocket, server: u16, losses: &[Loss], is_over: &Ato
                 });
                 if path.passes_up(&bytes[..length]) {
                     let _ended = path.server.send(&bytes[..length]);
+                    if path.loss == Loss::Nothing && Word::of(&bytes[..length]).is_some() {
+                        let _ended = path.server.send(&greeting_again(0));
+                    }
                 }
             }
             Err(error) => {
@@ -112,22 +120,44 @@ fn test_through_losses(server: u16, reverse: bool, losses: &[Loss]) -> Report {
     })
 }
 
+/// A test whose streams begin so brings everything, and no datagram counts as lost.
+fn assert_costs_time_alone(server: u16, reverse: bool, losses: &[Loss]) -> Report {
+    let start = Instant::now();
+    let report = test_through_losses(server, reverse, losses);
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(report.streams.len(), losses.len());
+    for stream in &report.streams {
+        let received = stream.receiver().unwrap();
+        let figures = received.datagrams.as_ref().unwrap();
+        assert!(received.bytes >= 100_000, "{reverse} {received:?}");
+        assert_eq!(figures.lost, Some(0), "{reverse} {figures:?}");
+    }
+    report
+}
+
 #[test]
 fn lost_greetings_and_answers_cost_time_alone() {
     let server = Running::start(ServePlan::default());
-    let losses = [Loss::FirstGreeting, Loss::FirstAnswer, Loss::EveryAnswer];
+    let losses = [Loss::Nothing, Loss::FirstGreeting, Loss::FirstAnswer, Loss::EveryAnswer];
     for reverse in [false, true] {
-        let start = Instant::now();
-        let report = test_through_losses(server.port, reverse, &losses);
-        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-        assert_eq!(report.streams.len(), losses.len());
-        for stream in &report.streams {
-            let received = stream.receiver().unwrap();
-            let figures = received.datagrams.as_ref().unwrap();
-            assert!(received.bytes >= 100_000, "{reverse} {received:?}");
-            assert_eq!((figures.lost, figures.out_of_order), (Some(0), 0), "{reverse} {figures:?}");
+        for stream in &assert_costs_time_alone(server.port, reverse, &losses).streams {
+            let figures = stream.receiver().unwrap().datagrams.as_ref().unwrap();
+            assert_eq!(figures.out_of_order, 0, "{reverse} {figures:?}");
             assert!(figures.jitter_s < 1.0, "{reverse} {figures:?}");
         }
+    }
+}
+
+#[test]
+fn an_original_hears_greetings_that_are_said_again() {
+    if !has_original() {
+        return;
+    }
+    let losses = [Loss::FirstGreeting, Loss::Nothing];
+    for reverse in [false, true] {
+        let (mut server, port) = serve(Program::Original, "");
+        assert_costs_time_alone(port, reverse, &losses);
+        assert_eq!(server.wait(), 0);
     }
 }
 
