@@ -75,7 +75,7 @@ fn relay_datagrams(port: &UdpSocket, server: u16, losses: &[Loss], is_over: &Ato
                 if path.passes_up(&bytes[..length]) {
                     let _ended = path.server.send(&bytes[..length]);
                     if path.loss == Loss::Nothing && Word::of(&bytes[..length]).is_some() {
-                        let _ended = path.server.send(&greeting_again(0));
+                        let _ended = path.server.send(&greeting_again(0, 1000));
                     }
                 }
             }
@@ -173,8 +173,9 @@ fn a_client_that_never_asks_again_is_answered_again() {
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     socket.send(b"9876").unwrap();
     // Said again it is what an original can take for data.
-    for expected in [ANSWER.as_slice(), &answer_again(ANSWER), &answer_again(ANSWER)] {
-        let mut answer = [0; 32];
+    let again = answer_again(ANSWER, 100);
+    for expected in [ANSWER.as_slice(), &again, &again] {
+        let mut answer = [0; 200];
         let length = socket.recv(&mut answer).unwrap();
         assert_eq!(answer[..length], *expected);
     }

@@ -55,7 +55,7 @@ fn iperf3s_streams_have_their_window_from_the_first_segment_on() {
         let start = |asked: &[&str]| {
             let words = ["netns", "exec", &network.client, env!("CARGO_BIN_EXE_linerate")];
             let mut command = Command::new("ip");
-            command.args(words).args(["iperf3", "-c", SERVER_V4, "-t", "2"]).args(asked);
+            command.args(words).args(["iperf3", "-c", SERVER_V4, "-t", "4"]).args(asked);
             command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
         };
         for (asked, expected) in

@@ -19,18 +19,19 @@ pub fn is_answer(datagram: &[u8]) -> bool {
     Word::of(datagram).is_some_and(|said| said.word == ANSWER || said.word == OLD_ANSWER)
 }
 
-/// A greeting said again at a time of the stream's clock. An original takes any for one; where it was only slow, and has
-/// heard the first, it takes this for data: with the number 0, so that it is out of order and nothing is lost.
-pub fn greeting_again(now_ns: u64) -> [u8; HEADER_BYTES] {
-    let mut datagram = [0; HEADER_BYTES];
+/// What a greeting is said again with, at a time of the stream's clock, in a test of datagrams with so many bytes. An
+/// original takes any for one; where it was only slow, and has heard the first, it takes this for data: with the number 0,
+/// so that it is out of order and nothing is lost. From 3.16 on it reads until it has a whole datagram's bytes, so
+/// that a shorter one would cost it the next.
+pub fn greeting_again(now_ns: u64, block_bytes: usize) -> Vec<u8> {
+    let mut datagram = vec![0; block_bytes.max(HEADER_BYTES)];
     Header { sent_ns: now_ns, number: 0 }.encode(true, &mut datagram);
     datagram
 }
 
-/// An answer said again, which an original knows by its first bytes, or takes for data as a greeting's: but it is an odd
-/// time that they make, which the jitter of some 500 datagrams shows.
-pub fn answer_again(answer: [u8; 4]) -> [u8; HEADER_BYTES] {
-    let mut datagram = [0; HEADER_BYTES];
+/// What an answer is said again with: an original knows it by its first bytes, or takes it for data as it does a greeting.
+pub fn answer_again(answer: [u8; 4], block_bytes: usize) -> Vec<u8> {
+    let mut datagram = vec![0; block_bytes.max(HEADER_BYTES)];
     datagram[..4].copy_from_slice(&answer);
     datagram
 }
@@ -45,17 +46,15 @@ pub struct Word {
 }
 
 impl Word {
-    /// Reads a datagram; `None` of data.
+    /// Reads a datagram, or the beginning of one with its header at least; `None` of data.
     pub fn of(datagram: &[u8]) -> Option<Self> {
         let word = *datagram.first_chunk()?;
-        let is_data = |header: Header| header.number > 0;
-        match datagram.len() {
-            4 => Some(Self { word, is_again: false }),
-            HEADER_BYTES if !Header::decode(true, datagram).is_some_and(is_data) => {
-                Some(Self { word, is_again: true })
-            }
-            _ => None,
+        if datagram.len() == 4 {
+            return Some(Self { word, is_again: false });
         }
+        // A number of 32 bits makes one of 64 that isn't 0, whatever follows it.
+        let header = Header::decode(true, datagram)?;
+        (header.number == 0).then_some(Self { word, is_again: true })
     }
 }
 

@@ -26,15 +26,16 @@ fn answers_of_old_and_new_servers_are_answers() {
     assert!(is_answer(&OLD_ANSWER) && is_answer(b"6789"));
     assert!(!is_answer(b"9876") && !is_answer(b"67890") && !is_answer(b""));
     // Said again it can be read as data with the number 0.
-    let again = answer_again(ANSWER);
-    assert!(is_answer(&again) && !is_answer(&again[..15]));
+    assert!(is_answer(&answer_again(ANSWER, 1000)) && is_answer(&answer_again(ANSWER, 4)));
+    let again = answer_again(ANSWER, 16);
+    assert!(!is_answer(&again[..15]));
     assert_eq!(Word::of(&again), Some(Word { word: ANSWER, is_again: true }));
     assert_eq!(Word::of(&GREETING), Some(Word { word: GREETING, is_again: false }));
-    let sent = Header::decode(false, &greeting_again(1_000_002_000)).unwrap();
+    let sent = Header::decode(false, &greeting_again(1_000_002_000, 1000)).unwrap();
     assert_eq!(sent, Header { sent_ns: 1_000_002_000, number: 0 });
-    assert!(Word::of(&greeting_again(1_000_002_000)).unwrap().is_again);
+    assert!(Word::of(&greeting_again(1_000_002_000, 1000)).unwrap().is_again);
     for wide in [false, true] {
-        let mut data = again;
+        let mut data = again.clone();
         assert_eq!(Header::decode(wide, &data).unwrap().number, 0);
         Header { sent_ns: 0, number: 1 }.encode(wide, &mut data);
         assert_eq!(Word::of(&data), None);

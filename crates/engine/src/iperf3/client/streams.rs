@@ -24,6 +24,8 @@ use crate::iperf3::{Failure, TestPlan};
 const STREAM_NS: u64 = 30 * SECOND_NS;
 /// The number that the first data to arrive has at most: a path that loses more of it is no path.
 const LATEST_FIRST: u64 = 256;
+/// Late datagrams after which the control connection is asked, too.
+const LOOK_AFTER: u64 = 256;
 
 /// What the streams of a test are opened with.
 pub(super) struct Opener<'a> {
@@ -91,6 +93,7 @@ impl Opener<'_> {
         socket.send(&GREETING).map_err(failed)?;
         let mut repeats = Repeats::after(repeats::wait_ns(self.control.as_fd()));
         let deadline_ns = monotonic_ns().saturating_add(STREAM_NS);
+        let mut discarded = 0_u64;
         loop {
             if self.cancel.requested() {
                 return Err(interrupted());
@@ -101,7 +104,8 @@ impl Opener<'_> {
                 return Err(Failure::system(Code::STREAM_CONNECT, &error));
             }
             if repeats.is_due(now_ns) {
-                socket.send(&greeting_again(now_ns)).map_err(failed)?;
+                let block_bytes = self.parameters.block_bytes as usize;
+                socket.send(&greeting_again(now_ns, block_bytes)).map_err(failed)?;
             }
             let mut bytes = [0; 64];
             match recv(&socket, bytes.as_mut_slice(), RecvFlags::PEEK) {
@@ -109,7 +113,7 @@ impl Opener<'_> {
                     let datagram = bytes.get(..length).unwrap_or_default();
                     if is_last && self.may_be_of_the_test(datagram) {
                         // For its receiver, once it has begun: this has overtaken the news, or the answer was lost.
-                        if self.control_speaks() {
+                        if self.control_speaks(LOOK_NS) {
                             return Ok(Some(socket));
                         }
                         continue;
@@ -118,6 +122,11 @@ impl Opener<'_> {
                     let _same = (&socket).read(&mut bytes).map_err(failed)?;
                     if answers {
                         return Ok(Some(socket));
+                    }
+                    // Late data that never ends must not hide what the server says.
+                    discarded += 1;
+                    if discarded.is_multiple_of(LOOK_AFTER) && self.control_speaks(0) {
+                        return Ok(is_last.then_some(socket));
                     }
                 }
                 Err(Errno::AGAIN) => {
@@ -140,20 +149,20 @@ impl Opener<'_> {
 
     /// Waits for an answer; says whether the control connection spoke instead.
     fn control_has_news(&self, socket: &Socket) -> bool {
-        let [answers, speaks] = readable([socket, self.control]);
+        let [answers, speaks] = readable([socket, self.control], LOOK_NS);
         speaks && !answers
     }
 
-    /// Waits for the control connection; says whether it spoke.
-    fn control_speaks(&self) -> bool {
-        let [speaks] = readable([self.control]);
+    /// Waits so long for the control connection; says whether it spoke.
+    fn control_speaks(&self, wait_ns: u64) -> bool {
+        let [speaks] = readable([self.control], wait_ns);
         speaks
     }
 }
 
-/// Which of these can be read from, as soon as one can or a look is over.
-fn readable<const N: usize>(sockets: [&Socket; N]) -> [bool; N] {
-    let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
+/// Which of these can be read from, as soon as one can or so much time, less than a second, is over.
+fn readable<const N: usize>(sockets: [&Socket; N], wait_ns: u64) -> [bool; N] {
+    let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
     let mut polled = sockets.map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN));
     let _interrupted = poll(&mut polled, Some(&wait));
     polled.map(|socket| !socket.revents().is_empty())

@@ -8,7 +8,7 @@ use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 use socket2::Socket;
 
-use super::awaited::{Awaited, EACH_NS, STREAM_NS, patience_ns};
+use super::awaited::{Awaited, EACH_NS, MOST_NS, STREAM_NS, patience_ns};
 use super::listener::Beginning;
 use super::reception::Notice;
 use super::test::{Arrival, Test};
@@ -96,7 +96,8 @@ impl Conversation {
         self.awaited = Some(Arc::clone(&awaited));
         self.test.tell(if parameters.protocol == Protocol::Udp {
             let unasked_ns = UNASKED_WAITS * repeats::wait_ns(self.control.socket().as_fd());
-            Notice::Claim(self.test.claim(self.addresses, awaited, unasked_ns))
+            let block_bytes = parameters.block_bytes as usize;
+            Notice::Claim(self.test.claim(self.addresses, awaited, unasked_ns, block_bytes))
         } else {
             Notice::Await(self.test.number, Beginning::of(&parameters), awaited)
         });
@@ -151,7 +152,7 @@ impl Conversation {
     /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
         // Each test before this one may take its time.
-        let all_ns = STREAM_NS.saturating_mul(self.test.plan.most_tests as u64);
+        let all_ns = MOST_NS.saturating_mul(self.test.plan.most_tests as u64);
         let deadline_ns = monotonic_ns().saturating_add(all_ns);
         match self.await_arrival(deadline_ns)? {
             Arrival::Failed(failure) => Err(failure),

@@ -121,6 +121,7 @@ impl Test {
         (local, remote): (SocketAddr, SocketAddr),
         awaited: Arc<Awaited>,
         answered_unasked_after_ns: u64,
+        block_bytes: usize,
     ) -> super::udp::Claim {
         super::udp::Claim {
             test: self.number,
@@ -128,6 +129,7 @@ impl Test {
             local,
             awaited,
             answered_unasked_after_ns,
+            block_bytes,
             newest: None,
             to: self.to_self.clone(),
             bell: Arc::clone(&self.bell),

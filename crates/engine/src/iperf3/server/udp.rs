@@ -35,20 +35,22 @@ pub(super) struct Newest {
     answer: [u8; 4],
     /// `None` where there was no descriptor to answer again with: the stream itself has one.
     socket: Option<Socket>,
+    block_bytes: usize,
     repeats: Repeats,
 }
 
 impl Newest {
-    fn answer_again(&self) {
+    fn answer_again(&self, bytes: usize) {
         if let Some(socket) = &self.socket {
-            let _lost_again = socket.send(&answer_again(self.answer));
+            let _lost_again = socket.send(&answer_again(self.answer, bytes));
         }
     }
 
-    /// Answers a greeting that is said again: a copy of the first that the network made asks nothing.
+    /// Answers a greeting that is said again: a copy of the first that the network made asks nothing. Who asks again
+    /// is no original, and gets no more than he has sent, as another may have sent it in his name.
     fn hear(&self, said: Option<Word>) {
         if said.is_some_and(|said| said.is_again) {
-            self.answer_again();
+            self.answer_again(HEADER_BYTES);
         }
     }
 
@@ -61,7 +63,7 @@ impl Newest {
             }
         }
         if self.repeats.is_due(now_ns) {
-            self.answer_again();
+            self.answer_again(self.block_bytes);
         }
     }
 }
@@ -77,6 +79,8 @@ pub(super) struct Claim {
     pub(super) awaited: Arc<Awaited>,
     /// How long the client may take from one stream to the next before the answer is said again.
     pub(super) answered_unasked_after_ns: u64,
+    /// Bytes of a datagram of the test.
+    pub(super) block_bytes: usize,
     pub(super) newest: Option<Newest>,
     pub(super) to: Sender<Arrival>,
     pub(super) bell: Arc<Bell>,
@@ -119,7 +123,8 @@ impl Claim {
         let (socket, strays) = connected(self.local, from)?;
         socket.send(&answer)?;
         let repeats = Repeats::after(self.answered_unasked_after_ns);
-        self.newest = Some(Newest { from, answer, socket: socket.try_clone().ok(), repeats });
+        let (to_answer, block_bytes) = (socket.try_clone().ok(), self.block_bytes);
+        self.newest = Some(Newest { from, answer, socket: to_answer, block_bytes, repeats });
         Ok((socket, strays))
     }
 
@@ -294,6 +299,7 @@ mod tests {
                     local: address,
                     awaited: Arc::new(Awaited::new(parallel as usize, reserved)),
                     answered_unasked_after_ns: 10 * SECOND_NS,
+                    block_bytes: 1000,
                     newest: None,
                     to,
                     bell: Arc::new(Bell::new().unwrap()),
