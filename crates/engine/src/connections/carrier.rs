@@ -63,6 +63,11 @@ impl Carrier {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
+    /// Whether the peer has yet to say its last word of TLS's handshake.
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.tls.as_mut().map_or(Ok(()), |tls| tls.flush())
     }

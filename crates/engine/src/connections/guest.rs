@@ -165,6 +165,10 @@ impl Guest {
                     return Ok(Some(Fate::Closed));
                 }
                 self.stage = Stage::Closing;
+                if self.carrier.is_handshaking() {
+                    // Answered before its last word, which brings the ticket that the client waits for.
+                    return Ok(Some(Fate::Waits(Interest::Readable)));
+                }
                 if !self.blocks {
                     return Ok(Some(Fate::Answered));
                 }

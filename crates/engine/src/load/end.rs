@@ -1,6 +1,7 @@
 //! What one end counted in all.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use linerate_measure::Direction;
 use linerate_measure::report::{
@@ -56,6 +57,7 @@ pub(super) fn report(
     if absent > 0 {
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
     }
+    notes.extend(render_without_turn(load));
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
     let (latencies, cpu) = merge(Latencies::default(), ends, &mut host.ran_on_cpus, &mut notes);
@@ -75,6 +77,19 @@ pub(super) fn report(
         errors,
         notes,
     }
+}
+
+/// Where flows take turns: how many never had one, so that nobody takes a figure for one of all flows.
+fn render_without_turn(load: &Load) -> Option<String> {
+    load.workload.active_flows().filter(|_| load.asks())?;
+    let idle = |flow: &&Arc<FlowShared>| flow.tally.transactions.value() == 0;
+    let without = load.flows.iter().flatten().filter(idle).count();
+    (without > 0).then(|| {
+        format!(
+            "{without} of {} flows had no turn: test for longer, or ask for --active all",
+            load.flows.len()
+        )
+    })
 }
 
 /// What there is of a flow that has left nothing: with its thread it came to an end that was not

@@ -111,6 +111,18 @@ fn no_more_flows_are_active_than_were_asked_for() {
 }
 
 #[test]
+fn a_test_too_short_for_a_turn_of_each_flow_says_so() {
+    let server = Server::start("");
+    for (words, short) in
+        [("--flows 400 --active 1 --time 20ms", true), ("--flows 20 --active 2 --count 640", false)]
+    {
+        let document = server.measure(&format!("rr {words}")).document(0);
+        let notes = document.report("client")["notes"].to_string();
+        assert_eq!(notes.contains("flows had no turn"), short, "{words}: {notes}");
+    }
+}
+
+#[test]
 fn a_hundred_flows_on_two_threads() {
     let server = Server::start("");
     for words in

@@ -43,6 +43,11 @@ impl Tls {
         self.session.wants_write()
     }
 
+    /// Whether the peer has yet to say its last word of the handshake.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.session.is_handshaking()
+    }
+
     /// Takes the beginning of `bytes` to go with the first messages, where the server has promised to take
     /// that; says how many.
     pub(crate) fn send_early(&mut self, bytes: &[u8]) -> io::Result<usize> {
