@@ -1,6 +1,6 @@
 //! The phase of a load, set by the thread that conducts it and looked at before every operation.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
 /// Where a load stands. Later phases are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,18 +19,42 @@ pub(crate) enum Phase {
     Abort = 5,
 }
 
+/// How far a load has come, and when it came there, on the monotonic clock: whoever looks late knows what belongs to
+/// which phase.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reached {
+    pub(crate) phase: Phase,
+    /// When load began; `u64::MAX`: not yet.
+    pub(crate) opened_ns: u64,
+    /// When the measured part began; `u64::MAX`: not yet.
+    pub(crate) measuring_ns: u64,
+    /// When the load ends, by its plan or because it was stopped; `u64::MAX`: nobody knows.
+    /// Nothing that is due later belongs to it.
+    pub(crate) ends_ns: u64,
+}
+
 /// A phase that one thread sets and many look at.
 #[derive(Debug)]
-pub(crate) struct SharedPhase(AtomicU8);
+pub(crate) struct SharedPhase {
+    phase: AtomicU8,
+    opened_ns: AtomicU64,
+    measuring_ns: AtomicU64,
+    ends_ns: AtomicU64,
+}
 
 impl SharedPhase {
     pub(crate) fn new() -> Self {
-        Self(AtomicU8::new(Phase::Hold as u8))
+        Self {
+            phase: AtomicU8::new(Phase::Hold as u8),
+            opened_ns: AtomicU64::new(u64::MAX),
+            measuring_ns: AtomicU64::new(u64::MAX),
+            ends_ns: AtomicU64::new(u64::MAX),
+        }
     }
 
     #[inline]
     pub(crate) fn current(&self) -> Phase {
-        match self.0.load(Ordering::Relaxed) {
+        match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Hold,
             1 => Phase::WarmUp,
             2 => Phase::Measure,
@@ -40,8 +64,36 @@ impl SharedPhase {
         }
     }
 
-    /// Moves on; never back.
-    pub(crate) fn advance_to(&self, phase: Phase) {
-        self.0.fetch_max(phase as u8, Ordering::Release);
+    /// The phase, and when those began that are told apart by their time.
+    #[inline]
+    pub(crate) fn reached(&self) -> Reached {
+        let phase = self.current();
+        // The times were stored before the phase.
+        fence(Ordering::Acquire);
+        Reached {
+            phase,
+            opened_ns: self.opened_ns.load(Ordering::Relaxed),
+            measuring_ns: self.measuring_ns.load(Ordering::Relaxed),
+            ends_ns: self.ends_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The load will end then, unless it is stopped before.
+    pub(crate) fn plan_end(&self, ends_ns: u64) {
+        self.ends_ns.fetch_min(ends_ns, Ordering::Relaxed);
+    }
+
+    /// Moves on, at this time; never back.
+    pub(crate) fn advance_to(&self, phase: Phase, now_ns: u64) {
+        if phase >= Phase::WarmUp {
+            self.opened_ns.fetch_min(now_ns, Ordering::Relaxed);
+        }
+        if phase >= Phase::Measure {
+            self.measuring_ns.fetch_min(now_ns, Ordering::Relaxed);
+        }
+        if phase >= Phase::Stop {
+            self.plan_end(now_ns);
+        }
+        self.phase.fetch_max(phase as u8, Ordering::Release);
     }
 }

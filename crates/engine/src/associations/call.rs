@@ -17,7 +17,7 @@ use crate::clock::monotonic_ns;
 use crate::connections::{Due, Milestones, Places};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::load::flow_steps;
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
 use crate::transport::quic::{ClientSide, Event};
 
@@ -71,17 +71,18 @@ impl Calling {
                 caller.handle(place, &event, local);
             }
             caller.part(local);
-            let (phase, now_ns) = (local.phase(), monotonic_ns());
-            if caller.is_over(phase, now_ns) || sockets.is_released() {
+            let (reached, now_ns) = (local.reached(), monotonic_ns());
+            if caller.is_over(reached, now_ns) || sockets.is_released() {
                 break;
             }
-            if phase > Phase::Hold {
-                caller.begin_due(phase, &mut sockets);
+            if reached.phase > Phase::Hold {
+                caller.begin_due(reached, &mut sockets);
                 caller.sweep(now_ns);
             }
             let more_out = sockets.send_out(&mut events);
             if !more_in && !more_out && events.is_empty() {
-                sockets.wait(Duration::from_nanos(caller.places.wait_at_most_ns(phase)), waker);
+                let at_most_ns = caller.places.wait_at_most_ns(reached.phase);
+                sockets.wait(Duration::from_nanos(at_most_ns), waker);
             }
         }
         caller.places.leave(monotonic_ns(), local);
@@ -125,21 +126,21 @@ impl Caller {
         })
     }
 
-    fn is_over(&mut self, phase: Phase, now_ns: u64) -> bool {
-        if phase == Phase::Abort {
+    fn is_over(&mut self, reached: Reached, now_ns: u64) -> bool {
+        if reached.phase == Phase::Abort {
             for index in 0..self.seats.len() {
                 self.give_up(index, "given_up", now_ns);
             }
             return true;
         }
-        self.places.are_done(phase, now_ns)
+        self.places.are_done(reached, now_ns)
     }
 
-    fn begin_due(&mut self, phase: Phase, sockets: &mut Sockets) {
-        if phase >= Phase::Stop {
+    fn begin_due(&mut self, reached: Reached, sockets: &mut Sockets) {
+        if reached.phase >= Phase::Stop {
             return;
         }
-        self.places.open_turn(phase, monotonic_ns());
+        self.places.open_turn(reached);
         while let Some(due) = self.places.take_due() {
             self.begin(&due, sockets);
         }

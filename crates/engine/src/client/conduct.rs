@@ -41,6 +41,9 @@ impl Session<'_> {
         }
         if let Some(counts) = load.take_datagrams_sent() {
             self.machine.sent(&counts);
+            if self.cancel.requested() {
+                self.finish();
+            }
         }
         if load.all_ended() {
             self.finish();

@@ -88,12 +88,21 @@ impl Record {
         cancel: &Cancel,
     ) -> (Outcome, u8, Option<String>) {
         match outcome {
-            Err(error @ Error::Interrupted) => {
-                (Outcome::Interrupted, exit::INTERRUPTED, Some(error.to_string()))
+            Err(Error::Interrupted) => {
+                let message = "before the load began: nothing was measured".to_owned();
+                (Outcome::Interrupted, exit::INTERRUPTED, Some(message))
+            }
+            Err(error @ (Error::Peer(_) | Error::Io { .. })) if cancel.requested() => {
+                let message = format!("what the server had to tell didn't come: {error}");
+                (Outcome::Interrupted, exit::INTERRUPTED, Some(message))
             }
             Err(error) => (Outcome::Failed, error.exit_code(), Some(error.to_string())),
             Ok(()) if cancel.requested() => {
-                let message = "interrupted: the figures hold for the part that was done";
+                let measured = self.client.as_ref().is_some_and(|report| report.elapsed_ns > 0);
+                let message = match self.plan.workload.omit_ns {
+                    1.. if !measured => "in the warm-up: nothing was measured",
+                    _ => "the figures hold for the part that was done",
+                };
                 (Outcome::Interrupted, exit::INTERRUPTED, Some(message.to_owned()))
             }
             Ok(()) => {

@@ -83,7 +83,7 @@ fn check_key(link: &Link, access: &Access, trusted: &mut Option<String>) -> Resu
 pub(super) struct Session<'a> {
     pub(super) plan: &'a Plan,
     pub(super) sink: &'a Sink,
-    cancel: &'a Cancel,
+    pub(super) cancel: &'a Cancel,
     pub(super) record: &'a mut Record,
     server: SocketAddr,
     link: Link,
@@ -220,8 +220,9 @@ impl<'a> Session<'a> {
             Some(load) if load.is_open() => {
                 load.stop();
                 // What has been asked for is still awaited, as when the time is up: a server that is
-                // told now may cut it off, and it would count as lost or failed.
-                if !self.plan.workload.has_transactions() {
+                // told now may cut it off, and it would count as lost or failed. So it is with the counts of
+                // datagrams that were sent: without them it would wait for more.
+                if !self.plan.workload.has_transactions() && !load.sends_datagrams() {
                     self.finish();
                 }
                 Ok(())

@@ -16,7 +16,7 @@ use super::worker::{Attempt, Script};
 use super::{Dial, LONGEST_WAIT_NS, Poll};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
 
 /// The part of a load of connections that falls to one shard.
@@ -53,17 +53,18 @@ impl Dialing {
         dialer.places.set_ready(local);
         let mut ready = Vec::new();
         loop {
-            let phase = local.phase();
+            let reached = local.reached();
             let now_ns = monotonic_ns();
-            if dialer.is_over(phase, now_ns) {
+            if dialer.is_over(reached, now_ns) {
                 return dialer.places.leave(now_ns, local);
             }
-            if phase > Phase::Hold {
-                dialer.begin_due(now_ns, phase, &poll, local);
+            if reached.phase > Phase::Hold {
+                dialer.begin_due(reached, &poll, local);
                 dialer.sweep(now_ns);
             }
             let looks_on = dialer.waiting.is_some();
-            let at_most_ns = if looks_on { 0 } else { dialer.places.wait_at_most_ns(phase) };
+            let at_most_ns =
+                if looks_on { 0 } else { dialer.places.wait_at_most_ns(reached.phase) };
             if dialer.is_alone() {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
@@ -109,19 +110,19 @@ impl Dialer {
         })
     }
 
-    fn is_over(&mut self, phase: Phase, now_ns: u64) -> bool {
-        if phase >= Phase::Stop
+    fn is_over(&mut self, reached: Reached, now_ns: u64) -> bool {
+        if reached.phase >= Phase::Stop
             && let Some(due) = self.waiting.take()
         {
             self.places.withdraw(&due);
         }
-        if phase == Phase::Abort {
+        if reached.phase == Phase::Abort {
             for index in 0..self.attempts.len() {
                 self.give_up(index, "given_up", now_ns);
             }
             return true;
         }
-        self.places.are_done(phase, now_ns)
+        self.places.are_done(reached, now_ns)
     }
 
     /// Whether there is one place: then its socket blocks, which is fewer calls than a poll set
@@ -146,11 +147,11 @@ impl Dialer {
         }
     }
 
-    fn begin_due(&mut self, now_ns: u64, phase: Phase, poll: &Poll, local: &mut Local) {
-        if phase >= Phase::Stop {
+    fn begin_due(&mut self, reached: Reached, poll: &Poll, local: &mut Local) {
+        if reached.phase >= Phase::Stop {
             return;
         }
-        self.places.open_turn(phase, now_ns);
+        self.places.open_turn(reached);
         while let Some(due) = self.waiting.take().or_else(|| self.places.take_due()) {
             let index = due.index;
             self.begin(due, poll, local);

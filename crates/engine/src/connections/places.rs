@@ -12,7 +12,7 @@ use linerate_wire::step::{Connection, Schedule, StepEnd};
 use super::LONGEST_WAIT_NS;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local};
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
 use crate::timetable::Timetable;
 
@@ -80,7 +80,9 @@ pub(crate) struct Places {
     timeout_ns: u64,
     /// Connections that may still be begun.
     left: u64,
-    /// When the measured part was first seen to have begun.
+    /// When the load ends, as far as is known.
+    ends_ns: u64,
+    /// When the measured part began, once that was seen.
     measured_from_ns: Option<u64>,
     /// Connections of the measured part that were taken, and after all never begun.
     withdrawn: u64,
@@ -135,6 +137,7 @@ impl Places {
             agreement: None,
             timeout_ns: step.timeout_ns,
             left,
+            ends_ns: u64::MAX,
             measured_from_ns: None,
             withdrawn: 0,
             never_begun: None,
@@ -157,11 +160,11 @@ impl Places {
 
     /// Whether nothing is left to begin, nor under way. What a stop cuts off the schedule is counted
     /// here.
-    pub(crate) fn are_done(&mut self, phase: Phase, now_ns: u64) -> bool {
-        let stopped = phase >= Phase::Stop || self.left == 0;
+    pub(crate) fn are_done(&mut self, reached: Reached, now_ns: u64) -> bool {
+        let stopped = reached.phase >= Phase::Stop || self.left == 0;
         let under_way = self.places.len() - self.idle.len() - self.pausing.len();
         if stopped {
-            self.count_never_begun(now_ns);
+            self.count_never_begun(now_ns.min(reached.ends_ns));
         }
         stopped && under_way == 0
     }
@@ -177,12 +180,13 @@ impl Places {
     }
 
     /// A turn of the loop in which connections may begin.
-    pub(crate) fn open_turn(&mut self, phase: Phase, now_ns: u64) {
-        if phase == Phase::Measure {
-            self.measured_from_ns.get_or_insert(now_ns);
+    pub(crate) fn open_turn(&mut self, reached: Reached) {
+        if reached.phase == Phase::Measure {
+            self.measured_from_ns.get_or_insert(reached.measuring_ns);
         }
+        self.ends_ns = reached.ends_ns;
         if let Some(timetable) = &mut self.timetable {
-            timetable.begin(now_ns);
+            timetable.begin(reached.opened_ns);
         }
     }
 
@@ -195,7 +199,7 @@ impl Places {
         let now_ns = monotonic_ns();
         let scheduled_ns = self.timetable.as_ref().map(Timetable::due_ns);
         let due_ns = scheduled_ns.unwrap_or(now_ns);
-        if due_ns > now_ns {
+        if due_ns > now_ns || due_ns >= self.ends_ns {
             return None;
         }
         if let Some(timetable) = &mut self.timetable {

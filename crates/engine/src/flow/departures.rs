@@ -2,7 +2,7 @@
 
 use linerate_wire::step::{Exchange, StepEnd};
 
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
 use crate::timetable::Timetable;
 
@@ -10,7 +10,9 @@ use crate::timetable::Timetable;
 ///
 /// 1. By a schedule each is due at its own time, otherwise as soon as there is room for it.
 /// 2. A request belongs to the warm-up if it was due in it, whenever it leaves.
-/// 3. When the load stops, those are counted that were due in the measured part and never left:
+/// 3. A schedule begins when the load is opened and ends when it is stopped, however late the flow hears of either:
+///    of thousands of flows some do.
+/// 4. When the load stops, those are counted that were due in the measured part and never left:
 ///    together with those that did, they are all that were due. So it is where the flow ends before.
 #[derive(Clone)]
 pub(crate) struct Departures {
@@ -18,6 +20,8 @@ pub(crate) struct Departures {
     left: u64,
     /// When the measured part began; `u64::MAX`: not yet.
     measured_from_ns: u64,
+    /// When the load ends; `u64::MAX`: nobody knows.
+    ends_ns: u64,
     stopped: bool,
     never_sent: u64,
 }
@@ -31,26 +35,26 @@ impl Departures {
                 _ => u64::MAX,
             },
             measured_from_ns: u64::MAX,
+            ends_ns: u64::MAX,
             stopped: false,
             never_sent: 0,
         }
     }
 
-    /// Whether requests may leave in this phase.
+    /// Whether requests may leave as far as the load has come.
     #[inline]
-    pub(super) fn go_on(&mut self, phase: Phase, now_ns: u64, tally: &Tally) -> bool {
-        if phase >= Phase::Stop || self.left == 0 {
-            self.stop(now_ns);
+    pub(super) fn go_on(&mut self, reached: Reached, now_ns: u64, tally: &Tally) -> bool {
+        self.measured_from_ns = reached.measuring_ns;
+        self.ends_ns = reached.ends_ns;
+        if reached.phase >= Phase::Stop || self.left == 0 {
+            self.stop(now_ns.min(reached.ends_ns));
             return false;
         }
         if tally.first_ns.value() == 0 {
             tally.first_ns.set(now_ns);
         }
         if let Some(timetable) = &mut self.timetable {
-            timetable.begin(now_ns);
-        }
-        if phase == Phase::Measure && self.measured_from_ns == u64::MAX {
-            self.measured_from_ns = now_ns;
+            timetable.begin(reached.opened_ns);
         }
         true
     }
@@ -59,7 +63,7 @@ impl Departures {
     #[inline]
     pub(super) fn due_by(&self, now_ns: u64) -> Option<u64> {
         let due_ns = self.timetable.as_ref().map_or(now_ns, Timetable::due_ns);
-        (self.left > 0 && due_ns <= now_ns).then_some(due_ns)
+        (self.left > 0 && due_ns <= now_ns && due_ns < self.ends_ns).then_some(due_ns)
     }
 
     /// The next request leaves.
@@ -121,7 +125,8 @@ impl Departures {
 
     /// When the next request is due; `None` without a schedule, and where none will leave.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
-        self.timetable.as_ref().filter(|_| !self.stopped && self.left > 0).map(Timetable::due_ns)
+        let timetable = self.timetable.as_ref().filter(|_| !self.stopped && self.left > 0)?;
+        Some(timetable.due_ns()).filter(|due_ns| *due_ns < self.ends_ns)
     }
 }
 
@@ -130,6 +135,13 @@ mod tests {
     use linerate_wire::step::{Arrivals, Content, Framing, Schedule};
 
     use super::*;
+
+    fn reached(phase: Phase, measuring_ns: u64, ends_ns: u64) -> Reached {
+        Reached { phase, opened_ns: 1, measuring_ns, ends_ns }
+    }
+
+    const WARM_UP: Reached =
+        Reached { phase: Phase::WarmUp, opened_ns: 1, measuring_ns: u64::MAX, ends_ns: u64::MAX };
 
     fn departures(per_s: f64, end: StepEnd) -> Departures {
         Departures::new(&Exchange {
@@ -148,13 +160,13 @@ mod tests {
     fn what_left_and_what_never_did_are_all_that_were_due() {
         let mut departures = departures(1000.0, StepEnd::Peer);
         let tally = Tally::default();
-        assert!(departures.go_on(Phase::Measure, 1, &tally));
+        assert!(departures.go_on(reached(Phase::Measure, 1, u64::MAX), 7_000_000, &tally));
         let mut left = 0;
         while departures.due_by(40_000_001).is_some() && left < 17 {
             departures.take();
             left += 1;
         }
-        assert!(!departures.go_on(Phase::Stop, 100_000_001, &tally));
+        assert!(!departures.go_on(reached(Phase::Stop, 1, 100_000_001), 130_000_000, &tally));
         assert_eq!((left, departures.clone().never_sent(1, 200_000_001)), (17, 83));
         assert_eq!((departures.next_due_ns(), departures.are_over()), (None, true));
     }
@@ -163,10 +175,18 @@ mod tests {
     fn what_was_due_in_the_warm_up_counts_nowhere() {
         let mut departures = departures(1000.0, StepEnd::Peer);
         let tally = Tally::default();
-        assert!(departures.go_on(Phase::WarmUp, 1, &tally));
-        assert!(departures.go_on(Phase::Measure, 50_000_001, &tally));
+        assert!(departures.go_on(WARM_UP, 1, &tally));
+        assert!(departures.go_on(
+            reached(Phase::Measure, 50_000_001, u64::MAX),
+            52_000_000,
+            &tally
+        ));
         assert!(departures.is_warm_up(50_000_000) && !departures.is_warm_up(50_000_001));
-        assert!(!departures.go_on(Phase::Stop, 60_000_001, &tally));
+        assert!(!departures.go_on(
+            reached(Phase::Stop, 50_000_001, 60_000_001),
+            61_000_000,
+            &tally
+        ));
         assert_eq!(departures.never_sent(50_000_001, 60_000_001), 10);
     }
 
@@ -174,14 +194,14 @@ mod tests {
     fn what_is_due_after_a_flow_has_broken_is_counted() {
         let mut broken = departures(1000.0, StepEnd::Peer);
         let tally = Tally::default();
-        assert!(broken.go_on(Phase::WarmUp, 1, &tally));
+        assert!(broken.go_on(WARM_UP, 1, &tally));
         for _ in 0..30 {
             broken.take();
         }
         let left = broken.left_behind().unwrap();
         // The warm-up took 50 ms of the load's 100.
         assert_eq!(left.never_sent(50_000_001, 100_000_001), 50);
-        assert!(broken.go_on(Phase::Measure, 50_000_001, &tally));
+        assert!(broken.go_on(reached(Phase::Measure, 50_000_001, u64::MAX), 52_000_000, &tally));
         for _ in 0..40 {
             broken.take();
         }
@@ -192,13 +212,13 @@ mod tests {
     fn a_count_is_never_surpassed() {
         let mut departures = departures(1000.0, StepEnd::Count { count: 3 });
         let tally = Tally::default();
-        assert!(departures.go_on(Phase::Measure, 1, &tally));
+        assert!(departures.go_on(reached(Phase::Measure, 1, u64::MAX), 1, &tally));
         let mut left = 0;
         while departures.due_by(1_000_000_000).is_some() {
             departures.take();
             left += 1;
         }
-        assert!(!departures.go_on(Phase::Measure, 1_000_000_000, &tally));
+        assert!(!departures.go_on(reached(Phase::Measure, 1, u64::MAX), 1_000_000_000, &tally));
         assert_eq!((left, departures.never_sent(1, 2_000_000_000)), (3, 0));
     }
 }

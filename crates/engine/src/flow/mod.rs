@@ -27,7 +27,7 @@ use crate::latencies::Latencies;
 use crate::load::{Bell, Census};
 use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
-use crate::phase::{Phase, SharedPhase};
+use crate::phase::{Phase, Reached, SharedPhase};
 use crate::socket::{thread_cpu_since, thread_usage};
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
@@ -221,6 +221,16 @@ impl Local {
             self.begin_measuring();
         }
         phase
+    }
+
+    /// The load's phase, and when it came there.
+    #[inline]
+    pub(crate) fn reached(&mut self) -> Reached {
+        let reached = self.phase.reached();
+        if reached.phase >= Phase::Measure && !self.measuring {
+            self.begin_measuring();
+        }
+        reached
     }
 
     /// Whether the measured part has begun for this thread.

@@ -9,7 +9,7 @@ use super::departures::Departures;
 use super::failure::EarlyResponse;
 use super::{Calls, Local, Sending, Stage, Turn};
 use crate::clock::monotonic_ns;
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
 use crate::transport::ByteStream;
 
@@ -84,12 +84,12 @@ impl Pipeline {
         let mut calls = Calls::of_turn(local);
         while calls.take(local) {
             let drained = self.receive(stream, tally, local)?;
-            let phase = local.phase();
-            if phase == Phase::Hold {
+            let reached = local.reached();
+            if reached.phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
             }
             let now_ns = monotonic_ns();
-            self.begin_due(now_ns, phase, tally);
+            self.begin_due(now_ns, reached, tally);
             let sending = self.send(stream, now_ns, tally, local)?;
             if self.departures.are_over()
                 && sending == Sending::Done
@@ -106,9 +106,9 @@ impl Pipeline {
     }
 
     /// Begins what is due and has room.
-    fn begin_due(&mut self, now_ns: u64, phase: Phase, tally: &Tally) {
-        if !self.departures.go_on(phase, now_ns, tally) {
-            if phase >= Phase::Stop {
+    fn begin_due(&mut self, now_ns: u64, reached: Reached, tally: &Tally) {
+        if !self.departures.go_on(reached, now_ns, tally) {
+            if reached.phase >= Phase::Stop {
                 self.withdraw_unsent();
             }
             return;

@@ -267,7 +267,7 @@ impl Load {
     }
 
     fn advance_to(&self, phase: Phase) {
-        self.phase.advance_to(phase);
+        self.phase.advance_to(phase, monotonic_ns());
         for shard in &self.shards {
             shard.wake();
         }

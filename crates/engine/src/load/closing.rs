@@ -25,8 +25,8 @@ const SILENCE_NS: u64 = 500 * MILLISECOND_NS;
 impl Load {
     /// Those that began end; the others go on until their peers have ended.
     pub(crate) fn stop(&mut self) {
-        self.stopped_ns.get_or_insert_with(monotonic_ns);
-        self.advance_to(Phase::Stop);
+        let stopped_ns = *self.stopped_ns.get_or_insert_with(monotonic_ns);
+        self.advance_to(Phase::Stop, stopped_ns);
     }
 
     /// Whether a thread of the load has failed. Then it is over: what it measures would be the rest.
@@ -60,13 +60,13 @@ impl Load {
 
     /// Everybody ends at once.
     pub(crate) fn abort(&mut self) {
-        self.advance_to(Phase::Abort);
+        self.advance_to(Phase::Abort, monotonic_ns());
         self.shut_down(Shutdown::Both);
     }
 
     /// Those that receive or answer end: what was sent has arrived or never will.
     pub(crate) fn drain(&mut self) {
-        self.advance_to(Phase::Drained);
+        self.advance_to(Phase::Drained, monotonic_ns());
         self.shut_down(Shutdown::Read);
     }
 
@@ -137,6 +137,11 @@ impl Load {
         }
         self.told_sent = true;
         (!counts.is_empty()).then_some(counts)
+    }
+
+    /// Whether this end sends datagrams in bulk, whose counts it will tell ([`Load::take_datagrams_sent`]).
+    pub(crate) fn sends_datagrams(&self) -> bool {
+        self.is_datagrams() && self.sending_flows().next().is_some()
     }
 
     pub(super) fn sending_flows(&self) -> impl Iterator<Item = Option<&Arc<FlowShared>>> {

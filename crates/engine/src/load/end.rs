@@ -60,7 +60,8 @@ pub(super) fn report(
     notes.extend(render_without_turn(load));
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
-    let (latencies, cpu) = merge(Latencies::default(), ends, &mut host.ran_on_cpus, &mut notes);
+    let (latencies, cpu) = merge(ends, &mut host.ran_on_cpus, &mut notes);
+    let cpu = if meter.measured_nothing() { CpuSeconds::default() } else { cpu };
     EndReport {
         role: load.role,
         host,
@@ -162,11 +163,11 @@ fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {
 }
 
 fn merge(
-    mut latencies: Latencies,
     ends: Vec<Option<ShardEnd>>,
     ran_on_cpus: &mut Vec<u32>,
     notes: &mut Vec<String>,
 ) -> (Latencies, CpuSeconds) {
+    let mut latencies = Latencies::default();
     let mut cpu = CpuSeconds::default();
     for end in ends {
         let Some(end) = end else {
@@ -189,6 +190,9 @@ fn flow_report(
     ending: &Ending,
     now_ns: u64,
 ) -> FlowReport {
+    if meter.measured_nothing() {
+        return unmeasured(load, flow, ending);
+    }
     let index = flow.number as usize;
     let base = base_of(load, meter, index, ending);
     let counts = flow.tally.counts().since(&base.counts);
@@ -204,7 +208,6 @@ fn flow_report(
         ..socket
     });
     let mut report = FlowReport {
-        flow: flow.number,
         sent: traffic(counts.sent_bytes, counts.send_calls),
         received: traffic(counts.received_bytes, counts.receive_calls),
         from_ns,
@@ -216,20 +219,30 @@ fn flow_report(
             ..found
         }),
         socket,
-        error: ending.error.as_ref().map(|error| format!("{}: {}", error.kind, error.text)),
-        ..FlowReport::default()
+        ..unmeasured(load, flow, ending)
     };
     if load.asks() {
         report.transactions = Some(flow.tally.measured_transactions.value());
         report.transactions_lost = ending.transactions_lost;
-        let stopped_ns = load.stopped_ns.unwrap_or(now_ns);
-        let unsent = |left: &Departures| left.clone().never_sent(meter.measuring_ns, stopped_ns);
+        let ends_ns = load.phase.reached().ends_ns.min(now_ns);
+        let unsent = |left: &Departures| left.clone().never_sent(meter.measuring_ns, ends_ns);
         report.transactions_unsent =
             ending.transactions_unsent.or(ending.departures.as_deref().map(unsent));
     }
     let drops = ending.drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
     add_datagrams(&mut report, load.unit_bytes(), drops, ending);
     report
+}
+
+/// What there is to tell of a flow whatever was measured.
+fn unmeasured(load: &Load, flow: &FlowShared, ending: &Ending) -> FlowReport {
+    FlowReport {
+        flow: flow.number,
+        transactions: load.asks().then_some(0),
+        socket: ending.socket.as_deref().cloned(),
+        error: ending.error.as_ref().map(|error| format!("{}: {}", error.kind, error.text)),
+        ..FlowReport::default()
+    }
 }
 
 /// What the QUIC connection said at the flow's end, its counters since the measured part began.
@@ -274,7 +287,9 @@ fn measured_time(
     base_ns: u64,
     now_ns: u64,
 ) -> (Option<u64>, Option<u64>) {
-    let Some(opened_ns) = meter.opened_ns() else { return (None, None) };
+    let Some(opened_ns) = meter.opened_ns().filter(|_| !meter.measured_nothing()) else {
+        return (None, None);
+    };
     let first_ns = flow.tally.first_ns.value();
     if first_ns == 0 {
         return (None, None);

@@ -34,6 +34,8 @@ pub(super) struct Meter {
     /// What each flow had done by the end of a warm-up; empty where there is none.
     pub(super) base: Vec<Counts>,
     base_machine: MachineTimes,
+    /// Whether what moves now is in the warm-up.
+    warming: bool,
 }
 
 impl Meter {
@@ -51,6 +53,7 @@ impl Meter {
             measuring_ns: 0,
             base: Vec::new(),
             base_machine: MachineTimes::default(),
+            warming: false,
         }
     }
 
@@ -58,13 +61,19 @@ impl Meter {
         self.opened
     }
 
-    pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64) {
+    pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64, warming: bool) {
         self.opened = Some(now_ns);
+        self.warming = warming;
         self.interval_ns = interval_ns;
         self.last_ns = now_ns;
         self.last_machine = MachineTimes::now();
         self.measuring_ns = now_ns;
         self.base_machine = self.last_machine.clone();
+    }
+
+    /// Whether the load ended before its measured part began.
+    pub(super) fn measured_nothing(&self) -> bool {
+        self.warming
     }
 
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
@@ -82,7 +91,8 @@ impl Meter {
         flows: &Flows,
         shards: &[Shard],
     ) -> Option<Sample> {
-        let sample = self.take_sample(now_ns, true, flows, shards);
+        let sample = self.take_sample(now_ns, flows, shards);
+        self.warming = false;
         let counts = |flow: &Option<Arc<FlowShared>>| flow.as_ref().map(|flow| flow.tally.counts());
         self.base = flows.iter().map(|flow| counts(flow).unwrap_or_default()).collect();
         self.measuring_ns = now_ns;
@@ -102,7 +112,7 @@ impl Meter {
         if now_ns.saturating_sub(self.last_ns) <= worth_telling_ns || !self.has_moved(flows) {
             return None;
         }
-        self.take_sample(now_ns, false, flows, shards)
+        self.take_sample(now_ns, flows, shards)
     }
 
     fn has_moved(&self, flows: &Flows) -> bool {
@@ -113,7 +123,6 @@ impl Meter {
     pub(super) fn take_sample(
         &mut self,
         now_ns: u64,
-        warm_up: bool,
         flows: &Flows,
         shards: &[Shard],
     ) -> Option<Sample> {
@@ -128,7 +137,7 @@ impl Meter {
             from_ns: self.last_ns - opened_ns,
             to_ns: now_ns - opened_ns,
             utc_ns: utc_ns(),
-            warm_up,
+            warm_up: self.warming,
             flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {
                 load: difference(load, self.last_cpu),
@@ -147,6 +156,9 @@ impl Meter {
 
     /// What each of the machine's processors has done since the end of the warm-up.
     pub(super) fn machine_since_measuring(&self) -> Vec<MachineCpu> {
+        if self.measured_nothing() {
+            return Vec::new();
+        }
         MachineTimes::now().cpus_since(&self.base_machine)
     }
 }

@@ -258,10 +258,14 @@ impl Load {
 
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
-        self.meter.open(now_ns, self.workload.interval_ns);
+        let warming = self.workload.omit_ns > 0;
+        self.meter.open(now_ns, self.workload.interval_ns, warming);
         self.standstill = self.watch_for_standstill(now_ns);
-        let phase = if self.workload.omit_ns == 0 { Phase::Measure } else { Phase::WarmUp };
-        self.advance_to(phase);
+        let phase = if warming { Phase::WarmUp } else { Phase::Measure };
+        if let Some(ends_ns) = self.planned_end_ns() {
+            self.phase.plan_end(ends_ns);
+        }
+        self.advance_to(phase, now_ns);
     }
 
     /// Whether the gate is open.
@@ -278,12 +282,12 @@ impl Load {
         if warming && load_ns >= self.workload.omit_ns {
             // First, so that the flows begin to count when the sample is cut, not after all that
             // it reads.
-            self.advance_to(Phase::Measure);
+            self.advance_to(Phase::Measure, now_ns);
             sample = self.meter.end_warm_up(now_ns, &self.flows, &self.shards);
         } else if self.meter.is_due(now_ns) {
-            sample = self.meter.take_sample(now_ns, warming, &self.flows, &self.shards);
+            sample = self.meter.take_sample(now_ns, &self.flows, &self.shards);
         }
-        if self.time_is_up(load_ns) {
+        if self.planned_end_ns().is_some_and(|ends_ns| now_ns >= ends_ns) {
             self.stop();
         }
         self.end_if_failed();
@@ -294,9 +298,11 @@ impl Load {
         sample
     }
 
-    fn time_is_up(&self, load_ns: u64) -> bool {
-        let End::Time { duration_ns } = self.workload.end else { return false };
-        load_ns >= duration_ns.saturating_add(self.workload.omit_ns)
+    /// When the load's time is up; `None` where it doesn't end by time, or hasn't begun.
+    fn planned_end_ns(&self) -> Option<u64> {
+        let End::Time { duration_ns } = self.workload.end else { return None };
+        let length_ns = duration_ns.saturating_add(self.workload.omit_ns);
+        Some(self.meter.opened_ns()?.saturating_add(length_ns))
     }
 
     /// When `tick` is next of use.
@@ -310,16 +316,12 @@ impl Load {
         if phase == Phase::WarmUp {
             next_ns = next_ns.min(opened_ns.saturating_add(self.workload.omit_ns));
         }
-        if let End::Time { duration_ns } = self.workload.end {
-            let length_ns = duration_ns.saturating_add(self.workload.omit_ns);
-            next_ns = next_ns.min(opened_ns.saturating_add(length_ns));
-        }
-        Some(next_ns)
+        Some(self.planned_end_ns().map_or(next_ns, |ends_ns| next_ns.min(ends_ns)))
     }
 
-    fn advance_to(&self, phase: Phase) {
+    fn advance_to(&self, phase: Phase, now_ns: u64) {
         if self.phase.current() < phase {
-            self.phase.advance_to(phase);
+            self.phase.advance_to(phase, now_ns);
             for shard in &self.shards {
                 shard.wake();
             }

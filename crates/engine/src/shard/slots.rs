@@ -308,7 +308,7 @@ mod tests {
     fn open(phase: &SharedPhase, slots: &mut Slots, local: &mut Local) {
         slots.run_queue(local);
         assert_eq!((slots.has_queue(), slots.ended()), (false, 0));
-        phase.advance_to(Phase::Measure);
+        phase.advance_to(Phase::Measure, 1);
         slots.handle_phase(Phase::Measure);
         slots.run_queue(local);
         slots.run_queue(local);
@@ -329,7 +329,7 @@ mod tests {
         assert!(slots.has_queue() && asked(&peers).is_empty());
         slots.run_queue(&mut local);
         assert_eq!(asked(&peers), [2]);
-        phase.advance_to(Phase::Stop);
+        phase.advance_to(Phase::Stop, 2);
         slots.handle_phase(Phase::Stop);
         slots.run_queue(&mut local);
         slots.run_queue(&mut local);

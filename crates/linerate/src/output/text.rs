@@ -51,8 +51,10 @@ impl Printer for TextPrinter {
 
     fn render_run(&mut self, run: &Run, _dropped_events: u64) -> String {
         let mut text = self.live.as_mut().map_or(String::new(), LiveLines::render_rest);
-        let failed = run.status.outcome == Outcome::Failed;
-        let shown = !failed || self.with_failures;
+        let tells_why = run.status.outcome != Outcome::Failed || self.with_failures;
+        // What a run had measured before it failed is lost nowhere.
+        let shown = tells_why || !run.reports.is_empty();
+        let verdict = if tells_why { render_verdict(run, self.style) } else { String::new() };
         let untitled = self.live.is_none() && !std::mem::replace(&mut self.titled, true);
         if shown && untitled {
             text.push_str(&format!("{}\n", render_title(&run.plan)));
@@ -60,7 +62,6 @@ impl Printer for TextPrinter {
         match &mut self.sizes {
             Some(sizes) => {
                 let row = row_of(run);
-                let verdict = if shown { render_verdict(run, self.style) } else { String::new() };
                 if let Some(size) = row.first() {
                     let remarks = render_beside_table(run) + &verdict;
                     for remark in remarks.lines() {
@@ -72,7 +73,9 @@ impl Printer for TextPrinter {
                     text.push('\n');
                 }
             }
-            None if shown => text.push_str(&format!("\n{}", render_report(run, self.style))),
+            None if shown => {
+                text.push_str(&format!("\n{}{verdict}", render_measured(run, self.style)));
+            }
             None => {}
         }
         text
@@ -87,15 +90,13 @@ impl Printer for TextPrinter {
     }
 }
 
-/// Everything that a run came to.
-pub(crate) fn render_report(run: &Run, style: Style) -> String {
+/// What a run came to: the figures, both ends and the notes.
+fn render_measured(run: &Run, style: Style) -> String {
     let mut text = figures::render_figures(run, style);
     text.push_str(&render_ends(run, style));
-    let status = &run.status;
-    for note in &status.notes {
+    for note in &run.status.notes {
         text.push_str(&format!("note: {note}\n"));
     }
-    text.push_str(&render_verdict(run, style));
     text
 }
 

@@ -74,6 +74,94 @@ fn what_has_been_asked_for_is_awaited_after_an_interruption() {
     }
 }
 
+#[test]
+fn an_interrupted_warm_up_has_no_figures() {
+    let server = Server::start("");
+    for load in [
+        "stream --down",
+        "stream --both --udp --rate 20M",
+        "stream --quic",
+        "rr",
+        "rr --rate 1k",
+        "connect",
+        "connect --quic",
+    ] {
+        let client = server.start_client(&format!("{load} --omit 60s --time 60s --interval 50ms"));
+        std::thread::sleep(Duration::from_millis(700));
+        client.signal(Signal::INT);
+        let document = client.finish_within(PATIENCE).document(130);
+        assert_eq!(document.message(), "in the warm-up: nothing was measured", "{load}");
+        let summary = &document.json()["summary"];
+        for figure in ["goodput_bps", "sent_bytes", "received_bytes", "latency_ns", "cpu_s_per_gb"]
+        {
+            assert!(summary[figure].is_null(), "{load}: {summary}");
+        }
+        for count in ["transactions", "connections", "transactions_unsent"] {
+            assert_eq!(summary[count].as_u64().unwrap_or(0), 0, "{load}: {summary}");
+        }
+        for role in ["client", "server"] {
+            assert!(
+                document.samples(role).iter().all(|sample| sample["warm_up"] == true),
+                "{load}"
+            );
+        }
+    }
+}
+
+#[test]
+fn datagrams_are_counted_to_the_last_when_their_sender_is_interrupted() {
+    let server = Server::start("");
+    for load in ["stream --udp", "stream --udp --both", "stream --quic --datagram"] {
+        let client = server.start_client(&format!("{load} --rate 5M --time 60s"));
+        std::thread::sleep(Duration::from_millis(900));
+        client.signal(Signal::INT);
+        let document = client.finish_within(PATIENCE).document(130);
+        let sent = document.sum_of_flows("client", "datagrams/sent");
+        let received = document.sum_of_flows("server", "datagrams/received");
+        let lost = document.sum_of_flows("server", "datagrams/lost");
+        assert!(sent > 0 && received + lost == sent, "{load}: {received} + {lost} of {sent}");
+        // A server that isn't told how many there were waits for more, and says so.
+        let notes = document.report("server")["notes"].to_string();
+        assert!(!notes.contains("nothing moved"), "{load}: {notes}");
+    }
+}
+
+#[test]
+fn an_interruption_is_one_though_the_server_says_nothing_more() {
+    let server = Server::start("");
+    for load in ["rr --udp", "stream --down --rate 10M"] {
+        let client = server.start_client(&format!("{load} --time 60s"));
+        server.await_record("test_started");
+        std::thread::sleep(Duration::from_millis(500));
+        server.signal(Signal::STOP);
+        client.signal(Signal::INT);
+        let document = client.finish_within(Duration::from_secs(20)).document(130);
+        server.signal(Signal::CONT);
+        assert_eq!(document.outcome(), "interrupted", "{load}: {}", document.message());
+        assert!(document.message().contains("didn't come"), "{load}: {}", document.message());
+        document.report("client");
+    }
+}
+
+#[test]
+fn text_keeps_what_was_measured_before_a_failure() {
+    for quiet in ["", "--quiet"] {
+        let server = Server::start("");
+        let words = format!("rr 127.0.0.1:{} {quiet} --time 60s", server.port);
+        let client = Client::start(server.home(), &words);
+        server.await_record("test_started");
+        std::thread::sleep(Duration::from_millis(700));
+        server.signal(Signal::KILL);
+        let ended = client.finish_within(Duration::from_secs(20));
+        assert_eq!(ended.exit_code, Some(1));
+        for figure in ["transactions ", "latency (closed loop)", "CPU system"] {
+            assert!(ended.stdout.contains(figure), "{quiet}: {}", ended.stdout);
+        }
+        assert!(ended.stderr.contains("failed: the other end closed"), "{}", ended.stderr);
+        assert!(!ended.stdout.contains("failed:"), "{}", ended.stdout);
+    }
+}
+
 #[track_caller]
 fn assert_interrupted_before(client: Client) {
     std::thread::sleep(Duration::from_millis(600));

@@ -75,6 +75,22 @@ fn requests_keep_to_their_schedule() {
     assert!(summary["service_ns"].is_null() && summary["transactions_unsent"].is_null());
 }
 
+/// However late a flow hears that the load has begun or is over.
+#[test]
+fn all_that_was_due_in_the_time_asked_for_counts_and_nothing_else() {
+    let server = Server::start("");
+    for flags in [
+        "rr --flows 3000",
+        "rr --flows 3000 --outstanding 1 --threads 1",
+        "rr --udp --flows 500",
+        "connect --flows 100",
+    ] {
+        let words = format!("{flags} --rate 6000 --time 500ms");
+        let due = due(&server.measure(&words).document(0));
+        assert!((2_999..=3_001).contains(&due), "{flags}: {due}");
+    }
+}
+
 #[test]
 fn a_slow_schedule_is_kept_to_the_millisecond() {
     let server = Server::start("");

@@ -9,7 +9,7 @@ use linerate_wire::step::Exchange;
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Sending, Stage, Turn};
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
 use crate::transport::DatagramPath;
 
@@ -74,8 +74,8 @@ impl DatagramPipeline {
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
             let drained = self.receive(path, tally, local)?;
-            let phase = local.phase();
-            if phase == Phase::Hold {
+            let reached = local.reached();
+            if reached.phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
             }
             let now_ns = monotonic_ns();
@@ -83,8 +83,10 @@ impl DatagramPipeline {
                 // Before that the response may be here and wait to be taken.
                 self.give_up_overdue(now_ns);
             }
-            let sending = self.send_due(path, now_ns, phase, tally)?;
-            if phase >= Phase::Drained || (self.departures.are_over() && self.unanswered == 0) {
+            let sending = self.send_due(path, now_ns, reached, tally)?;
+            if reached.phase >= Phase::Drained
+                || (self.departures.are_over() && self.unanswered == 0)
+            {
                 tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
             }
@@ -100,10 +102,10 @@ impl DatagramPipeline {
         &mut self,
         path: &mut impl DatagramPath,
         now_ns: u64,
-        phase: Phase,
+        reached: Reached,
         tally: &Tally,
     ) -> io::Result<Sending> {
-        if !self.departures.go_on(phase, now_ns, tally) {
+        if !self.departures.go_on(reached, now_ns, tally) {
             return Ok(Sending::Done);
         }
         let mut now_ns = now_ns;

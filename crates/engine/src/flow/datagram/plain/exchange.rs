@@ -14,7 +14,7 @@ use crate::buffers::{Buffers, Dirt};
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;
 use crate::flow::{CALLS_PER_TURN, Local, Stage, Turn};
-use crate::phase::Phase;
+use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
 
 /// Sends requests and takes responses.
@@ -63,11 +63,11 @@ impl PlainAsker {
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
-            let phase = local.phase();
-            if phase == Phase::Hold {
+            let reached = local.reached();
+            if reached.phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
             }
-            self.send_due(socket, phase, tally)?;
+            self.send_due(socket, reached, tally)?;
             if self.on_their_way.is_empty() {
                 match self.departures.next_due_ns() {
                     Some(until_ns) if !self.departures.are_over() => {
@@ -96,9 +96,9 @@ impl PlainAsker {
         Ok(Stage::Goes(Turn::Again))
     }
 
-    fn send_due(&mut self, socket: &Socket, phase: Phase, tally: &Tally) -> io::Result<()> {
+    fn send_due(&mut self, socket: &Socket, reached: Reached, tally: &Tally) -> io::Result<()> {
         let now_ns = monotonic_ns();
-        if !self.departures.go_on(phase, now_ns, tally) {
+        if !self.departures.go_on(reached, now_ns, tally) {
             return Ok(());
         }
         while self.on_their_way.len() < self.outstanding {
