@@ -65,7 +65,7 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
 pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::rr(transport_of(&args.load));
     apply_load(&mut workload, &args.load);
-    let limit = active_flows_of(args, &workload);
+    let limit = active_flows_of(args, &workload, &cpus_of(&args.connect)?);
     if let Kind::Rr {
         request_bytes,
         response_bytes,
@@ -144,7 +144,7 @@ pub fn plan_from_args(
         family: family_of(host, connect)?,
         workload,
         local: Local {
-            cpus: connect.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())?,
+            cpus: cpus_of(connect)?,
             binds: connect.bind.as_ref().map_or(Vec::new(), |all| all.addresses().to_vec()),
             bind_device: connect.bind_device.clone(),
             source_ports: None,
@@ -158,6 +158,11 @@ pub fn plan_from_args(
     })
 }
 
+/// The processors that the load's threads are pinned to; none: the system places them.
+fn cpus_of(connect: &ConnectArgs) -> Result<Vec<u32>, Error> {
+    connect.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())
+}
+
 fn schedule_of(per_s: Option<f64>, arrivals: Option<ArrivalsName>) -> Option<Schedule> {
     let arrivals = match arrivals {
         Some(ArrivalsName::Poisson) => Arrivals::Poisson,
@@ -167,7 +172,7 @@ fn schedule_of(per_s: Option<f64>, arrivals: Option<ArrivalsName>) -> Option<Sch
 }
 
 /// How many flows may have a request on its way; `None`: all. Of very many, each would wait for all the others.
-fn active_flows_of(args: &RrArgs, workload: &Workload) -> Option<u32> {
+fn active_flows_of(args: &RrArgs, workload: &Workload, cpus: &[u32]) -> Option<u32> {
     match args.active {
         Some(ActiveFlows::All) => None,
         Some(ActiveFlows::Most(most)) => Some(most),
@@ -176,7 +181,7 @@ fn active_flows_of(args: &RrArgs, workload: &Workload) -> Option<u32> {
                 && args.rate.is_none()
                 && args.outstanding.is_none_or(|outstanding| outstanding == 1);
             // A load that takes more threads than there may be says so when it begins.
-            let threads = || client_threads(workload).ok();
+            let threads = || client_threads(workload, cpus).ok();
             let most = (takes_turns && workload.flows > MANY_FLOWS).then(threads).flatten()?;
             Some(most.saturating_mul(ACTIVE_FLOWS_PER_THREAD)).filter(|most| workload.flows > *most)
         }

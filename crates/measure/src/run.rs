@@ -107,8 +107,6 @@ pub mod exit {
     pub const BUSY: u8 = 5;
     /// Measured, but not to be trusted.
     pub const UNTRUSTWORTHY: u8 = 6;
-    /// A threshold was missed or a regression found.
-    pub const THRESHOLD: u8 = 7;
     /// Interrupted; the partial result was printed.
     pub const INTERRUPTED: u8 = 130;
 }

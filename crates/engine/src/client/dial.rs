@@ -20,7 +20,7 @@ use crate::control::{Link, control_client, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::associations;
-use crate::probe::cpus_online;
+use crate::probe::processors;
 use crate::socket::{Binding, connect_stream, try_binding};
 
 /// How long one address is tried.
@@ -40,7 +40,9 @@ pub(super) fn binding(plan: &Plan, flow: u32) -> Binding {
 pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
     let (workload, binds) = (&plan.workload, &plan.local.binds);
     let used = match workload.kind {
-        _ if workload.transport == Transport::Quic => associations(workload, cpus_online()),
+        _ if workload.transport == Transport::Quic => {
+            associations(workload, processors(&plan.local.cpus))
+        }
         Kind::Connect { .. } => u32::MAX,
         Kind::Stream { .. } | Kind::Rr { .. } => workload.total_flows(),
     };
@@ -168,7 +170,8 @@ fn local_or_remote(address: SocketAddr, error: io::Error) -> Error {
             "can't connect to {address} from the address given with --bind: it is none of this \
              machine's ({error})"
         )),
-        Some(libc::EADDRINUSE) => Error::Host(format!(
+        // Of UDP the kernel says that there is nothing for now.
+        Some(libc::EADDRINUSE | libc::EAGAIN) => Error::Host(format!(
             "no local port is left for another connection to {address} ({error}): give several \
              local addresses with --bind (A,B or a prefix), each of which has ports of its own, \
              or widen net.ipv4.ip_local_port_range"

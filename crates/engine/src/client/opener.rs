@@ -19,12 +19,13 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::control::server_name;
 use crate::error::Error;
 use crate::load::{Load, flow_tag, no_delay};
+use crate::probe::raise_open_files_limit;
 use crate::socket::{configure_stream, connect_stream, flow_datagram};
 use crate::transport::Negotiation;
 
-/// Connections that are on their way at once: enough to hide the path's delay, few enough not to
-/// overflow a listener's queue.
-const AT_ONCE: usize = 256;
+/// The most connections that are on their way at once: enough to hide the path's delay, few enough not to
+/// overflow a listener's queue. Until they stand they are in the file table that all share.
+const MOST_AT_ONCE: usize = 256;
 /// A message of the UDP handshake that isn't answered is sent again after this time.
 const AGAIN_NS: u64 = 250 * MILLISECOND_NS;
 /// A flow must stand at least this often.
@@ -40,6 +41,7 @@ pub(super) struct Opener {
     next: u32,
     total: u32,
     pending: Vec<Pending>,
+    at_once: usize,
     /// When the opener loses its patience, unless another flow stands by then.
     deadline_ns: u64,
 }
@@ -75,6 +77,7 @@ impl Opener {
                 Kind::Stream { .. } | Kind::Rr { .. } => plan.workload.total_flows(),
             },
             pending: Vec::new(),
+            at_once: (raise_open_files_limit() / 4).clamp(1, MOST_AT_ONCE as u64) as usize,
             deadline_ns: now_ns + PATIENCE_NS,
         }
     }
@@ -94,7 +97,7 @@ impl Opener {
 
     /// When something is due even if nothing happens.
     pub(super) fn next_time(&self) -> Option<u64> {
-        if self.next < self.total && self.pending.len() < AT_ONCE {
+        if self.next < self.total && self.pending.len() < self.at_once {
             return Some(0);
         }
         let due_ns = self.pending.iter().map(|one| one.due_ns).min();
@@ -106,7 +109,7 @@ impl Opener {
         if now_ns > self.deadline_ns && !self.is_done() {
             return Err(self.lost_patience());
         }
-        while self.next < self.total && self.pending.len() < AT_ONCE {
+        while self.next < self.total && self.pending.len() < self.at_once {
             let pending = self.begin(self.next)?;
             self.pending.push(pending);
             self.next += 1;

@@ -123,8 +123,6 @@ impl Guest {
         local: &mut Local,
         spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Option<Fate>> {
-        let (request_bytes, response_bytes) =
-            (step.request_bytes as usize, step.response_bytes as usize);
         match self.stage {
             Stage::Opening => return self.open(serve, step, tally, local, spin_wait),
             Stage::Securing => {
@@ -138,41 +136,13 @@ impl Guest {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 tally.record_received(length);
-                self.stage = if done + length >= request_bytes {
+                self.stage = if done + length >= step.request_bytes as usize {
                     Stage::Answering(0)
                 } else {
                     Stage::Asked(done + length)
                 };
             }
-            Stage::Answering(done) => {
-                let length = (response_bytes - done).min(local.receive_buffer.len());
-                let mut sent = 0;
-                if length > 0 {
-                    sent = self.carrier.send(local.pattern.slice(0, length))?;
-                    tally.record_sent(sent);
-                } else {
-                    self.carrier.flush()?;
-                }
-                self.stage = Stage::Answering(done + sent);
-                if done + sent < response_bytes {
-                    return Ok(None);
-                }
-                if self.carrier.wants_write() {
-                    return Ok(Some(Fate::Waits(Interest::Writable)));
-                }
-                tally.transactions.add(1);
-                if step.close == Closing::Server {
-                    return Ok(Some(Fate::Closed));
-                }
-                self.stage = Stage::Closing;
-                if self.carrier.is_handshaking() {
-                    // Answered before its last word, which brings the ticket that the client waits for.
-                    return Ok(Some(Fate::Waits(Interest::Readable)));
-                }
-                if !self.blocks {
-                    return Ok(Some(Fate::Answered));
-                }
-            }
+            Stage::Answering(done) => return self.answer(done, step, tally, local),
             Stage::Closing => {
                 // Whoever says more than it should gets no more attention than anybody else.
                 return Ok(Some(
@@ -188,6 +158,43 @@ impl Guest {
             }
         }
         Ok(None)
+    }
+
+    /// Sends the response, of which so much is done.
+    fn answer(
+        &mut self,
+        done: usize,
+        step: &Connection,
+        tally: &Tally,
+        local: &Local,
+    ) -> io::Result<Option<Fate>> {
+        let response_bytes = step.response_bytes as usize;
+        let length = (response_bytes - done).min(local.receive_buffer.len());
+        let mut sent = 0;
+        if length > 0 {
+            sent = self.carrier.send(local.pattern.slice(0, length))?;
+            tally.record_sent(sent);
+        } else {
+            self.carrier.flush()?;
+        }
+        self.stage = Stage::Answering(done + sent);
+        if done + sent < response_bytes {
+            return Ok(None);
+        }
+        if self.carrier.wants_write() {
+            return Ok(Some(Fate::Waits(Interest::Writable)));
+        }
+        tally.transactions.add(1);
+        if step.close == Closing::Server {
+            return Ok(Some(Fate::Closed));
+        }
+        self.stage = Stage::Closing;
+        Ok(match self.blocks {
+            // Answered before its last word, which brings the ticket that the client waits for.
+            _ if self.carrier.is_handshaking() => Some(Fate::Waits(Interest::Readable)),
+            true => None,
+            false => Some(Fate::Answered),
+        })
     }
 
     /// Sees whose connection it is, and takes the request that comes with the opening.

@@ -31,7 +31,7 @@ use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
 use crate::phase::{Phase, SharedPhase};
-use crate::probe::{host_facts, raise_open_files_limit};
+use crate::probe::{host_facts, processors, raise_open_files_limit};
 use crate::shard::Shard;
 use crate::transport::{Negotiation, PageCache};
 
@@ -102,7 +102,7 @@ impl Load {
         let flows = workload.total_flows();
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let host = host_facts();
-        let threads = shards::threads(role, workload, host.cpus_online);
+        let threads = shards::threads(role, workload, processors(cpus));
         let spread = match connections {
             // The listener, and what is handed over, is in the shared table.
             Some(Connections::Quic(_)) => {
@@ -239,6 +239,11 @@ impl Load {
     /// Whether every flow has come and can carry load.
     pub(crate) fn all_ready(&self) -> bool {
         self.census.all_ready()
+    }
+
+    /// How many of its flows have come.
+    pub(crate) fn flows_come(&self) -> usize {
+        self.flows.iter().flatten().count()
     }
 
     /// Whether every flow has ended, or will never say so.

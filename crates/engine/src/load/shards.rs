@@ -14,7 +14,7 @@ use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::ActiveFlows;
 use crate::latencies::Latencies;
-use crate::probe::{cpus_online, raise_open_files_limit};
+use crate::probe::{processors, raise_open_files_limit};
 use crate::shard::{Shape, Shard, ShardPlan};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one. (Measured with TCP in bulk, both
@@ -87,12 +87,13 @@ impl Load {
     }
 }
 
-/// Threads that the flows of a client's load over TCP, TLS or UDP take on this machine, where they don't take turns.
+/// Threads that the flows of a client's load over TCP, TLS or UDP take on these processors of this machine (none: on
+/// those that it may run on), where they don't take turns.
 ///
 /// # Errors
 /// `Host` where that is more than there may be; the text names the limit and the way out.
-pub fn client_threads(workload: &Workload) -> Result<u32, Error> {
-    let threads = threads(Role::Client, workload, cpus_online());
+pub fn client_threads(workload: &Workload, cpus: &[u32]) -> Result<u32, Error> {
+    let threads = threads(Role::Client, workload, processors(cpus));
     let spread = spread(workload.total_flows(), threads, raise_open_files_limit());
     Ok(spread.map_err(Error::Host)?.shards)
 }

@@ -1,5 +1,6 @@
 //! The machine and the program.
 
+use std::collections::HashSet;
 use std::fs;
 
 use linerate_measure::report::HostFacts;
@@ -42,6 +43,15 @@ pub(crate) fn cpus_online() -> u32 {
     let counted = online.and_then(|list| Some(parse_cpu_list(&list)?.len()));
     let available = || std::thread::available_parallelism().map_or(1, usize::from);
     u32::try_from(counted.unwrap_or_else(available).max(1)).unwrap_or(u32::MAX)
+}
+
+/// Processors that a load may have: those that it is pinned to, or those that this process may run on and has a share
+/// of (sched_getaffinity(2), and the quota of its control group). At least one.
+pub(crate) fn processors(pinned_to: &[u32]) -> u32 {
+    let pinned: HashSet<_> = pinned_to.iter().collect();
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    let count = if pinned.is_empty() { available() } else { pinned.len() };
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Memory that this process may have: the machine's, or its container's where that is less (cgroups(7), version 2).

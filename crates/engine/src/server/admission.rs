@@ -8,7 +8,7 @@ use linerate_measure::{Direction, End, Kind, Rate, Transport, Workload};
 use linerate_wire::native::message::RefusalCause;
 
 use crate::load::{is_apart, most_associations};
-use crate::probe::cpus_online;
+use crate::probe::processors;
 
 /// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
 const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
@@ -19,6 +19,7 @@ const MOST_WAITING: usize = 64;
 /// What tests share, and the flag that asks for less of it.
 type Shared = (&'static str, &'static str);
 const FLOWS_IN_THE_TABLE: Shared = ("flows (open files)", "--flows");
+const SOCKETS_OF_QUIC: Shared = ("sockets (open files)", "--threads");
 const FLOWS_APART: Shared = ("flows", "--flows");
 const THREADS: Shared = ("threads", "--threads");
 
@@ -71,6 +72,8 @@ struct Need {
     client: usize,
     /// Flows in the shared file table, or sockets that they share.
     flows: u64,
+    /// What those are.
+    in_the_table: Shared,
     /// Flows that take nothing of the shared file table: those in tables of their own, and those of QUIC.
     flows_apart: u64,
     /// Threads that carry them.
@@ -117,10 +120,14 @@ impl Admission {
         let need = Need {
             client,
             flows,
+            in_the_table: match workload.transport {
+                Transport::Quic => SOCKETS_OF_QUIC,
+                _ => FLOWS_IN_THE_TABLE,
+            },
             flows_apart,
             threads: workload
                 .threads
-                .unwrap_or_else(cpus_online)
+                .unwrap_or_else(|| processors(&[]))
                 .min(workload.total_flows())
                 .into(),
             rate_bps: asked_bps(workload).unwrap_or(0),
@@ -249,16 +256,17 @@ impl Admission {
     fn no_room_for(&self, need: &Need) -> Option<String> {
         let sum = |of: fn(&Need) -> u64| self.running.iter().map(of).fold(0, u64::saturating_add);
         let wanted = [
-            (sum(|other| other.flows), need.flows, self.limits.most_flows(), FLOWS_IN_THE_TABLE),
+            (sum(|other| other.flows), need.flows, self.limits.most_flows(), need.in_the_table),
             (sum(|other| other.flows_apart), need.flows_apart, *limits::FLOWS.end(), FLOWS_APART),
             (sum(|other| other.threads), need.threads, *limits::THREADS.end(), THREADS),
         ];
         wanted.into_iter().find_map(|(taken, more, most, (what, way_out))| {
-            (taken.saturating_add(more) > most).then(|| {
-                format!(
+            (taken.saturating_add(more) > most).then(|| match taken {
+                0 => format!("{more} {what} are more than this server has room for ({most}): ask for fewer {way_out}"),
+                _ => format!(
                     "{taken} {what} of other tests leave no room for {more} more of at most {most}: \
                      try again later, or ask for fewer {way_out}"
-                )
+                ),
             })
         })
     }

@@ -35,12 +35,16 @@ impl Reception {
 
     /// Lets connections begin with the window that all tests want that await some.
     pub(super) fn set_first_window(&mut self) {
+        let asked = self.awaiting_tests().map(|test| test.workload().socket.window_bytes);
+        self.first_window.set(&self.listener, FirstWindow::agreed(asked));
+    }
+
+    /// The tests that await connections.
+    pub(super) fn awaiting_tests(&self) -> impl Iterator<Item = &Test> {
         let tests = self.tests.values().filter_map(|guest| match self.guests.get(guest) {
             Some(Guest::Control(control)) => control.test.as_ref(),
             _ => None,
         });
-        let awaiting = tests.filter(|test| test.awaits_connections());
-        let bytes = FirstWindow::agreed(awaiting.map(|test| test.workload().socket.window_bytes));
-        self.first_window.set(&self.listener, bytes);
+        tests.filter(|test| test.awaits_connections())
     }
 }

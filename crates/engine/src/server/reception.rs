@@ -75,6 +75,8 @@ pub(super) struct Reception {
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     next_guest: usize,
+    /// When a connection was last accepted.
+    pub(super) accepted_ns: u64,
     pub(super) sink: Sink,
 }
 
@@ -123,6 +125,7 @@ impl Reception {
             tests: HashMap::new(),
             admission: Admission::new(limits),
             next_guest: FIRST_GUEST,
+            accepted_ns: 0,
             sink,
             options,
         })
@@ -172,8 +175,11 @@ impl Reception {
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
             match self.listener.accept() {
-                Ok((socket, from)) => self.receive(socket, &from),
-                Err(error) if is_short_of_descriptors(&error) => return self.push_out_one(),
+                Ok((socket, from)) => {
+                    self.accepted_ns = monotonic_ns();
+                    self.receive(socket, &from);
+                }
+                Err(error) if is_short_of_descriptors(&error) => return self.make_room(),
                 Err(_) => return,
             }
         }

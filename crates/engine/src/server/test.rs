@@ -153,7 +153,17 @@ impl Test {
         } else if self.finishing && load.all_ended() {
             self.conclude(machine, now_ns);
         } else if now_ns > self.expires_ns {
-            machine.error("the test took longer than it may and was ended by the server");
+            let came = load.flows_come();
+            machine.error(&match self.said_ready {
+                true => "the test took longer than it may and was ended by the server".to_owned(),
+                false => format!(
+                    "only {came} of {} flows came within {} s: something on the path closes or drops \
+                     connections, or one of the two machines has no room for so many; ask for fewer \
+                     --flows, or raise the limits of open files (ulimit -n)",
+                    self.workload.total_flows(),
+                    SETUP_NS / SECOND_NS
+                ),
+            });
             self.load = None;
         }
     }

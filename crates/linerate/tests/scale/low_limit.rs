@@ -40,6 +40,21 @@ fn more_threads_than_asked_for_carry_what_one_table_cannot_hold() {
     }
 }
 
+/// Where connections on their way would fill the table by themselves.
+#[test]
+fn a_table_of_a_few_hundred_carries_thousands() {
+    let _one = alone();
+    for (open_files, words) in [
+        (256, "rr --flows 2000 --count 2000"),
+        (128, "stream --flows 300 --bytes 3M"),
+        (64, "rr --tls --flows 200 --count 200"),
+        (128, "rr --udp --flows 500 --count 500"),
+    ] {
+        let document = measure(open_files, words);
+        assert_eq!(document.outcome(), "complete", "{open_files} {words}: {}", document.message());
+    }
+}
+
 #[test]
 fn flows_that_take_turns_have_a_place_in_each_of_many_threads() {
     let _one = alone();

@@ -41,6 +41,28 @@ fn the_watchdog_aborts_what_runs_too_long_and_nothing_else() {
 }
 
 #[test]
+fn an_interrupted_run_is_counted_over_the_time_that_passed() {
+    let server = Server::start("");
+    let per_s = |stdout: &str| {
+        let line =
+            stdout.lines().find_map(|line| line.strip_prefix("Result: ")?.strip_suffix(" RPS"));
+        line.unwrap_or_else(|| panic!("no rate in {stdout}")).parse::<f64>().unwrap()
+    };
+    let whole = server.client("-tcp:1 -rstream:1 -prate:1 -up:512 -down:512 -run:1s");
+    let client = start(&server.words("-tcp:1 -rstream:1 -prate:1 -up:512 -down:512 -run:60s"));
+    std::thread::sleep(Duration::from_secs(1));
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&client),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let cut = client.wait_with_output().unwrap();
+    assert_eq!(cut.status.code(), Some(130));
+    let (whole, cut) = (per_s(&whole.stdout), per_s(&String::from_utf8(cut.stdout).unwrap()));
+    assert!(cut > whole / 10.0, "{cut} a second, {whole} in a whole run");
+}
+
+#[test]
 fn a_failure_aborts_where_that_is_asked_for_and_a_success_does_not() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (words, status) in [

@@ -190,7 +190,9 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
     let transactions = flows.transactions.unwrap_or(0);
     let lost = flows.transactions_lost.unwrap_or(0);
     if transactions == 0 {
-        reasons.push(format!("no transaction was completed ({lost} were lost)"));
+        let kinds = client.errors.iter().map(|(kind, count)| format!(", {count} times {kind}"));
+        let why: String = kinds.collect();
+        reasons.push(format!("no transaction was completed ({lost} were lost{why})"));
     }
     if let End::Count { count } = workload.end {
         let failed = match workload.kind {

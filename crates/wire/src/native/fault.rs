@@ -34,7 +34,9 @@ pub enum Fault {
         stage: Stage,
     },
     /// The other end closed the connection before the conversation was over.
-    #[error("the other end closed the connection ({stage})")]
+    #[error(
+        "the other end closed the connection ({stage}): it was ended, or had no room; its own log says why"
+    )]
     Closed {
         /// How far the conversation had come.
         stage: Stage,

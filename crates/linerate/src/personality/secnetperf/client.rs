@@ -62,7 +62,8 @@ pub(super) fn run(
     for (kind, count) in &totals.failures {
         narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
     }
-    let time_us = latency_time_us(options, &totals);
+    let is_cut = cancel.requested() || totals.broken.is_some();
+    let time_us = counted_time_us(options, &totals, is_cut);
     let line = LatencyLine::of(&totals.latencies_us, totals.streams, time_us);
     if speech.document {
         super::say(&render_document(options, &totals, line.as_ref(), &endings, speech.lines));
@@ -71,7 +72,7 @@ pub(super) fn run(
         speech.say("Error: No Successful Connections!\n");
         return Ok(status::REFUSED);
     }
-    speech.say(&render_totals(options, &totals));
+    speech.say(&render_totals(options, &totals, time_us));
     if options.prints_latency && keeps_latencies(options) {
         speech.say(&match &line {
             Some(line) => line.render(),
@@ -172,10 +173,13 @@ fn keeps_latencies(options: &ClientOptions) -> bool {
     options.runtime_us == 0 || options.runtime_us >= 1_000_000
 }
 
-/// The time that requests per second are counted over: the run time that was asked for, as in the
-/// original, or the measured one where none was.
-fn latency_time_us(options: &ClientOptions, totals: &Totals) -> u64 {
-    if options.runtime_us > 0 { options.runtime_us } else { (totals.elapsed_ns / 1000).max(1) }
+/// The time that requests and handshakes per second are counted over: the run time that was asked for, as in the
+/// original, or the measured one where none was or this end cut the run short.
+fn counted_time_us(options: &ClientOptions, totals: &Totals, is_cut: bool) -> u64 {
+    match options.runtime_us {
+        asked_us @ 1.. if !is_cut => asked_us,
+        _ => (totals.elapsed_ns / 1000).max(1),
+    }
 }
 
 fn write_distribution(path: &str, latencies_us: &[u32], speech: &Speech) {

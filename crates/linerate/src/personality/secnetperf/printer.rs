@@ -52,16 +52,11 @@ pub(super) fn render_raw(outcome: &Outcome) -> String {
     format!("Raw: {};{};{latency_us}\n", figures(outcome.upload), figures(outcome.download))
 }
 
-/// The lines of a run that has ended, latency apart.
-pub(super) fn render_totals(options: &ClientOptions, totals: &Totals) -> String {
+/// The lines of a run that has ended, latency apart; its rates are over `time_us`.
+pub(super) fn render_totals(options: &ClientOptions, totals: &Totals, time_us: u64) -> String {
     let mut text = String::new();
     let (connections, streams) = (totals.connections, totals.streams);
     if options.prints_rate {
-        // The original divides by the run time that was asked for, which a run without one has not.
-        let time_us = match options.runtime_us {
-            0 => (totals.elapsed_ns / 1000).max(1),
-            asked_us => asked_us,
-        };
         let rate = |count: u64| u128::from(count) * 1_000_000 / u128::from(time_us);
         if connections > 0 {
             text.push_str(&format!("Result: {} HPS\n", rate(connections)));

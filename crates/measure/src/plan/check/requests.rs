@@ -30,17 +30,17 @@ impl Workload {
         refuse_first(&[
             (
                 !streams,
-                "active flows with a transport other than TCP and TLS: leave them out, or ask for one \
-                 of the two",
+                "a limit of active flows (--active) with a transport other than TCP and TLS: leave it \
+                 out, or ask for one of the two",
             ),
             (
                 self.schedule().is_some(),
-                "active flows with requests by a schedule, which says itself when each is sent: leave \
-                 one of them out",
+                "a limit of active flows (--active) with requests by a schedule, which says itself when \
+                 each is sent: leave one of them out",
             ),
             (
                 self.outstanding() > 1,
-                "active flows with several requests on their way in each: leave one of them out",
+                "a limit of active flows (--active) with several requests on their way in each: leave one of them out",
             ),
         ])?;
         let threads = self.threads.unwrap_or(1);

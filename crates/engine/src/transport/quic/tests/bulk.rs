@@ -1,5 +1,7 @@
 //! Who receives in bulk.
 
+use std::io::ErrorKind;
+
 use super::*;
 
 #[test]
@@ -11,7 +13,9 @@ fn an_endpoint_is_in_bulk_while_much_comes_and_not_after_an_empty_turn() {
         while near_end.poll_event().is_some() {}
         while far_end.poll_event().is_some() {}
         if !seen {
-            near.borrow_mut().send(id, &[7; 100_000]).unwrap();
+            let sent = near.borrow_mut().send(id, &[7; 100_000]);
+            // Where the packets of many turns come in one, the windows are full before that.
+            assert!(sent.is_ok() || sent.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
         }
         // What comes back is acknowledgements.
         assert!(!near_end.is_in_bulk());
