@@ -47,7 +47,8 @@ pub(super) struct Connection {
     connecting: bool,
     /// A send was refused: the room that comes is told.
     starved: bool,
-    dirty: bool,
+    /// Whether its endpoint knows that there is something to send.
+    unsent_noted: bool,
     /// Its number, while it is one that its endpoint has accepted and that doesn't stand yet.
     pub(super) stranger: Option<usize>,
     /// Nothing more is wanted of it.
@@ -89,7 +90,7 @@ impl Connection {
             watched: EventFlags::empty(),
             connecting: !server,
             starved: false,
-            dirty: false,
+            unsent_noted: false,
             stranger: None,
             closing: false,
             failure: None,
@@ -148,17 +149,17 @@ impl Connection {
     }
 
     fn blocked(&self) -> bool {
-        !self.dirty && self.session.has_unsent()
+        !self.unsent_noted && self.session.has_unsent()
     }
 
     /// Notes that there is something to send; whether that is news.
-    pub(super) fn soil(&mut self) -> bool {
-        !std::mem::replace(&mut self.dirty, true)
+    pub(super) fn note_unsent(&mut self) -> bool {
+        !std::mem::replace(&mut self.unsent_noted, true)
     }
 
     /// Whether there was something to send that nobody has tried to send.
-    pub(super) fn take_dirt(&mut self) -> bool {
-        std::mem::take(&mut self.dirty)
+    pub(super) fn take_unsent_note(&mut self) -> bool {
+        std::mem::take(&mut self.unsent_noted)
     }
 
     pub(super) fn send(&mut self, stream: u64, sending: Sending<'_>) -> Option<usize> {

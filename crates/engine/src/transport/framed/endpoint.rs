@@ -45,7 +45,7 @@ pub(crate) struct FramedEndpoint {
     places: HashMap<usize, u32>,
     next_number: usize,
     /// Connections that have something to send.
-    dirty: Vec<Link>,
+    unsent: Vec<Link>,
     /// Readiness as it was taken, kept for its memory.
     ready: Vec<epoll::Event>,
     events: VecDeque<(Link, LinkEvent)>,
@@ -110,7 +110,7 @@ impl FramedEndpoint {
             strangers: Strangers::default(),
             places: HashMap::new(),
             next_number: 0,
-            dirty: Vec::new(),
+            unsent: Vec::new(),
             ready: Vec::with_capacity(READY_AT_ONCE),
             events: VecDeque::new(),
             next_look_ns: 0,
@@ -227,13 +227,13 @@ impl FramedEndpoint {
     }
 
     fn flush(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for link in dirty.drain(..) {
-            if self.connection(link).is_some_and(Connection::take_dirt) {
+        let mut unsent = std::mem::take(&mut self.unsent);
+        for link in unsent.drain(..) {
+            if self.connection(link).is_some_and(Connection::take_unsent_note) {
                 self.turn(link.index, false, true);
             }
         }
-        self.dirty = dirty;
+        self.unsent = unsent;
     }
 
     /// Ends connections that have been silent for too long.
@@ -278,8 +278,8 @@ impl FramedEndpoint {
 
     /// Remembers that a connection has something to send.
     fn mark(&mut self, link: Link) {
-        if self.connection(link).is_some_and(Connection::soil) {
-            self.dirty.push(link);
+        if self.connection(link).is_some_and(Connection::note_unsent) {
+            self.unsent.push(link);
         }
     }
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use linerate_engine::event::Cancel;
 use linerate_measure::plan::limits::QUIC_MTU_BYTES;
+use linerate_measure::run::exit;
 
 use self::options::{ClientOptions, Refusal, ServerOptions, SharedOptions};
 use super::colon_options::ColonOptions;
@@ -35,9 +36,6 @@ mod status {
     pub(super) const IN_USE: u8 = 98;
     pub(super) const REFUSED: u8 = 111;
 }
-
-/// What a user who pressed Ctrl-C gets, as from a program that the signal ended.
-const INTERRUPTED: u8 = 130;
 
 /// Does what a command line of `secnetperf` says; its exit code.
 pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
@@ -61,7 +59,8 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
         }
     };
     if cancel.requested() {
-        return INTERRUPTED;
+        // As of a program that the signal ended.
+        return exit::INTERRUPTED;
     }
     if !speech.bare && !speech.document {
         say(&format!("App Main returning status {status}\n"));
