@@ -1,29 +1,34 @@
 //! The secrets of a load's connections, for those who look at its packets.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
 /// A file in the format of SSLKEYLOGFILE (RFC 9850), which Wireshark reads.
-pub(crate) struct KeyLog(Mutex<File>);
+///
+/// Each line opens it anew: whoever logs may have a file table of its own, in which a number that was opened elsewhere
+/// is a flow's socket.
+#[derive(Debug)]
+pub(crate) struct KeyLog(PathBuf);
 
 impl KeyLog {
     /// Appends to the file, or makes it, for its owner alone.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-        let file = file.map_err(|error| {
+        append_to(path).map(|_file| Self(path.to_owned())).map_err(|error| {
             let path = path.display();
             Error::Host(format!(
                 "can't write the key log {path}: {error}; give another --keylog or SSLKEYLOGFILE"
             ))
-        })?;
-        Ok(Self(Mutex::new(file)))
+        })
     }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 /// What to say of a measurement whose secrets go to a file: the variable may have been set for other programs.
@@ -33,12 +38,6 @@ pub(crate) fn key_log_note(path: &Path) -> String {
          handshake",
         path.display()
     )
-}
-
-impl fmt::Debug for KeyLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyLog")
-    }
 }
 
 impl rustls::KeyLog for KeyLog {
@@ -52,8 +51,7 @@ impl rustls::KeyLog for KeyLog {
             }
         }
         line.push('\n');
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk costs the log, not the measurement.
-        let _lost = file.write_all(line.as_bytes());
+        let _lost = append_to(&self.0).and_then(|mut file| file.write_all(line.as_bytes()));
     }
 }

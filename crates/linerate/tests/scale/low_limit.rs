@@ -55,6 +55,20 @@ fn a_table_of_a_few_hundred_carries_thousands() {
     }
 }
 
+/// The threads that agree on keys have file tables of their own, in which the key log isn't open.
+#[test]
+fn secrets_of_flows_in_tables_of_their_own_come_to_the_key_log() {
+    let _one = alone();
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("secrets");
+    let words = format!("rr --tls --flows 700 --count 700 --keylog {}", log.display());
+    let document = measure(600, &words);
+    assert_eq!(document.outcome(), "complete", "{}", document.message());
+    let text = std::fs::read_to_string(&log).unwrap();
+    let of_clients = |line: &&str| line.starts_with("CLIENT_TRAFFIC_SECRET_0 ");
+    assert_eq!(text.lines().filter(of_clients).count(), 700);
+}
+
 #[test]
 fn flows_that_take_turns_have_a_place_in_each_of_many_threads() {
     let _one = alone();
