@@ -16,6 +16,7 @@ mod fixture;
 mod guests;
 mod json;
 mod load;
+mod long_results;
 mod lost_greetings;
 mod matrix;
 mod matrix_cases;

@@ -18,7 +18,7 @@ fn printed(Scene { context, events }: Scene) -> String {
         pieces.extend(printer.render_event(event));
     }
     if is_client {
-        pieces.extend(printer.render_done(None));
+        pieces.extend(printer.render_done());
     }
     pieces.concat()
 }
@@ -146,19 +146,16 @@ fn what_the_other_end_did_not_tell_is_not_zero() {
 fn a_servers_output_stands_before_the_end() {
     let scene = scene("-t 2", Role::Client, Release::V3_21);
     let printer = TextPrinter::new(scene.context);
-    let output = ServerOutput::Text("line\n".to_owned());
-    assert_eq!(
-        printer.render_done(Some(&output)).concat(),
-        "\nServer output:\nline\n\n\niperf Done.\n"
-    );
-    let output = ServerOutput::Text("\u{1b}[2Jx\r".to_owned());
-    let text = printer.render_done(Some(&output)).concat();
+    let printed = ServerOutput::Text("line\n".to_owned());
+    let output = |output: &ServerOutput| printer.render_output(output).collect::<String>();
+    assert_eq!(output(&printed), "\nServer output:\nline\n\n");
+    assert_eq!(printer.render_done().concat(), "\niperf Done.\n");
+    let text = output(&ServerOutput::Text("\u{1b}[2Jx\r".to_owned()));
     assert!(text.contains("\n.[2Jx.\n"), "{text}");
-    let output = ServerOutput::Json("{\"start\": {}}".to_owned());
-    assert_eq!(
-        printer.render_done(Some(&output)).concat(),
-        "\nServer JSON output:\n{\n\t\"start\":\t{\n\t}\n}\n\niperf Done.\n"
-    );
+    let text = output(&ServerOutput::Json("{\"start\": {}}".to_owned()));
+    assert_eq!(text, "\nServer JSON output:\n{\n\t\"start\":\t{\n\t}\n}\n");
+    let deep = ServerOutput::Json("[".repeat(1000) + &"]".repeat(1000));
+    assert_eq!(output(&deep), "\nServer JSON output:\nnull\n");
 }
 
 #[test]

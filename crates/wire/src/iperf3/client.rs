@@ -70,6 +70,8 @@ pub struct Client {
     results: Option<Box<Results>>,
     /// How many streams were asked for, in both directions.
     streams: usize,
+    /// Whether what the server printed was asked for.
+    wants_output: bool,
     /// When the stage is over for lack of an answer.
     deadline_ns: Option<u64>,
 }
@@ -84,6 +86,7 @@ impl Client {
             events: VecDeque::new(),
             results: None,
             streams: 0,
+            wants_output: false,
             deadline_ns: Some(now_ns.saturating_add(SETUP_LIMIT_NS)),
         }
     }
@@ -93,6 +96,7 @@ impl Client {
         if self.stage == Stage::Asked {
             self.outbox.push_back(framed(&parameters.render()));
             self.streams = parameters.total_streams();
+            self.wants_output = parameters.get_server_output;
         }
     }
 
@@ -208,7 +212,9 @@ impl Client {
         let Some(text) = self.inbox.take_message(limit, Code::RECEIVE_RESULTS)? else {
             return Ok(false);
         };
-        let results = Results::parse(&text, self.streams).map_err(Fault::Wrong)?;
+        let mut results = Results::parse(&text, self.streams).map_err(Fault::Wrong)?;
+        // Unasked it would only be printed.
+        results.server_output = results.server_output.filter(|_| self.wants_output);
         self.results = Some(Box::new(results));
         // All that is known is here: the server's last word is waited for, not relied on.
         self.enter(Stage::Displaying, Some(now_ns.saturating_add(ERROR_LIMIT_NS)));

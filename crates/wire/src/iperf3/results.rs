@@ -1,11 +1,9 @@
 //! What an end counted: the JSON message that both send when the test is over.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::code::Code;
-use super::json::Fields;
+use super::json::{Fields, Picked, Picking, parse_objects};
 
 /// The longest results that a client reads of a test of few streams: a server's output may be in them.
 pub const RESULTS_TO_CLIENT_LIMIT_BYTES: usize = 8 << 20;
@@ -85,11 +83,35 @@ pub struct StreamResult {
     pub end_time_s: Option<f64>,
 }
 
-/// A server's document as it stands in the text: a [`Value`] would lose the order of its fields.
-#[derive(Deserialize)]
-struct Output {
-    server_output_json: Option<Box<RawValue>>,
-}
+/// What is read of results. A server's document stays as it stands in the text: it is long, and its fields have an order.
+const OF_RESULTS: Picking = Picking {
+    plain: &[
+        "cpu_util_total",
+        "cpu_util_user",
+        "cpu_util_system",
+        "sender_has_retransmits",
+        "congestion_used",
+        "server_output_text",
+    ],
+    raw: &["streams", "server_output_json"],
+};
+
+/// What is read of a stream's.
+const OF_STREAM: Picking = Picking {
+    plain: &[
+        "id",
+        "bytes",
+        "retransmits",
+        "jitter",
+        "errors",
+        "omitted_errors",
+        "packets",
+        "omitted_packets",
+        "start_time",
+        "end_time",
+    ],
+    raw: &[],
+};
 
 impl StreamResult {
     /// Seconds that were counted, where the peer tells.
@@ -138,27 +160,19 @@ impl Results {
     /// [`Code::RECEIVE_RESULTS`] where something is missing that every release tells, or more streams are told of
     /// than the test has.
     pub fn parse(text: &[u8], most_streams: usize) -> Result<Self, Code> {
-        let value: Value = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
-        let mut results = Self::of(&value, most_streams).ok_or(Code::RECEIVE_RESULTS)?;
-        if results.server_output.is_none() && value.get("server_output_json").is_some() {
-            let output: Output = serde_json::from_slice(text).map_err(|_| Code::RECEIVE_RESULTS)?;
-            let document = output.server_output_json;
-            results.server_output =
-                document.map(|document| ServerOutput::Json(document.get().to_owned()));
-        }
-        Ok(results)
+        let text = str::from_utf8(text).map_err(|_| Code::RECEIVE_RESULTS)?;
+        let picked = OF_RESULTS.parse(text).ok_or(Code::RECEIVE_RESULTS)?;
+        Self::of(&picked, most_streams).ok_or(Code::RECEIVE_RESULTS)
     }
 
-    fn of(value: &Value, most_streams: usize) -> Option<Self> {
-        let fields = Fields(value.as_object()?);
-        let streams = fields.0.get("streams")?.as_array()?;
-        if streams.len() > most_streams {
-            return None;
-        }
-        let mut streams: Vec<StreamResult> =
-            streams.iter().map(parse_stream).collect::<Option<_>>()?;
+    fn of(picked: &Picked<'_>, most_streams: usize) -> Option<Self> {
+        let fields = Fields(&picked.plain);
+        let mut streams =
+            parse_objects(picked.raw("streams")?, most_streams, OF_STREAM, parse_stream)?;
         streams.sort_by_key(|stream| stream.id);
         let text = fields.text("server_output_text", RESULTS_TO_CLIENT_LIMIT_BYTES);
+        let document = picked.raw("server_output_json").filter(|document| *document != "null");
+        let document = document.map(|document| ServerOutput::Json(document.to_owned()));
         Some(Self {
             cpu_percent: CpuPercent {
                 total: fields.fraction("cpu_util_total")?,
@@ -167,7 +181,7 @@ impl Results {
             },
             sender_has_retransmits: fields.whole("sender_has_retransmits")?,
             congestion_used: fields.text("congestion_used", 64),
-            server_output: text.map(ServerOutput::Text),
+            server_output: text.map(ServerOutput::Text).or(document),
             streams,
         })
     }
@@ -188,8 +202,8 @@ fn render_stream(stream: &StreamResult) -> Value {
     })
 }
 
-fn parse_stream(value: &Value) -> Option<StreamResult> {
-    let fields = Fields(value.as_object()?);
+fn parse_stream(picked: &Picked<'_>) -> Option<StreamResult> {
+    let fields = Fields(&picked.plain);
     // One without the other would make figures of different datagrams.
     let omitted = fields.whole("omitted_errors").zip(fields.count("omitted_packets"));
     let times = fields.fraction("start_time").zip(fields.fraction("end_time"));

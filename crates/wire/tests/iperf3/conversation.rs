@@ -7,7 +7,9 @@ use linerate_wire::iperf3::{Code, Fault, Parameters, State};
 use crate::pair::{Link, Outcome, SECOND, WHOLE, cookie, results, talk};
 
 fn parameters() -> Parameters {
-    Parameters { time_s: 2, parallel: 2, block_bytes: 128 << 10, ..Parameters::default() }
+    let block_bytes = 128 << 10;
+    let get_server_output = true;
+    Parameters { time_s: 2, parallel: 2, block_bytes, get_server_output, ..Parameters::default() }
 }
 
 fn assert_complete(outcome: &Outcome, parameters: &Parameters) {

@@ -146,6 +146,25 @@ fn results_without_what_every_release_tells_are_none() {
 }
 
 #[test]
+fn of_fields_with_one_name_the_last_counts_and_unknown_ones_are_read_over() {
+    let (whole, first) = (crate::pair::results(1, 3), "\"streams\":[{},7],\"cpu_util_user\":[1],");
+    let text = whole.render().replacen('{', &format!("{{{first}\"x\":[{{\"id\":[]}},null],"), 1);
+    assert_eq!(Results::parse(text.as_bytes(), 1), Ok(whole.clone()));
+    let text = whole.render().replace("\"bytes\"", "\"bytes\":[8],\"\\u0062ytes\":1.0,\"bytes\"");
+    assert_eq!(Results::parse(text.as_bytes(), 1), Ok(whole.clone()));
+    // What stands last is none.
+    let text = whole.render().replacen("\"bytes\"", "\"bytes\":8,\"bytes\":{},\"of_old\"", 1);
+    assert_eq!(Results::parse(text.as_bytes(), 1), Err(Code::RECEIVE_RESULTS));
+    for rest in ["x", "{}", "\0", "\u{a0}"] {
+        let text = whole.render() + rest;
+        assert_eq!(Results::parse(text.as_bytes(), 1), Err(Code::RECEIVE_RESULTS), "{rest}");
+    }
+    let mut text = whole.render().replacen('{', "{\"x\":\"?\",", 1).into_bytes();
+    *text.iter_mut().find(|byte| **byte == b'?').unwrap() = 0xff;
+    assert_eq!(Results::parse(&text, 1), Err(Code::RECEIVE_RESULTS));
+}
+
+#[test]
 fn streams_are_found_by_their_numbers_in_whatever_order_they_are_told() {
     let mut told = crate::pair::results(20_000, 3);
     told.streams.reverse();

@@ -116,7 +116,8 @@ fn results_of_8_mib_come_whole_in_pieces() {
 fn running_client() -> Client {
     let mut client = Client::new(cookie(), 0);
     client.handle_bytes(0, &[9]);
-    client.send_parameters(&Parameters { parallel: 2, ..Parameters::default() });
+    let asked = Parameters { parallel: 2, get_server_output: true, ..Parameters::default() };
+    client.send_parameters(&asked);
     client.handle_bytes(0, &[10, 1, 2]);
     client
 }

@@ -58,7 +58,10 @@ fn conclude(
         Ok(report) => {
             match printer {
                 Printer::Text(printer) => {
-                    outlet.print(&printer.render_done(report.server_output.as_ref()));
+                    if let Some(output) = &report.server_output {
+                        outlet.print_long(printer.render_output(output));
+                    }
+                    outlet.print(&printer.render_done());
                 }
                 Printer::Json(printer) => outlet.write_pieces(printer.render_rest(None)),
             }

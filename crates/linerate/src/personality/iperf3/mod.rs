@@ -25,6 +25,7 @@ mod password;
 mod pid_file;
 pub mod plan;
 pub mod printer;
+mod relayed;
 pub mod release;
 mod row;
 mod server;

@@ -58,17 +58,28 @@ impl Outlet {
     /// Prints pieces; what was printed.
     pub(super) fn print(&self, pieces: &[String]) -> String {
         let mut text = String::new();
-        let stamp = self.stamp.as_ref().map(Stamp::render_now).unwrap_or_default();
+        let lead = self.lead();
         for piece in pieces {
-            text.push_str(&stamp);
-            if let Some(title) = &self.title {
-                text.push_str(title);
-                text.push_str(":  ");
-            }
+            text.push_str(&lead);
             text.push_str(piece);
         }
         self.write(&text);
         text
+    }
+
+    /// Prints one piece that comes in several.
+    pub(super) fn print_long(&self, piece: impl Iterator<Item = String>) {
+        self.write_pieces(std::iter::once(self.lead()).chain(piece));
+    }
+
+    /// What stands before each piece.
+    fn lead(&self) -> String {
+        let mut lead = self.stamp.as_ref().map(Stamp::render_now).unwrap_or_default();
+        if let Some(title) = &self.title {
+            lead.push_str(title);
+            lead.push_str(":  ");
+        }
+        lead
     }
 
     /// Prints a text as it is.

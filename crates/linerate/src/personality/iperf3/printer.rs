@@ -6,9 +6,14 @@ use linerate_wire::iperf3::results::ServerOutput;
 use super::context::Context;
 use super::json::{Fields, Json};
 use super::long_object::{Layout, LongObject};
+use super::relayed::Relayed;
 use super::text::TextPrinter;
 use super::{document, ending};
 use crate::output::narrate;
+
+/// What a server's output is called.
+const OUTPUT_TEXT: &str = "server_output_text";
+const OUTPUT_DOCUMENT: &str = "server_output_json";
 
 /// The form of output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,7 +154,6 @@ impl JsonPrinter {
             }
             _ => document::start_of_nothing(&self.context),
         };
-        let (name, output) = self.output();
         let document = LongObject {
             before: Fields::new().with("start", start),
             name: "intervals",
@@ -158,8 +162,9 @@ impl JsonPrinter {
                 .with("end", self.end.clone().unwrap_or_default())
                 .with_some("title", self.title.as_deref())
                 .with_some("extra_data", self.extra_data.as_deref())
-                .with_some(name, output)
-                .with_some("error", error),
+                .with_some(OUTPUT_TEXT, self.output_text()),
+            relayed: self.output_document().map(|document| (OUTPUT_DOCUMENT, document)),
+            last: Fields::new().with_some("error", error),
         };
         let intervals = self.start.iter().flat_map(move |start| {
             let intervals = self.intervals.iter();
@@ -180,12 +185,31 @@ impl JsonPrinter {
         Some(text)
     }
 
-    fn output(&self) -> (&'static str, Option<Json>) {
+    /// What the server printed, where that is text.
+    fn output_text(&self) -> Option<&str> {
         match &self.server_output {
-            None => ("server_output_text", None),
-            Some(ServerOutput::Text(text)) => ("server_output_text", Some(text.as_str().into())),
-            Some(ServerOutput::Json(text)) => ("server_output_json", Json::parse(text)),
+            Some(ServerOutput::Text(text)) => Some(text),
+            Some(ServerOutput::Json(_)) | None => None,
         }
+    }
+
+    /// What it printed, where that is a document.
+    fn output_document(&self) -> Option<&str> {
+        match &self.server_output {
+            Some(ServerOutput::Json(text)) => Some(text),
+            Some(ServerOutput::Text(_)) | None => None,
+        }
+    }
+
+    /// The document of the server as an event, in pieces.
+    fn output_event(&self) -> impl Iterator<Item = String> {
+        let document = self.output_document();
+        let relayed = document.and_then(|text| Relayed::new(text, Layout::Line, 0));
+        let relayed = relayed.filter(|_| matches!(self.form, Form::Stream { .. }));
+        let head = format!("{{\"event\":\"{OUTPUT_DOCUMENT}\",\"data\":");
+        relayed.into_iter().flat_map(move |document| {
+            std::iter::once(head.clone()).chain(document).chain(std::iter::once("}\n".to_owned()))
+        })
     }
 
     /// The server had no time to look at the test.
@@ -195,21 +219,19 @@ impl JsonPrinter {
 
     /// What is left to print when all is over, in pieces.
     pub fn render_rest(&self, error: Option<&str>) -> impl Iterator<Item = String> {
+        // Lines only where the form is one of lines.
         let mut lines = Vec::new();
-        if let Form::Stream { .. } = self.form {
-            if let Some(error) = error {
-                lines.extend(self.line("error", error));
-            }
-            let (name, output) = self.output();
-            if let Some(output) = output {
-                lines.extend(self.line(name, output));
-            }
-            lines.extend(self.line("end", self.end.clone().unwrap_or_default()));
+        if let Some(error) = error {
+            lines.extend(self.line("error", error));
         }
+        if let Some(output) = self.output_text() {
+            lines.extend(self.line(OUTPUT_TEXT, output));
+        }
+        let end = self.line("end", self.end.clone().unwrap_or_default());
         let is_whole = self.form != (Form::Stream { full: false });
         let document = is_whole.then(|| self.document(error, Layout::Pretty));
         let document = document.into_iter().flatten().chain(is_whole.then(|| "\n".to_owned()));
-        lines.into_iter().chain(document)
+        lines.into_iter().chain(self.output_event()).chain(end).chain(document)
     }
 }
 

@@ -12,8 +12,9 @@ use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::context::Context;
-use super::json::Json;
+use super::long_object::Layout;
 use super::moment::render_gmt;
+use super::relayed::Relayed;
 use super::row::{Columns, Lead, SEPARATOR, render_head};
 use super::sum::{Sum, direction, rate};
 
@@ -243,10 +244,24 @@ impl TextPrinter {
     }
 
     /// What a client says when all went well.
-    pub fn render_done(&self, output: Option<&ServerOutput>) -> Vec<String> {
-        let mut pieces: Vec<String> = output.map(render_server_output).into_iter().collect();
-        pieces.extend(["\n".to_owned(), "iperf Done.\n".to_owned()]);
-        pieces
+    pub fn render_done(&self) -> Vec<String> {
+        vec!["\n".to_owned(), "iperf Done.\n".to_owned()]
+    }
+
+    /// What the server printed: one piece, which comes in several as it may be long.
+    pub fn render_output(&self, output: &ServerOutput) -> impl Iterator<Item = String> {
+        let (head, text, document) = match output {
+            ServerOutput::Text(text) => ("\nServer output:\n", Some(visible(text)), None),
+            ServerOutput::Json(text) => {
+                let document = Relayed::new(text, Layout::Pretty, 0);
+                let none = document.is_none().then(|| "null".to_owned());
+                ("\nServer JSON output:\n", none, document)
+            }
+        };
+        let document = document.into_iter().flatten();
+        let ends = [head, "\n"].map(|end| std::iter::once(end.to_owned()));
+        let [head, end] = ends;
+        head.chain(text).chain(document).chain(end)
     }
 }
 
@@ -260,16 +275,6 @@ fn render_keepalive(keepalive: Keepalive) -> String {
         "Control connection TCP Keepalive TCP_KEEPIDLE/TCP_KEEPINTVL/TCP_KEEPCNT are set to \
          {idle_s}/{interval_s}/{count}\n"
     )
-}
-
-fn render_server_output(output: &ServerOutput) -> String {
-    match output {
-        ServerOutput::Text(text) => format!("\nServer output:\n{}\n", visible(text)),
-        ServerOutput::Json(text) => {
-            let document = Json::parse(text).unwrap_or(Json::Null);
-            format!("\nServer JSON output:\n{}\n", document.render_pretty())
-        }
-    }
 }
 
 fn render_plan(parameters: &Parameters) -> String {
