@@ -72,9 +72,7 @@ impl Load {
         check_affinity(setup.affinity)?;
         let total = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
         let parameters = &setup.parameters;
-        let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
-        let goal = [parameters.num_bytes, blocks_bytes].into_iter().find(|bytes| *bytes > 0);
-        let goal = goal.filter(|_| setup.role == Role::Client);
+        let goal = goal_bytes(parameters).filter(|_| setup.role == Role::Client);
         let sends: Vec<bool> = (0..sockets.len()).map(|index| setup.sends(index)).collect();
         let mut load = Self {
             streams: Vec::new(),
@@ -282,6 +280,12 @@ impl Load {
             }
         }
     }
+}
+
+/// How much is to be carried in each direction, where that is what ends the test.
+pub(super) fn goal_bytes(parameters: &Parameters) -> Option<u64> {
+    let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
+    [parameters.num_bytes, blocks_bytes].into_iter().find(|bytes| *bytes > 0)
 }
 
 /// Refuses a processor that this process may not run on.

@@ -9,6 +9,7 @@ mod descriptors;
 mod event;
 mod failure;
 mod load;
+mod lull;
 mod meter;
 mod plan;
 mod repeats;

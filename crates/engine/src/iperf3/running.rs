@@ -6,6 +6,7 @@ use linerate_wire::iperf3::{Code, Parameters, Results};
 
 use super::event::Start;
 use super::load::Load;
+use super::lull::{Lull, carried_ns};
 use super::meter::Meter;
 use super::{Event, Failure, Observer, Report, sockets};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
@@ -42,6 +43,8 @@ pub(super) struct Running {
     last_carried: (u64, u64),
     /// When nothing has moved for so long, nothing will.
     stall_ns: u64,
+    /// Knows which silence is the end.
+    lull: Lull,
     /// When it was first seen that a stream had ended.
     ended_ns: Option<u64>,
 }
@@ -68,7 +71,8 @@ impl Running {
             receive_timeout_ns: timeout,
             moved: (now_ns, 0),
             last_carried: (now_ns, 0),
-            stall_ns: timeout.max(STALL_NS).saturating_add(2 * block_ns(parameters)),
+            stall_ns: timeout.max(STALL_NS).saturating_add(2 * burst_ns(parameters)),
+            lull: Lull::of(parameters),
             ended_ns: None,
             load,
         }
@@ -121,7 +125,9 @@ impl Running {
 
     /// Whether this end is to end the test now, if it is the client.
     pub(super) fn is_complete(&self, now_ns: u64) -> bool {
-        self.load.goal_is_reached() || self.time_is_up_ns().is_some_and(|up_ns| now_ns >= up_ns)
+        self.load.goal_is_reached()
+            || self.time_is_up_ns().is_some_and(|up_ns| now_ns >= up_ns)
+            || self.lull.is_end(&self.load, now_ns.saturating_sub(self.moved.0))
     }
 
     /// Why the test can't go on, where it can't.
@@ -198,13 +204,10 @@ impl Running {
     }
 }
 
-/// How long a block takes at the rate that is asked for.
-fn block_ns(parameters: &Parameters) -> u64 {
-    let burst_bits =
-        u64::from(parameters.block_bytes) * 8 * u64::from(parameters.burst_blocks.max(1));
-    let scaled = u128::from(burst_bits) * u128::from(SECOND_NS);
-    let ns = scaled.checked_div(parameters.bandwidth_bps.into()).unwrap_or(0);
-    u64::try_from(ns).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+/// How long a burst takes at the rate that is asked for.
+fn burst_ns(parameters: &Parameters) -> u64 {
+    let blocks = u64::from(parameters.burst_blocks.max(1));
+    carried_ns(blocks.saturating_mul(parameters.block_bytes.into()), parameters.bandwidth_bps)
 }
 
 /// Tells what was asked for that the test goes on without.
@@ -232,27 +235,5 @@ fn start(load: &Load) -> Start {
         send_buffer_bytes,
         receive_buffer_bytes,
         utc_ns: utc_ns(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_block_takes_its_bits_over_the_rate() {
-        let at = |bandwidth_bps, burst_blocks| {
-            let parameters = Parameters {
-                block_bytes: 1000,
-                bandwidth_bps,
-                burst_blocks,
-                ..Parameters::default()
-            };
-            block_ns(&parameters)
-        };
-        assert_eq!(at(0, 0), 0);
-        assert_eq!(at(8000, 0), SECOND_NS);
-        assert_eq!(at(8000, 5), 5 * SECOND_NS);
-        assert_eq!(at(1, 1000), 8_000_000 * SECOND_NS);
     }
 }

@@ -18,6 +18,7 @@ mod json;
 mod load;
 mod long_results;
 mod lost_greetings;
+mod lulls;
 mod matrix;
 mod matrix_cases;
 mod omitted;

@@ -115,6 +115,8 @@ pub(super) struct Course {
     tail: bool,
     /// Whether it waits for its rate or for the end, with nothing on its way into the socket.
     rests: bool,
+    /// Whether its end is when the last of it came: its sender may stop by itself, and this end sees it later.
+    ends_with_its_last: bool,
 }
 
 /// What a stream does now.
@@ -132,6 +134,7 @@ enum Now {
 
 impl Course {
     pub(super) fn new(shared: Shared, goal: Arc<Goal>, role: Role) -> Self {
+        let ends_with_its_last = !shared.sends && goal.is_set();
         Self {
             shared,
             goal,
@@ -141,6 +144,7 @@ impl Course {
             claimed_bytes: 0,
             tail: false,
             rests: false,
+            ends_with_its_last,
         }
     }
 
@@ -205,7 +209,7 @@ impl Course {
     fn record_received(&self, bytes: usize, local: &Local) {
         let tally = &self.shared.flow.tally;
         tally.record_received(bytes);
-        if self.tail {
+        if self.tail || self.ends_with_its_last {
             tally.last_ns.set(monotonic_ns());
         }
         if self.measuring && self.role == Role::Client && self.goal.record(bytes as u64) {
@@ -262,7 +266,7 @@ impl Course {
     fn end(&mut self, error: Option<FlowError>, local: &Local) -> Turn {
         let flow = &self.shared.flow;
         // Waiting for more of the tail is no part of the test, nor is sleeping through its end.
-        if !self.tail && !self.rests {
+        if !self.tail && !self.rests && !self.ends_with_its_last {
             flow.tally.last_ns.set(monotonic_ns());
         }
         // The kernel forgets some of it when the connection ends.
