@@ -16,7 +16,7 @@ use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
 
 /// Waits until a process has told its first interval. What comes later, nobody reads: it fits into the pipe.
-fn await_interval(process: &mut Process) -> BufReader<ChildStdout> {
+pub(crate) fn await_interval(process: &mut Process) -> BufReader<ChildStdout> {
     let mut stdout = BufReader::new(process.0.stdout.take().unwrap());
     let told = stdout.by_ref().lines().map_while(Result::ok).any(|line| line.contains("bits/sec"));
     assert!(told, "there was no interval: {}", process.complaint());

@@ -14,6 +14,7 @@ mod deaths;
 mod errors;
 mod fixture;
 mod guests;
+mod interrupted;
 mod json;
 mod load;
 mod long_results;

@@ -60,12 +60,17 @@ pub(super) fn serve(
     };
     // Why the test failed that ended last, as long as nothing else has happened.
     let mut told = None;
+    // Whether the document of a test has said that a signal ended the server.
+    let mut is_interruption_told = false;
     let mut tell = |event: ServerEvent| {
-        told = match &event {
-            ServerEvent::TestEnded { failure, .. } => failure.as_ref().map(|failure| failure.code),
+        let failure = match &event {
+            ServerEvent::TestEnded { failure, .. } => failure.as_ref(),
             _ => None,
         };
-        tell(&event, context, form, outlet, &printers);
+        told = failure.map(|failure| failure.code);
+        is_interruption_told |=
+            form.is_json() && failure.is_some_and(|failure| failure.interrupted);
+        tell(&event, context, form, outlet, &printers, signals);
     };
     let ended = server.serve(&observe, &mut tell, cancel);
     let release = context.release;
@@ -77,8 +82,10 @@ pub(super) fn serve(
             1
         }
         _ if signals.last().is_some() => {
-            let text = render_interruption("server", release, signals);
-            tell_alone(context, form, outlet, &text, &text);
+            if !is_interruption_told {
+                let text = render_interruption("server", release, signals);
+                tell_alone(context, form, outlet, &text, &text);
+            }
             if release.is_new() { 0 } else { 1 }
         }
         _ => 0,
@@ -131,7 +138,14 @@ impl Observer for Show {
     }
 }
 
-fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, printers: &Printers) {
+fn tell(
+    event: &ServerEvent,
+    context: &Context,
+    form: Form,
+    outlet: &Outlet,
+    printers: &Printers,
+    signals: &Signals,
+) {
     match event {
         ServerEvent::Listening { address, test_number } if form == Form::Text => {
             let printer = TextPrinter::new(context.clone());
@@ -140,13 +154,17 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
         ServerEvent::TestEnded { test_number, failure } => {
             let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
             let record = printers.remove(test_number);
-            let error = failure.as_ref().map(|failure| render_end(failure, context));
+            let error = failure.as_ref().map(|failure| render_end(failure, context, signals));
+            let is_signalled = signals.last().is_some()
+                && failure.as_ref().is_some_and(|failure| failure.interrupted);
             let Some(record) = record else { return };
             let record = record.lock().unwrap_or_else(PoisonError::into_inner);
             match (&record.printer, &error) {
                 (Printer::Json(printer), error) => {
                     outlet.write_pieces(printer.render_rest(error.as_deref()));
                 }
+                // That is said once, when all tests are over.
+                (Printer::Text(_), Some(_)) if is_signalled => {}
                 (Printer::Text(_), Some(error)) => outlet.complain(error),
                 (Printer::Text(_), None) => {}
             }
@@ -156,8 +174,9 @@ fn tell(event: &ServerEvent, context: &Context, form: Form, outlet: &Outlet, pri
 }
 
 /// Why a test ended. A client that goes is no error of the server's.
-fn render_end(failure: &Failure, context: &Context) -> String {
+fn render_end(failure: &Failure, context: &Context, signals: &Signals) -> String {
     match failure.code {
+        _ if failure.interrupted => render_interruption("server", context.release, signals),
         Code::CONTROL_CLOSED => "the client has unexpectedly closed the connection".to_owned(),
         Code::CLIENT_TERMINATED => render_failure(failure, context.release),
         _ => format!("error - {}", render_failure(failure, context.release)),
