@@ -58,9 +58,10 @@ pub fn iperf3_server(data: &[u8]) {
                 }
                 ServerEvent::Ended => server.exchange_results(now_ns),
                 ServerEvent::Results(theirs) => server.send_results(now_ns, &theirs),
-                ServerEvent::Done | ServerEvent::ClientTerminated | ServerEvent::Failed(_) => {
-                    ends += 1;
-                }
+                ServerEvent::Done
+                | ServerEvent::ClientTerminated
+                | ServerEvent::Left
+                | ServerEvent::Failed(_) => ends += 1,
             }
         }
         while server.poll_write().is_some() {}

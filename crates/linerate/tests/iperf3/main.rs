@@ -12,6 +12,7 @@ mod credentials;
 mod cuts;
 mod deaths;
 mod errors;
+mod farewells;
 mod fixture;
 mod guests;
 mod interrupted;

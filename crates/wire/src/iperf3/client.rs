@@ -130,6 +130,14 @@ impl Client {
         }
     }
 
+    /// This end can't go on: the server hears that no more comes.
+    pub fn give_up(&mut self) {
+        if self.stage != Stage::Over {
+            self.say(State::IperfDone);
+            self.enter(Stage::Over, None);
+        }
+    }
+
     /// Bytes came over the control connection.
     pub fn handle_bytes(&mut self, now_ns: u64, bytes: &[u8]) {
         if self.stage == Stage::Over {
@@ -279,6 +287,15 @@ impl Client {
     }
 
     fn fail(&mut self, fault: Fault) {
+        let is_heard = match fault {
+            Fault::Silent { .. } => true,
+            Fault::Wrong(code) => ![Code::CONTROL_CLOSED, Code::ACCESS_DENIED].contains(&code),
+            // It has given up itself.
+            Fault::Peer(..) => false,
+        };
+        if is_heard {
+            self.say(State::IperfDone);
+        }
         self.enter(Stage::Over, None);
         self.events.push_back(ClientEvent::Failed(fault));
     }

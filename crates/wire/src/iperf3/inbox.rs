@@ -51,6 +51,11 @@ impl Inbox {
         self.bytes.get(self.taken..).unwrap_or_default()
     }
 
+    /// Whether nothing is there but this byte.
+    pub(super) fn is_only(&self, byte: u8) -> bool {
+        self.rest() == [byte]
+    }
+
     /// The next byte.
     pub(super) fn take_byte(&mut self) -> Option<u8> {
         let byte = self.rest().first().copied()?;

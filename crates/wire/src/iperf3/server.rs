@@ -26,6 +26,8 @@ pub enum ServerEvent {
     Done,
     /// The client was interrupted. The conversation is over.
     ClientTerminated,
+    /// The client gives up, for reasons of its own, and says so in order. The conversation is over.
+    Left,
     /// The conversation is over and has failed. Where the client might still hear the reason, it is
     /// among the bytes to write.
     Failed(Fault),
@@ -153,6 +155,8 @@ impl Server {
             Stage::Over => {}
             // It has heard all there was.
             Stage::Displaying => self.finish(),
+            // It stood where a length was awaited, and none begins with its byte alone.
+            _ if self.inbox.is_only(State::IperfDone.byte()) => self.leave(),
             _ => self.fail(Fault::Wrong(Code::CONTROL_CLOSED)),
         }
     }
@@ -236,6 +240,7 @@ impl Server {
                 self.events.push_back(ServerEvent::Ended);
             }
             (Stage::Displaying, Some(State::IperfDone)) => self.finish(),
+            (_, Some(State::IperfDone)) => self.leave(),
             _ => return Err(Fault::Wrong(Code::MESSAGE)),
         }
         Ok(())
@@ -244,6 +249,11 @@ impl Server {
     fn finish(&mut self) {
         self.enter(Stage::Over, None);
         self.events.push_back(ServerEvent::Done);
+    }
+
+    fn leave(&mut self) {
+        self.enter(Stage::Over, None);
+        self.events.push_back(ServerEvent::Left);
     }
 
     fn fail(&mut self, fault: Fault) {

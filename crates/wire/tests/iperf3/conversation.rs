@@ -94,28 +94,77 @@ fn a_server_says_why_it_gives_up() {
     assert!(server.is_over());
 }
 
+/// A server that has come so far: to the parameters, the streams, the test, or the results.
+fn server_in(stage: u8) -> Server {
+    let mut server = Server::new(0);
+    if stage > 0 {
+        let text = parameters().render();
+        let mut message = u32::try_from(text.len()).unwrap().to_be_bytes().to_vec();
+        message.extend_from_slice(text.as_bytes());
+        server.handle_bytes(0, &message);
+    }
+    if stage > 1 {
+        server.create_streams();
+    }
+    if stage > 2 {
+        server.start();
+    }
+    if stage > 3 {
+        server.handle_bytes(0, &[4]);
+        server.exchange_results(0);
+    }
+    server
+}
+
 #[test]
 fn an_interrupted_client_is_heard_in_every_stage() {
-    for after in 0..4 {
-        let mut server = Server::new(0);
-        if after > 0 {
-            let text = parameters().render();
-            let mut message = u32::try_from(text.len()).unwrap().to_be_bytes().to_vec();
-            message.extend_from_slice(text.as_bytes());
-            server.handle_bytes(0, &message);
-        }
-        if after > 1 {
-            server.create_streams();
-        }
-        if after > 2 {
-            server.start();
-        }
+    for stage in 0..4 {
+        let mut server = server_in(stage);
         server.handle_bytes(0, &[12]);
         let last = std::iter::from_fn(|| server.poll_event()).last();
-        match after {
+        match stage {
             // The byte is the beginning of a length here.
             0 => assert_eq!(last, None),
             _ => assert_eq!(last, Some(ServerEvent::ClientTerminated)),
         }
+    }
+}
+
+#[test]
+fn a_client_that_gives_up_in_order_is_heard_in_every_stage() {
+    for stage in 0..5 {
+        let mut server = server_in(stage);
+        while server.poll_write().is_some() {}
+        server.handle_bytes(0, &[State::IperfDone.byte()]);
+        // Where a length is awaited, the end tells that it was none.
+        server.handle_end();
+        let last = std::iter::from_fn(|| server.poll_event()).last();
+        assert_eq!((last, server.poll_write()), (Some(ServerEvent::Left), None), "{stage}");
+    }
+    let mut server = server_in(4);
+    server.handle_bytes(0, &[State::IperfDone.byte(), 0]);
+    server.handle_end();
+    let last = std::iter::from_fn(|| server.poll_event()).last();
+    assert_eq!(last, Some(ServerEvent::Failed(Fault::Wrong(Code::CONTROL_CLOSED))));
+}
+
+#[test]
+fn a_client_that_gives_up_says_so_where_the_server_does_not_know() {
+    let said = |words: &[u8], leave: fn(&mut Client)| {
+        let mut client = Client::new(cookie(), 0);
+        while client.poll_write().is_some() {}
+        client.handle_bytes(0, words);
+        leave(&mut client);
+        assert!(client.is_over());
+        std::iter::from_fn(|| client.poll_write()).collect::<Vec<_>>().concat()
+    };
+    let done = [State::IperfDone.byte()];
+    for words in [[].as_slice(), &[9], &[9, 10], &[9, 10, 1], &[9, 10, 1, 2]] {
+        assert_eq!(said(words, Client::give_up), done, "{words:?}");
+    }
+    assert_eq!(said(&[9], |client| client.handle_timeout(u64::MAX)), done);
+    assert_eq!(said(&[9, 77], Client::give_up), done);
+    for words in [[9, 11].as_slice(), &[0xff], &[9, 0xfe, 0, 0, 0, 37, 0, 0, 0, 5]] {
+        assert!(said(words, Client::give_up).is_empty(), "{words:?}");
     }
 }

@@ -26,6 +26,7 @@ pub fn run(
     let report = match outcome {
         Ok(report) => Ok(report),
         Err(failure) => {
+            session.give_up();
             if let Some(report) = session.report_so_far() {
                 session.observer.handle(&Event::Ended(Box::new(report)));
             }

@@ -263,6 +263,13 @@ impl<'a> Session<'a> {
         interrupted()
     }
 
+    /// Tells the server that this end doesn't go on, where it doesn't know.
+    pub(super) fn give_up(&mut self) {
+        self.machine.give_up();
+        // The server may be gone already.
+        let _gone = self.pump();
+    }
+
     /// What came out, where the test didn't come to its end.
     pub(super) fn report_so_far(&mut self) -> Option<Report> {
         if self.told {

@@ -36,19 +36,35 @@ pub(super) struct Conversation {
     /// Has the descriptors of its streams set aside.
     awaited: Option<Arc<Awaited>>,
     told: bool,
+    /// Whether the client has left in order, before the end.
+    left: bool,
 }
 
 impl Conversation {
     pub(super) fn new(test: Test, control: Control, addresses: (SocketAddr, SocketAddr)) -> Self {
         let machine = Machine::new(monotonic_ns());
-        Self { test, control, addresses, machine, running: None, awaited: None, told: false }
+        Self {
+            test,
+            control,
+            addresses,
+            machine,
+            running: None,
+            awaited: None,
+            told: false,
+            left: false,
+        }
     }
 
-    /// The whole test.
+    /// The whole test, as far as the client wants it.
     pub(super) fn conduct(&mut self) -> Result<(), Failure> {
+        let outcome = self.conduct_whole();
+        if self.left { Ok(()) } else { outcome }
+    }
+
+    fn conduct_whole(&mut self) -> Result<(), Failure> {
         let parameters = match self.await_said()? {
             Said::Asked(parameters) => *parameters,
-            other => return Err(unexpected(other)),
+            other => return Err(self.unexpected(other)),
         };
         let reserved = self.test.admit(&parameters)?;
         let load = self.open_streams(parameters, reserved)?;
@@ -64,7 +80,7 @@ impl Conversation {
         self.machine.exchange_results(monotonic_ns());
         let theirs = match self.await_said()? {
             Said::Results(theirs) => *theirs,
-            other => return Err(unexpected(other)),
+            other => return Err(self.unexpected(other)),
         };
         self.await_tail(&theirs)?;
         let Some((mut results, report)) = self.stop_load() else {
@@ -77,7 +93,7 @@ impl Conversation {
         self.machine.send_results(monotonic_ns(), &results);
         match self.await_said()? {
             Said::Done => Ok(()),
-            other => Err(unexpected(other)),
+            other => Err(self.unexpected(other)),
         }
     }
 
@@ -202,8 +218,14 @@ impl Conversation {
         self.pump()?;
         match self.machine.poll_event() {
             None => self.check_cancel(),
-            Some(said) => Err(unexpected(said)),
+            Some(said) => Err(self.unexpected(said)),
         }
+    }
+
+    /// The client says what ends its test before the end.
+    fn unexpected(&mut self, said: Said) -> Failure {
+        self.left = said == Said::Left;
+        failure_of(said)
     }
 
     fn check_cancel(&mut self) -> Result<(), Failure> {
@@ -243,7 +265,7 @@ impl Conversation {
             match self.machine.poll_event() {
                 None => {}
                 Some(Said::Ended) => return Ok(()),
-                Some(said) => return Err(unexpected(said)),
+                Some(said) => return Err(self.unexpected(said)),
             }
             self.check_cancel()?;
             let Some(running) = &mut self.running else { return Ok(()) };
@@ -344,7 +366,7 @@ impl Conversation {
     }
 }
 
-fn unexpected(said: Said) -> Failure {
+fn failure_of(said: Said) -> Failure {
     match said {
         Said::Failed(Fault::Silent { code, seconds }) => {
             Failure::of(code).because(format!("the client said nothing for {seconds} s"))
