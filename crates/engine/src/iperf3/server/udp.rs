@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::awaited::Awaited;
 use super::test::Arrival;
-use crate::clock::monotonic_ns;
+use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::Failure;
 use crate::iperf3::repeats::Repeats;
 use crate::load::Bell;
@@ -25,6 +25,9 @@ const MOST_AT_ONCE: usize = 64;
 
 /// Datagrams that a stream's socket may have caught before it was connected: more than a moment of anybody's flood.
 const MOST_STRAYS: usize = 1024;
+
+/// How long a port that never runs empty may hold greetings of a stream that has its socket.
+const HELD_NS: u64 = SECOND_NS;
 
 /// A datagram that greets, and who sent it.
 type Greeting = (SocketAddr, Word);
@@ -141,9 +144,9 @@ pub(super) struct UdpPort {
     current: Vec<Claim>,
     /// Tests that come after them.
     waiting: VecDeque<Claim>,
-    /// Who has the last stream of a test, while the port may still hold greetings from before that stream had a
-    /// socket: they are no streams of the next test.
-    finished: Vec<SocketAddr>,
+    /// Who has the last stream of a test and since when, while the port may still hold greetings from before that
+    /// stream had a socket: they are no streams of the next test.
+    finished: Vec<(SocketAddr, u64)>,
 }
 
 impl UdpPort {
@@ -190,6 +193,13 @@ impl UdpPort {
         }
     }
 
+    /// These have the last streams of a test. A flood may keep the port from running empty, so they are forgotten by
+    /// time, too.
+    fn finish(&mut self, from: impl Iterator<Item = SocketAddr>, now_ns: u64) {
+        self.finished.retain(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < HELD_NS);
+        self.finished.extend(from.map(|from| (from, now_ns)));
+    }
+
     fn read_port(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match self.socket.as_ref().map(next_greeting) {
@@ -213,7 +223,7 @@ impl UdpPort {
 
     /// Answers a greeting, where its address is of a test that makes streams; who else's were caught meanwhile.
     fn answer(&mut self, (from, greeting): Greeting) -> Vec<Greeting> {
-        if self.finished.contains(&from) {
+        if self.finished.iter().any(|(finished, _)| *finished == from) {
             return Vec::new();
         }
         let Some(claim) = self.current.iter_mut().find(|claim| claim.client == from.ip()) else {
@@ -224,8 +234,7 @@ impl UdpPort {
         // One that failed waits for its end: its client may not know yet.
         if strays.is_some() && claim.awaited.is_complete() {
             let done = claim.test;
-            self.finished.extend(before);
-            self.finished.push(from);
+            self.finish(before.into_iter().chain([from]), monotonic_ns());
             self.release(done);
         }
         strays.unwrap_or_default()
@@ -271,7 +280,6 @@ mod tests {
     use linerate_wire::iperf3::{Parameters, Protocol as Carrier};
 
     use super::*;
-    use crate::clock::SECOND_NS;
     use crate::iperf3::descriptors::{Pool, Reserved};
 
     static POOL: Pool = Pool::new(|| 2000);
@@ -330,6 +338,17 @@ mod tests {
             let all = |test: &Receiver<Arrival>| test.try_iter().map(letter).collect();
             self.arrivals.iter().map(all).collect()
         }
+    }
+
+    #[test]
+    fn who_has_the_last_streams_is_forgotten_in_time() {
+        let mut port = UdpPort::default();
+        let address = |number: u64| SocketAddr::from(([127, 0, 0, 1], number as u16));
+        for number in 0..1000 {
+            port.finish([address(number)].into_iter(), number * HELD_NS / 10);
+        }
+        let kept: Vec<SocketAddr> = port.finished.iter().map(|(from, _)| *from).collect();
+        assert_eq!(kept, (990..1000).map(address).collect::<Vec<_>>());
     }
 
     #[test]
