@@ -91,7 +91,8 @@ impl<'a> Session<'a> {
         self.require(&ClientEvent::ParametersWanted)?;
         let parameters = self.parameters()?;
         self.machine.send_parameters(&parameters);
-        self.require(&ClientEvent::StreamsWanted)?;
+        let wanted = self.require(&ClientEvent::StreamsWanted);
+        wanted.map_err(|failure| with_likely_cause(failure, parameters.protocol))?;
         let load = self.open_streams(parameters.clone(), address)?;
         self.require(&ClientEvent::Prepare)?;
         self.require(&ClientEvent::Go)?;
@@ -317,6 +318,30 @@ fn failure_of(fault: Fault) -> Failure {
             Failure::of(code).because(format!("the server said nothing for {seconds} s"))
         }
     }
+}
+
+/// Why a server may say nothing for long when it has been asked for a test. The streams of one test over UDP have nothing to
+/// tell them from another's but their address.
+fn with_likely_cause(failure: Failure, protocol: Protocol) -> Failure {
+    let Some(silence) = failure.detail.clone().filter(|_| protocol == Protocol::Udp) else {
+        return failure;
+    };
+    failure.because(format!(
+        "{silence} (another UDP test from this address may be opening its streams)"
+    ))
+}
+
+#[test]
+fn a_silent_server_may_be_busy_with_other_streams_over_udp() {
+    let told = |protocol| {
+        let silent = failure_of(Fault::Silent { code: Code::RECEIVE_MESSAGE, seconds: 30 });
+        with_likely_cause(silent, protocol).detail.unwrap()
+    };
+    assert_eq!(told(Protocol::Tcp), "the server said nothing for 30 s");
+    let udp = "the server said nothing for 30 s (another UDP test from this address may be opening its streams)";
+    assert_eq!(told(Protocol::Udp), udp);
+    let refused = Failure::of(Code::TOTAL_RATE);
+    assert_eq!(with_likely_cause(refused, Protocol::Udp).detail, None);
 }
 
 #[test]

@@ -10,7 +10,8 @@ use crate::iperf3::descriptors::Reserved;
 pub(super) const STREAM_NS: u64 = 30 * SECOND_NS;
 /// What each stream that has come adds at least.
 pub(super) const EACH_NS: u64 = 10 * MILLISECOND_NS;
-/// The longest that all may take, however many they are: their test has a place that others may want.
+/// The longest that all may take, however many they are, and that a test waits for its turn to have them made: it has a place
+/// that others may want.
 pub(super) const MOST_NS: u64 = 300 * SECOND_NS;
 
 /// How long a client may take for all its streams, where so many have come, each of which adds so much. Those that it

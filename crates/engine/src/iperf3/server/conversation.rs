@@ -152,7 +152,7 @@ impl Conversation {
         };
         while opened.len() < total {
             let deadline_ns = began_ns.saturating_add(patience_ns(opened.len(), each_ns));
-            match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS))? {
+            match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS), "they did not come")? {
                 Arrival::Stream(socket) => {
                     self.set_options(&socket, parameters)?;
                     opened.push(socket);
@@ -167,10 +167,8 @@ impl Conversation {
 
     /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
-        // Each test before this one may take its time.
-        let all_ns = MOST_NS.saturating_mul(self.test.plan.most_tests as u64);
-        let deadline_ns = monotonic_ns().saturating_add(all_ns);
-        match self.await_arrival(deadline_ns)? {
+        let deadline_ns = monotonic_ns().saturating_add(MOST_NS);
+        match self.await_arrival(deadline_ns, "others of its address were making theirs")? {
             Arrival::Failed(failure) => Err(failure),
             Arrival::Turn | Arrival::Stream(_) => Ok(()),
         }
@@ -197,7 +195,7 @@ impl Conversation {
         Ok(())
     }
 
-    fn await_arrival(&mut self, deadline_ns: u64) -> Result<Arrival, Failure> {
+    fn await_arrival(&mut self, deadline_ns: u64, otherwise: &str) -> Result<Arrival, Failure> {
         loop {
             self.check()?;
             if let Ok(arrival) = self.test.arrivals.try_recv() {
@@ -205,9 +203,8 @@ impl Conversation {
             }
             let now_ns = monotonic_ns();
             if now_ns >= deadline_ns {
-                return Err(
-                    Failure::of(Code::STREAM_ACCEPT).because("the streams did not come in time")
-                );
+                let detail = format!("no streams in time: {otherwise}");
+                return Err(Failure::of(Code::STREAM_ACCEPT).because(detail));
             }
             self.control.wait(&self.test.bell, deadline_ns.min(now_ns + LOOK_NS));
         }
