@@ -22,13 +22,24 @@ const OF_3_12: [(Code, &str); 10] = [
     (Code::USER_TIMEOUT, "unable to set TCP/SCTP MSS"),
 ];
 
+/// What an original says whose limit on streams is its own. A server of ours tells the system's error with it.
+const STREAMS_OF_ORIGINAL: [&str; 2] = [
+    "number of parallel streams too large (maximum = 128)",
+    "invalid number of parallel streams (min = 1, max = 128)",
+];
+
 /// A failure as this release words it, without the program's name: the text, and behind it the
 /// system's own words where the text asks for them.
 pub fn render_failure(failure: &Failure, release: Release) -> String {
     let older: &[(Code, &str)] = if release.is_new() { &[] } else { &OF_3_12 };
     let code = failure.code;
     let known = older.iter().find(|(known, _)| *known == code);
-    let text = known.map_or_else(|| code.text(), |(_, text)| text);
+    let ours = known.map_or_else(|| code.text(), |(_, text)| text);
+    let is_of_original =
+        failure.from_peer && code == Code::NUM_STREAMS && failure.system_error.is_none();
+    let [old, new] = STREAMS_OF_ORIGINAL;
+    let theirs = if release.is_new() { new } else { old };
+    let text = if is_of_original { theirs } else { ours };
     let said = failure.system_error.filter(|number| *number != 0 && code.tells_system_error());
     match said.map(render_system_error).or_else(|| failure.detail.clone()) {
         Some(detail) => format!("{text}: {detail}"),
@@ -79,6 +90,20 @@ mod tests {
         assert_eq!(text(&Failure::of(Code::AFFINITY)), "unable to set CPU affinity: ");
         let old = render_failure(&refused, Release::V3_12);
         assert_eq!(old, "unable to connect to server: Connection refused");
+    }
+
+    #[test]
+    fn a_limit_on_streams_is_that_of_who_refuses_them() {
+        let told = |from_peer: bool, system_error: Option<i32>| {
+            let failure = Failure::of(Code::NUM_STREAMS);
+            let failure = Failure { from_peer, system_error, ..failure };
+            [Release::V3_12, Release::V3_21].map(|release| render_failure(&failure, release))
+        };
+        for (from_peer, system_error) in [(false, None), (false, Some(24)), (true, Some(24))] {
+            let texts = told(from_peer, system_error);
+            assert!(texts.iter().all(|text| text.contains("1048576")), "{texts:?}");
+        }
+        assert_eq!(told(true, None), STREAMS_OF_ORIGINAL);
     }
 
     #[test]
