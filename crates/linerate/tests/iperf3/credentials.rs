@@ -25,7 +25,8 @@ pub(crate) const USERS: &str = "# who may\nluigi,00\n\
 fn only_users_with_their_password_may_test() {
     let folder = tempfile::tempdir().unwrap();
     let users_file = folder.path().join("users");
-    std::fs::write(&users_file, USERS).unwrap();
+    // A name that isn't UTF-8 shuts nobody else out.
+    std::fs::write(&users_file, [b"jos\xe9,00\n", USERS.as_bytes()].concat()).unwrap();
     for padding in [Padding::Oaep, Padding::Pkcs1] {
         let private_key_pem = PRIVATE_KEY.to_owned();
         let users_file = users_file.clone();
