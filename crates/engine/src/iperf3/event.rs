@@ -39,6 +39,8 @@ impl Observer for () {
 pub enum Event {
     /// The control connection stands; nothing has been said.
     Connected(Box<Control>),
+    /// A client has asked for this; its server hasn't agreed to it.
+    Asked(Box<Parameters>),
     /// All streams stand, and the load begins.
     Started(Box<Start>),
     /// An interval is over.

@@ -220,8 +220,24 @@ fn a_congestion_control_that_is_not_there_is_told_in_the_originals_words_alone()
 }
 
 #[test]
+fn a_server_says_what_rate_it_refused() {
+    for (words, rate) in [("-b 3M", 3_000_000.into()), ("-b 0", serde_json::Value::Null)] {
+        let (mut server, port) = serve(Program::Ours, "-J -F /nowhere/file");
+        assert_eq!(ended(&format!("-c 127.0.0.1 -p {port} -u {words}")).0, 1);
+        let document = document(&server.text());
+        assert_eq!(document["error"], "error - cannot transfer file using UDP");
+        assert_eq!(document["start"]["target_bitrate"], rate);
+    }
+}
+
+#[test]
 fn a_log_file_that_cannot_be_written_is_told() {
-    let expected = "iperf3: error - unable to open log file: No such file or directory\n";
-    let expected = (1, String::new(), expected.to_owned());
-    assert_eq!(ended("-c h --logfile /nowhere/log"), expected);
+    let said = "iperf3: error - unable to open log file: No such file or directory\n";
+    let ends = |words: &str, said: &str| {
+        let words = format!("{words} --logfile /nowhere/log");
+        assert_eq!(ended(&words), (1, String::new(), said.to_owned()), "{words}");
+    };
+    ends("-c h", said);
+    ends("-s -J", said);
+    ends("-s", &format!("{said}iperf3: exiting\n"));
 }

@@ -66,6 +66,7 @@ impl Conversation {
             Said::Asked(parameters) => *parameters,
             other => return Err(self.unexpected(other)),
         };
+        self.test.observer.handle(&Event::Asked(Box::new(parameters.clone())));
         let reserved = self.test.admit(&parameters)?;
         let load = self.open_streams(parameters, reserved)?;
         self.machine.start();

@@ -119,6 +119,9 @@ impl Performance<'_> {
             Ok(outlet) => outlet,
             Err(failure) => {
                 narrate(&format!("iperf3: error - {}\n", render_failure(&failure, self.release)));
+                if options.host().is_none() && !self.form().is_json() {
+                    narrate("iperf3: exiting\n");
+                }
                 return 1;
             }
         };

@@ -43,6 +43,8 @@ pub struct JsonPrinter {
     context: Context,
     form: Form,
     control: Option<Control>,
+    /// What a server's client has asked for; 0: no rate.
+    asked_bps: u64,
     start: Option<Start>,
     start_fields: Option<Fields>,
     intervals: Vec<Interval>,
@@ -64,6 +66,7 @@ impl JsonPrinter {
             context,
             form,
             control: None,
+            asked_bps: 0,
             start: None,
             start_fields: None,
             intervals: Vec::new(),
@@ -80,6 +83,7 @@ impl JsonPrinter {
     pub fn record_event(&mut self, event: &Event) -> Vec<String> {
         match event {
             Event::Connected(control) => self.control = Some((**control).clone()),
+            Event::Asked(parameters) => self.asked_bps = parameters.bandwidth_bps,
             Event::Started(start) => return self.record_start(start),
             Event::Interval(interval) if self.context.shows(interval) => {
                 return self.record_interval(interval);
@@ -152,7 +156,12 @@ impl JsonPrinter {
             (None, Some(control), Some(asked)) => {
                 document::start_of_refused(&self.context, control, asked)
             }
-            _ => document::start_of_nothing(&self.context),
+            // As in the original, the rate alone is known of what a server refuses.
+            _ => document::start_of_nothing(&self.context).with_if(
+                self.asked_bps > 0,
+                "target_bitrate",
+                self.asked_bps,
+            ),
         };
         let document = LongObject {
             before: Fields::new().with("start", start),

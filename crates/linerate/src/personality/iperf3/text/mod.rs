@@ -78,7 +78,9 @@ impl TextPrinter {
             Event::OmitEnded if self.context.verbose && self.context.interval_s == 0.0 => {
                 vec![OMIT_DONE.to_owned()]
             }
-            Event::Interval(_) | Event::OmitEnded | Event::Warning(_) => Vec::new(),
+            Event::Asked(_) | Event::Interval(_) | Event::OmitEnded | Event::Warning(_) => {
+                Vec::new()
+            }
         }
     }
 
