@@ -185,8 +185,10 @@ impl DatagramFigures {
     /// what this end had in it.
     fn of_results(result: &StreamResult, own_omitted: u64, parameters: &Parameters) -> Self {
         let (packets, lost) = match result.omitted_packets.zip(result.omitted_errors) {
+            // An original's datagrams that came late make fewer missing than were in the omitted time.
             Some((packets, errors)) => {
-                (result.packets.saturating_sub(packets), Some(result.errors.saturating_sub(errors)))
+                let lost = result.errors.saturating_sub(errors).max(0);
+                (result.packets.saturating_sub(packets), Some(lost))
             }
             None if parameters.omit_s == 0 => (result.packets, Some(result.errors)),
             // Their bytes are without that time, and all datagrams have one length.
@@ -379,5 +381,7 @@ mod tests {
             ..of_old(200, 7, 100_000)
         };
         assert_eq!(figures(&newer, 1), (102, Some(2)));
+        let late = StreamResult { errors: 1, ..newer };
+        assert_eq!(figures(&late, 1), (102, Some(0)));
     }
 }

@@ -119,6 +119,8 @@ pub struct Arrivals {
     pub out_of_order: u64,
     jitter_ns: f64,
     last_transit_ns: Option<i64>,
+    /// The highest number, and datagrams that were missing, when the omitted time ended.
+    omitted: Option<(u64, u64)>,
 }
 
 impl Arrivals {
@@ -131,7 +133,14 @@ impl Arrivals {
             self.highest = header.number;
         } else {
             self.out_of_order += 1;
-            self.lost = self.lost.saturating_sub(1);
+            // The original takes each for one that was missing. One of the omitted time isn't missing in what counts, and
+            // of copies there may be any number.
+            let less = self.lost.saturating_sub(1);
+            match self.omitted {
+                None => self.lost = less,
+                Some((highest, lost)) if header.number > highest => self.lost = less.max(lost),
+                Some(_) => {}
+            }
         }
         let transit_ns = now_ns.wrapping_sub(header.sent_ns) as i64;
         if let Some(last_ns) = self.last_transit_ns.replace(transit_ns) {
@@ -145,8 +154,9 @@ impl Arrivals {
         self.jitter_ns / 1e9
     }
 
-    /// The omitted time is over: jitter begins anew.
-    pub fn reset_jitter(&mut self) {
+    /// The omitted time is over: jitter begins anew, and what was missing so far stays so.
+    pub fn end_omitted(&mut self) {
+        self.omitted = Some((self.highest, self.lost));
         self.jitter_ns = 0.0;
         self.last_transit_ns = None;
     }

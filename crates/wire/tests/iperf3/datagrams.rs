@@ -107,6 +107,29 @@ fn jitter_moves_a_sixteenth_of_the_way() {
     assert_eq!(arrivals.jitter_s(), 0.0);
     arrivals.record(Header { sent_ns: 10, number: 2 }, 1_000_010 + 160_000);
     assert!((arrivals.jitter_s() - 10e-6).abs() < 1e-12, "{}", arrivals.jitter_s());
-    arrivals.reset_jitter();
+    arrivals.end_omitted();
     assert_eq!(arrivals.jitter_s(), 0.0);
+}
+
+#[test]
+fn what_comes_late_from_the_omitted_time_is_not_missing_less_in_what_counts() {
+    let mut arrivals = Arrivals::default();
+    let mut record = |numbers: &[u64]| {
+        for number in numbers {
+            arrivals.record(Header { sent_ns: 0, number: *number }, 0);
+        }
+        (arrivals.lost, arrivals.out_of_order)
+    };
+    assert_eq!(record(&[1, 11]), (9, 0));
+    assert_eq!(record(&[2]), (8, 1));
+    arrivals.end_omitted();
+    let mut record = |numbers: &[u64]| {
+        for number in numbers {
+            arrivals.record(Header { sent_ns: 0, number: *number }, 0);
+        }
+        (arrivals.lost, arrivals.out_of_order)
+    };
+    assert_eq!(record(&[3, 4, 5, 6, 12]), (8, 5));
+    assert_eq!(record(&[15]), (10, 5));
+    assert_eq!(record(&[13, 13, 13, 13]), (8, 9));
 }

@@ -47,7 +47,7 @@ impl DatagramReceiver {
         for _ in 0..CALLS_PER_TURN {
             match self.course.now(local) {
                 Now::Works { begins: false } | Now::Drains => {}
-                Now::Works { begins: true } => self.arrivals.reset_jitter(),
+                Now::Works { begins: true } => self.arrivals.end_omitted(),
                 Now::Waits => return Ok(Turn::Held),
                 Now::Ends => return Ok(Turn::Ended),
             }
@@ -72,7 +72,7 @@ impl DatagramReceiver {
             let (now_ns, now) = *seen.get_or_insert_with(|| {
                 let now = course.now(local);
                 if now == (Now::Works { begins: true }) {
-                    arrivals.reset_jitter();
+                    arrivals.end_omitted();
                 }
                 (monotonic_ns(), now)
             });
