@@ -238,10 +238,17 @@ impl Report {
         let mut missing = None;
         for stream in &mut self.streams {
             let result = theirs.stream(stream.id);
-            let own = own.stream(stream.id).and_then(|own| own.omitted_packets).unwrap_or(0);
+            let own = own.stream(stream.id);
+            let omitted = own.and_then(|own| own.omitted_packets).unwrap_or(0);
             let seconds = stream.local.seconds;
             stream.remote =
-                result.map(|result| Totals::of_results(result, own, parameters, seconds));
+                result.map(|result| Totals::of_results(result, omitted, parameters, seconds));
+            if let (Some(remote), Some((result, own))) = (&mut stream.remote, result.zip(own)) {
+                match stream.sends {
+                    true => remote.bytes = result.received_of(own),
+                    false => stream.local.bytes = own.received_of(result),
+                }
+            }
             missing = missing.or((result.is_none()).then_some(stream.id));
         }
         self.remote_cpu = Some(theirs.cpu_percent);

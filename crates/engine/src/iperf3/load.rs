@@ -243,8 +243,12 @@ impl Load {
         self.streams.iter().filter(|(stream, _)| !stream.sends).all(|(stream, shared)| {
             let (ours, omitted) = (shared.figures(), shared.omitted());
             theirs.stream(stream.id).is_none_or(|theirs| {
-                let arrived = ours.bytes.saturating_sub(omitted.bytes);
-                if udp { ours.packets >= theirs.packets } else { arrived >= theirs.bytes }
+                let (omitted, all) = match theirs.omitted_bytes {
+                    Some(senders) => (0, theirs.bytes.saturating_add(senders)),
+                    None => (omitted.bytes, theirs.bytes),
+                };
+                let arrived = ours.bytes.saturating_sub(omitted);
+                if udp { ours.packets >= theirs.packets } else { arrived >= all }
             })
         })
     }

@@ -152,7 +152,9 @@ impl Meter {
         for (kept, (stream, shared)) in self.kept.iter().zip(&load.streams) {
             let ended_ns = load.stream_ended_ns(shared);
             let seconds = ended_ns.saturating_sub(self.start_ns) as f64 / SECOND_NS as f64;
-            let result = kept.result(stream, shared, udp, seconds);
+            let mut result = kept.result(stream, shared, udp, seconds);
+            let tells_omitted = !udp && load.setup.parameters.omit_s > 0;
+            result.omitted_bytes = tells_omitted.then(|| shared.omitted().bytes);
             results.streams.push(result);
             streams.push(StreamReport {
                 id: stream.id,
@@ -246,6 +248,7 @@ impl Kept {
         StreamResult {
             id: stream.id,
             bytes: all.bytes.saturating_sub(omitted.bytes),
+            omitted_bytes: None,
             retransmits: (stream.sends && !udp).then(|| resent.into()),
             jitter_s: all.jitter_s,
             errors: signed(all.lost),

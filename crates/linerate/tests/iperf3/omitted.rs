@@ -6,12 +6,12 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::iperf3::{DatagramFigures, run};
+use linerate_engine::iperf3::{DatagramFigures, ServePlan, run};
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cli::{document, for_all, pairs};
 use super::guests::{message, read};
-use super::load::plan;
+use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, free_port, serve};
 
 const BLOCK_BYTES: u32 = 1000;
@@ -116,6 +116,31 @@ fn packets_are_those_of_the_bytes_with_an_installed_original() {
                 assert!((0.9..=most).contains(&ratio), "{words} {name}: {text}");
                 assert!(figure("lost_percent").unwrap_or(0.0) < 10.0, "{words} {name}: {text}");
             }
+        }
+    });
+}
+
+#[test]
+fn bytes_are_those_of_the_senders_count_between_ours() {
+    let server = Running::start(ServePlan::default());
+    let cells = [(false, false), (true, false), (false, true)];
+    for_all(cells.to_vec(), |(reverse, bidirectional)| {
+        let asked = Parameters {
+            omit_s: 1,
+            time_s: 1,
+            parallel: 2,
+            reverse,
+            bidirectional,
+            ..Parameters::default()
+        };
+        let report =
+            run(&plan("127.0.0.1", server.port, asked), &mut (), &Cancel::default()).unwrap();
+        for stream in &report.streams {
+            let (sent, received) = (stream.sender().unwrap(), stream.receiver().unwrap());
+            // A client that receives ends the test with some on its way.
+            let is_exact = stream.sends;
+            assert!(received.bytes <= sent.bytes, "{reverse} {bidirectional} {stream:?}");
+            assert!(!is_exact || received.bytes == sent.bytes, "{bidirectional} {stream:?}");
         }
     });
 }

@@ -64,6 +64,8 @@ pub struct StreamResult {
     pub id: u32,
     /// Bytes sent or received; those of the omitted time left out.
     pub bytes: u64,
+    /// Those of the omitted time; ours alone tell, over TCP and where there is such a time.
+    pub omitted_bytes: Option<u64>,
     /// Segments sent again, where the end is a sender that knows.
     pub retransmits: Option<u64>,
     /// Jitter (RFC 3550), seconds.
@@ -101,6 +103,7 @@ const OF_STREAM: Picking = Picking {
     plain: &[
         "id",
         "bytes",
+        "omitted_bytes",
         "retransmits",
         "jitter",
         "errors",
@@ -117,6 +120,15 @@ impl StreamResult {
     /// Seconds that were counted, where the peer tells.
     pub fn seconds(&self) -> Option<f64> {
         Some((self.end_time_s? - self.start_time_s?).max(0.0))
+    }
+
+    /// Bytes that a receiver has of those that the sender counts. Each ends the omitted time by its own clock; where both tell
+    /// what came before, the sender's holds for both.
+    pub fn received_of(&self, sender: &Self) -> u64 {
+        match self.omitted_bytes.zip(sender.omitted_bytes) {
+            Some((own, senders)) => self.bytes.saturating_add(own).saturating_sub(senders),
+            None => self.bytes,
+        }
     }
 }
 
@@ -188,7 +200,7 @@ impl Results {
 }
 
 fn render_stream(stream: &StreamResult) -> Value {
-    json!({
+    let mut value = json!({
         "id": stream.id,
         "bytes": stream.bytes,
         "retransmits": stream.retransmits.map_or(json!(-1), |count| json!(count)),
@@ -199,7 +211,11 @@ fn render_stream(stream: &StreamResult) -> Value {
         "omitted_packets": stream.omitted_packets.unwrap_or(0),
         "start_time": stream.start_time_s.unwrap_or(0.0),
         "end_time": stream.end_time_s.unwrap_or(0.0),
-    })
+    });
+    if let (Some(bytes), Some(fields)) = (stream.omitted_bytes, value.as_object_mut()) {
+        fields.insert("omitted_bytes".to_owned(), json!(bytes));
+    }
+    value
 }
 
 fn parse_stream(picked: &Picked<'_>) -> Option<StreamResult> {
@@ -210,6 +226,7 @@ fn parse_stream(picked: &Picked<'_>) -> Option<StreamResult> {
     Some(StreamResult {
         id: u32::try_from(fields.count("id")?).ok()?,
         bytes: fields.count("bytes")?,
+        omitted_bytes: fields.count("omitted_bytes"),
         retransmits: u64::try_from(fields.whole("retransmits")?).ok(),
         jitter_s: fields.fraction("jitter")?,
         errors: fields.whole("errors")?,

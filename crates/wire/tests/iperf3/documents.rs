@@ -69,7 +69,7 @@ proptest! {
         as_json: bool,
     ) {
         let stream = |id| StreamResult {
-            id, bytes, retransmits: resent, jitter_s, errors, omitted_errors: Some(errors / 2),
+            id, bytes, omitted_bytes: resent, retransmits: resent, jitter_s, errors, omitted_errors: Some(errors / 2),
             packets, omitted_packets: Some(packets / 2), start_time_s: Some(0.0),
             end_time_s: Some(end_s),
         };
@@ -143,6 +143,18 @@ fn results_without_what_every_release_tells_are_none() {
     let older = whole.replace("omitted_errors", "x").replace("start_time", "y");
     let stream = Results::parse(older.as_bytes(), 1).unwrap().streams[0];
     assert_eq!((stream.omitted_packets, stream.seconds()), (None, None));
+}
+
+#[test]
+fn a_receiver_goes_by_the_senders_end_of_the_omitted_time_where_both_tell() {
+    let counted =
+        |bytes, omitted_bytes| StreamResult { bytes, omitted_bytes, ..StreamResult::default() };
+    let sender = counted(700, Some(100));
+    assert_eq!(counted(750, Some(50)).received_of(&sender), 700);
+    assert_eq!(counted(750, None).received_of(&sender), 750);
+    assert_eq!(counted(750, Some(50)).received_of(&counted(700, None)), 750);
+    assert_eq!(counted(u64::MAX, Some(50)).received_of(&sender), u64::MAX - 100);
+    assert_eq!(counted(5, Some(5)).received_of(&sender), 0);
 }
 
 #[test]

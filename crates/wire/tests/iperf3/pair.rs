@@ -25,6 +25,7 @@ pub(crate) fn results(streams: usize, seed: u64) -> Results {
         omitted_errors: Some(1),
         packets: 400 + seed,
         omitted_packets: Some(2),
+        omitted_bytes: index.is_multiple_of(3).then_some(seed),
         start_time_s: Some(0.0),
         end_time_s: Some(1.5),
     };
