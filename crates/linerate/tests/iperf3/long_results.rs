@@ -98,7 +98,7 @@ fn grown(words: &str, results: &str, prints: bool) -> u64 {
 
 #[test]
 fn long_results_cost_a_client_a_few_times_their_length() {
-    const LENGTH: usize = 8 << 20;
+    const LENGTH: usize = 2 << 20;
     for (words, name, prints) in [
         ("", "x", false),
         ("-J", "server_output_json", false),
