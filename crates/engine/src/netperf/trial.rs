@@ -122,8 +122,7 @@ impl<'a> Trial<'a> {
         self.conduct(&mut course, sink, cancel)?;
         let ended_ns = monotonic_ns();
         course.processors.iter_mut().for_each(Processors::end);
-        // The datagrams that say so may all be lost.
-        let server_knows = !self.job_is_connections() && self.request.carrier == Carrier::Tcp;
+        let server_knows = self.server_knows();
         if let Some(client) = &mut self.client {
             client.machine.handle_data_over(server_knows, ended_ns);
         }
@@ -138,7 +137,7 @@ impl<'a> Trial<'a> {
             None if !told => Results::default(),
             None => match self.await_results(course.began_ns, course.interrupted_ns, cancel) {
                 Ok(results) => results,
-                Err(error) if cancel.requested() && self.outlives(&error, server_knows) => {
+                Err(error) if cancel.requested() && self.outlives(&error) => {
                     told = false;
                     Results::default()
                 }
@@ -167,12 +166,17 @@ impl<'a> Trial<'a> {
 
     /// Whether what was counted here is a result though whoever asked to stop got none from the server: a server
     /// that sends sees its connection break, and one that doesn't know of the end says nothing.
-    fn outlives(&self, error: &Error, server_knows: bool) -> bool {
+    fn outlives(&self, error: &Error) -> bool {
         match error {
-            Error::Unfinished(_) => self.job.task == Task::Receive || !server_knows,
+            Error::Unfinished(_) => self.job.task == Task::Receive || !self.server_knows(),
             Error::Peer(_) => matches!(self.job.task, Task::Receive | Task::Connections),
             _ => false,
         }
+    }
+
+    /// Whether the server hears of the end of data: the datagrams that say so may all be lost.
+    fn server_knows(&self) -> bool {
+        !self.job_is_connections() && self.request.carrier == Carrier::Tcp
     }
 
     pub(super) fn job_is_connections(&self) -> bool {
@@ -313,7 +317,8 @@ impl<'a> Trial<'a> {
             if let Some(watchdog) = &mut course.watchdog {
                 watchdog.look(&course.load.counts(), now_ns);
             }
-            if let Some(client) = self.client.as_ref().filter(|_| course.results.is_none()) {
+            let awaited = self.client.as_ref().filter(|client| !client.machine.is_over());
+            if let Some(client) = awaited.filter(|_| course.results.is_none()) {
                 client.look_for_server(&mut course.liveness, &course.load.counts())?;
             }
             if cancel.requested() && course.interrupted_ns.is_none() {
@@ -336,8 +341,12 @@ impl<'a> Trial<'a> {
             }
             let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
             let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);
-            if let Some(results) = self.listen(Some(&course.bell), wait_ns)? {
-                course.results = Some(results);
+            match self.listen(Some(&course.bell), wait_ns) {
+                Ok(Some(results)) => course.results = Some(results),
+                Ok(None) => {}
+                // Its load ends all the same; that there are no results is seen when they are awaited.
+                Err(error) if cancel.requested() && self.outlives(&error) => {}
+                Err(error) => return Err(error),
             }
             course.bell.silence();
         }

@@ -97,6 +97,8 @@ enum Then {
     WaitsFromData,
     /// The same, when results are awaited.
     WaitsFromEnd,
+    /// It is gone at once when it has sent data, and the client been asked to stop.
+    DiesFromData,
     /// It sends its results when it has been told the end so many times.
     HearsAt(u32),
 }
@@ -163,6 +165,16 @@ fn serve(then: Then, transport: TestTransport, client: Cancel) -> (u16, JoinHand
             Then::WaitsFromData => data.await_datagram(),
             // More often than the load itself says it: results are awaited.
             Then::WaitsFromEnd => data.await_ends(5),
+            Then::DiesFromData => {
+                let Data::Tcp(listener) = &data else { panic!("data over TCP") };
+                let mut stream = listener.accept().unwrap().0;
+                stream.write_all(&[1; 1000]).unwrap();
+                client.request();
+                drop(control);
+                // Its data goes on a while, as that of a process that is being ended.
+                drop(stream.read(&mut [0]));
+                return;
+            }
             Then::Ends | Then::Closes => {}
         }
         match then {
@@ -170,7 +182,7 @@ fn serve(then: Then, transport: TestTransport, client: Cancel) -> (u16, JoinHand
                 let results = omni::encode_results(Form::Long, &Results::default());
                 control.write_all(&results.into_bytes()).unwrap();
             }
-            Then::Closes => {}
+            Then::Closes | Then::DiesFromData => {}
             Then::WaitsFromData | Then::WaitsFromEnd => {
                 client.request();
                 drop(control.read(&mut [0]));
@@ -258,4 +270,11 @@ fn a_server_that_missed_the_end_of_datagrams_is_told_again() {
     let plan = slow(TestTransport::Udp, TestEnd::Seconds(1));
     let outcome = test_against(Then::HearsAt(6), &plan, &Cancel::default()).unwrap();
     assert!(outcome.server_told && !outcome.interrupted, "{outcome:?}");
+}
+
+#[test]
+fn who_is_asked_to_stop_keeps_what_was_received_of_a_server_that_is_gone_before_the_load() {
+    let plan = TestPlan::new(TestKind::Receive, TestTransport::Tcp);
+    let outcome = test_against(Then::DiesFromData, &plan, &Cancel::default()).unwrap();
+    assert!(outcome.interrupted && !outcome.server_told, "{outcome:?}");
 }
