@@ -9,7 +9,7 @@ use linerate_wire::netperf::test::{Carrier, Results, Setup};
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
 use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN};
-use super::plan::{TestEnd, TestKind, TestPlan};
+use super::plan::{TestKind, TestPlan};
 use crate::tally::Counts;
 
 /// What this end has measured.
@@ -34,12 +34,13 @@ pub(super) fn outcome(
 ) -> Outcome {
     let local = local_figures(plan, job, &measured);
     let remote = remote_figures(plan, setup, results, &measured);
-    let Measured { elapsed_ns, interrupted, mut report, server, told, .. } = measured;
+    let Measured { elapsed_ns, interrupted, counts, mut report, server, told, .. } = measured;
     let facts = report.flows.pop().unwrap_or_default();
     let latency = report.latency_hdr.as_deref().map(Histogram::from_base64);
     let socket = facts.socket.unwrap_or_default();
     let notes = report.notes;
-    if matches!(plan.end, TestEnd::Units(_)) && job.task == Task::Send {
+    let enough = job.length.units().is_some_and(|bytes| counts.sent_bytes >= bytes);
+    if enough && job.task == Task::Send {
         // A server that has counted enough may close before it has read what is beyond that.
         report.errors.remove("reset");
     }

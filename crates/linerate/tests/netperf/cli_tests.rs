@@ -81,7 +81,8 @@ fn connections_that_fail_come_at_the_pace_too() {
     let port = address.port();
     let test = "-N -H 127.0.0.1 -P 0 -t TCP_CRR -l 1 -b 1 -w 300m";
     let ended = netperf(&format!("{test} -- -P ,{port} -k TRANSACTION_RATE"));
-    assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    assert_eq!((ended.exit_code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("not one connection was made in "), "{}", ended.stderr);
     let told = ended.stderr.lines().find(|line| line.contains("failures of the kind")).unwrap();
     let count: u32 = told.rsplit(' ').next().unwrap().parse().unwrap();
     assert!((1..=4).contains(&count), "{told}");

@@ -8,6 +8,7 @@
     reason = "a test may stop at the first surprise and say what it skipped"
 )]
 
+mod broken_connections;
 mod cli_addresses;
 mod cli_alone;
 mod cli_background;

@@ -21,6 +21,7 @@ mod table;
 mod test_flags;
 #[cfg(test)]
 mod tests;
+mod trouble;
 mod typed;
 mod unit;
 

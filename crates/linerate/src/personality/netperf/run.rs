@@ -21,6 +21,7 @@ use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
 use super::table::{render_result, render_segment_size};
+use super::trouble::{tell_troubles, void};
 use super::typed::{choose_ends, family_of, resolve, resolve_all, unsupported};
 use super::{EXIT_FAILED, EXIT_USAGE, family_name};
 use crate::output::narrate;
@@ -221,6 +222,9 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
             outcome => outcome?,
         };
         tell_troubles(&outcome);
+        if let Some(sentence) = void(&request.plan, &outcome) {
+            return Err(Failure { stdout: String::new(), sentence, exit_code: 1 });
+        }
         let is_last = outcome.interrupted || cancel.requested();
         iterations.record(outcome);
         let agreement = iterations.agreement(&request.schedule);
@@ -262,20 +266,6 @@ fn iterate(
         drop(sink);
         outcome
     })
-}
-
-/// What the figures don't show.
-fn tell_troubles(outcome: &Outcome) {
-    for note in &outcome.notes {
-        narrate(&format!("netperf: {note}\n"));
-    }
-    if outcome.transactions_lost > 0 {
-        let lost = outcome.transactions_lost;
-        narrate(&format!("netperf: {lost} requests had no response in time and are not counted\n"));
-    }
-    for (kind, count) in &outcome.errors {
-        narrate(&format!("netperf: failures of the kind {kind}: {count}\n"));
-    }
 }
 
 /// The number that Linux has for a family, which the original shows in the place of its name at times.
