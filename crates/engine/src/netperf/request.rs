@@ -94,13 +94,6 @@ fn check(plan: &TestPlan) -> Result<(), Error> {
     if udp && plan.kind == TestKind::SendFile {
         return refused("a file can't be sent by sendfile over UDP: choose TCP".to_owned());
     }
-    if udp && matches!(plan.end, TestEnd::Units(_)) {
-        return refused(
-            "over UDP a test can't end by bytes or transactions, of which any may be lost: give \
-             -l a number of seconds"
-                .to_owned(),
-        );
-    }
     if udp && plan.kind == TestKind::Receive && plan.local.address.is_none() {
         return refused(
             "a server sends datagrams to the address that it is given: name this end's with -L \
@@ -251,6 +244,12 @@ pub(super) fn fit_old_server(request: &mut Request, job: &mut Job) -> Result<(),
             "netperf before 2.6 stops at the first datagram that has not the size it receives ({bytes} \
              bytes): leave out -M"
         )));
+    }
+    if request.part == Part::Receive && matches!(request.length, Length::Units(_)) {
+        return Err(Error::Plan(
+            "netperf before 2.6 ends UDP_STREAM by its timer alone: give -l a number of seconds"
+                .to_owned(),
+        ));
     }
     request.receive_bytes = told;
     Ok(())

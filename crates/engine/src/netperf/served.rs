@@ -65,8 +65,8 @@ pub(super) struct Served {
     marked_ns: Option<u64>,
     /// When the time was up, if it was.
     stopped_ns: Option<u64>,
-    /// Whether it ends when nothing more comes.
-    ends_quietly: bool,
+    /// Whether its client says when there is no more.
+    hears_end: bool,
 }
 
 impl Served {
@@ -114,7 +114,7 @@ impl Served {
             processors: request.cpu.then(|| Processors::new(place.client, place.cpu_count)),
             marked_ns: None,
             stopped_ns: None,
-            ends_quietly: request.part.connects() || !place.marks_end,
+            hears_end: place.marks_end && !request.part.connects(),
             job,
             request,
         };
@@ -186,13 +186,18 @@ impl Served {
         self.waiting.as_ref().or(listener).filter(|_| self.stopped_ns.is_none())
     }
 
+    /// Whether it may end because nothing more comes.
+    fn ends_quietly(&self) -> bool {
+        !self.hears_end || self.watch.counts_datagrams()
+    }
+
     /// When to look at it again at the latest.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let now_ns = monotonic_ns();
         if let Some(stopped_ns) = self.stopped_ns {
             return Some(stopped_ns.saturating_add(GRACE_NS).max(now_ns));
         }
-        let look_ns = self.ends_quietly.then(|| now_ns.saturating_add(LOOK_NS));
+        let look_ns = self.ends_quietly().then(|| now_ns.saturating_add(LOOK_NS));
         let mark_ns = self.watch.waits_from_ns().filter(|at_ns| Some(*at_ns) > self.marked_ns);
         [self.watch.over_at_ns(), look_ns, mark_ns].into_iter().flatten().min()
     }
@@ -213,7 +218,7 @@ impl Served {
                 watchdog.look(&counts, now_ns);
             }
             // The silence that says the end is no part of the test.
-            if self.ends_quietly && self.watch.changed_ns() == now_ns {
+            if self.ends_quietly() && self.watch.changed_ns() == now_ns {
                 let newcomer = self.watchdog.as_ref().and_then(Watchdog::take_newcomer);
                 if let Some(processors) = &mut self.processors {
                     newcomer.into_iter().for_each(|peer| processors.meet(peer));
@@ -318,7 +323,7 @@ impl Served {
         let elapsed_ns = now_ns.saturating_sub(self.began_ns);
         let waited = self.stopped_ns.is_some() && self.job.task != Task::Send;
         let of_test_ns = match waited {
-            true if self.ends_quietly => {
+            true if self.ends_quietly() => {
                 // The change is seen a while after it.
                 let changed_ns = self.watch.changed_ns().saturating_sub(self.began_ns);
                 last_ns.map_or(changed_ns, |last_ns| last_ns.min(changed_ns))
@@ -332,7 +337,7 @@ impl Served {
     /// What came of it.
     pub(super) fn results(mut self, now_ns: u64) -> Results {
         // What ended by the client's sign went on until then.
-        let by_sign = self.stopped_ns.is_none() && !self.ends_quietly;
+        let by_sign = self.stopped_ns.is_none() && self.hears_end;
         let end = if by_sign { Processors::mark } else { Processors::end };
         self.processors.iter_mut().for_each(end);
         // Of a client that never came there is nothing to tell.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_measure::Role;
 use linerate_measure::plan::Family as PlanFamily;
 use linerate_wire::netperf::client::ClientEvent;
-use linerate_wire::netperf::end::PAD_NS;
+use linerate_wire::netperf::end::{PAD_NS, QUIET_NS};
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
@@ -70,6 +70,8 @@ struct Course {
     /// Where they were asked for.
     processors: Option<Processors>,
     results: Option<Results>,
+    /// When they came.
+    told_ns: u64,
     began_ns: u64,
     interrupted_ns: Option<u64>,
 }
@@ -250,6 +252,7 @@ impl<'a> Trial<'a> {
             bell,
             processors,
             results: None,
+            told_ns: 0,
             began_ns,
             interrupted_ns: None,
         })
@@ -305,7 +308,6 @@ impl<'a> Trial<'a> {
 
     /// Until this end's part is over.
     fn conduct(&mut self, course: &mut Course, sink: &Sink, cancel: &Cancel) -> Result<(), Error> {
-        let limit_ns = self.latest_ns(course.began_ns);
         loop {
             let now_ns = monotonic_ns();
             if let Some(sample) = course.load.tick(now_ns) {
@@ -328,7 +330,7 @@ impl<'a> Trial<'a> {
                     course.load.drain();
                 }
             }
-            if limit_ns.is_some_and(|limit_ns| now_ns >= limit_ns) {
+            if self.latest_ns(course).is_some_and(|limit_ns| now_ns >= limit_ns) {
                 // A server that should have finished long ago.
                 course.load.drain();
             }
@@ -342,7 +344,10 @@ impl<'a> Trial<'a> {
             let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
             let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);
             match self.listen(Some(&course.bell), wait_ns) {
-                Ok(Some(results)) => course.results = Some(results),
+                Ok(Some(results)) => {
+                    course.results = Some(results);
+                    course.told_ns = monotonic_ns();
+                }
                 Ok(None) => {}
                 // Its load ends all the same; that there are no results is seen when they are awaited.
                 Err(error) if cancel.requested() && self.outlives(&error) => {}
@@ -353,7 +358,8 @@ impl<'a> Trial<'a> {
     }
 
     /// When a test that its server ends has lasted too long.
-    fn latest_ns(&self, began_ns: u64) -> Option<u64> {
+    fn latest_ns(&self, course: &Course) -> Option<u64> {
+        let began_ns = course.began_ns;
         match (self.job.task, self.request.length) {
             (Task::Receive, Length::Seconds(seconds)) => {
                 // The datagrams that say the end may all be lost.
@@ -362,6 +368,10 @@ impl<'a> Trial<'a> {
                 let ends_here = alone || self.request.carrier == Carrier::Udp;
                 let pad_ns = if ends_here { 0 } else { PAD_NS };
                 Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS + pad_ns))
+            }
+            // What was sent has come soon after the server's word of it, or never will.
+            (Task::Receive, Length::Units(_)) if self.request.carrier == Carrier::Udp => {
+                course.results.as_ref().map(|_| course.told_ns.saturating_add(QUIET_NS))
             }
             _ => None,
         }

@@ -102,6 +102,28 @@ fn datagrams_are_sent_and_asked() {
 }
 
 #[test]
+fn datagrams_come_to_the_number_asked_for() {
+    let server = Netserver::start("");
+    for test in ["-t UDP_RR -l -100 --", "-t omni -l -100 -- -d rr -T udp"] {
+        let ended = server.netperf(&format!("-P 0 {test} -b 3 -k THROUGHPUT,LOCAL_SEND_CALLS"));
+        assert_eq!(ended.exit_code, 0, "{test}: {}", ended.stderr);
+        assert_eq!(value(&ended.stdout, "LOCAL_SEND_CALLS"), "100", "{test}: {}", ended.stdout);
+        assert!(figure(&ended.stdout, "THROUGHPUT") > 0.0, "{test}: {}", ended.stdout);
+    }
+    let figures = "-k LOCAL_BYTES_SENT,REMOTE_BYTES_SENT,LOCAL_BYTES_RECVD,REMOTE_BYTES_RECVD";
+    for (test, sent, received) in [
+        ("-t UDP_STREAM -l -20001 -- -m 1000", "LOCAL_BYTES_SENT", "REMOTE_BYTES_RECVD"),
+        ("-t omni -l -20001 -- -d recv -T udp -m ,1000", "REMOTE_BYTES_SENT", "LOCAL_BYTES_RECVD"),
+    ] {
+        let ended = server.netperf(&format!("-P 0 {test} {figures}"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        // As many whole datagrams as it takes.
+        assert_eq!(value(&ended.stdout, sent), "21000", "{test}: {}", ended.stdout);
+        assert!((1.0..=21_000.0).contains(&figure(&ended.stdout, received)), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn every_call_of_bulk_is_timed_where_that_is_asked_for() {
     let server = Netserver::start("");
     for (test, calls) in [("TCP_STREAM", "SEND"), ("TCP_MAERTS", "RECV"), ("UDP_STREAM", "SEND")] {

@@ -28,6 +28,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 ///    when the number asked for was served.
 /// 4. Where no sign of the client's will come, 3 goes for what receives or answers, too.
 /// 5. A test whose data never begins ends after a time that has an end, too.
+/// 6. A number of datagrams, or of transactions over them, may never be reached, and the datagrams that say the end
+///    be lost as well: such a test ends when nothing has come for long.
 #[derive(Clone, Debug)]
 pub struct Watch {
     part: Part,
@@ -85,6 +87,12 @@ impl Watch {
         Some(if self.takes_late() { over_ns.max(self.changed_ns) } else { over_ns })
     }
 
+    /// Whether it ends with a number of what may be lost.
+    pub fn counts_datagrams(&self) -> bool {
+        let takes = matches!(self.part, Part::Receive | Part::Answer);
+        takes && self.carrier == Carrier::Udp && matches!(self.length, Length::Units(_))
+    }
+
     /// When the length of a test is over whose data has begun.
     fn length_over_ns(&self) -> Option<u64> {
         let Length::Seconds(seconds) = self.length else { return None };
@@ -105,7 +113,11 @@ impl Watch {
             let counts = self.part.connects() || self.unmarked && self.part == Part::Answer;
             let served = matches!(self.length, Length::Units(units) if counts
                 && self.count >= u64::from(units));
-            return served.then_some(self.changed_ns);
+            let silent_ns = self.counts_datagrams().then(|| {
+                let last_ns = self.connected_ns.unwrap_or(0).max(self.changed_ns);
+                last_ns.saturating_add(UNSEEN_NS)
+            });
+            return if served { Some(self.changed_ns) } else { silent_ns };
         };
         let latest_ns = over_ns.saturating_add(PAD_NS);
         let after_last = |quiet_ns: u64, from_ns: u64, to_ns: u64| {
@@ -291,6 +303,25 @@ mod tests {
         assert_eq!(counted.over_at_ns(), None);
         counted.handle_count(3, 13 * SECOND_NS);
         assert_eq!(counted.over_at_ns(), Some(13 * SECOND_NS));
+    }
+
+    #[test]
+    fn a_number_of_datagrams_that_is_never_reached_ends_in_silence() {
+        for part in [Part::Receive, Part::Answer] {
+            for marks_end in [true, false] {
+                let mut watch = watch(part, Length::Units(3), Carrier::Udp, marks_end);
+                watch.handle_connection(50 * SECOND_NS);
+                assert_eq!(watch.over_at_ns(), Some(70 * SECOND_NS), "{part:?} {marks_end}");
+                watch.handle_count(2, 60 * SECOND_NS);
+                assert_eq!(watch.over_at_ns(), Some(80 * SECOND_NS), "{part:?} {marks_end}");
+            }
+        }
+        // Nothing is lost over TCP, and who sends needs no sign.
+        for (part, carrier) in [(Part::Answer, Carrier::Tcp), (Part::Send, Carrier::Udp)] {
+            let mut watch = watch(part, Length::Units(3), carrier, true);
+            watch.handle_connection(11 * SECOND_NS);
+            assert_eq!(watch.over_at_ns(), None, "{part:?} {carrier:?}");
+        }
     }
 
     #[test]

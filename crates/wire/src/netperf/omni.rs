@@ -175,10 +175,6 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
     if carrier == Carrier::Udp && part.connects() {
         return Err(refusal::EOPNOTSUPP);
     }
-    let length = Length::of(message.i32_at(64));
-    if carrier == Carrier::Udp && matches!(length, Length::Units(_)) {
-        return Err(refusal::EINVAL);
-    }
     let asks = matches!(part, Part::Answer | Part::AnswerOnce);
     let unit_at = |at| if asks { unit(message.i32_at(at), carrier) } else { Ok(1) };
     let family = family(message.u32_at(92))?;
@@ -187,7 +183,7 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
         part,
         carrier,
         family,
-        length,
+        length: Length::of(message.i32_at(64)),
         request_bytes: unit_at(28)?,
         response_bytes: unit_at(52)?,
         send_bytes: size(message.i32_at(12))?,
