@@ -14,6 +14,7 @@ use linerate_engine::netperf::{
 use linerate_measure::plan::Family;
 
 use super::banner::{Ends, render_banner};
+use super::confidence::render_warning;
 use super::figures::Iterations;
 use super::interim::Interim;
 use super::lot;
@@ -237,6 +238,10 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
         None => fresh_uuid()?,
     };
     if let Some(figures) = iterations.figures(&request.schedule) {
+        if request.selection.is_some() {
+            // Scripts read selected figures line by line, and nothing but figures.
+            narrate(&render_warning(&figures.agreement, &request.schedule));
+        }
         say(&render_result(request, &figures, &uuid));
     }
     Ok(())

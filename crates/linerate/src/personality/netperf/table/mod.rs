@@ -15,11 +15,12 @@ use super::selector::Origin;
 
 /// What is printed when a test has ended.
 pub(super) fn render_result(request: &Request, figures: &Figures, uuid: &str) -> String {
-    let mut text = render_warning(&figures.agreement, &request.schedule);
+    let mut text = String::new();
     if let Some(selection) = &request.selection {
         let origin = Origin { request, figures, uuid: uuid.to_owned() };
         text += &render_selection(selection, &origin);
     } else {
+        text += &render_warning(&figures.agreement, &request.schedule);
         text += &match request.table {
             Table::Stream | Table::Omni => stream::render_table(request, figures),
             Table::RequestResponse | Table::Connections => {
