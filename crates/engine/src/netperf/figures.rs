@@ -8,7 +8,7 @@ use linerate_wire::netperf::test::{Carrier, Results, Setup};
 
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
-use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN};
+use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, TcpFigures};
 use super::plan::{TestKind, TestPlan};
 use crate::tally::Counts;
 
@@ -19,6 +19,7 @@ pub(super) struct Measured {
     pub(super) counts: Counts,
     pub(super) report: EndReport,
     pub(super) cpu: Option<CpuFigures>,
+    pub(super) tcp: Option<TcpFigures>,
     pub(super) granted: Granted,
     pub(super) server: SocketAddr,
     /// Whether the server told its figures.
@@ -34,7 +35,7 @@ pub(super) fn outcome(
 ) -> Outcome {
     let local = local_figures(plan, job, &measured);
     let remote = remote_figures(plan, setup, results, &measured);
-    let Measured { elapsed_ns, interrupted, counts, mut report, server, told, .. } = measured;
+    let Measured { elapsed_ns, interrupted, counts, mut report, tcp, server, told, .. } = measured;
     let facts = report.flows.pop().unwrap_or_default();
     let latency = report.latency_hdr.as_deref().map(Histogram::from_base64);
     let socket = facts.socket.unwrap_or_default();
@@ -57,6 +58,7 @@ pub(super) fn outcome(
         local_address: socket.local.parse().ok(),
         remote_address: Some(server),
         mss_bytes: socket.mss_bytes,
+        tcp,
         errors: report.errors,
         notes,
     }

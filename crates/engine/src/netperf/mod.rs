@@ -15,6 +15,7 @@ mod filling;
 mod job;
 mod listening;
 mod liveness;
+mod opening;
 mod outcome;
 mod place;
 mod plan;
@@ -36,7 +37,8 @@ use crate::error::Error;
 
 pub use client::{Client, run, run_alone};
 pub use outcome::{
-    BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, method_letter,
+    BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, TcpFigures,
+    method_letter,
 };
 pub use plan::{
     ControlPlan, Dirt, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,

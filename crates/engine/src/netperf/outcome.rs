@@ -32,6 +32,8 @@ pub struct Outcome {
     pub remote_address: Option<SocketAddr>,
     /// Segment size agreed (TCP).
     pub mss_bytes: Option<u32>,
+    /// What the kernel said of the one TCP connection when data was over, where it was asked.
+    pub tcp: Option<TcpFigures>,
     /// Failures under load, counted by kind (`refused`, `timed_out`, ...).
     pub errors: BTreeMap<String, u64>,
     /// What the reader of the result must know.
@@ -100,6 +102,31 @@ impl Default for BufferFigures {
     fn default() -> Self {
         Self { asked: SIZE_UNKNOWN, at_start: SIZE_UNKNOWN, at_end: SIZE_UNKNOWN }
     }
+}
+
+/// The kernel's view of a TCP connection (TCP_INFO, linux/tcp.h), as far as netperf shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFigures {
+    /// Time until what isn't acknowledged is sent again.
+    pub rto_us: u32,
+    /// Time that an acknowledgement is put off.
+    pub ato_us: u32,
+    /// The path's MTU.
+    pub pmtu_bytes: u32,
+    /// Slow start threshold of the receive window.
+    pub receive_ssthresh_bytes: u32,
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Its variation.
+    pub rtt_var_us: u32,
+    /// Slow start threshold of the congestion window.
+    pub send_ssthresh_segments: u32,
+    /// Congestion window.
+    pub cwnd_segments: u32,
+    /// Segments that may be out of order and not lost.
+    pub reordering_segments: u32,
+    /// Segments sent again.
+    pub retransmitted_segments: u32,
 }
 
 /// How busy one machine was during a test, all its processors and everything that ran on them; where both

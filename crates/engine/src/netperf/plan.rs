@@ -116,6 +116,8 @@ pub struct TestPlan {
     /// Whether this end asks again and again in place of sleeping until something comes, which takes
     /// a whole processor; requests and responses only.
     pub busy_poll: bool,
+    /// Whether the kernel is asked about the one TCP connection when data is over.
+    pub reads_tcp_info: bool,
     /// What both ends are asked for.
     pub options: TestOptions,
 }
@@ -140,6 +142,7 @@ impl TestPlan {
             file: None,
             times_calls: false,
             busy_poll: false,
+            reads_tcp_info: false,
             options: TestOptions { routed: true, ..TestOptions::default() },
         }
     }

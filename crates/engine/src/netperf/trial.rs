@@ -2,8 +2,8 @@
 //! for the server's results.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_measure::Role;
 use linerate_measure::plan::Family as PlanFamily;
@@ -16,25 +16,25 @@ use socket2::Socket;
 
 use super::address_beside;
 use super::client::Client;
-use super::connections::{CLIENT_SILENCE, Dialer, Exchanged};
+use super::connections::CLIENT_SILENCE;
 use super::data::{DataPlan, Granted};
 use super::figures::{Measured, outcome};
 use super::filling::{buffers, file_flow, plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::liveness::Liveness;
+use super::opening::{local_address, local_fault};
 use super::outcome::Outcome;
-use super::plan::{TestKind, TestPlan};
+use super::plan::TestPlan;
 use super::processor::Processors;
 use super::request::{data_plan, fit_old_server, job, request};
 use super::timing::timed_flow;
-use super::watchdog::{Watchdog, Watched};
+use super::watchdog::Watchdog;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, Load};
+use crate::socket::tcp_figures;
 
-/// How long the data connection is tried.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How often it is looked whether somebody asked to stop.
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// What was sent may take so long to arrive after the test.
@@ -51,13 +51,15 @@ pub(super) struct Trial<'a> {
     pub(super) plan: &'a TestPlan,
     pub(super) request: Request,
     pub(super) job: Job,
-    data_plan: DataPlan,
+    pub(super) data_plan: DataPlan,
     /// The data socket, until it goes to the load.
     socket: Option<Socket>,
     /// The load's, where what says the end to the server may be lost.
     pub(super) farewell: Option<Socket>,
+    /// The load's, where the kernel is asked about it at the end.
+    observed: Option<Socket>,
     granted: Granted,
-    v6: bool,
+    pub(super) v6: bool,
 }
 
 /// What is going on.
@@ -104,8 +106,19 @@ impl<'a> Trial<'a> {
             fit_old_server(&mut request, &mut job)?;
         }
         let socket = Some(socket);
-        let farewell = None;
-        Ok(Self { client, remote, plan, request, job, data_plan, socket, farewell, granted, v6 })
+        Ok(Self {
+            client,
+            remote,
+            plan,
+            request,
+            job,
+            data_plan,
+            socket,
+            farewell: None,
+            observed: None,
+            granted,
+            v6,
+        })
     }
 
     pub(super) fn run(mut self, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
@@ -123,6 +136,8 @@ impl<'a> Trial<'a> {
         let mut course = self.begin(server)?;
         self.conduct(&mut course, sink, cancel)?;
         let ended_ns = monotonic_ns();
+        // A peer may wait until nobody has the connection any more.
+        let tcp = self.observed.take().and_then(|socket| tcp_figures(socket.as_fd()));
         course.processors.iter_mut().for_each(Processors::end);
         let server_knows = self.server_knows();
         if let Some(client) = &mut self.client {
@@ -152,7 +167,7 @@ impl<'a> Trial<'a> {
         let elapsed_ns = ended_ns.saturating_sub(course.began_ns);
         let cpu = course.processors.and_then(|processors| processors.used(report.cpu, elapsed_ns));
         let mut measured =
-            Measured { elapsed_ns, interrupted, counts, report, cpu, granted, server, told };
+            Measured { elapsed_ns, interrupted, counts, report, cpu, tcp, granted, server, told };
         if !told {
             if let Some(client) = &mut self.client {
                 client.leave_at_once();
@@ -234,6 +249,9 @@ impl<'a> Trial<'a> {
         load.open(began_ns);
         if let Some(socket) = socket {
             self.connect(&socket, server)?;
+            if self.plan.reads_tcp_info && self.request.carrier == Carrier::Tcp {
+                self.observed = socket.try_clone().ok();
+            }
             match (self.request.carrier, made) {
                 (Carrier::Udp, _) => {
                     if self.job.says_end && self.job.task != Task::Receive {
@@ -256,54 +274,6 @@ impl<'a> Trial<'a> {
             began_ns,
             interrupted_ns: None,
         })
-    }
-
-    fn connect(&self, socket: &Socket, server: SocketAddr) -> Result<(), Error> {
-        let connected = match self.request.carrier {
-            Carrier::Tcp => socket.connect_timeout(&server.into(), CONNECT),
-            Carrier::Udp => socket.connect(&server.into()),
-        };
-        // A shard that waits for several things at once, or for none, must not be kept by one of them.
-        connected.and_then(|()| socket.set_nonblocking(true)).map_err(|source| Error::Io {
-            operation: "make the data connection to",
-            address: server.to_string(),
-            source,
-        })
-    }
-
-    fn bind(&self, socket: &Socket) -> Result<(), Error> {
-        if self.plan.local.address.is_none() && self.plan.local.port == 0 {
-            return Ok(());
-        }
-        let bound = socket
-            .set_reuse_address(true)
-            .and_then(|()| socket.bind(&local_address(self.plan, self.v6, self.remote).into()));
-        bound.map_err(|error| local_fault(&error))
-    }
-
-    fn dialer(&self, server: SocketAddr, watched: Watched) -> Dialer {
-        let plan = self.plan;
-        let bound = plan.local.address.is_some() || plan.local.port > 0;
-        Dialer {
-            server,
-            local: bound.then(|| local_address(plan, self.v6, self.remote)),
-            ports: plan.source_ports,
-            plan: self.data_plan.clone(),
-            exchanged: {
-                let exchanges = plan.kind != TestKind::Connect;
-                let bytes = |bytes: u32| if exchanges { bytes as usize } else { 0 };
-                Exchanged {
-                    request_bytes: bytes(plan.request_bytes),
-                    response_bytes: bytes(plan.response_bytes),
-                    // A netserver closes without being asked to.
-                    half_closes: self.client.is_none(),
-                }
-            },
-            buffers: self.job.buffers.clone(),
-            count: self.request.length.units(),
-            schedule: self.job.schedule(),
-            watched,
-        }
     }
 
     /// Until this end's part is over.
@@ -376,17 +346,4 @@ impl<'a> Trial<'a> {
             _ => None,
         }
     }
-}
-
-fn local_address(plan: &TestPlan, v6: bool, remote: SocketAddr) -> SocketAddr {
-    let address = plan.local.address.unwrap_or_else(|| super::unspecified(v6));
-    address_beside(address, plan.local.port, remote)
-}
-
-fn local_fault(error: &std::io::Error) -> Error {
-    Error::Host(format!(
-        "this machine refuses a data socket with the options asked for ({error}): check the local \
-         address and port (-L, -P), the congestion control (-K), the socket sizes (-s), and -F and \
-         -g behind the --"
-    ))
 }

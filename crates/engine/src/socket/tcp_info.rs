@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_measure::sample::TcpStatus;
 
 use super::option::read_option;
+use crate::netperf::TcpFigures;
 use crate::transport::multiplexer::TcpCounts;
 
 /// `struct tcp_info` as far as linerate reads it (linux/tcp.h). Older kernels write less of it, so
@@ -86,6 +87,23 @@ pub(crate) fn tcp_window(socket: BorrowedFd<'_>) -> TcpWindow {
     TcpInfo::read(socket).map_or_else(TcpWindow::default, |info| TcpWindow {
         snd_wnd_bytes: info.u32_at(228),
         reordering_seen: info.u32_at(220),
+    })
+}
+
+/// Reads what netperf shows.
+pub(crate) fn tcp_figures(socket: BorrowedFd<'_>) -> Option<TcpFigures> {
+    let info = TcpInfo::read(socket)?;
+    Some(TcpFigures {
+        rto_us: info.u32_at(8)?,
+        ato_us: info.u32_at(12)?,
+        pmtu_bytes: info.u32_at(60)?,
+        receive_ssthresh_bytes: info.u32_at(64)?,
+        rtt_us: info.u32_at(68)?,
+        rtt_var_us: info.u32_at(72)?,
+        send_ssthresh_segments: info.u32_at(76)?,
+        cwnd_segments: info.u32_at(80)?,
+        reordering_segments: info.u32_at(88)?,
+        retransmitted_segments: info.u32_at(100)?,
     })
 }
 

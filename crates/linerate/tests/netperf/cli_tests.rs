@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-use super::server_process::{Netserver, netperf, netperf_of, value};
+use super::server_process::{Netserver, netperf, netperf_of, netperf_with, value};
 
 /// The numbers of the last line that has any.
 fn numbers(stdout: &str) -> Vec<f64> {
@@ -247,4 +247,35 @@ fn a_passphrase_opens_the_server() {
     assert_eq!(server.netperf("-Z sesame -t TCP_RR -l -10").exit_code, 0);
     let ended = server.netperf("-Z other -t TCP_RR -l -10");
     assert_ne!(ended.exit_code, 0, "{}", ended.stdout);
+}
+
+#[test]
+fn who_sets_dump_tcp_info_is_told_what_the_kernel_says_after_each_test() {
+    let server = Netserver::start("");
+    let names = [
+        "tcpi_rto tcpi_ato tcpi_pmtu tcpi_rcv_ssthresh",
+        "tcpi_rtt tcpi_rttvar tcpi_snd_ssthresh tpci_snd_cwnd",
+        "tcpi_reordering tcpi_total_retrans",
+    ];
+    for (test, times) in [
+        ("TCP_STREAM -l 1 -i 3,3", 3),
+        ("TCP_MAERTS -l -100000", 1),
+        ("TCP_SENDFILE -l -100000", 1),
+        ("TCP_RR -l -10", 1),
+        ("UDP_RR -l -10", 0),
+        ("TCP_CRR -l -10", 0),
+    ] {
+        let options = format!("-H 127.0.0.1 -p {} -P 0 -t {test}", server.port);
+        let ended = netperf_with("DUMP_TCP_INFO", &options);
+        assert_eq!(ended.exit_code, 0, "{test}: {}", ended.stderr);
+        let lines: Vec<Vec<&str>> = ended.stderr.lines().map(|l| l.split(' ').collect()).collect();
+        let told = |line: &Vec<&str>| line.iter().step_by(2).copied().collect::<Vec<_>>().join(" ");
+        assert_eq!(lines.iter().map(told).collect::<Vec<_>>(), names.repeat(times), "{test}");
+        // The retransmission time-out and the path's MTU are never nothing.
+        for line in lines.iter().filter(|line| line[0] == "tcpi_rto") {
+            let numbers = [1, 5].map(|place| line[place].parse::<u32>().unwrap());
+            assert!(numbers[0] >= 1000 && numbers[1] >= 576, "{test}: {line:?}");
+        }
+    }
+    assert_eq!(server.netperf("-P 0 -t TCP_RR -l -10").stderr, "");
 }

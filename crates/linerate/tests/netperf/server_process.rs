@@ -80,7 +80,16 @@ pub(crate) fn netperf(options: &str) -> Ended {
 
 /// Netperf that takes its netserver for one of this release.
 pub(crate) fn netperf_of(release: &str, options: &str) -> Ended {
-    let output = command(release, options).output().unwrap();
+    ended(&mut command(release, options))
+}
+
+/// Netperf with a variable in its environment.
+pub(crate) fn netperf_with(variable: &str, options: &str) -> Ended {
+    ended(command("", options).env(variable, ""))
+}
+
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().unwrap();
     Ended {
         exit_code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),

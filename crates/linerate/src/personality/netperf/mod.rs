@@ -18,6 +18,7 @@ mod selection;
 mod selector;
 mod server;
 mod table;
+mod tcp_dump;
 mod test_flags;
 #[cfg(test)]
 mod tests;

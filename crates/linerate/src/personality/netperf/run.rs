@@ -22,6 +22,7 @@ use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
 use super::table::{render_result, render_segment_size};
+use super::tcp_dump::{self, render_tcp_info};
 use super::trouble::{tell_troubles, void};
 use super::typed::{choose_ends, family_of, resolve, resolve_all, unsupported};
 use super::{EXIT_FAILED, EXIT_USAGE, family_name};
@@ -108,6 +109,7 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
     }
     match work {
         Work::Test(mut request) => {
+            request.plan.reads_tcp_info = tcp_dump::is_wanted(request.shown.debug);
             begin(&mut request, &mut server)?;
             test(&mut server, &request, &cancel)?;
         }
@@ -222,6 +224,9 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
             Err(_) if cancel.requested() && !iterations.is_empty() => break,
             outcome => outcome?,
         };
+        if let Some(tcp) = &outcome.tcp {
+            narrate(&render_tcp_info(tcp));
+        }
         tell_troubles(&outcome);
         if let Some(sentence) = void(&request.plan, &outcome) {
             return Err(Failure { stdout: String::new(), sentence, exit_code: 1 });

@@ -88,6 +88,7 @@ pub(super) fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
         local_address: Some(([127, 0, 0, 1], 40_000).into()),
         remote_address: Some(([127, 0, 0, 1], 40_001).into()),
         mss_bytes: (plan.transport == TestTransport::Tcp).then_some(65_483),
+        tcp: None,
         errors: Default::default(),
         notes: Vec::new(),
     }
