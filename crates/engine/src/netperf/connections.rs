@@ -7,14 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{SocketFlags, accept_with};
 use socket2::Socket;
 
-use super::data::DataPlan;
 use super::transfer::Transfer;
 use super::watchdog::Watched;
 use crate::buffers::Buffers;
@@ -24,20 +22,13 @@ use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::OwnLoop;
 use crate::socket::is_short_of_descriptors;
-use crate::timetable::Timetable;
-use linerate_wire::netperf::test::Carrier;
-use linerate_wire::step::Schedule;
 
 /// A client's connection that doesn't go on for so long has failed.
 pub(super) const CLIENT_SILENCE: Duration = Duration::from_secs(5);
 /// A server's. While it waits, nobody else's is accepted.
 pub(super) const SERVER_SILENCE: Duration = Duration::from_secs(1);
-/// Ports tried for one connection before they count as exhausted.
-const MOST_TRIES: u32 = 512;
 /// After a connection that couldn't be made none is begun for so long.
-const PAUSE: Duration = Duration::from_nanos(MILLISECOND_NS);
-/// A wait is cut into such pieces, between which somebody may ask to stop.
-const PIECE_NS: u64 = 20 * MILLISECOND_NS;
+pub(super) const PAUSE: Duration = Duration::from_nanos(MILLISECOND_NS);
 /// A server's pause while its load is being opened: its first client has come and waits.
 const SHORT_PAUSE: Duration = Duration::from_micros(20);
 
@@ -48,207 +39,6 @@ pub(super) struct Exchanged {
     pub(super) response_bytes: usize,
     /// Whether the client says that it sends nothing more, for servers that close only then.
     pub(super) half_closes: bool,
-}
-
-/// The client's connections.
-#[derive(Clone)]
-pub(super) struct Dialer {
-    pub(super) server: SocketAddr,
-    pub(super) local: Option<SocketAddr>,
-    /// The local ports, first and last, of which each connection takes the next.
-    pub(super) ports: Option<(u16, u16)>,
-    pub(super) plan: DataPlan,
-    pub(super) exchanged: Exchanged,
-    pub(super) buffers: Buffers,
-    /// After so many it is over.
-    pub(super) count: Option<u64>,
-    /// When each is due; absent: as soon as the one before is over.
-    pub(super) schedule: Option<Schedule>,
-    pub(super) watched: Watched,
-}
-
-impl Dialer {
-    pub(super) fn connections(self) -> Connections {
-        Connections::Made(Box::new(move |flows| {
-            let dialer = self.clone();
-            looped(flows, move |shared, local| dialer.run(&shared, local))
-        }))
-    }
-
-    fn run(self, shared: &FlowShared, local: &mut Local) -> Ending {
-        let mut errors = BTreeMap::new();
-        let mut left = self.count.unwrap_or(u64::MAX);
-        let mut transfer = Transfer::new(&self.buffers, self.exchanged.request_bytes);
-        let mut next = Next::default();
-        while local.phase() == Phase::Hold {
-            std::thread::park_timeout(PAUSE);
-        }
-        let mut began_ns = monotonic_ns();
-        let mut timetable = self.schedule.as_ref().map(Timetable::new);
-        timetable.iter_mut().for_each(|timetable| timetable.begin(began_ns));
-        shared.tally.first_ns.set(began_ns);
-        while left > 0 && local.phase() < Phase::Stop {
-            if let Some(timetable) = &mut timetable {
-                // One that fails has had its turn, too.
-                match await_due(timetable, || local.phase() < Phase::Stop) {
-                    Some(due_ns) => began_ns = due_ns,
-                    None => break,
-                }
-            }
-            match self.exchange(&mut next, &mut transfer, shared, local) {
-                Ok(()) => {
-                    left -= 1;
-                    let now_ns = monotonic_ns();
-                    let latency_ns = now_ns.saturating_sub(began_ns);
-                    began_ns = now_ns;
-                    shared.tally.record_transaction(latency_ns, false);
-                    local.latencies.total.record_ns(latency_ns);
-                }
-                Err(error) => {
-                    *errors.entry(kind_of(&error)).or_insert(0) += 1;
-                    std::thread::sleep(PAUSE);
-                    began_ns = monotonic_ns();
-                }
-            }
-        }
-        shared.tally.last_ns.set(monotonic_ns());
-        Ending { errors, ..Ending::default() }
-    }
-
-    /// One connection, from the next port that is free.
-    fn exchange(
-        &self,
-        next: &mut Next,
-        transfer: &mut Transfer,
-        shared: &FlowShared,
-        local: &mut Local,
-    ) -> io::Result<()> {
-        let tries = self
-            .ports
-            .map_or(1, |(first, last)| (u32::from(last.saturating_sub(first)) + 1).min(MOST_TRIES));
-        let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
-        for _ in 0..tries {
-            outcome = self.socket(next).and_then(|socket| {
-                self.watched.run(socket, |socket| {
-                    connect(socket, self.server)?;
-                    self.converse(socket, next, transfer, shared, local)
-                })
-            });
-            if !matches!(&outcome, Err(error) if is_taken(error)) {
-                break;
-            }
-        }
-        outcome
-    }
-
-    fn converse(
-        &self,
-        socket: &Socket,
-        next: &mut Next,
-        transfer: &mut Transfer,
-        shared: &FlowShared,
-        local: &mut Local,
-    ) -> io::Result<()> {
-        let Exchanged { request_bytes, response_bytes, half_closes } = self.exchanged;
-        if request_bytes > 0 {
-            let until = Phase::Abort;
-            transfer.send_all(socket, request_bytes, until, shared, local)?;
-            self.make_ahead(next);
-            let missing = transfer.receive(socket, response_bytes, until, shared, local)?;
-            if missing > 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        if half_closes {
-            socket.shutdown(Shutdown::Write)?;
-        }
-        self.make_ahead(next);
-        // The server closes first, so that the port that waits is its own.
-        transfer.receive(socket, usize::MAX, Phase::Abort, shared, local).map(|_| ())
-    }
-
-    fn socket(&self, next: &mut Next) -> io::Result<Socket> {
-        next.socket.take().map_or_else(|| self.bind(next.take_turn()), Ok)
-    }
-
-    /// Makes the next connection's socket while the server works on this one: a fourteenth of the rate on
-    /// two processors. Not with one port for all of them, which takes a moment to be free again.
-    fn make_ahead(&self, next: &mut Next) {
-        if next.socket.is_none() && !self.has_one_port() {
-            // What fails is tried again when it is needed, and fails then.
-            next.socket = self.bind(next.take_turn()).ok();
-        }
-    }
-
-    fn has_one_port(&self) -> bool {
-        match self.ports {
-            Some((first, last)) => first >= last,
-            None => self.local.is_some_and(|address| address.port() != 0),
-        }
-    }
-
-    /// A socket at the port whose turn it is.
-    fn bind(&self, turn: u32) -> io::Result<Socket> {
-        let (socket, _, _) = self.plan.make(Carrier::Tcp, self.server.is_ipv6())?;
-        // It ends a connect too, which not every kernel ends for a watchdog.
-        socket.set_write_timeout(Some(CLIENT_SILENCE))?;
-        let any = || SocketAddr::new(super::unspecified(self.server.is_ipv6()), 0);
-        match (self.ports, self.local) {
-            (Some((first, last)), local) => {
-                let ports = u32::from(last.saturating_sub(first)) + 1;
-                let port = first.saturating_add(u16::try_from(turn % ports).unwrap_or(0));
-                socket.set_reuse_address(true)?;
-                let mut address = local.unwrap_or_else(any);
-                address.set_port(port);
-                socket.bind(&address.into())?;
-            }
-            (None, Some(address)) => {
-                socket.set_reuse_address(true)?;
-                socket.bind(&address.into())?;
-            }
-            (None, None) => {}
-        }
-        Ok(socket)
-    }
-}
-
-/// The connection after the one that there is.
-#[derive(Default)]
-struct Next {
-    /// Says whose turn it is of the ports.
-    turn: u32,
-    socket: Option<Socket>,
-}
-
-impl Next {
-    fn take_turn(&mut self) -> u32 {
-        let turn = self.turn;
-        self.turn = turn.wrapping_add(1);
-        turn
-    }
-}
-
-/// Sleeps until the next connection is due, or not at all where that was before, as with paced requests;
-/// when it was. `None` where the test is over before.
-fn await_due(timetable: &mut Timetable, mut goes_on: impl FnMut() -> bool) -> Option<u64> {
-    let due_ns = timetable.due_ns();
-    timetable.take();
-    while goes_on() {
-        let left_ns = due_ns.saturating_sub(monotonic_ns());
-        if left_ns == 0 {
-            return Some(due_ns);
-        }
-        std::thread::sleep(Duration::from_nanos(left_ns.min(PIECE_NS)));
-    }
-    None
-}
-
-/// Connects, as long as the socket's sends may take.
-fn connect(socket: &Socket, server: SocketAddr) -> io::Result<()> {
-    socket.connect(&server.into()).map_err(|error| match error.raw_os_error() {
-        Some(libc::EINPROGRESS) => io::ErrorKind::TimedOut.into(),
-        _ => error,
-    })
 }
 
 /// The server's connections.
@@ -349,7 +139,7 @@ impl Acceptor {
 }
 
 /// A loop over the one flow that stands for all connections.
-fn looped(
+pub(super) fn looped(
     flows: Vec<Arc<FlowShared>>,
     body: impl FnOnce(Arc<FlowShared>, &mut Local) -> Ending + Send + 'static,
 ) -> OwnLoop {
@@ -361,38 +151,15 @@ fn looped(
     })
 }
 
-fn is_taken(error: &io::Error) -> bool {
+pub(super) fn is_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL))
 }
 
-fn kind_of(error: &io::Error) -> &'static str {
+pub(super) fn kind_of(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if is_taken(error) => "ports_exhausted",
         _ if is_short_of_descriptors(error) => "descriptors_exhausted",
         io::ErrorKind::WouldBlock => "timed_out",
         _ => error_kind(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use linerate_wire::step::Arrivals;
-
-    use super::*;
-
-    #[test]
-    fn connections_are_awaited_until_they_are_due_and_while_the_test_goes_on() {
-        let schedule = Schedule { per_s: 100.0, arrivals: Arrivals::Even, first_ns: 0 };
-        let mut timetable = Timetable::new(&schedule);
-        let began_ns = monotonic_ns();
-        timetable.begin(began_ns);
-        for nth in 0..3 {
-            let due_ns = began_ns + nth * 10 * MILLISECOND_NS;
-            assert_eq!(await_due(&mut timetable, || true), Some(due_ns));
-            assert!(monotonic_ns() >= due_ns);
-        }
-        std::thread::sleep(Duration::from_millis(30));
-        assert_eq!(await_due(&mut timetable, || true), Some(began_ns + 30 * MILLISECOND_NS));
-        assert_eq!(await_due(&mut timetable, || false), None);
     }
 }

@@ -9,7 +9,7 @@ use linerate_wire::netperf::test::{Carrier, Results, Setup};
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
 use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, TcpFigures};
-use super::plan::{TestKind, TestPlan};
+use super::plan::TestPlan;
 use crate::tally::Counts;
 
 /// What this end has measured.
@@ -55,7 +55,13 @@ pub(super) fn outcome(
         remote,
         latency: latency.and_then(Result::ok).unwrap_or_default(),
         transactions_lost: facts.transactions_lost.unwrap_or(0),
-        local_address: socket.local.parse().ok(),
+        // Connections that come and go have a port each.
+        local_address: if job.task == Task::Connections {
+            let any = super::unspecified(server.is_ipv6());
+            Some(SocketAddr::new(plan.local.address.unwrap_or(any), plan.local.port))
+        } else {
+            socket.local.parse().ok()
+        },
         remote_address: Some(server),
         mss_bytes: socket.mss_bytes,
         tcp,
@@ -75,9 +81,11 @@ fn local_figures(plan: &TestPlan, job: &Job, measured: &Measured) -> EndFigures 
     let (sends, receives) = match job.task {
         Task::Send => (Some(job.unit_bytes), plan.local.receive_bytes),
         Task::Receive => (plan.local.send_bytes, Some(job.unit_bytes)),
-        _ if plan.kind == TestKind::Connect => (None, None),
-        _ => (Some(plan.request_bytes), Some(plan.response_bytes)),
+        // Requests and responses have sizes of their own.
+        _ => (plan.local.send_bytes, plan.local.receive_bytes),
     };
+    // As the original shows what nobody asked of its own end.
+    let size = |bytes: Option<u32>| bytes.map_or(0, |bytes| shown(Some(bytes)));
     let width = |asked: Option<u32>, buffer| ring(asked.unwrap_or(0), buffer, job.unit_bytes);
     let (interval_burst, interval_us) = job.pacing.unwrap_or((0, 0));
     EndFigures {
@@ -88,8 +96,8 @@ fn local_figures(plan: &TestPlan, job: &Job, measured: &Measured) -> EndFigures 
         failed_sends: refused.unwrap_or(0),
         transactions: counts.transactions,
         elapsed_s: Some(measured.elapsed_ns as f64 / 1e9),
-        send_bytes: shown(sends),
-        receive_bytes: shown(receives),
+        send_bytes: size(sends),
+        receive_bytes: size(receives),
         send_width: match job.task {
             Task::Send => width(plan.local.send_width, granted.send_buffer_bytes),
             _ => shown(plan.local.send_width).max(1),

@@ -10,6 +10,7 @@ mod connections;
 mod control;
 mod crowd;
 mod data;
+mod dialer;
 mod figures;
 mod filling;
 mod job;

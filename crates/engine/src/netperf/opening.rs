@@ -7,7 +7,8 @@ use linerate_wire::netperf::test::Carrier;
 use socket2::Socket;
 
 use super::address_beside;
-use super::connections::{Dialer, Exchanged};
+use super::connections::Exchanged;
+use super::dialer::Dialer;
 use super::plan::{TestKind, TestPlan};
 use super::trial::Trial;
 use super::watchdog::Watched;

@@ -57,9 +57,9 @@ pub struct EndFigures {
     pub transactions: u64,
     /// Its own time, where it tells.
     pub elapsed_s: Option<f64>,
-    /// Bytes of its sends; -1: it doesn't send.
+    /// Bytes of its sends; 0 at this end, -1 at the server's: not asked for.
     pub send_bytes: i32,
-    /// Bytes of its receives; -1: it doesn't receive.
+    /// Bytes of its receives, likewise.
     pub receive_bytes: i32,
     /// Buffers of its send ring.
     pub send_width: i32,

@@ -372,11 +372,9 @@ impl Served {
             cpus,
             retransmits: tcp
                 .map_or(-1, |tcp| i32::try_from(tcp.retransmitted_segments).unwrap_or(i32::MAX)),
-            congestion: if datagrams {
-                Some("TCP Only".to_owned())
-            } else {
-                socket.and_then(|socket| socket.congestion).filter(|_| self.request.routed)
-            },
+            congestion: socket
+                .and_then(|socket| socket.congestion)
+                .filter(|_| self.request.routed && !datagrams),
         }
     }
 }

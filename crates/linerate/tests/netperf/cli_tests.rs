@@ -73,6 +73,55 @@ fn connections_come_at_the_pace_asked_for() {
 }
 
 #[test]
+fn connections_whose_port_is_the_servers_own_take_others() {
+    let server = Netserver::start("");
+    for test in ["TCP_CRR", "TCP_CC"] {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let ended = server.netperf(&format!("-P 0 -t {test} -l -50 -- -P {free} -k THROUGHPUT"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        assert!(figure(&ended.stdout, "THROUGHPUT") > 0.0, "{test}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn connections_that_come_and_go_have_an_address_and_a_segment_size() {
+    let server = Netserver::start("");
+    let figures = "-k SOURCE_ADDR,TRANSPORT_MSS,LOCAL_SEND_SIZE,LOCAL_RECV_SIZE";
+    for (test, local, shown) in [
+        ("TCP_CRR", "", "0.0.0.0"),
+        ("TCP_CRR", "-L 127.0.0.2", "127.0.0.2"),
+        ("TCP_CC", "", "0.0.0.0"),
+    ] {
+        let ended = server.netperf(&format!("-P 0 -t {test} -l -5 -- {local} {figures}"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        assert_eq!(value(&ended.stdout, "SOURCE_ADDR"), shown, "{test}");
+        assert!(figure(&ended.stdout, "TRANSPORT_MSS") >= 536.0, "{test}: {}", ended.stdout);
+        // Nobody asked for them: they are what requests and responses are.
+        assert!(ended.stdout.ends_with("LOCAL_SEND_SIZE=0\nLOCAL_RECV_SIZE=0\n"), "{test}");
+    }
+}
+
+#[test]
+fn sizes_that_nobody_asked_for_are_0_at_this_end() {
+    let server = Netserver::start("");
+    for (test, sizes) in [
+        ("-t TCP_STREAM -- -m 1000", [1000, 0]),
+        ("-t TCP_MAERTS -- -M ,1000", [0, 1000]),
+        ("-t UDP_STREAM -- -m 1000", [1000, 0]),
+        ("-t TCP_RR -- -r 5,6", [0, 0]),
+        ("-t UDP_RR -- -m 10 -M ,40", [10, 40]),
+    ] {
+        let figures = "-k LOCAL_SEND_SIZE,LOCAL_RECV_SIZE,REMOTE_CONG_CONTROL";
+        let ended = server.netperf(&format!("-P 0 -l -10 {test} {figures}"));
+        let [send, receive] = sizes;
+        let shown = format!("LOCAL_SEND_SIZE={send}\nLOCAL_RECV_SIZE={receive}\n");
+        assert!(ended.stdout.starts_with(&shown), "{test}: {}", ended.stdout);
+        let congestion = value(&ended.stdout, "REMOTE_CONG_CONTROL");
+        assert_eq!(congestion.is_empty(), test.starts_with("-t UDP"), "{test}: {congestion}");
+    }
+}
+
+#[test]
 fn connections_that_fail_come_at_the_pace_too() {
     // Bound, and not listened on.
     let deaf = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
