@@ -2,6 +2,8 @@
 
 /// The codes of requests; an answer has its request's code and one more.
 pub mod code {
+    /// Of the answer to a request that isn't known, as the original's.
+    pub const NONE: i32 = 0;
     /// Turn the server's debug log on, and off.
     pub const DEBUG_ON: i32 = 1;
     /// See [`DEBUG_ON`].

@@ -159,7 +159,7 @@ impl Server {
                 answer.put_data(SYSINFO_ANSWER);
                 return self.write(answer);
             }
-            (unknown, _) => return self.write(Message::new(form, unknown, UNKNOWN_REQUEST)),
+            _ => return self.write(Message::new(form, code::NONE, UNKNOWN_REQUEST)),
         };
         self.classic = classic;
         self.state = State::Answering;
