@@ -34,6 +34,36 @@ fn netserver_goes_to_the_background_once_it_listens() {
 }
 
 #[test]
+fn netserver_in_the_background_keeps_neither_directory_nor_output_of_its_caller() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args("netserver -d -4 -L 127.0.0.1 -p 0".split_whitespace())
+        .current_dir(directory.path())
+        .env("TMPDIR", ".")
+        .output()
+        .unwrap();
+    let port = port_of(&String::from_utf8(output.stdout).unwrap());
+    let pid = Pid::from_raw(pid_of_listener(port)).unwrap();
+    let link =
+        |name: &str| std::fs::read_link(format!("/proc/{}/{name}", pid.as_raw_nonzero())).unwrap();
+    let asked = Instant::now();
+    while link("fd/1") != Path::new("/dev/null") {
+        assert!(asked.elapsed() < PATIENCE, "{:?}", link("fd/1"));
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!((link("cwd"), link("fd/0")), ("/".into(), "/dev/null".into()));
+    let files = || std::fs::read_dir(directory.path()).unwrap().count();
+    // Its log, named by a path that begins where the caller was.
+    assert_eq!(files(), 1);
+    kill_process(pid, Signal::TERM).unwrap();
+    while kill_process(pid, Signal::CONT).is_ok() && !is_zombie(pid) {
+        assert!(asked.elapsed() < PATIENCE, "the netserver goes on");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(files(), 0, "a file without a word goes");
+}
+
+#[test]
 fn netserver_in_the_background_tells_a_file_what_happens() {
     let directory = tempfile::tempdir().unwrap();
     for (level, clients) in [("-d", 1), ("-v 2", 1), ("-d", 0)] {

@@ -31,7 +31,8 @@ pub(super) struct DebugLog {
 impl DebugLog {
     /// Makes one where temporary files belong, which others can neither read nor have made before.
     fn create() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(name(draw()?));
+        // Whoever goes to the background leaves the directory that a relative one is of.
+        let path = std::path::absolute(std::env::temp_dir().join(name(draw()?)))?;
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| {
             io::Error::new(error.kind(), format!("can't make {}: {error}", path.display()))
@@ -60,8 +61,7 @@ fn name(lot: u128) -> String {
 /// see it.
 pub(super) fn leave_terminal(debug: bool, says_where: bool) -> Result<Option<DebugLog>, Error> {
     if !debug {
-        let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-        let _ = null.map(|null| rustix::stdio::dup2_stderr(&null));
+        let _ = open_nowhere().map(|null| rustix::stdio::dup2_stderr(&null));
         return Ok(None);
     }
     let log = DebugLog::create().map_err(|error| {
@@ -73,6 +73,15 @@ pub(super) fn leave_terminal(debug: bool, says_where: bool) -> Result<Option<Deb
     rustix::stdio::dup2_stderr(&log.file)
         .map_err(|error| Error::Host(format!("can't leave standard error: {error}")))?;
     Ok(Some(log))
+}
+
+/// Lets go of standard output, likewise.
+pub(super) fn leave_output() {
+    let _ = open_nowhere().map(|null| rustix::stdio::dup2_stdout(&null));
+}
+
+fn open_nowhere() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/null")
 }
 
 /// Serves, and tells meanwhile what happens, where that was asked for.

@@ -11,7 +11,7 @@ use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
 use rustix::fs::FileType;
 
-use super::debug_log::{leave_terminal, serve_telling};
+use super::debug_log::{leave_output, leave_terminal, serve_telling};
 use super::flags::set_family;
 use super::number::{pair_of_first, parse_port, parse_size};
 use super::typed::{blame, resolve_all};
@@ -266,7 +266,14 @@ fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
     let (host, _, family) = names(typed);
     let port = server.addresses().first().map_or(typed.port, |address| address.port());
     let log = if in_background { leave_terminal(typed.debug, true)? } else { None };
+    if in_background {
+        // Whoever started it may unmount where that was. Fails only where nobody may look at the root.
+        let _stays_at_worst = std::env::set_current_dir("/");
+    }
     say(&format!("Starting netserver with host '{host}' port '{port}' and family {family}\n"));
+    if in_background {
+        leave_output();
+    }
     serve_telling(typed.debug, log, |sink| server.serve(sink, &cancel))
 }
 
