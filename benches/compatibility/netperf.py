@@ -17,6 +17,8 @@ SECONDS = 25.0
 # Counts of both ends; bytes that one sent the other received.
 COUNTS = "LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD,REMOTE_BYTES_SENT,LOCAL_BYTES_RECVD,THROUGHPUT"
 CALLS = "LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"
+# What befalls an original that counts datagrams.
+FOREVER = "one that is lost is awaited for ever"
 # What befalls an original that paces.
 TIMER = "its pacing timer interrupts its wait for the results"
 
@@ -140,6 +142,9 @@ CASES = [
     T("-t TCP_STREAM -l 1 -v 2 -- -k THROUGHPUT"), T("-t TCP_MAERTS -l 1 -v 2 -- -k THROUGHPUT"),
     T("-t TCP_RR -l 1 -v 2 -- -k THROUGHPUT"), T("-t TCP_CRR -l -100 -v 2 -- -o THROUGHPUT"),
     T("-t TCP_RR -l 1 -i 2,4 -I 95,90 -r -P 0 -- -k CONFIDENCE_ITERATION"),
+    T("-t UDP_RR -l -100", breaks=FOREVER), T("-t omni -l -50 -- -d rr -T udp", breaks=FOREVER),
+    T("-t UDP_STREAM -l -1000000 -- -m 1000", breaks=FOREVER),
+    T("-t TCP_CRR -l -100 -- -P {port}"),
 ] + list(options()) + list(omni()) + list(over_ipv6()) + list(alone()) + [Case(words, kind="refusal", flags=flags_of(words)) for words in (
     "-x", "-t", "-I 90,5", "-V", "-h", "-H nowhere.invalid", "-H 127.0.0.1 -p 1", "-4 -H 127.0.0.1 -p 1", "-6 -p 1",
     "-6 -t TCP_RR -p 1", "-p 1", "-- -o missing.file", "-- -k THROUGHPUTS")]
