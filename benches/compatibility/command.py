@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .case import Excused, is_wrong
+from .flent import Flent
 from .iperf3 import Iperf3
 from .netperf import Netperf
 from .place import Link, Loopback
 from .secnetperf import Secnetperf
 from .table import count, render_page
 
-DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf, Secnetperf)}
+DIALECTS = {dialect.name: dialect for dialect in (Iperf3, Netperf, Secnetperf, Flent)}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -178,6 +179,10 @@ def main(arguments=None):
     """Runs the cases; 1 if a cell isn't right."""
     options = parse_options(arguments)
     kind = DIALECTS[options.dialect]
+    absent = getattr(kind, "absent", lambda: None)()
+    if absent:
+        print(absent)
+        return 0
     originals = options.original or kind.find()
     if not originals:
         print(f"no {kind.name} to compare with: name one with --original", file=sys.stderr)
