@@ -10,6 +10,8 @@ use linerate_engine::iperf3::{
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
 
+use super::programs::free_port;
+
 /// A server that runs while the test does.
 pub(crate) struct Running {
     pub(crate) port: u16,
@@ -21,7 +23,8 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(plan: ServePlan) -> Self {
-        let plan = ServePlan { port: 0, ..plan };
+        // Not one that the kernel picks for TCP: over UDP another test may have it.
+        let plan = ServePlan { port: free_port(), ..plan };
         let server = Server::bind(&plan).unwrap();
         let port = server.local_address().port();
         let (cancel, asked) = (Cancel::default(), Cancel::default());
