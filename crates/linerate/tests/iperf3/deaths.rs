@@ -11,7 +11,7 @@ use linerate_wire::iperf3::{Code, Parameters, Protocol};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::cli::for_all;
-use super::guests::{assert_serves, guest, message, nothing_counted, read};
+use super::guests::{assert_serves, guest, message, nothing_counted, read, read_message};
 use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
 
@@ -203,8 +203,7 @@ fn serve_until(listener: &TcpListener, datagrams: Option<UdpSocket>, stage: u8) 
         return;
     }
     control.write_all(&[9]).unwrap();
-    let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-    read(&mut control, length as usize);
+    read_message(&mut control);
     if stage == 1 {
         return;
     }
@@ -234,8 +233,7 @@ fn serve_until(listener: &TcpListener, datagrams: Option<UdpSocket>, stage: u8) 
         return;
     }
     control.write_all(&[13]).unwrap();
-    let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-    read(&mut control, length as usize);
+    read_message(&mut control);
     if stage == 8 {
         let results = nothing_counted();
         control.write_all(&results[..results.len() / 2]).unwrap();

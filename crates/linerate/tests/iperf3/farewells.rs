@@ -10,7 +10,7 @@ use linerate_wire::iperf3::{Code, Parameters};
 use serde_json::Value;
 
 use super::cli::for_all;
-use super::guests::{guest, message, read, rest, short};
+use super::guests::{agree, guest, message, read, rest, short};
 use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, has_original, serve};
 
@@ -57,12 +57,7 @@ fn a_client_that_gives_up_says_so_before_it_closes() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
-        let (mut control, _) = listener.accept().unwrap();
-        read(&mut control, 37);
-        control.write_all(&[9]).unwrap();
-        let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-        read(&mut control, length as usize);
-        control.write_all(&[10]).unwrap();
+        let mut control = agree(&listener);
         let _stream = listener.accept().unwrap();
         control.write_all(&[1, 2]).unwrap();
         let mut said = Vec::new();

@@ -40,6 +40,23 @@ pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     bytes
 }
 
+/// Reads a text behind its length.
+pub(crate) fn read_message(stream: &mut TcpStream) -> Vec<u8> {
+    let length = u32::from_be_bytes(read(stream, 4).try_into().unwrap());
+    read(stream, length as usize)
+}
+
+/// The control connection of a client, in the place of a server that agrees to what it asks for and wants its streams.
+pub(crate) fn agree(listener: &TcpListener) -> TcpStream {
+    let (mut control, _) = listener.accept().unwrap();
+    control.set_read_timeout(Some(LIMIT)).unwrap();
+    read(&mut control, 37);
+    control.write_all(&[9]).unwrap();
+    read_message(&mut control);
+    control.write_all(&[10]).unwrap();
+    control
+}
+
 /// Everything until the end.
 pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -195,8 +212,7 @@ pub(crate) fn nothing_counted() -> Vec<u8> {
 
 /// The results that a server tells next.
 fn told_results(stream: &mut TcpStream) -> Results {
-    let length = u32::from_be_bytes(read(stream, 4).try_into().unwrap());
-    Results::parse(&read(stream, length as usize), 3).unwrap()
+    Results::parse(&read_message(stream), 3).unwrap()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::guests::{guest, message, read};
+use super::guests::{agree, guest, message, read, read_message};
 use super::programs::{LIMIT, Process, Program, serve};
 
 /// The most that a process had resident so far (VmHWM, proc(5)).
@@ -57,20 +57,13 @@ fn grown(words: &str, results: &str, prints: bool) -> u64 {
     let port = listener.local_addr().unwrap().port();
     let words = format!("-c 127.0.0.1 -p {port} -b 1M -n 100K {words}");
     let mut client = Process::start(&mut Program::Ours.command(&words));
-    let (mut stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    read(&mut stream, 37);
-    stream.write_all(&[9]).unwrap();
-    let length = u32::from_be_bytes(read(&mut stream, 4).try_into().unwrap());
-    read(&mut stream, length as usize);
-    stream.write_all(&[10]).unwrap();
+    let mut stream = agree(&listener);
     let (mut data, _) = listener.accept().unwrap();
     stream.write_all(&[1, 2]).unwrap();
     let reader = std::thread::spawn(move || data.read_to_end(&mut Vec::new()));
     assert_eq!(read(&mut stream, 1), [4]);
     stream.write_all(&[13]).unwrap();
-    let length = u32::from_be_bytes(read(&mut stream, 4).try_into().unwrap());
-    read(&mut stream, length as usize);
+    read_message(&mut stream);
     let before = most_resident_bytes(&client);
     stream.write_all(&message(results)).unwrap();
     if prints {

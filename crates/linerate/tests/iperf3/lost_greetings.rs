@@ -14,7 +14,7 @@ use linerate_wire::iperf3::datagram::{
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cuts::Relay;
-use super::guests::{guest, message, read};
+use super::guests::{agree, guest, message, read};
 use super::load::{Running, plan};
 use super::programs::{Program, has_original, serve};
 
@@ -207,12 +207,7 @@ fn data_of_another_test_is_no_answer_to_the_last_greeting() {
     let plan = plan("127.0.0.1", address.port(), parameters);
     std::thread::scope(|scope| {
         let client = scope.spawn(|| run(&plan, &mut (), &Cancel::default()));
-        let (mut control, _) = listener.accept().unwrap();
-        read(&mut control, 37);
-        control.write_all(&[9]).unwrap();
-        let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-        read(&mut control, length as usize);
-        control.write_all(&[10]).unwrap();
+        let mut control = agree(&listener);
         let mut greeting = [0; 32];
         for is_again in [false, true] {
             let (length, client) = port.recv_from(&mut greeting).unwrap();

@@ -10,7 +10,7 @@ use linerate_wire::iperf3::datagram::Header;
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cli::{document, for_all};
-use super::guests::{message, read};
+use super::guests::{agree, message, read, read_message};
 use super::load::plan;
 use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
 
@@ -22,13 +22,7 @@ enum Sends {
 
 /// A server in a test that it sends in.
 fn send(listener: &TcpListener, datagrams: &UdpSocket, sends: &Sends) {
-    let (mut control, _) = listener.accept().unwrap();
-    control.set_read_timeout(Some(LIMIT)).unwrap();
-    read(&mut control, 37);
-    control.write_all(&[9]).unwrap();
-    let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-    read(&mut control, length as usize);
-    control.write_all(&[10]).unwrap();
+    let mut control = agree(listener);
     let mut stream = match sends {
         Sends::Bytes(_) => Some(listener.accept().unwrap().0),
         Sends::Datagrams(_) => {
@@ -46,8 +40,7 @@ fn send(listener: &TcpListener, datagrams: &UdpSocket, sends: &Sends) {
     }
     assert_eq!(read(&mut control, 1), [4]);
     control.write_all(&[13]).unwrap();
-    let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-    read(&mut control, length as usize);
+    read_message(&mut control);
     let none = "\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0";
     let counts = "\"retransmits\":0,\"jitter\":0,\"errors\":0,\"packets\":0";
     let streams = format!("[{{\"id\":1,\"bytes\":0,{counts}}}]");

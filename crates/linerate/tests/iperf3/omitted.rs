@@ -10,7 +10,7 @@ use linerate_engine::iperf3::{DatagramFigures, ServePlan, run};
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cli::{document, for_all, pairs};
-use super::guests::{message, read};
+use super::guests::{agree, message, read, read_message};
 use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, free_port, serve};
 
@@ -19,13 +19,7 @@ const BLOCK_BYTES: u32 = 1000;
 /// A server of an older release, in a test of one stream to it. It says that so many more were sent than have come.
 /// Returns how many came after the omitted second.
 fn serve_as_of_old(listener: &TcpListener, datagrams: &UdpSocket, lost: u64) -> u64 {
-    let (mut control, _) = listener.accept().unwrap();
-    control.set_read_timeout(Some(LIMIT)).unwrap();
-    read(&mut control, 37);
-    control.write_all(&[9]).unwrap();
-    let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-    read(&mut control, length as usize);
-    control.write_all(&[10]).unwrap();
+    let mut control = agree(listener);
     let (_, client) = datagrams.recv_from(&mut [0; 16]).unwrap();
     datagrams.send_to(b"6789", client).unwrap();
     control.write_all(&[1, 2]).unwrap();
@@ -43,8 +37,7 @@ fn serve_as_of_old(listener: &TcpListener, datagrams: &UdpSocket, lost: u64) -> 
     assert_eq!(word, [4]);
     control.set_nonblocking(false).unwrap();
     control.write_all(&[13]).unwrap();
-    let length = u32::from_be_bytes(read(&mut control, 4).try_into().unwrap());
-    read(&mut control, length as usize);
+    read_message(&mut control);
     let stream = format!(
         "{{\"id\":1,\"bytes\":{},\"retransmits\":18446744073709551615,\"jitter\":0.000001,\"errors\":{lost},\
          \"packets\":{},\"start_time\":0,\"end_time\":1.0}}",
