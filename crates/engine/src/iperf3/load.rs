@@ -22,7 +22,7 @@ use crate::load::{Bell, Census};
 use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
-use crate::shard::{Shape, Shard, ShardEnd, ShardPlan, Table};
+use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
 use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
 use crate::transport::{Awake, Discarding, FromPageCache, PageCache, Tcp};
@@ -101,7 +101,7 @@ impl Load {
                 shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
                 flows,
                 active: ActiveFlows::ALL,
-                table: Table::Shared,
+                apart: false,
                 cpu: self.setup.affinity,
                 receive_bytes: self.spread.receive_bytes(index, block_bytes),
                 pattern: Arc::clone(&pattern),

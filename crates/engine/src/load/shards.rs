@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::flow::ActiveFlows;
 use crate::latencies::Latencies;
 use crate::probe::{processors, raise_open_files_limit};
-use crate::shard::{Shape, Shard, ShardPlan, Table};
+use crate::shard::{Shape, Shard, ShardPlan};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one. (Measured with TCP in bulk, both
 /// ends on one processor, sends of 128 KiB: 1.05 times the rate that 128 KiB have.)
@@ -59,12 +59,7 @@ impl Load {
                 flows,
                 active: active
                     .map_or(ActiveFlows::ALL, |most| ActiveFlows::new(share(most), flows)),
-                table: match own_loop.is_none() && workload.busy_poll && workload.has_transactions()
-                {
-                    _ if spread.apart => Table::Own,
-                    true => Table::OwnIfAllowed,
-                    false => Table::Shared,
-                },
+                apart: spread.apart,
                 cpu: cpus.get(index % cpus.len().max(1)).copied(),
                 receive_bytes,
                 pattern: Arc::clone(&pattern),

@@ -6,9 +6,7 @@
 //!
 //! A shard of a load that the shared file table has no room for lives *apart*: its thread has a
 //! file table of its own. What it owns is opened and closed in that table alone, so nothing that
-//! holds a descriptor goes from one thread to another; sockets come as messages. So does one that
-//! never sleeps, where that can be had: in a table that is a thread's alone the kernel counts no
-//! references, which it else does twice with every call.
+//! holds a descriptor goes from one thread to another; sockets come as messages.
 
 mod alone;
 mod inlet;
@@ -54,17 +52,6 @@ pub(crate) enum Shape {
 /// A loop that carries a load in the place of flows, until the load is over.
 pub(crate) type OwnLoop = Box<dyn FnOnce(&Inlet, &mut Local) + Send>;
 
-/// Whose file table a shard uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Table {
-    /// That of all threads.
-    Shared,
-    /// Its own. Then its shape isn't [`Shape::Alone`].
-    Own,
-    /// Its own where the machine lets it have one; likewise.
-    OwnIfAllowed,
-}
-
 /// What a shard is to be.
 pub(crate) struct ShardPlan {
     pub(crate) shape: Shape,
@@ -72,7 +59,8 @@ pub(crate) struct ShardPlan {
     pub(crate) flows: usize,
     /// How many of them have a request on its way at a time.
     pub(crate) active: ActiveFlows,
-    pub(crate) table: Table,
+    /// Whether it has a file table of its own. Then its shape isn't [`Shape::Alone`].
+    pub(crate) apart: bool,
     /// The processor that it is pinned to.
     pub(crate) cpu: Option<u32>,
     pub(crate) receive_bytes: usize,
@@ -132,11 +120,11 @@ pub(crate) struct Shard {
 impl Shard {
     /// Starts a shard, which rings the conductor's bell when its flows have news.
     pub(crate) fn spawn(plan: ShardPlan, conductor: &Arc<Bell>) -> Result<Self, Error> {
-        let shape = plan.shape;
+        let (shape, apart) = (plan.shape, plan.apart);
         let vitals = Arc::new(Vitals::default());
         let own_vitals = Arc::clone(&vitals);
         let (tell, end) = sync_channel(1);
-        let (outlet, thread) = if plan.table != Table::Shared {
+        let (outlet, thread) = if apart {
             spawn_apart(plan, conductor, own_vitals, tell)?
         } else {
             let bell = Arc::new(Bell::new()?);
@@ -225,10 +213,9 @@ fn spawn_apart(
     let keep = [Arc::clone(&far), Arc::clone(&bell)];
     let (inbox, receiver) = channel::<Fresh>();
     let (tell, told) = sync_channel(1);
-    let must = plan.table == Table::Own;
     // Nothing that goes into the thread but these may hold a descriptor.
     let thread = start(move || {
-        if let Ok([link, bell]) = own_table_of(keep, must, &tell) {
+        if let Ok([link, bell]) = own_table_of(keep, &tell) {
             let inlet = Inlet::Apart { inbox: receiver, link };
             run(plan, &inlet, Arc::new(Bell::of(bell)), &own_vitals, &tell_end);
         }
@@ -246,17 +233,12 @@ fn spawn_apart(
     Ok((Outlet::Apart { inbox, link: near }, thread))
 }
 
-/// [`own_table`], or copies in the shared one where it needn't be; and the other thread told.
-fn own_table_of(
-    keep: [Arc<OwnedFd>; 2],
-    must: bool,
+/// [`own_table`], and the other thread told.
+fn own_table_of<const N: usize>(
+    keep: [Arc<OwnedFd>; N],
     tell: &SyncSender<io::Result<()>>,
-) -> io::Result<[OwnedFd; 2]> {
-    let own = own_table(keep.clone()).or_else(|error| match must {
-        true => Err(error),
-        false => Ok([keep[0].try_clone()?, keep[1].try_clone()?]),
-    });
-    drop(keep);
+) -> io::Result<[OwnedFd; N]> {
+    let own = own_table(keep);
     let outcome = match &own {
         Ok(_) => Ok(()),
         Err(error) => Err(io::Error::from(error.kind())),

@@ -207,7 +207,7 @@ fn data_of_another_test_is_no_answer_to_the_last_greeting() {
     let plan = plan("127.0.0.1", address.port(), parameters);
     std::thread::scope(|scope| {
         let client = scope.spawn(|| run(&plan, &mut (), &Cancel::default()));
-        let mut control = agree(&listener);
+        let control = agree(&listener);
         let mut greeting = [0; 32];
         for is_again in [false, true] {
             let (length, client) = port.recv_from(&mut greeting).unwrap();

@@ -12,7 +12,7 @@ use linerate_wire::iperf3::{Parameters, Protocol};
 use super::cli::{document, for_all};
 use super::guests::{agree, message, read, read_message};
 use super::load::plan;
-use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
+use super::programs::{Process, Program, free_port, has_original, serve};
 
 /// What a server sends on the only stream.
 enum Sends {
