@@ -11,8 +11,8 @@ use crate::ends::{Client, Server};
 /// Until a client of these tests certainly carries load.
 const UNDER_WAY: Duration = Duration::from_millis(700);
 /// A shared machine may stand still itself, for as long as the server of these tests does, and nothing in
-/// a result tells the two apart: one attempt may fail.
-const ATTEMPTS: u32 = 2;
+/// a result tells the two apart: all attempts but one may fail.
+const ATTEMPTS: u32 = 3;
 
 /// A count of the summary, 0 where the load doesn't have it.
 fn count_or_none(document: &Document, field: &str) -> u64 {
@@ -220,14 +220,24 @@ fn freeze(server: &Server, how_long: Duration) -> Duration {
 }
 
 /// Of a load that goes on for T and a server that stands still for F of it, a share (F - x) / T
-/// waits longer than x: the quantile p is F - (1 - p) T.
-fn freeze_shows(document: &Document, frozen: Duration, quantiles: &[f64]) -> Result<(), String> {
+/// waits longer than x: the quantile p is F - (1 - p) T. Where they go one at a time, each has also waited
+/// for those before it to be served when the server went on, which a busy machine takes a while for.
+fn freeze_shows(
+    document: &Document,
+    frozen: Duration,
+    quantiles: &[f64],
+    one_at_a_time: bool,
+) -> Result<(), String> {
     let (frozen_ns, elapsed_ns) = (frozen.as_nanos() as f64, document.figure("elapsed_s") * 1e9);
+    let served_ns = if one_at_a_time { document.figure("service_ns/p50") } else { 0.0 };
+    let all_served_ns = document.figure("transactions") * served_ns;
     for percent in quantiles {
-        let expected_ns = frozen_ns - (1.0 - percent / 100.0) * elapsed_ns;
+        let share = 1.0 - percent / 100.0;
+        let expected_ns = frozen_ns - share * elapsed_ns;
+        let allowed_ns = expected_ns * 0.95..=(expected_ns + share * all_served_ns) * 1.05;
         let seen_ns = document.figure(&format!("latency_ns/p{percent}"));
-        if (seen_ns / expected_ns - 1.0).abs() > 0.05 {
-            return Err(format!("p{percent}: {seen_ns} ns, not {expected_ns} ns"));
+        if !allowed_ns.contains(&seen_ns) {
+            return Err(format!("p{percent}: {seen_ns} ns, not within {allowed_ns:?}"));
         }
     }
     Ok(())
@@ -245,7 +255,7 @@ fn frozen(load: &str, under_way: Duration, how_long: Duration, quantiles: &[f64]
         let document = client.finish().document(0);
         assert_eq!(count_or_none(&document, "transactions_lost"), 0, "{load}");
         assert!(document.json()["summary"]["errors"].is_null(), "{load}");
-        match freeze_shows(&document, frozen, quantiles) {
+        match freeze_shows(&document, frozen, quantiles, load.contains("--outstanding 1")) {
             Ok(()) => return document,
             Err(difference) => seen.push(difference),
         }
