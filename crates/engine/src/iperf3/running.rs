@@ -127,7 +127,13 @@ impl Running {
     pub(super) fn is_complete(&self, now_ns: u64) -> bool {
         self.load.goal_is_reached()
             || self.time_is_up_ns().is_some_and(|up_ns| now_ns >= up_ns)
-            || self.lull.is_end(&self.load, now_ns.saturating_sub(self.moved.0))
+            || self.is_lull_the_end(now_ns)
+    }
+
+    fn is_lull_the_end(&self, now_ns: u64) -> bool {
+        // What comes while this looks ends the silence, but not yet what is known of it.
+        self.lull.is_end(&self.load, now_ns.saturating_sub(self.moved.0))
+            && self.received() == self.moved.1
     }
 
     /// Why the test can't go on, where it can't.
