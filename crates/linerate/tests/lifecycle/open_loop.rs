@@ -1,6 +1,7 @@
 //! Requests that keep to a schedule, and many on their way at once: nothing waits for ever, nothing
 //! is left out, and a server that stands still shows in full.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -11,8 +12,10 @@ use crate::ends::{Client, Server};
 /// Until a client of these tests certainly carries load.
 const UNDER_WAY: Duration = Duration::from_millis(700);
 /// A shared machine may stand still itself, for as long as the server of these tests does, and nothing in
-/// a result tells the two apart: all attempts but one may fail.
-const ATTEMPTS: u32 = 3;
+/// a result tells the two apart: one attempt may fail.
+const ATTEMPTS: u32 = 2;
+/// Whoever catches up after a freeze takes a processor for a while: not beside another's freeze.
+static FREEZES: Mutex<()> = Mutex::new(());
 
 /// A count of the summary, 0 where the load doesn't have it.
 fn count_or_none(document: &Document, field: &str) -> u64 {
@@ -220,24 +223,14 @@ fn freeze(server: &Server, how_long: Duration) -> Duration {
 }
 
 /// Of a load that goes on for T and a server that stands still for F of it, a share (F - x) / T
-/// waits longer than x: the quantile p is F - (1 - p) T. Where they go one at a time, each has also waited
-/// for those before it to be served when the server went on, which a busy machine takes a while for.
-fn freeze_shows(
-    document: &Document,
-    frozen: Duration,
-    quantiles: &[f64],
-    one_at_a_time: bool,
-) -> Result<(), String> {
+/// waits longer than x: the quantile p is F - (1 - p) T.
+fn freeze_shows(document: &Document, frozen: Duration, quantiles: &[f64]) -> Result<(), String> {
     let (frozen_ns, elapsed_ns) = (frozen.as_nanos() as f64, document.figure("elapsed_s") * 1e9);
-    let served_ns = if one_at_a_time { document.figure("service_ns/p50") } else { 0.0 };
-    let all_served_ns = document.figure("transactions") * served_ns;
     for percent in quantiles {
-        let share = 1.0 - percent / 100.0;
-        let expected_ns = frozen_ns - share * elapsed_ns;
-        let allowed_ns = expected_ns * 0.95..=(expected_ns + share * all_served_ns) * 1.05;
+        let expected_ns = frozen_ns - (1.0 - percent / 100.0) * elapsed_ns;
         let seen_ns = document.figure(&format!("latency_ns/p{percent}"));
-        if !allowed_ns.contains(&seen_ns) {
-            return Err(format!("p{percent}: {seen_ns} ns, not within {allowed_ns:?}"));
+        if (seen_ns / expected_ns - 1.0).abs() > 0.05 {
+            return Err(format!("p{percent}: {seen_ns} ns, not {expected_ns} ns"));
         }
     }
     Ok(())
@@ -255,7 +248,7 @@ fn frozen(load: &str, under_way: Duration, how_long: Duration, quantiles: &[f64]
         let document = client.finish().document(0);
         assert_eq!(count_or_none(&document, "transactions_lost"), 0, "{load}");
         assert!(document.json()["summary"]["errors"].is_null(), "{load}");
-        match freeze_shows(&document, frozen, quantiles, load.contains("--outstanding 1")) {
+        match freeze_shows(&document, frozen, quantiles) {
             Ok(()) => return document,
             Err(difference) => seen.push(difference),
         }
@@ -265,14 +258,21 @@ fn frozen(load: &str, under_way: Duration, how_long: Duration, quantiles: &[f64]
 
 #[test]
 fn a_server_that_stands_still_shows_in_full() {
+    let _alone = FREEZES.lock().unwrap_or_else(PoisonError::into_inner);
     // One request on its way at a time, the others wait behind it: what a closed loop would hide,
     // and the service time does.
-    let loads = ["--rate 1000", "--rate 1000 --udp --timeout 2s", "--rate 1000 --outstanding 1"];
+    // There each waits for those before it to be served, too, when the server goes on: the longer it stood
+    // still, the smaller a part that is.
+    let loads = [
+        ("--rate 1000", 200),
+        ("--rate 1000 --udp --timeout 2s", 200),
+        ("--rate 1000 --outstanding 1", 600),
+    ];
     std::thread::scope(|scope| {
-        for flags in loads {
+        for (flags, frozen_ms) in loads {
             scope.spawn(move || {
                 let load = format!("rr --time 10s {flags}");
-                let how_long = Duration::from_millis(200);
+                let how_long = Duration::from_millis(frozen_ms);
                 let document = frozen(&load, 4 * UNDER_WAY, how_long, &[99.0, 99.9]);
                 if flags.contains("--outstanding 1") {
                     let service_ns = document.count("service_ns/p99");
@@ -291,6 +291,7 @@ fn a_server_that_stands_still_shows_in_full() {
 /// as the processor needs for so many: p90 is judged at a rate that makes few of them.
 #[test]
 fn a_server_that_stands_still_shows_with_random_times_and_with_connections_too() {
+    let _alone = FREEZES.lock().unwrap_or_else(PoisonError::into_inner);
     let loads = [
         ("rr --arrivals poisson", 1_000, [99.0, 99.9]),
         ("rr --arrivals poisson --udp --timeout 3s", 1_000, [99.0, 99.9]),
