@@ -102,6 +102,9 @@ impl Asker {
                         return Ok(Stage::Goes(Turn::Rest));
                     }
                 }
+                if local.receives_together {
+                    return Ok(Stage::Goes(Turn::ThenSend));
+                }
             }
         }
         Ok(Stage::Goes(Turn::Again))
@@ -231,6 +234,9 @@ impl Answerer {
             tally.record_received(length);
             self.record_requests(length, tally);
             self.drained = self.has_drained::<S>(length, local);
+            if local.receives_together && self.one_by_one && self.unsent_bytes > 0 {
+                return Ok(Stage::Goes(Turn::ThenSend));
+            }
         }
         Ok(Stage::Goes(Turn::Again))
     }

@@ -47,6 +47,8 @@ pub(crate) use yielding::{DATAGRAM_BYTES_PER_YIELD, Yielding};
 pub(crate) enum Turn {
     /// Another turn when the others have had theirs.
     Again,
+    /// Another turn, to send, when those beside it have received.
+    ThenSend,
     /// A turn when its socket is ready, or at this time if that comes first.
     Wait { until_ns: Option<u64> },
     /// A turn at this time.
@@ -178,6 +180,9 @@ pub(crate) struct Local {
     pub(crate) latencies: Latencies,
     /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
     pub(crate) spins_alone: bool,
+    /// Whether flows beside the one that has its turn are about to receive too: then it leaves its sending to
+    /// a turn of its own ([`Turn::ThenSend`]).
+    pub(crate) receives_together: bool,
     /// Which flows have a request on its way: all, unless the shard is told otherwise.
     pub(crate) active: ActiveFlows,
     phase: Arc<SharedPhase>,
@@ -203,6 +208,7 @@ impl Local {
             pattern,
             latencies,
             spins_alone,
+            receives_together: false,
             active: ActiveFlows::ALL,
             phase,
             census,

@@ -25,7 +25,7 @@ pub(super) fn run(inlet: &Inlet, local: &mut Local) -> Option<Box<dyn Drive>> {
     let _timeout = socket.set_write_timeout(Some(LONGEST_SEND));
     loop {
         match flow.turn(local) {
-            Turn::Again | Turn::Wait { .. } => {}
+            Turn::Again | Turn::ThenSend | Turn::Wait { .. } => {}
             Turn::Pause { until_ns } => nap_until(until_ns),
             Turn::Held | Turn::Rest => std::thread::park_timeout(LONGEST_PARK),
             Turn::Ended => return Some(flow),

@@ -10,6 +10,11 @@ use crate::phase::Phase;
 const MOST_PASSED_OVER: usize = 64;
 /// Flows that rest and are ended at once.
 const ENDED_AT_ONCE: usize = 16;
+/// The most flows that receive one after the other before any of them sends. The kernel's code for either
+/// leaves little room in the processor's first cache, so that a call is faster after one of its kind. (In a
+/// bare loop with 100 flows on two processors 1.053 of the rate, with 16 at a time 1.043, with 64 1.058; with
+/// 1,000 flows, whose sockets leave the caches meanwhile, 64 bring nothing, 16 bring 1.039.)
+const RECEIVING_TOGETHER: usize = 32;
 
 /// What a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +50,8 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     queue: VecDeque<usize>,
+    /// Who has received and is about to send.
+    senders: Vec<usize>,
     /// Who waits for a place among the active flows, in the order of their turns.
     resting: VecDeque<usize>,
     /// Whether they are to end.
@@ -140,10 +147,11 @@ impl Slots {
     /// are in the queue then; at the end some of those who rest, so that they don't keep those waiting whose
     /// responses come.
     pub(crate) fn run_queue(&mut self, local: &mut Local) {
-        for _ in 0..self.queue.len() {
-            let Some(index) = self.queue.pop_front() else { return };
-            let turn = self.slots[index].flow.turn(local);
-            self.handle_turn(index, turn);
+        let mut left = self.queue.len();
+        while left > 0 {
+            let together = left.min(RECEIVING_TOGETHER);
+            self.run_together(together, local);
+            left -= together;
         }
         let called = if self.ending { ENDED_AT_ONCE } else { local.active.free() };
         for _ in 0..called.min(self.resting.len()) {
@@ -152,10 +160,29 @@ impl Slots {
         }
     }
 
+    /// Gives a turn to so many who are in the queue, then another to those who are about to send.
+    fn run_together(&mut self, flows: usize, local: &mut Local) {
+        local.receives_together = flows > 1;
+        for _ in 0..flows {
+            let Some(index) = self.queue.pop_front() else { break };
+            match self.slots[index].flow.turn(local) {
+                Turn::ThenSend => self.senders.push(index),
+                turn => self.handle_turn(index, turn),
+            }
+        }
+        local.receives_together = false;
+        for sender in 0..self.senders.len() {
+            let index = self.senders[sender];
+            let turn = self.slots[index].flow.turn(local);
+            self.handle_turn(index, turn);
+        }
+        self.senders.clear();
+    }
+
     fn handle_turn(&mut self, index: usize, turn: Turn) {
         let slot = &mut self.slots[index];
         (slot.waiting, slot.due_ns) = match turn {
-            Turn::Again => (Waiting::Turn, u64::MAX),
+            Turn::Again | Turn::ThenSend => (Waiting::Turn, u64::MAX),
             Turn::Wait { until_ns } => (Waiting::Socket, until_ns.unwrap_or(u64::MAX)),
             Turn::Pause { until_ns } => (Waiting::Time, until_ns),
             Turn::Held => (Waiting::Phase, u64::MAX),
@@ -192,7 +219,10 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::io::{Read, Write};
+    use std::ops::Range;
+    use std::rc::Rc;
     use std::sync::Arc;
 
     use linerate_wire::step::{Content, Exchange, Framing, Step, StepEnd};
@@ -360,6 +390,59 @@ mod tests {
             answer(0, &peers, &mut slots, &mut local);
         }
         assert_eq!((slots.ended(), local.active.free()), (1, 1));
+    }
+
+    /// A flow that receives and sends, and notes either with its number.
+    struct Noting {
+        number: usize,
+        socket: Socket,
+        notes: Rc<RefCell<Vec<(&'static str, usize)>>>,
+    }
+
+    impl Drive for Noting {
+        fn turn(&mut self, local: &mut Local) -> Turn {
+            let (what, turn) = match (local.receives_together, self.notes.borrow().last()) {
+                (true, _) => ("received", Turn::ThenSend),
+                (false, Some(("received" | "sent", _))) => ("sent", Turn::READY),
+                (false, _) => ("received and sent", Turn::READY),
+            };
+            self.notes.borrow_mut().push((what, self.number));
+            turn
+        }
+
+        fn socket(&self) -> &Socket {
+            &self.socket
+        }
+    }
+
+    #[test]
+    fn flows_that_are_ready_together_receive_before_any_of_them_sends() {
+        const MOST: usize = RECEIVING_TOGETHER;
+        for (flows, expected) in [
+            (1, vec![("received and sent", 0..1)]),
+            (2, vec![("received", 0..2), ("sent", 0..2)]),
+            (
+                MOST + 2,
+                vec![
+                    ("received", 0..MOST),
+                    ("sent", 0..MOST),
+                    ("received", MOST..MOST + 2),
+                    ("sent", MOST..MOST + 2),
+                ],
+            ),
+        ] {
+            let (_, mut local) = scripted(&[Turn::READY]);
+            let (mut slots, notes) = (Slots::default(), Rc::default());
+            for number in 0..flows {
+                let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+                slots.add(Box::new(Noting { number, socket, notes: Rc::clone(&notes) }));
+            }
+            slots.run_queue(&mut local);
+            let each = |(what, flows): (_, Range<usize>)| flows.map(move |flow| (what, flow));
+            let expected: Vec<_> = expected.into_iter().flat_map(each).collect();
+            assert_eq!(*notes.borrow(), expected, "{flows}");
+            assert!(!slots.has_queue() && !local.receives_together, "{flows}");
+        }
     }
 
     #[test]
