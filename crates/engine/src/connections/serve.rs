@@ -172,8 +172,8 @@ impl Host<'_> {
 
     /// Says whether there was a connection.
     fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
-        let blocks = self.blocks();
-        let socket = match accept_stream(&self.serve.listener, blocks) {
+        let guest_blocks = self.blocks() && !self.wake_ups.once();
+        let socket = match accept_stream(&self.serve.listener, guest_blocks) {
             Ok(socket) => socket,
             Err(error) => {
                 if is_short_of_descriptors(&error) {
@@ -185,13 +185,13 @@ impl Host<'_> {
         };
         self.accepted_since = self.accepted_since.saturating_add(1);
         if self.wake_ups.choose(&self.serve.listener, &socket) {
-            self.set_blocks(self.blocks() && !self.wake_ups.once());
+            self.choose_wait(self.blocks());
         }
         if self.is_full() && !self.make_room() {
             self.hand_over(socket);
         } else {
             let mut guest = Guest::new(socket, Stage::Opening);
-            guest.blocks = blocks;
+            guest.blocks = guest_blocks;
             self.receive(guest, local, ending);
         }
         true
@@ -213,7 +213,7 @@ impl Host<'_> {
 
     /// Whether what ended that is over: a silent one, or another load.
     fn is_to_block_again(&self) -> bool {
-        self.accepted_since >= CONNECTIONS_PER_LOOK && !self.wake_ups.once() && self.may_block()
+        self.accepted_since >= CONNECTIONS_PER_LOOK && self.may_block()
     }
 
     /// Makes the listener block or not, and so for everyone who accepts from it: whoever blocks sees
@@ -224,7 +224,12 @@ impl Host<'_> {
         }
         self.accepted_since = 0;
         let is_set = self.serve.listener.set_nonblocking(!blocks).is_ok();
-        self.spin_wait = (blocks && is_set).then(|| SpinWait::new(true));
+        self.choose_wait(blocks && is_set);
+    }
+
+    /// Where it is woken once for a connection, its peer shares the processor.
+    fn choose_wait(&mut self, blocks: bool) {
+        self.spin_wait = blocks.then(|| SpinWait::new(!self.wake_ups.once()));
     }
 
     /// Takes those whose opening others have read.
