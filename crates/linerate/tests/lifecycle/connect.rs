@@ -2,7 +2,7 @@
 //! server's door stays open to everybody else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -98,6 +98,26 @@ fn others_are_served_while_connections_come_and_go() {
     let document = crowd.finish().document(0);
     assert_eq!(summary(&document)["errors"], Value::Null);
     // And afterwards, when the listener is the reception's again.
+    server.measure("rr --count 10").document(0);
+}
+
+/// There the server sleeps in accept until a request has come, whoever else has come without one.
+#[test]
+fn ends_that_share_a_processor_serve_connections_beside_silent_ones() {
+    let cpu = rustix::thread::sched_getcpu();
+    let server = Server::start(&format!("--cpu {cpu}"));
+    for close in ["fin", "rst", "server"] {
+        let words = format!("connect --close {close} --cpu {cpu} --time 1s");
+        let client = server.start_client(&words);
+        sleep(Duration::from_millis(400));
+        let silent = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        server.measure("rr --count 10").document(0);
+        let document = client.finish().document(0);
+        drop(silent);
+        let summary = summary(&document);
+        assert_eq!(summary["errors"], Value::Null, "{words}: {summary}");
+        assert!(summary["transactions"].as_u64().unwrap() > 50, "{words}: {summary}");
+    }
     server.measure("rr --count 10").document(0);
 }
 
