@@ -12,8 +12,8 @@ use crate::transport::ByteStream;
 
 /// Sends a request, awaits its response, and again.
 ///
-/// The clock is read once a transaction: a closed loop's next request starts where the last
-/// response ended. Where not all flows of the shard may be active at a time, it has a place among them
+/// The clock is read once a transaction where one request follows the other: the next starts where the
+/// last response ended. Where not all flows of the shard may be active at a time, it has a place among them
 /// for so many requests, then rests.
 pub(crate) struct Asker {
     request_bytes: usize,
@@ -103,6 +103,8 @@ impl Asker {
                     }
                 }
                 if local.receives_together {
+                    // The next request starts when those beside this flow have received.
+                    self.started_ns = 0;
                     return Ok(Stage::Goes(Turn::ThenSend));
                 }
             }
