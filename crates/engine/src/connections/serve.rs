@@ -128,11 +128,11 @@ impl Host<'_> {
             } else if !self.blocks() && self.is_to_block_again() {
                 self.set_blocks(true);
             }
+            let about_to_close = std::mem::take(&mut self.closing);
             if !(self.blocks() && self.accept_awake(local, ending)) {
                 self.poll.wait(LONGEST_WAIT_NS);
                 self.poll.take_ready(&mut ready, waker);
             }
-            let about_to_close = std::mem::take(&mut self.closing);
             for index in ready.drain(..) {
                 match index {
                     LISTENER => self.accept(local, ending),
