@@ -22,6 +22,8 @@ const SHORT: Duration = Duration::from_secs(9);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Who leads conversations at a time.
 const CONVERSATIONS: usize = 3;
+/// The long form says after so many rounds, a minute or so, how far it is.
+const ROUNDS_A_LINE: usize = 25;
 /// What a server may hold more after the attack than soon after its beginning.
 const GROWN_BYTES: u64 = 24 << 20;
 /// What honest tests must have, in each direction, of the rate that they asked for.
@@ -46,6 +48,9 @@ fn mutants_end_nothing_grow_nothing_and_disturb_nobody() {
             rounds.push(shares(&server));
             early.get_or_insert_with(|| Held::by(server.pid()).resident_bytes);
             server.records();
+            if is_long() && rounds.len().is_multiple_of(ROUNDS_A_LINE) {
+                eprintln!("{sent:?} after {:?}", began.elapsed());
+            }
             let is_late = !is_long() && began.elapsed() > LONGEST;
             let over = is_late || (is_all(&sent) && (is_long() || began.elapsed() > SHORT));
             goes_on.store(!over, Ordering::Relaxed);
