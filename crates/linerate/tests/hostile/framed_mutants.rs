@@ -158,7 +158,7 @@ fn mutants_under_honest_seals_end_nothing_grow_nothing_and_disturb_nobody() {
     let host = Host::start(Dialect::Framed);
     let (sent, answers, goes_on) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(true));
     let began = Instant::now();
-    let (mut best, mut worst, mut tests) = (0.0_f64, f64::INFINITY, 0);
+    let (mut in_time, mut worst) = (Vec::new(), f64::INFINITY);
     std::thread::scope(|scope| {
         let end = EndOnDrop(&goes_on);
         let attack = scope.spawn(|| {
@@ -166,22 +166,25 @@ fn mutants_under_honest_seals_end_nothing_grow_nothing_and_disturb_nobody() {
         });
         let all = || sent.load(Ordering::Relaxed);
         let is_over = || if is_long() { all() >= ALL } else { began.elapsed() > SHORT };
-        while tests < 3 || !is_over() {
-            best = best.max(done_in_time(host.port));
+        while in_time.len() < 3 || !is_over() {
+            in_time.push(done_in_time(host.port));
             worst = worst.min(completed_share(&host, "-tcp:1"));
-            tests += 1;
             host.assert_holds_at_most(4, MOST_BYTES);
             assert!(!attack.is_finished(), "the attack broke off");
         }
         drop(end);
     });
     let sent = sent.into_inner();
+    let tests = in_time.len();
+    let mean = in_time.iter().sum::<f64>() / tests as f64;
+    in_time.sort_by(f64::total_cmp);
+    // Of a few tests one may meet a pause of the machine.
+    let share = extent(in_time[tests / 2], mean);
     eprintln!(
-        "{sent} mutants in {:?}; at best {best} of {tests} tests' requests in time",
+        "{sent} mutants in {:?}; {in_time:?} of the tests' requests in time",
         began.elapsed()
     );
-    // Whatever else the machine does can only make it less.
-    assert!(best > 0.95, "at best {best} of an honest client's requests were answered in time");
+    assert!(share > 0.95, "{share} of an honest client's requests were answered in time");
     assert!(worst > 0.95, "only {worst} of an honest client's requests were completed");
     assert!(sent > 2_000, "{sent} mutants");
     // They are heard: some ask for answers, and get them.
