@@ -1,11 +1,12 @@
 """How cost grows with flows: transaction rate and the resident memory of both ends, beside the rate
 of a bare loop over as many connections, which is what the kernel alone makes of their number; where
-`rr` by itself has only some of the connections busy at a time, also with all of them."""
+`rr` by itself has only some of the connections busy at a time, also with all of them; and in pairs of
+runs what the most keep of the rate of a thousand."""
 
 import time
 from dataclasses import replace
 
-from .interval import median
+from .interval import LEAST_VALUES, median
 from .plot import write_plot
 from .process import BROKEN, Child, PeerFailed, RunFailed, reason_of
 
@@ -21,8 +22,17 @@ SAMPLE_S = 0.05
 
 
 def run_growth(row, place, context, outcome):
-    """A point for each number of flows, each with a server of its own. Judged is what the most flows
-    keep of the rate of a thousand, as `rr` by itself has them."""
+    """A point for each number of flows, each with a server of its own; then pairs of runs, of a thousand
+    flows and of the most, as `rr` by itself has them. Judged is what the most keep of the rate."""
+    used_s = _run_points(row, place, context, outcome)
+    outcome.least_values = LEAST_VALUES
+    if not outcome.failures:
+        used_s += _run_pairs(row, place, context, outcome)
+    return used_s
+
+
+def _run_points(row, place, context, outcome):
+    """Finds the points, tells and draws them; the CPU time of all runs."""
     points = []
     used_s = 0.0
     for flows in FLOWS:
@@ -45,12 +55,35 @@ def run_growth(row, place, context, outcome):
     return used_s
 
 
+def _run_pairs(row, place, context, outcome):
+    """Both numbers of flows in turns, so that a machine which slows down meets both; a run that fails
+    ends it."""
+    used_s = 0.0
+    for pair in range(1, context.pairs + 1):
+        rates = []
+        for flows in (BASE_FLOWS, FLOWS[-1]):
+            try:
+                run = _run(context.tool(row.ours[0]), place, _work_of(row, context, flows))
+            except BROKEN as failure:
+                outcome.failures.append(f"pair {pair}, {flows} flows: {reason_of(failure)}")
+                return used_s
+            used_s += run["cpu_s"]
+            rates.append(run["transactions_per_s"])
+        outcome.values.append(rates[1] / rates[0])
+        context.progress(outcome, pair)
+    return used_s
+
+
+def _work_of(row, context, flows):
+    source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
+    return replace(context.prepared(row.ours[1]), flows=flows, source=source)
+
+
 def _run_point(row, place, context, flows, found):
     """Some runs of each kind in turns, into the lists; a failure of the C loop is raised after all of
     ours."""
     runs, active, bare = found
-    source = SOURCES if flows > FLOWS_OF_AN_ADDRESS else None
-    work = replace(context.prepared(row.ours[1]), flows=flows, source=source)
+    work = _work_of(row, context, flows)
     bare_work = replace(context.prepared(row.theirs[1]), flows=flows)
     failure = None
     for _ in range(RUNS):
@@ -89,16 +122,14 @@ def _told(point, first):
 
 
 def _sum_up(points, outcome):
-    """The row's value, its figures, and the same share of other rates beside it."""
+    """The row's figures, and what the most flows keep of each of the rates."""
     best = max(point["active_per_s"] for point in points)
     for point in points:
         bar = "#" * round(40 * point["active_per_s"] / best)
         outcome.notes.append(f"{point['flows']:>7} |{bar}")
     kept = {rate: _kept(points, rate) for rate in ("active_per_s", "transactions_per_s", "bare_per_s")}
-    if kept["active_per_s"] is not None:
-        outcome.values.append(kept["active_per_s"])
     told = ["-" if share is None else f"{share:.3f}" for share in kept.values()]
-    outcome.notes.append(f"of the rate at {BASE_FLOWS:,} flows {FLOWS[-1]:,} keep: by themselves (judged)"
+    outcome.notes.append(f"of the rate at {BASE_FLOWS:,} flows {FLOWS[-1]:,} keep: by themselves"
                          f" {told[0]}, with all active {told[1]}, the C loop with all active {told[2]}")
     outcome.pairs = [{"ours": {"figure": point["transactions_per_s"], **point},
                       "theirs": {"figure": point["bare_per_s"]}} for point in points]

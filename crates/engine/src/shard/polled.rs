@@ -67,10 +67,12 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
             open = take_new(inlet, sockets, &mut slots);
             // Every arrival wakes the shard too, and that concerns nobody else.
             let phase = local.phase();
-            if phase != seen {
-                seen = phase;
-                slots.handle_phase(phase);
+            match (seen, phase) {
+                (Phase::Hold, Phase::Measure) => slots.handle_opening(),
+                _ if seen != phase => slots.handle_phase(phase),
+                _ => {}
             }
+            seen = phase;
         }
     }
 }

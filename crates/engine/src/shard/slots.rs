@@ -91,13 +91,23 @@ impl Slots {
     /// The phase has changed, to this one: everybody looks at it, but those who rest have nothing to do until
     /// it is over.
     pub(crate) fn handle_phase(&mut self, phase: Phase) {
+        self.enqueue_all(&[Waiting::Socket, Waiting::Time, Waiting::Phase]);
+        self.ending |= phase >= Phase::Stop;
+    }
+
+    /// The load has been opened, and all that is done counts: who waits for a socket has done nothing yet and
+    /// looks when that is ready. (Before a server's 100,000 flows had all looked, 0.3 s had passed, in which
+    /// no request was answered.)
+    pub(super) fn handle_opening(&mut self) {
+        self.enqueue_all(&[Waiting::Time, Waiting::Phase]);
+    }
+
+    fn enqueue_all(&mut self, waiting: &[Waiting]) {
         for index in 0..self.slots.len() {
-            if matches!(self.slots[index].waiting, Waiting::Socket | Waiting::Time | Waiting::Phase)
-            {
+            if waiting.contains(&self.slots[index].waiting) {
                 self.enqueue(index);
             }
         }
-        self.ending |= phase >= Phase::Stop;
     }
 
     /// Whoever waits for a socket may try it.

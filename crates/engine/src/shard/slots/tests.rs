@@ -64,6 +64,18 @@ fn a_deadline_that_moves_ahead_is_kept() {
     assert!(slots.has_queue());
 }
 
+#[test]
+fn at_the_opening_nobody_is_asked_who_waits_for_its_socket() {
+    let looks = |turn| {
+        let (mut slots, mut local) = scripted(&[turn]);
+        slots.run_queue(&mut local);
+        slots.handle_opening();
+        slots.has_queue()
+    };
+    let waits = [Turn::Held, Turn::Pause { until_ns: 9 }, Turn::READY, wait(9)];
+    assert_eq!(waits.map(looks), [true, true, false, false]);
+}
+
 const ASKING: u32 = 5;
 
 /// Flows that ask with one byte for one, of which so many may be active, and the other ends of their
@@ -118,7 +130,7 @@ fn open(phase: &SharedPhase, slots: &mut Slots, local: &mut Local) {
     slots.run_queue(local);
     assert_eq!((slots.has_queue(), slots.ended()), (false, 0));
     phase.advance_to(Phase::Measure, 1);
-    slots.handle_phase(Phase::Measure);
+    slots.handle_opening();
     slots.run_queue(local);
     slots.run_queue(local);
 }
