@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
 use linerate_wire::iperf3::{Cookie, Parameters, Protocol, Results, StreamResult};
 
+use super::tail::Ends;
 use super::{Failure, Keepalive};
 
 /// Which end this is.
@@ -201,10 +202,16 @@ impl DatagramFigures {
         Self { packets, lost, out_of_order: 0, jitter_s: result.jitter_s }
     }
 
-    /// Percent of the datagrams that were lost.
+    /// Percent of the datagrams that were lost; not known where there are none.
     pub fn lost_percent(&self) -> Option<f64> {
-        let lost = self.lost? as f64;
-        Some(if self.packets == 0 { 0.0 } else { 100.0 * lost / self.packets as f64 })
+        let lost = self.lost.filter(|_| self.packets > 0)? as f64;
+        Some(100.0 * lost / self.packets as f64)
+    }
+
+    /// With datagrams that never arrived and have a higher number than all that did.
+    fn with_tail(self, tail: u64) -> Self {
+        let lost = self.lost.map(|lost| lost.saturating_add_unsigned(tail));
+        Self { packets: self.packets.saturating_add(tail), lost, ..self }
     }
 }
 
@@ -228,14 +235,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what the other end counted, beside what this one told it; says which stream it didn't count.
+    /// Adds what the other end counted, beside what this one told it; says which stream it didn't count. `late_s`: how
+    /// long the other end may have sent after this end stopped counting.
     pub(super) fn add_remote(
         &mut self,
         theirs: &Results,
         own: &Results,
         parameters: &Parameters,
+        late_s: f64,
     ) -> Option<u32> {
         let mut missing = None;
+        let role = self.role;
         for stream in &mut self.streams {
             let result = theirs.stream(stream.id);
             let own = own.stream(stream.id);
@@ -248,6 +258,10 @@ impl Report {
                     true => remote.bytes = result.received_of(own),
                     false => stream.local.bytes = own.received_of(result),
                 }
+                let ends = Ends { sends: stream.sends, role, own, theirs: result };
+                let tail = ends.tail(parameters, late_s);
+                let receiver = if stream.sends { remote } else { &mut stream.local };
+                receiver.datagrams = receiver.datagrams.map(|figures| figures.with_tail(tail));
             }
             missing = missing.or((result.is_none()).then_some(stream.id));
         }

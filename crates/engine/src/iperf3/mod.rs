@@ -18,6 +18,7 @@ mod server;
 mod sockets;
 mod spread;
 mod stream;
+mod tail;
 mod token;
 
 pub use client::run;

@@ -98,7 +98,7 @@ fn a_server_ends_in_order_when_its_time_is_up() {
         assert_eq!(status.code(), Some(0), "{words}");
         assert!(began.elapsed() >= Duration::from_millis(3000), "{words}");
         let ended = wait(client, &client_words);
-        assert_eq!(ended.exit_code, 0, "{client_words}: {}", ended.stdout);
+        assert_eq!(ended.exit_code, 5, "{client_words}: {}", ended.stdout);
         // What it knew of a connection that it ended itself is told, too.
         let mut told = String::new();
         server.child.stdout.take().unwrap().read_to_string(&mut told).unwrap();

@@ -42,8 +42,49 @@ fn a_client_ends_when_its_server_is_killed() {
         server.child.kill().unwrap();
         server.child.wait().unwrap();
         let ended = wait(client, &words);
-        assert_eq!(ended.exit_code, 0, "what had been done counts: {}", ended.stdout);
+        assert_eq!(ended.exit_code, 5, "{carriage}: {}", ended.stdout);
+        assert!(ended.stdout.ends_with("App Main returning status 5\n"), "{}", ended.stdout);
     }
+}
+
+#[test]
+fn rates_of_a_run_whose_server_died_are_over_the_time_until_then() {
+    thread::scope(|scope| {
+        for words in [
+            "-rstream:1 -up:512 -down:4000 -run:8s",
+            "-tcp:1 -rstream:1 -up:512 -down:4000 -run:8s",
+            "-rconn:1 -up:512 -down:4000 -run:8s",
+            "-tcp:1 -rconn:1 -up:512 -down:4000 -run:8s",
+            "-down:8s -maxruntime:9000",
+            "-up:8s -maxruntime:9000",
+            "-tcp:1 -down:8s",
+            "-tcp:1 -up:8s",
+        ] {
+            scope.spawn(move || {
+                let mut server = Server::start("");
+                let words = server.words(&format!("{words} --json"));
+                let client = command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+                let began = Instant::now();
+                thread::sleep(Duration::from_secs(2));
+                server.child.kill().unwrap();
+                server.child.wait().unwrap();
+                let alive = began.elapsed();
+                let ended = wait(client.unwrap(), &words);
+                assert_eq!(ended.exit_code, 5, "{words}: {}", ended.stdout);
+                let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+                let figure = |name: &str| document[name].as_f64().unwrap();
+                assert!(figure("broken_off") >= 1.0, "{words}: {document}");
+                let measured_s = figure("measured_us") / 1e6;
+                assert!(measured_s <= alive.as_secs_f64(), "{words}: {document}");
+                let per_s = figure("streams") / measured_s;
+                let told = figure("streams_per_second");
+                assert!((told - per_s).abs() <= per_s / 1000.0, "{words}: {document}");
+                if !words.contains("-r") {
+                    assert_eq!(figure("streams"), 0.0, "{words}: it was cut off: {document}");
+                }
+            });
+        }
+    });
 }
 
 #[test]
@@ -77,7 +118,7 @@ fn a_server_that_falls_silent_in_the_midst_is_given_up_after_ten_seconds() {
                 let took = began.elapsed();
                 assert!(took > Duration::from_secs(8), "{words}: too soon, after {took:?}");
                 assert!(took < Duration::from_secs(16), "{words}: only after {took:?}");
-                assert_eq!(ended.exit_code, 0, "{words}: what was done counts: {}", ended.stdout);
+                assert_eq!(ended.exit_code, 5, "{words}: {}", ended.stdout);
                 let mut said = String::new();
                 narration.read_to_string(&mut said).unwrap();
                 assert!(said.contains("1 connections failed: timed out"), "{words}: {said}");

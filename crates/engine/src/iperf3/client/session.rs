@@ -12,7 +12,7 @@ use linerate_wire::iperf3::{Code, Cookie, Fault, Parameters, Protocol, Results};
 
 use super::dial::{dial, interrupted};
 use super::streams::Opener;
-use crate::clock::{monotonic_ns, utc_ns};
+use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
 use crate::control::random;
 use crate::event::Cancel;
 use crate::iperf3::control::Control;
@@ -99,18 +99,20 @@ impl<'a> Session<'a> {
         let (interval, timeout) = (self.plan.interval, self.plan.receive_timeout);
         self.running = Some(Running::begin(load, interval, timeout, self.observer));
         let ended_by_server = self.run_load()?;
+        let stopped_ns = monotonic_ns();
         self.stop_load();
         self.machine.end_test(monotonic_ns());
         if !ended_by_server {
             self.require(&ClientEvent::ResultsWanted)?;
         }
+        let late_s = monotonic_ns().saturating_sub(stopped_ns) as f64 / SECOND_NS as f64;
         let Some((own, mut report)) = self.totals.clone() else {
             return Err(Failure::of(Code::PACKAGE_RESULTS));
         };
         self.machine.send_results(&own);
         match self.await_event()? {
             ClientEvent::Results(theirs) => {
-                if let Some(stranger) = report.add_remote(&theirs, &own, &parameters) {
+                if let Some(stranger) = report.add_remote(&theirs, &own, &parameters, late_s) {
                     let detail = format!("the server's results lack stream {stranger}");
                     return Err(Failure::of(Code::STREAM_ID).because(detail));
                 }

@@ -330,7 +330,7 @@ impl Conversation {
     fn tell(&mut self, mut report: Report, exchanged: Option<(&Results, &Results)>) {
         self.told = true;
         if let (Some((theirs, own)), Some(running)) = (exchanged, &self.running) {
-            report.add_remote(theirs, own, &running.load.setup.parameters);
+            report.add_remote(theirs, own, &running.load.setup.parameters, 0.0);
         }
         self.test.observer.handle(&Event::Ended(Box::new(report)));
     }

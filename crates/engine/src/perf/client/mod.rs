@@ -105,6 +105,10 @@ pub struct Totals {
     pub latencies_us: Vec<u32>,
     /// From the start to the last thread's end, ns; that connections are then seen to close is no part of it.
     pub elapsed_ns: u64,
+    /// The part of it that was measured, ns: where the server was lost, until something last came from it.
+    pub measured_ns: u64,
+    /// Connections that the server, or the path to it, broke off with streams unfinished.
+    pub broken_off: u64,
     /// Why a thread couldn't go on, where one couldn't: the others were then ended, too.
     pub broken: Option<String>,
 }
@@ -122,6 +126,8 @@ impl Totals {
         }
         self.latencies_us.extend(other.latencies_us);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.measured_ns = self.measured_ns.max(other.measured_ns);
+        self.broken_off = self.broken_off.saturating_add(other.broken_off);
         self.broken = self.broken.take().or(other.broken);
     }
 }

@@ -1,5 +1,7 @@
 //! One thread of a client: its share of the connections.
 
+mod end;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -8,9 +10,10 @@ use std::time::Duration;
 use linerate_wire::perf::exchange::{Exchange, Shape};
 use linerate_wire::perf::render_block;
 
+use end::Progress;
+
 use super::{ClientEvent, ClientPlan, Seat, Totals};
-use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::perf::Ending;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
 use crate::socket::is_short_of_descriptors;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
@@ -22,8 +25,6 @@ const DIALED_AT_ONCE: u32 = 32;
 const HANDSHAKES_AT_ONCE: usize = 64;
 /// After a failure the next try waits so long: a server that isn't there is not stormed.
 const BACK_OFF_NS: u64 = 10 * MILLISECOND_NS;
-/// How long the end of a run may take.
-const CLOSING_LIMIT_NS: u64 = 2 * SECOND_NS;
 
 pub(super) struct Worker<'a, M> {
     plan: &'a ClientPlan,
@@ -40,6 +41,7 @@ pub(super) struct Worker<'a, M> {
     dial_after_ns: u64,
     latency_limit: usize,
     running: bool,
+    progress: Progress,
     totals: Totals,
 }
 
@@ -83,6 +85,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             dial_after_ns: 0,
             latency_limit: latencies.saturating_mul(connections) as usize,
             running: true,
+            progress: Progress::new(now_us()),
             totals: Totals::default(),
             plan,
             seat,
@@ -93,8 +96,13 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// Runs until everything is done or the time is up, or until it can't go on; what came out by then.
     pub(super) fn run(mut self, totals: &mut Totals) -> io::Result<()> {
         let went = self.drive();
-        let ended = self.end();
+        let was_silent = self.is_silent();
+        let ended = self.end(was_silent);
         self.totals.elapsed_ns = monotonic_ns() - self.seat.began_ns;
+        self.totals.measured_ns = match was_silent {
+            true => (self.progress.last_us * 1000).saturating_sub(self.seat.began_ns),
+            false => self.totals.elapsed_ns,
+        };
         self.endpoint.flush();
         *totals = self.totals;
         went.and(ended)
@@ -116,26 +124,6 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             self.endpoint.wait(at_most)?;
             while let Some((link, event)) = self.endpoint.poll_event() {
                 self.handle_event(link, event);
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts what there is of streams that haven't ended, and closes all connections.
-    fn end(&mut self) -> io::Result<()> {
-        self.running = false;
-        let links: Vec<Link> = self.links.keys().copied().collect();
-        for link in links {
-            self.settle_all(link);
-            self.endpoint.close(link);
-        }
-        let limit_ns = monotonic_ns() + CLOSING_LIMIT_NS;
-        while !self.links.is_empty() && monotonic_ns() < limit_ns {
-            self.endpoint.wait(Duration::from_millis(20))?;
-            while let Some((link, event)) = self.endpoint.poll_event() {
-                if let LinkEvent::Ended { ending } = event {
-                    self.handle_ended(link, ending);
-                }
             }
         }
         Ok(())
@@ -171,6 +159,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     fn handle_event(&mut self, link: Link, event: LinkEvent) {
         match event {
             LinkEvent::Established => {
+                self.progress.record(now_us());
                 self.totals.connections += 1;
                 if let Some(connection) = self.links.get_mut(&link) {
                     connection.established = true;
@@ -184,6 +173,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
             LinkEvent::Received { stream, bytes, finished, .. } => {
                 let now_us = now_us();
+                self.progress.record(now_us);
                 let stops = self.exchange(link, stream, |exchange| {
                     exchange.handle_received(bytes as u64, finished, now_us)
                 });
@@ -194,6 +184,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
             LinkEvent::Delivered { stream, bytes } => {
                 let now_us = now_us();
+                self.progress.record(now_us);
                 self.exchange(link, stream, |exchange| exchange.handle_delivered(bytes, now_us));
                 self.settle_if_over(link, stream);
             }
@@ -201,10 +192,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.count_delivered(link, stream);
                 self.endpoint.abort(link, stream);
                 let now_us = now_us();
-                self.exchange(link, stream, |exchange| {
-                    exchange.handle_send_aborted(now_us);
-                    exchange.handle_receive_aborted(now_us);
-                });
+                self.exchange(link, stream, |exchange| exchange.handle_reset(now_us));
                 self.settle_if_over(link, stream);
             }
             LinkEvent::Stopped { stream } => {
@@ -275,22 +263,6 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
     }
 
-    /// Counts the streams of a connection that is about to end, as they are.
-    fn settle_all(&mut self, link: Link) {
-        let Some(connection) = self.links.get_mut(&link) else { return };
-        let now_us = now_us();
-        let streams: Vec<_> = connection.streams.drain().collect();
-        for (stream, mut exchange) in streams {
-            if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
-                exchange.record_delivered(bytes, now_us);
-            }
-            exchange.handle_send_aborted(now_us);
-            exchange.handle_receive_aborted(now_us);
-            self.tell_waits(link, stream);
-            self.settle(&exchange);
-        }
-    }
-
     fn tell_waits(&mut self, link: Link, stream: u64) {
         if let Some(waits) = self.endpoint.take_waits(link, stream) {
             // Nobody listens any more only when the program is ending.
@@ -316,25 +288,6 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if self.plan.tells_streams {
             // Nobody listens any more only when the program is ending.
             let _unheard = self.seat.sender.send(ClientEvent::StreamEnded(outcome));
-        }
-    }
-
-    fn handle_ended(&mut self, link: Link, ending: Box<Ending>) {
-        self.settle_all(link);
-        if self.links.remove(&link).is_some_and(|connection| !connection.established) {
-            self.opening = self.opening.saturating_sub(1);
-        }
-        match ending.failure {
-            Some(kind) if !ending.established => self.handle_failure(kind),
-            failure => {
-                if let Some(kind) = failure {
-                    *self.totals.failures.entry(kind).or_default() += 1;
-                }
-                self.to_dial += u64::from(self.plan.repeats_connections);
-            }
-        }
-        if self.plan.tells_connections {
-            let _unheard = self.seat.sender.send(ClientEvent::ConnectionEnded(ending));
         }
     }
 }

@@ -119,7 +119,7 @@ fn diskfile(context: &Context, stream: &StreamReport) -> Option<Fields> {
 fn datagram_stream(stream: &StreamReport) -> Json {
     let received = stream.receiver().and_then(|totals| totals.datagrams);
     let shown = stream.sender().unwrap_or(&stream.local);
-    let mut figures = received.or(shown.datagrams).unwrap_or_default();
+    let mut figures = received.or(shown.datagrams.map(with_unknown_loss)).unwrap_or_default();
     if let Some(sent) = stream.sender().and_then(|totals| totals.datagrams) {
         figures.packets = sent.packets;
     }
@@ -138,7 +138,9 @@ fn sums(report: &Report, sends: bool, udp: bool, suffix: &str) -> Fields {
     let mut fields = Fields::new();
     if udp {
         // What arrived is the result; the original mixes both ends' figures here.
-        let result = received.or(sent).map(|sum| of_datagrams(&sum, sends));
+        let of_sender =
+            sent.map(|sum| Sum { datagrams: sum.datagrams.map(with_unknown_loss), ..sum });
+        let result = received.or(of_sender).map(|sum| of_datagrams(&sum, sends));
         fields = fields.with_some(&format!("sum{suffix}"), result);
         let sent = sent.map(|sum| of_datagrams(&without_loss(sum), true));
         let received = received.map(|sum| of_datagrams(&sum, false));
@@ -160,6 +162,11 @@ fn sums(report: &Report, sends: bool, udp: bool, suffix: &str) -> Fields {
 fn of_datagrams(sum: &Sum, sender: bool) -> Fields {
     let figures = sum.datagrams.unwrap_or_default();
     total(None, sum.bytes, sum.seconds).and(loss(&figures)).with("sender", sender)
+}
+
+/// Of a sender whose receiver told nothing.
+fn with_unknown_loss(figures: DatagramFigures) -> DatagramFigures {
+    DatagramFigures { lost: None, ..figures }
 }
 
 fn without_loss(sum: Sum) -> Sum {

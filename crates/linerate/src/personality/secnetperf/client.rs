@@ -62,7 +62,7 @@ pub(super) fn run(
     for (kind, count) in &totals.failures {
         narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
     }
-    let is_cut = cancel.requested() || totals.broken.is_some();
+    let is_cut = cancel.requested() || totals.broken.is_some() || totals.broken_off > 0;
     let time_us = counted_time_us(options, &totals, is_cut);
     let line = LatencyLine::of(&totals.latencies_us, totals.streams, time_us);
     if speech.document {
@@ -91,6 +91,10 @@ pub(super) fn run(
     }
     match &totals.broken {
         Some(why) => Err(refusal(cannot_go_on(why))),
+        None if totals.broken_off > 0 => {
+            narrate(&render_break(&totals));
+            Ok(status::FAILED)
+        }
         None => Ok(status::OK),
     }
 }
@@ -148,6 +152,15 @@ fn plan(
     })
 }
 
+/// What is said of a run that the server, or the path to it, broke off.
+fn render_break(totals: &Totals) -> String {
+    let (count, seconds) = (totals.broken_off, totals.measured_ns as f64 / 1e9);
+    format!(
+        "secnetperf: the server, or the path to it, broke off {count} connections before their requests were \
+         done: the results are of the {seconds:.1} s until then\n"
+    )
+}
+
 /// Where connections come from. Those over QUIC share a port; over TCP one has it alone.
 fn local_addresses(options: &ClientOptions, threads: u32) -> Vec<SocketAddr> {
     let mut local = options.local.clone();
@@ -178,7 +191,7 @@ fn keeps_latencies(options: &ClientOptions) -> bool {
 fn counted_time_us(options: &ClientOptions, totals: &Totals, is_cut: bool) -> u64 {
     match options.runtime_us {
         asked_us @ 1.. if !is_cut => asked_us,
-        _ => (totals.elapsed_ns / 1000).max(1),
+        _ => (totals.measured_ns / 1000).max(1),
     }
 }
 

@@ -13,6 +13,10 @@ struct Document<'a> {
     target: &'a str,
     port: u16,
     elapsed_us: u64,
+    /// What the rates are over: until the server was lost, where it was.
+    measured_us: u64,
+    /// Connections that the server, or the path to it, broke off.
+    broken_off: u64,
     connections: u64,
     streams: u64,
     uploaded_bytes: u64,
@@ -67,10 +71,10 @@ pub(super) fn render_document(
     endings: &[Ending],
     in_a_line: bool,
 ) -> String {
-    let elapsed_ns = totals.elapsed_ns.max(1);
-    let seconds = elapsed_ns as f64 / 1e9;
+    let measured_ns = totals.measured_ns.max(1);
+    let seconds = measured_ns as f64 / 1e9;
     let rate_bps = |bytes: u64| {
-        let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(elapsed_ns);
+        let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(measured_ns);
         u64::try_from(bits).unwrap_or(u64::MAX)
     };
     let document = Document {
@@ -78,7 +82,9 @@ pub(super) fn render_document(
         transport: if options.tcp { "tcp" } else { "quic" },
         target: &options.target,
         port: options.port,
-        elapsed_us: elapsed_ns / 1000,
+        elapsed_us: totals.elapsed_ns / 1000,
+        measured_us: measured_ns / 1000,
+        broken_off: totals.broken_off,
         connections: totals.connections,
         streams: totals.streams,
         uploaded_bytes: totals.uploaded_bytes,

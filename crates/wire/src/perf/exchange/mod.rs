@@ -88,6 +88,10 @@ pub struct Exchange {
     received_bytes: u64,
     first_response_us: Option<u64>,
     receive_end_us: Option<u64>,
+    /// When something last reached either end.
+    moved_us: u64,
+    /// The other end, or the path to it, broke it off.
+    broken_off: bool,
 }
 
 impl Exchange {
@@ -104,6 +108,8 @@ impl Exchange {
             received_bytes: 0,
             first_response_us: None,
             receive_end_us: None,
+            moved_us: now_us,
+            broken_off: false,
         }
     }
 
@@ -156,6 +162,9 @@ impl Exchange {
 
     /// So many bytes more have reached the other end; more than were sent is all of them.
     pub fn handle_delivered(&mut self, bytes: u64, now_us: u64) {
+        if bytes > 0 {
+            self.moved_us = now_us;
+        }
         self.delivered_bytes = self.delivered_bytes.saturating_add(bytes).min(self.sent_bytes);
         if self.finished_sending && self.delivered_bytes == self.sent_bytes {
             self.send_end_us.get_or_insert(now_us);
@@ -174,6 +183,7 @@ impl Exchange {
             return false;
         }
         self.received_bytes += bytes;
+        self.moved_us = now_us;
         let first_us = *self.first_response_us.get_or_insert(now_us);
         let expired = self.shape.timed && now_us.saturating_sub(first_us) >= self.shape.download;
         if finished || expired {
@@ -190,6 +200,20 @@ impl Exchange {
     /// Nothing more will come.
     pub fn handle_receive_aborted(&mut self, now_us: u64) {
         self.receive_end_us.get_or_insert(now_us);
+    }
+
+    /// The other end resets the stream. Without the end of its response that breaks the exchange off.
+    pub fn handle_reset(&mut self, now_us: u64) {
+        self.broken_off |= self.receive_end_us.is_none();
+        self.handle_send_aborted(now_us);
+        self.handle_receive_aborted(now_us);
+    }
+
+    /// The other end is gone. What was not over by then ended when something last reached either end.
+    pub fn handle_vanished(&mut self) {
+        self.broken_off |= !self.is_over();
+        self.handle_send_aborted(self.moved_us);
+        self.handle_receive_aborted(self.moved_us);
     }
 
     /// Whether both directions have ended.
@@ -219,9 +243,14 @@ impl Exchange {
             }),
             download: (download > 0 && received_well)
                 .then(|| Transfer { bytes: received, elapsed_us: since_opening(receive_end_us) }),
-            latency_us: (sent_well && received_well)
+            latency_us: (sent_well && received_well && !self.broken_off)
                 .then(|| receive_end_us.saturating_sub(self.opened_us)),
         }
+    }
+
+    /// When something last reached either end, µs.
+    pub fn moved_us(&self) -> u64 {
+        self.moved_us
     }
 
     /// Bytes that have reached the other end, whatever became of the rest.
