@@ -16,20 +16,32 @@ pub struct RoundTrip {
     pub client_received_ns: i64,
 }
 
+/// How far two clocks may drift apart, in parts per million of the time that passes: 50 for each,
+/// what the crystals of computers are made to hold.
+const DRIFT_PPM: u64 = 100;
+
 /// Estimates the server's clock less the client's from several round trips.
 ///
 /// The offset of one round trip is `((T2 - T1) + (T3 - T4)) / 2`, its delay is
-/// `(T4 - T1) - (T3 - T2)`, and the truth lies within half the delay of the offset (RFC 5905,
-/// section 8). So the round trip with the least delay has the tightest bound, and is kept.
+/// `(T4 - T1) - (T3 - T2)`, and the truth at that moment lies within half the delay of the offset
+/// (RFC 5905, section 8). Clocks drift apart before and after, so the bound widens by 100 parts
+/// per million of the time between that round trip and the first or the newest one, whichever is
+/// farther (RFC 5905, section 11.1: dispersion). The bound of the estimate therefore holds at
+/// every moment between the first round trip and the newest. The round trip whose bound is the
+/// tightest is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffsetEstimator {
     best: Option<Estimate>,
+    least_delay_ns: Option<u64>,
+    first_ns: i64,
+    newest_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Estimate {
     offset_ns: i64,
     delay_ns: u64,
+    at_ns: i64,
 }
 
 impl OffsetEstimator {
@@ -45,7 +57,15 @@ impl OffsetEstimator {
         let Some(estimate) = estimate_of(trip) else {
             return;
         };
-        if self.best.is_none_or(|best| estimate.delay_ns < best.delay_ns) {
+        if self.best.is_none() {
+            self.first_ns = trip.client_sent_ns;
+            self.newest_ns = trip.client_received_ns;
+        }
+        self.first_ns = self.first_ns.min(trip.client_sent_ns);
+        self.newest_ns = self.newest_ns.max(trip.client_received_ns);
+        self.least_delay_ns =
+            Some(self.least_delay_ns.map_or(estimate.delay_ns, |least| least.min(estimate.delay_ns)));
+        if self.best.is_none_or(|best| self.bound_ns(estimate) < self.bound_ns(best)) {
             self.best = Some(estimate);
         }
     }
@@ -53,16 +73,23 @@ impl OffsetEstimator {
     /// The server's clock less the client's, with its bound; `None` before the first credible
     /// round trip.
     pub fn estimate(&self) -> Option<ClockOffset> {
-        self.best.map(|best| ClockOffset {
-            offset_ns: best.offset_ns,
-            bound_ns: best.delay_ns.div_ceil(2),
-        })
+        self.best
+            .map(|best| ClockOffset { offset_ns: best.offset_ns, bound_ns: self.bound_ns(best) })
     }
 
     /// The least round-trip delay in nanoseconds, the server's own time not counted; `None`
     /// before the first credible round trip.
     pub fn rtt_ns(&self) -> Option<u64> {
-        self.best.map(|best| best.delay_ns)
+        self.least_delay_ns
+    }
+
+    /// Half the delay, and what clocks may drift apart until the farther end of the time seen.
+    fn bound_ns(&self, estimate: Estimate) -> u64 {
+        let age_ns =
+            estimate.at_ns.abs_diff(self.first_ns).max(estimate.at_ns.abs_diff(self.newest_ns));
+        let drift_ns = u128::from(age_ns) * u128::from(DRIFT_PPM) / 1_000_000;
+        let drift_ns = u64::try_from(drift_ns).unwrap_or(u64::MAX);
+        estimate.delay_ns.div_ceil(2).saturating_add(drift_ns)
     }
 }
 
@@ -80,7 +107,7 @@ fn estimate_of(trip: RoundTrip) -> Option<Estimate> {
     }
     let delay_ns = u64::try_from((t4 - t1) - (t3 - t2)).ok()?;
     let offset_ns = i64::try_from(((t2 - t1) + (t3 - t4)).div_euclid(2)).ok()?;
-    Some(Estimate { offset_ns, delay_ns })
+    Some(Estimate { offset_ns, delay_ns, at_ns: trip.client_received_ns })
 }
 
 #[cfg(test)]
@@ -119,6 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn the_bound_widens_with_time() {
+        let mut estimator = OffsetEstimator::new();
+        estimator.record(trip(0, 1050, 1057, 107));
+        // Ten seconds later a round trip that took 4 ms: less tight than the first one, aged.
+        let later = 10_000_000_000;
+        estimator.record(trip(later, later, later, later + 4_000_000));
+        let expected = ClockOffset { offset_ns: 1000, bound_ns: 50 + 1_000_399 };
+        assert_eq!(estimator.estimate(), Some(expected));
+        assert_eq!(estimator.rtt_ns(), Some(100));
+    }
+
+    #[test]
     fn nothing_credible_gives_nothing() {
         let mut estimator = OffsetEstimator::new();
         estimator.record(trip(10, 0, 0, 5));
@@ -148,6 +187,33 @@ mod tests {
             }
             let estimate = estimator.estimate().unwrap();
             prop_assert!(estimate.offset_ns.abs_diff(offset) <= estimate.bound_ns);
+        }
+
+        #[test]
+        fn the_truth_of_drifting_clocks_is_within_the_bound_from_first_to_last(
+            offset in -1_000_000_000_i64..1_000_000_000,
+            drift_ppm in -100..=100_i64,
+            trips in proptest::collection::vec(
+                (0..1_000_000_000_i64, 0..1_000_000_i64, 0..1_000_000_i64), 1..50),
+        ) {
+            // The server's clock when the client's says `t`.
+            let server = |t: i64| t + offset + t * drift_ppm / 1_000_000;
+            let mut estimator = OffsetEstimator::new();
+            let (mut now, mut moments) = (0, Vec::new());
+            for (wait, there, back) in trips {
+                now += wait;
+                let arrived = server(now + there);
+                estimator.record(trip(now, arrived, arrived, now + there + back));
+                moments.push(now);
+                now += there + back;
+                moments.push(now);
+            }
+            let estimate = estimator.estimate().unwrap();
+            for moment in moments {
+                let truth = server(moment) - moment;
+                // Two roundings of a nanosecond each.
+                prop_assert!(estimate.offset_ns.abs_diff(truth) <= estimate.bound_ns + 200);
+            }
         }
 
         #[test]

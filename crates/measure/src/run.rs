@@ -58,7 +58,9 @@ pub struct Environment {
 pub struct ClockOffset {
     /// The estimate.
     pub offset_ns: i64,
-    /// The truth is at most this far away (half the least round trip; RFC 5905, section 8).
+    /// The truth is at most this far away at any time of the test: half a round trip (RFC 5905,
+    /// section 8), and 100 parts per million of the time between that round trip and the farther
+    /// end of the test, as far as two clocks may drift apart.
     pub bound_ns: u64,
 }
 

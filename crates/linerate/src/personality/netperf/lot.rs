@@ -1,14 +1,20 @@
 //! What is drawn by lot: hosts of a network, UUIDs, names of files.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 
-/// The system's own source.
-pub(super) const SOURCE: &str = "/dev/urandom";
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 
-/// A number of 128 bits.
+/// A number of 128 bits from the kernel's generator, which needs no device file (a root directory of
+/// its own may have none).
 pub(super) fn draw() -> io::Result<u128> {
     let mut bytes = [0u8; 16];
-    File::open(SOURCE)?.read_exact(&mut bytes)?;
-    Ok(u128::from_be_bytes(bytes))
+    loop {
+        // Up to 256 bytes come whole (getrandom(2)); a signal can interrupt the wait for the first ones.
+        match getrandom(&mut bytes, GetRandomFlags::empty()) {
+            Ok(_) => return Ok(u128::from_be_bytes(bytes)),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

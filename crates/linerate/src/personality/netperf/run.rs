@@ -349,7 +349,7 @@ fn draw_host(address: IpAddr, fixed_bits: Option<u32>) -> Result<IpAddr, Error> 
 }
 
 fn draw() -> Result<u128, Error> {
-    let failed = |source| Error::Io { operation: "read", address: lot::SOURCE.to_owned(), source };
+    let failed = |source| Error::Io { operation: "draw", address: "getrandom".to_owned(), source };
     lot::draw().map_err(failed)
 }
 
