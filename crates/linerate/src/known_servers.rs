@@ -4,11 +4,15 @@
 //! The list is a text file, `known_servers` in `$XDG_CONFIG_HOME/linerate` or `~/.config/linerate`.
 //! A line is `HOST:PORT FINGERPRINT`; empty lines and lines that start with `#` are left alone.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use linerate_engine::event::{Event, Sink};
+use rustix::fs::OFlags;
 
 use crate::host::render_host_port;
 use crate::state_directory::{FileBeside, config_directory, create_private};
@@ -17,6 +21,8 @@ use crate::state_directory::{FileBeside, config_directory, create_private};
 /// [`linerate_engine::access::Access::trust`].
 pub type Trust = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 
+/// How long another client may hold the lock before the list is left as it is.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// The longest list that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -81,14 +87,38 @@ pub fn check(path: &Path, server: &str, fingerprint: &str, sink: &Sink) -> Resul
 }
 
 /// Two clients that meet new servers at the same time must not undo each other's line. The lock
-/// is a file of its own because the list itself is replaced.
+/// is a file of its own because the list itself is replaced. Whoever holds it for long, and whatever
+/// else stands in its place, keeps nobody from a test: the key is then not remembered.
 fn lock_beside(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         create_private(directory)?;
     }
-    let lock = File::create(lock_path(path))?;
-    lock.lock()?;
-    Ok(lock)
+    let path = lock_path(path);
+    // A FIFO would be waited for, and what a link leads to is somebody else's.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).custom_flags(flags.bits() as i32);
+    let lock = options.open(&path).map_err(|error| named(&path, &error))?;
+    if !lock.metadata()?.is_file() {
+        return Err(named(&path, &"it is no regular file"));
+    }
+    let given_up = Instant::now() + LOCK_WAIT;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::Error(error)) => return Err(named(&path, &error)),
+            Err(TryLockError::WouldBlock) if Instant::now() < given_up => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(named(&path, &"another program holds its lock"));
+            }
+        }
+    }
+}
+
+fn named(path: &Path, why: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{}: {why}", path.display()))
 }
 
 fn lock_path(path: &Path) -> PathBuf {
@@ -100,6 +130,7 @@ fn read_list(path: &Path) -> Result<String, String> {
         format!("can't read the list of known servers {}: {why}", path.display())
     };
     match fs::metadata(path) {
+        Ok(facts) if !facts.is_file() => Err(wrong(&"it is no regular file")),
         Ok(facts) if facts.len() > FILE_BYTES_MAX => Err(wrong(&"it is longer than 16 MiB")),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(String::new())
@@ -120,7 +151,9 @@ fn append(path: &Path, mut list: String, server: &str, fingerprint: &str) -> io:
         list.push('\n');
     }
     list.push_str(&format!("{server} {fingerprint}\n"));
-    let mut file = FileBeside::create(path, 0o600)?;
+    // A list that is kept elsewhere and linked to stays there.
+    let path = fs::canonicalize(path).unwrap_or_else(|_not_there_yet| path.to_owned());
+    let mut file = FileBeside::create(&path, 0o600)?;
     file.write(list.as_bytes())?;
     file.rename()
 }

@@ -63,8 +63,9 @@ impl OffsetEstimator {
         }
         self.first_ns = self.first_ns.min(trip.client_sent_ns);
         self.newest_ns = self.newest_ns.max(trip.client_received_ns);
-        self.least_delay_ns =
-            Some(self.least_delay_ns.map_or(estimate.delay_ns, |least| least.min(estimate.delay_ns)));
+        self.least_delay_ns = Some(
+            self.least_delay_ns.map_or(estimate.delay_ns, |least| least.min(estimate.delay_ns)),
+        );
         if self.best.is_none_or(|best| self.bound_ns(estimate) < self.bound_ns(best)) {
             self.best = Some(estimate);
         }

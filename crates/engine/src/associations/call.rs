@@ -82,7 +82,7 @@ impl Calling {
             let more_out = sockets.send_out(&mut events);
             if !more_in && !more_out && events.is_empty() {
                 let at_most_ns = caller.places.wait_at_most_ns(reached.phase);
-                sockets.wait(Duration::from_nanos(at_most_ns), waker);
+                sockets.wait(Duration::from_nanos(at_most_ns), waker, reached.phase);
             }
         }
         caller.places.leave(monotonic_ns(), local);

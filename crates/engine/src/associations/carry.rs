@@ -113,7 +113,7 @@ impl Carrying {
                 }
             }
             if !more_in && !more_out && events.is_empty() && !carrier.slots.has_queue() {
-                sockets.wait(carrier.wait_at_most(), waker);
+                sockets.wait(carrier.wait_at_most(), waker, local.phase());
             }
         }
         carrier.give_up(seen, local);

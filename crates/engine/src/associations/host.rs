@@ -69,7 +69,7 @@ impl Hosting {
             }
             let more_out = sockets.send_out(&mut events);
             if !more_in && !more_out && events.is_empty() {
-                sockets.wait(LONGEST_WAIT, waker);
+                sockets.wait(LONGEST_WAIT, waker, local.phase());
             }
         }
         host.shared.tally.last_ns.set(monotonic_ns());

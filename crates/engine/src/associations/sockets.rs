@@ -14,6 +14,7 @@ use socket2::Socket;
 
 use super::{DONE, LONGEST_WAIT, Quic, Side};
 use crate::load::flow_tag;
+use crate::phase::Phase;
 use crate::shard::{Coming, Inlet};
 use crate::transport::quic::{Endpoint, Event, Link};
 
@@ -105,9 +106,10 @@ impl Sockets {
         more
     }
 
-    /// Waits until there is something to do, until a timer is due, or for so long.
-    pub(super) fn wait(&self, at_most: Duration, waker: &Inlet) {
-        if self.spins || self.endpoints.iter().any(Endpoint::is_busy) {
+    /// Waits until there is something to do, until a timer is due, or for so long; nobody spins before the load
+    /// has begun.
+    pub(super) fn wait(&self, at_most: Duration, waker: &Inlet, phase: Phase) {
+        if (self.spins && phase > Phase::Hold) || self.endpoints.iter().any(Endpoint::is_busy) {
             return;
         }
         let due = self.endpoints.iter().filter_map(Endpoint::next_time).min();

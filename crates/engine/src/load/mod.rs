@@ -91,6 +91,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// What the reader of this end's report must know.
+    pub(crate) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
     /// A load without flows: its shards run and wait for them.
     pub(crate) fn prepare(
         role: Role,

@@ -31,6 +31,10 @@ pub(super) struct Limits {
     pub(super) max_time_ns: Option<u64>,
     /// Open files that this process may have.
     pub(super) max_descriptors: u64,
+    /// Processors that the threads of tests may run on.
+    pub(super) processors: u32,
+    /// Threads of all tests together that may poll without sleeping; `None`: the server doesn't allow it.
+    pub(super) spinning_threads: Option<u32>,
 }
 
 impl Limits {
@@ -38,6 +42,13 @@ impl Limits {
     fn most_flows(&self) -> u64 {
         let apart = DESCRIPTORS_APART_FROM_FLOWS.min(self.max_descriptors / 2);
         self.max_descriptors - apart
+    }
+
+    /// Threads that one test may ask for: its share of those that there may be, so that no test takes all;
+    /// at least two for each processor.
+    fn most_threads_of_a_test(&self) -> u64 {
+        let share = limits::THREADS.end() / u64::from(self.max_tests).max(1);
+        share.max(2 * u64::from(self.processors)).min(*limits::THREADS.end())
     }
 
     /// Connections that come and go of which a test may have so many at once: as many again may be about to
@@ -80,6 +91,8 @@ struct Need {
     threads: u64,
     rate_bps: u64,
     exclusive: bool,
+    /// Whether its threads poll without sleeping.
+    spins: bool,
 }
 
 /// The tests that run, and the clients that wait to be alone.
@@ -132,6 +145,7 @@ impl Admission {
                 .into(),
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,
+            spins: false,
         };
         if exclusive && self.waiting.len() >= MOST_WAITING {
             let why = format!("{MOST_WAITING} clients wait to measure alone: try again later");
@@ -148,6 +162,38 @@ impl Admission {
                 Verdict::Admitted
             }
         }
+    }
+
+    /// Whether a client's test runs that nobody else's may run beside.
+    pub(super) fn is_alone(&self, client: usize) -> bool {
+        self.running.iter().any(|need| need.client == client && need.exclusive)
+    }
+
+    /// Whether the threads of an admitted test may poll without sleeping, as its client wants.
+    ///
+    /// # Errors
+    /// Why they may not, for the client's notes.
+    pub(super) fn handle_busy_poll(&mut self, client: usize) -> Result<(), String> {
+        let Some(most) = self.limits.spinning_threads.map(u64::from) else {
+            return Err("this server allows no busy polling (serve --busy-poll): its end slept \
+                        between packets, and its wake-ups are part of the figures"
+                .to_owned());
+        };
+        let taken: u64 =
+            self.running.iter().filter(|need| need.spins).map(|need| need.threads).sum();
+        let Some(need) = self.running.iter_mut().find(|need| need.client == client) else {
+            return Err("no test of this client's runs".to_owned());
+        };
+        if taken.saturating_add(need.threads) > most {
+            return Err(format!(
+                "the server did not poll without sleeping: {} threads of this test and {taken} of \
+                 others are more than the {most} processors that it spares for that; ask for fewer \
+                 --threads or --flows",
+                need.threads
+            ));
+        }
+        need.spins = true;
+        Ok(())
     }
 
     /// The connections that a test may have at once which come and go.
@@ -180,6 +226,14 @@ impl Admission {
         if flows > most_flows {
             return Some(format!(
                 "{flows} flows are more than a server carries ({most_flows}): ask for fewer --flows"
+            ));
+        }
+        let most_threads = self.limits.most_threads_of_a_test();
+        if let Some(threads) = workload.threads.map(u64::from).filter(|asked| *asked > most_threads)
+        {
+            return Some(format!(
+                "{threads} threads are more than one test has at this server ({most_threads}): ask \
+                 for fewer --threads"
             ));
         }
         let most_guests = self.limits.most_guests(workload);

@@ -47,6 +47,8 @@ pub struct ServeOptions {
     pub max_rate_bps: Option<u64>,
     /// The longest a test may take, warm-up included.
     pub max_time_ns: Option<u64>,
+    /// Whether tests may have this end poll without sleeping, where their clients want that.
+    pub busy_poll: bool,
     /// The key that clients must hold.
     pub shared_key: Option<SharedKey>,
     /// The server's own key.
@@ -62,6 +64,7 @@ impl ServeOptions {
             cpus: Vec::new(),
             bind_device: None,
             max_tests: 64,
+            busy_poll: false,
             max_rate_bps: None,
             max_time_ns: None,
             shared_key: None,

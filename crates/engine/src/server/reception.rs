@@ -28,7 +28,7 @@ use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Bell, no_delay};
-use crate::probe::raise_open_files_limit;
+use crate::probe::{processors, raise_open_files_limit};
 use crate::socket::{Binding, FirstWindow, configure_stream, is_short_of_descriptors, plain};
 use crate::transport::Negotiation;
 
@@ -102,6 +102,11 @@ impl Reception {
             max_rate_bps: options.max_rate_bps,
             max_time_ns: options.max_time_ns,
             max_descriptors: raise_open_files_limit(),
+            processors: processors(&options.cpus),
+            // One processor is left to everybody else.
+            spinning_threads: options
+                .busy_poll
+                .then(|| processors(&options.cpus).min(processors(&[]).saturating_sub(1))),
         };
         let local = datagrams.local_addr().ok().and_then(|local| local.as_socket());
         let binding = Binding { bind: None, device: options.bind_device.clone() };

@@ -91,7 +91,7 @@ impl Reception {
     }
 
     fn begin_test(&mut self, guest: usize, workload: &Workload) {
-        let prepared = self.prepare(workload);
+        let prepared = self.prepare(guest, workload);
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         let Some(machine) = &mut control.machine else { return };
         match prepared {
@@ -104,8 +104,8 @@ impl Reception {
                     client: control.client,
                     workload: Box::new(workload.clone()),
                 });
-                let max_time_ns = self.options.max_time_ns;
-                let test = Test::new(token, run_id, load, max_time_ns, &self.bell, monotonic_ns());
+                let bounds = (self.options.max_time_ns, self.admission.is_alone(guest));
+                let test = Test::new(token, run_id, load, bounds, &self.bell, monotonic_ns());
                 control.test = Some(test);
                 self.tests.insert(token, guest);
                 self.leave_or_take_listener();
@@ -118,11 +118,24 @@ impl Reception {
         }
     }
 
-    fn prepare(&self, workload: &Workload) -> Result<([u8; 16], [u8; 16], Load), Error> {
+    fn prepare(
+        &mut self,
+        guest: usize,
+        workload: &Workload,
+    ) -> Result<([u8; 16], [u8; 16], Load), Error> {
         let token = random()?;
-        let connections = self.connections(workload, token)?;
+        let mut granted = workload.clone();
+        let refused = match workload.busy_poll {
+            true => self.admission.handle_busy_poll(guest).err(),
+            false => None,
+        };
+        granted.busy_poll &= refused.is_none();
+        let connections = self.connections(&granted, token)?;
         let cpus = &self.options.cpus;
-        let load = Load::prepare(Role::Server, workload, cpus, &self.bell, connections)?;
+        let mut load = Load::prepare(Role::Server, &granted, cpus, &self.bell, connections)?;
+        if let Some(why) = refused {
+            load.note(why);
+        }
         Ok((random()?, token, load))
     }
 

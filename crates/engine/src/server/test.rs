@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use linerate_measure::sample::Sample;
+use linerate_measure::units::render_duration_ns;
 use linerate_measure::{End, Kind, Transport, Workload};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::Server as Machine;
@@ -16,7 +17,9 @@ use crate::load::{Bell, Load};
 /// that the client named.
 const SETUP_NS: u64 = 60 * SECOND_NS;
 /// The longest wait for a start time that a client names.
-const LONGEST_WAIT_NS: i64 = 3600 * SECOND_NS as i64;
+const LONGEST_WAIT_NS: u64 = 3600 * SECOND_NS;
+/// The same of a client that measures alone: nobody else is served meanwhile.
+const LONGEST_WAIT_ALONE_NS: u64 = 60 * SECOND_NS;
 /// A load must have ended so long after its time is up.
 const ENDING_NS: u64 = 60 * SECOND_NS;
 /// The longest load whose end isn't a time.
@@ -34,6 +37,8 @@ pub(super) struct Test {
     bell: Arc<Bell>,
     workload: Workload,
     max_time_ns: Option<u64>,
+    /// Whether nobody else measures meanwhile.
+    exclusive: bool,
     said_ready: bool,
     /// When to open the load (monotonic), once the client has asked.
     opens_at_ns: Option<u64>,
@@ -46,7 +51,7 @@ impl Test {
         token: [u8; 16],
         run_id: String,
         load: Load,
-        max_time_ns: Option<u64>,
+        (max_time_ns, exclusive): (Option<u64>, bool),
         bell: &Arc<Bell>,
         now_ns: u64,
     ) -> Self {
@@ -58,6 +63,7 @@ impl Test {
             conclusion: None,
             bell: Arc::clone(bell),
             max_time_ns,
+            exclusive,
             said_ready: false,
             opens_at_ns: None,
             finishing: false,
@@ -102,9 +108,20 @@ impl Test {
         machine: &mut Machine,
     ) {
         let utc_ns = utc_ns();
-        let wait_ns = at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns).clamp(0, LONGEST_WAIT_NS));
-        machine.started(utc_ns.saturating_add(wait_ns));
-        let wait_ns = wait_ns.unsigned_abs();
+        let wait_ns = at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns).max(0).unsigned_abs());
+        let most_ns = if self.exclusive { LONGEST_WAIT_ALONE_NS } else { LONGEST_WAIT_NS };
+        // A test that waits takes a place all the same.
+        let most_ns = self.max_time_ns.map_or(most_ns, |max_ns| most_ns.min(max_ns));
+        if wait_ns > most_ns {
+            machine.error(&format!(
+                "a start {} ahead is more than this server waits for ({}): name a nearer --start-at",
+                render_duration_ns(wait_ns),
+                render_duration_ns(most_ns)
+            ));
+            self.load = None;
+            return;
+        }
+        machine.started(utc_ns.saturating_add_unsigned(wait_ns));
         self.opens_at_ns = Some(now_ns + wait_ns);
         self.expires_ns = now_ns + wait_ns + SETUP_NS;
     }

@@ -19,6 +19,9 @@ const WAKER: u64 = u64::MAX;
 const EVENTS: usize = 256;
 /// Up to so many flows, a spinning shard tries every socket rather than ask which is ready.
 const FEW_FLOWS: usize = 8;
+/// Before the load begins a spinning shard sleeps as others do, and where it tries every socket it does so once
+/// in this time.
+const HELD_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// A spinning shard looks at the clock once in so many rounds.
 const ROUNDS_PER_TIME: u32 = 64;
 /// A spinning shard looks for new flows and a new phase once in so many rounds.
@@ -53,15 +56,22 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
         if slots.ended() >= expected || (!open && slots.ended() >= slots.len()) {
             return slots;
         }
-        if slots.has_times() && (!spinning || rounds.is_multiple_of(ROUNDS_PER_TIME)) {
+        let held = seen == Phase::Hold;
+        if slots.has_times() && (!spinning || held || rounds.is_multiple_of(ROUNDS_PER_TIME)) {
             slots.handle_time(monotonic_ns());
         }
         rounds = rounds.wrapping_add(1);
-        if try_all && !rounds.is_multiple_of(ROUNDS_PER_LOOK) {
+        if try_all && (held || !rounds.is_multiple_of(ROUNDS_PER_LOOK)) {
             slots.try_sockets();
+        }
+        if try_all && !held && !rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             continue;
         }
-        let timeout = if spinning { Some(NO_WAIT) } else { wait_at_most(&slots) };
+        let timeout = match held {
+            true if try_all => Some(HELD_WAIT),
+            false if spinning => Some(NO_WAIT),
+            _ => wait_at_most(&slots),
+        };
         if take_events(poll.as_ref(), &mut events, timeout, &mut slots) {
             inlet.silence();
             open = take_new(inlet, sockets, &mut slots);

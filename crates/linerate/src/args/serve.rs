@@ -40,6 +40,9 @@ pub struct ServeArgs {
     /// The longest that one test may take
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub max_time: Option<u64>,
+    /// Poll without sleeping at this end too where clients ask for it (--busy-poll); one processor stays free
+    #[arg(long)]
+    pub busy_poll: bool,
     /// Admit only clients that hold the key in FILE (any 1 to 4096 bytes)
     #[arg(long, value_name = "FILE")]
     pub require_key: Option<PathBuf>,

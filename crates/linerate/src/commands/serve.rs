@@ -72,6 +72,7 @@ fn options_of(args: &ServeArgs) -> Result<ServeOptions, Failure> {
         max_tests: args.max_tests,
         max_rate_bps: args.max_rate,
         max_time_ns: args.max_time,
+        busy_poll: args.busy_poll,
         shared_key,
         identity: kept.identity,
     })

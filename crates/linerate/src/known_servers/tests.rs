@@ -118,3 +118,54 @@ fn a_pinned_key_and_no_other() {
     let error = trust(TWO).unwrap_err();
     assert!(error.contains(ONE) && error.contains(TWO), "{error}");
 }
+
+#[test]
+fn a_lock_that_another_program_holds_keeps_nobody_from_a_test() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("known_servers");
+    let held = fs::File::create(directory.path().join("known_servers.lock")).unwrap();
+    held.lock().unwrap();
+    let (sink, events) = Sink::bounded(4);
+    check(&path, "a:1", ONE, &sink).unwrap();
+    let text = note(&events);
+    assert!(text.contains("this once") && text.contains("holds its lock"), "{text}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_no_regular_file_is_neither_read_nor_waited_for() {
+    let fifo = |path: &Path| {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("known_servers");
+    fifo(&directory.path().join("known_servers.lock"));
+    let (sink, events) = Sink::bounded(4);
+    check(&path, "a:1", ONE, &sink).unwrap();
+    let text = note(&events);
+    assert!(text.contains("this once") && text.contains("known_servers.lock"), "{text}");
+
+    let other = directory.path().join("other");
+    fifo(&other);
+    let error = check(&other, "a:1", ONE, &Sink::none()).unwrap_err();
+    assert!(error.contains("no regular file"), "{error}");
+}
+
+#[test]
+fn a_list_that_is_linked_to_stays_where_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let kept = directory.path().join("kept");
+    fs::write(&kept, "").unwrap();
+    let path = directory.path().join("known_servers");
+    std::os::unix::fs::symlink(&kept, &path).unwrap();
+    check(&path, "a:1", ONE, &Sink::none()).unwrap();
+    assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), format!("a:1 {ONE}\n"));
+}

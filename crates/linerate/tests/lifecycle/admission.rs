@@ -114,3 +114,50 @@ fn the_place_in_the_queue_is_shown_to_people_too() {
     assert!(waiting.stderr.contains("next in line"), "{}", waiting.stderr);
     running.finish().document(0);
 }
+
+/// The notes of the server's report.
+fn server_notes(document: &crate::document::Document) -> String {
+    document.report("server")["notes"].to_string()
+}
+
+#[test]
+fn a_server_polls_without_sleeping_only_where_it_allows_that() {
+    let server = Server::start("");
+    for load in
+        ["rr --count 100", "stream --time 100ms", "rr --quic --count 100", "rr --udp --count 100"]
+    {
+        let document = server.measure(&format!("{load} --busy-poll")).document(0);
+        let notes = server_notes(&document);
+        assert!(notes.contains("serve --busy-poll"), "{load}: {notes}");
+    }
+    let document = server.measure("rr --count 100").document(0);
+    assert!(!server_notes(&document).contains("busy"));
+
+    let allows = Server::start("--busy-poll");
+    let many = "--flows 2000 --threads 16 --busy-poll --time 300ms --active all";
+    let document = allows.measure(&format!("rr {many}")).document(0);
+    let notes = server_notes(&document);
+    let processors = std::thread::available_parallelism().unwrap().get();
+    if processors <= 16 {
+        assert!(notes.contains("did not poll without sleeping"), "{notes}");
+    }
+    let document = allows.measure("rr --count 100 --busy-poll").document(0);
+    assert_eq!(server_notes(&document).contains("sleeping"), processors == 1);
+}
+
+#[test]
+fn no_client_keeps_the_others_out_by_a_start_far_ahead() {
+    let server = Server::start("");
+    let ahead_s = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + 1800;
+    let ended = server.measure(&format!("rr --count 1 --exclusive --start-at @{ahead_s}"));
+    let document = ended.document(1);
+    for word in ["more than this server waits for (60.0 s)", "--start-at"] {
+        assert!(document.message().contains(word), "{}", document.message());
+    }
+    server.measure("rr --count 1").document(0);
+
+    let short = Server::start("--max-time 5s");
+    let ended = short.measure(&format!("rr --count 1 --start-at @{ahead_s}"));
+    let document = ended.document(1);
+    assert!(document.message().contains("(5.00 s)"), "{}", document.message());
+}

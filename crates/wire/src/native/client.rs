@@ -41,6 +41,8 @@ pub const RESULT_NS: u64 = 30_000_000_000;
 pub struct Client {
     /// What to ask for, once welcome.
     request: Option<Request>,
+    /// Whether the request is to measure alone: only then may the server have it wait.
+    exclusive: bool,
     stage: Stage,
     inbox: Inbox,
     outbox: Outbox,
@@ -61,6 +63,7 @@ impl Client {
     /// A client that has just connected. Its greeting waits to be written.
     pub fn new(config: ClientConfig, now: Now) -> Self {
         let mut client = Self {
+            exclusive: config.exclusive,
             request: Some(Request { plan: config.plan, exclusive: config.exclusive }),
             stage: Stage::Greeting,
             inbox: Inbox::new(TO_CLIENT_LIMIT_BYTES),
@@ -194,6 +197,10 @@ impl Client {
                 self.events.push_back(ClientEvent::Refused { cause, text });
             }
             (Stage::Greeting, ServerMessage::Hello(hello)) => self.handle_hello(hello),
+            (Stage::Asking, ServerMessage::Queued(_)) if !self.exclusive => {
+                let text = "the server has this test wait, which was not asked to measure alone";
+                self.fail(Fault::Protocol(text.to_owned()));
+            }
             (Stage::Asking, ServerMessage::Queued(Queued { place })) => {
                 if self.place.replace(place) != Some(place) {
                     self.events.push_back(ClientEvent::Queued { place });

@@ -1,6 +1,6 @@
 //! Strangers and attackers.
 
-use linerate_wire::native::client::{Client, ClientEvent};
+use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::frame::{LENGTH_BYTES, encode_frame};
 use linerate_wire::native::server::{MAX_UNSENT_BYTES, Server, ServerConfig, ServerEvent};
 use linerate_wire::native::{Fault, Stage};
@@ -261,5 +261,18 @@ proptest! {
         if server.is_over() {
             prop_assert_eq!(server.poll_timeout(), None);
         }
+    }
+}
+
+#[test]
+fn a_client_that_did_not_ask_to_measure_alone_is_not_kept_waiting() {
+    let queued = say(r#"{"kind":"queued","place":1}"#);
+    for exclusive in [false, true] {
+        let config = ClientConfig { exclusive, ..client_config() };
+        let mut client = Client::new(config, now(0));
+        let hello = r#"{"kind":"hello","version":1,"software":"x"}"#;
+        client.handle_bytes(now(0), &say(hello));
+        client.handle_bytes(now(0), &queued);
+        assert_eq!(client.is_over(), !exclusive);
     }
 }

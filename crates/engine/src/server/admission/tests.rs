@@ -8,6 +8,8 @@ fn admission(max_tests: u32) -> Admission {
         max_rate_bps: None,
         max_time_ns: None,
         max_descriptors: 20_000,
+        processors: 2,
+        spinning_threads: None,
     })
 }
 
@@ -160,6 +162,8 @@ fn limits_are_named() {
         max_rate_bps: Some(1_000_000_000),
         max_time_ns: Some(5_000_000_000),
         max_descriptors: 1_000,
+        processors: 2,
+        spinning_threads: None,
     });
     let refusal = |admission: &mut Admission, workload: &Workload| match admission
         .handle_request(1, workload, false)
@@ -232,4 +236,36 @@ fn requests_and_responses_count_as_what_they_carry_each_second() {
         let largest = low.handle_request(1, &transactions(rr, [16 << 20; 2], None), false);
         refused(largest, &["1.00 kbit/s", "smaller requests"]);
     }
+}
+
+#[test]
+fn no_test_has_more_threads_than_its_share() {
+    let with = |threads| Workload { threads: Some(threads), flows: 1024, ..workload() };
+    let mut shared = admission(64);
+    let verdict = shared.handle_request(1, &with(17), false);
+    assert!(matches!(verdict, Verdict::Refused(RefusalCause::Limit, why) if why.contains("(16)")));
+    for client in 0..64 {
+        assert_eq!(shared.handle_request(client, &with(16), false), Verdict::Admitted);
+    }
+    // A server of one test at a time leaves it all there is; more processors make larger shares.
+    assert_eq!(admission(1).handle_request(1, &with(1024), false), Verdict::Admitted);
+    let mut large = Admission::new(Limits { processors: 48, ..shared.limits });
+    assert_eq!(large.handle_request(1, &with(96), false), Verdict::Admitted);
+}
+
+#[test]
+fn threads_poll_without_sleeping_where_the_server_allows_it_and_never_on_all_processors() {
+    let with =
+        |threads| Workload { threads: Some(threads), flows: 8, busy_poll: true, ..workload() };
+    let mut never = admission(8);
+    assert_eq!(never.handle_request(1, &with(1), false), Verdict::Admitted);
+    assert!(never.handle_busy_poll(1).is_err_and(|why| why.contains("serve --busy-poll")));
+    let limits = Limits { processors: 4, spinning_threads: Some(3), ..never.limits };
+    let mut allowed = Admission::new(limits);
+    for (client, threads, granted) in [(1, 2, true), (2, 2, false), (3, 1, true), (4, 1, false)] {
+        assert_eq!(allowed.handle_request(client, &with(threads), false), Verdict::Admitted);
+        assert_eq!(allowed.handle_busy_poll(client).is_ok(), granted, "client {client}");
+    }
+    assert_eq!(allowed.handle_departure(1), None);
+    assert_eq!(allowed.handle_busy_poll(4), Ok(()));
 }
