@@ -84,6 +84,13 @@ impl Meter {
         self.start_ns
     }
 
+    /// The test ends at this time, or a moment later where its other end ends it.
+    pub(super) fn wait_for_end(&mut self, end_ns: u64) {
+        if let Some(interval_ns) = self.interval_ns {
+            self.next_ns = held(self.next_ns, end_ns, interval_ns);
+        }
+    }
+
     /// The interval that is over at this time.
     pub(super) fn tick(&mut self, load: &Load, now_ns: u64) -> Option<Interval> {
         let interval_ns = self.interval_ns.filter(|_| now_ns >= self.next_ns)?;
@@ -259,6 +266,24 @@ impl Kept {
             end_time_s: Some(seconds),
         }
     }
+}
+
+/// When an interval is over that would be so just before the test's end: a tenth of an interval after that end, unless the
+/// test has ended by then. The few bytes that move meanwhile are no interval of their own.
+fn held(next_ns: u64, end_ns: u64, interval_ns: u64) -> u64 {
+    let tenth_ns = interval_ns / 10;
+    let is_last = (end_ns.saturating_sub(tenth_ns)..=end_ns).contains(&next_ns);
+    if is_last { end_ns.saturating_add(tenth_ns) } else { next_ns }
+}
+
+#[test]
+fn an_interval_that_is_over_with_the_test_waits_for_the_tests_end() {
+    assert_eq!(held(9_000, 10_000, 1_000), 9_000);
+    assert_eq!(held(10_000, 10_000, 1_000), 10_100);
+    assert_eq!(held(9_900, 10_000, 1_000), 10_100);
+    assert_eq!(held(9_899, 10_000, 1_000), 9_899);
+    // One that the test outlasts is told at its time.
+    assert_eq!(held(10_100, 10_000, 1_000), 10_100);
 }
 
 fn local_totals(

@@ -87,6 +87,9 @@ impl Running {
             self.load.measure();
             interval
         } else {
+            if let Some(up_ns) = self.time_is_up_ns() {
+                self.meter.wait_for_end(up_ns);
+            }
             self.meter.tick(&self.load, now_ns)
         };
         if let Some(interval) = interval {
@@ -114,7 +117,9 @@ impl Running {
         if self.load.phase() == Phase::WarmUp {
             next_ns = next_ns.min(self.began_ns.saturating_add(self.omit_ns));
         }
-        next_ns.min(self.time_is_up_ns().unwrap_or(u64::MAX))
+        // A server waits longer than that for its client.
+        let up_ns = self.time_is_up_ns().filter(|up_ns| *up_ns > now_ns);
+        next_ns.min(up_ns.unwrap_or(u64::MAX))
     }
 
     /// When the test's time is up, where it has one.

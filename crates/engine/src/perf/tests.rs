@@ -299,6 +299,7 @@ fn three_connections(remote: SocketAddr, own_ports: bool) -> ClientPlan {
         repeats_connections: false,
         repeats_streams: false,
         runs_for: None,
+        gives_up_unreached: false,
         latency_limit: 0,
         tells_streams: false,
         tells_waits: false,

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "system calls without a safe wrapper; nowhere else")]
 
 mod batch;
+mod descriptors_at_start;
 mod discard;
 mod drops;
 mod first_window;
@@ -20,6 +21,7 @@ mod tun;
 mod usage;
 
 pub(crate) use batch::{receive_batch, send_batch};
+pub use descriptors_at_start::stdout_was_closed;
 pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
 pub(crate) use first_window::FirstWindow;

@@ -11,12 +11,14 @@ pub mod iperf3;
 pub mod netperf;
 pub mod secnetperf;
 mod service_class;
+mod stdout;
+mod visible;
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::output::narrate;
+use stdout::say;
 
 /// A tool whose command line we speak.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +68,10 @@ pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {
         };
         read.push(word.to_owned());
     }
-    Some((personality.perform)(personality.name, &read))
+    stdout::begin(personality.name);
+    let exit_code = (personality.perform)(personality.name, &read);
+    // A script that checks the exit code alone must not take a lost result for one.
+    Some(if exit_code == 0 && stdout::is_lost() { 1 } else { exit_code })
 }
 
 /// The personality that is meant by the program's name or by the first word, and its own words.
@@ -89,10 +94,4 @@ pub fn render_overview() -> String {
         text.push_str(&format!("  {name:width$}  {about}\n"));
     }
     text
-}
-
-/// Writes to standard output at once. A reader that has gone is no failure.
-fn say(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -58,11 +58,11 @@ const PARAMETERS: &[(&str, &str)] = &[
     ),
     ("-c h -L 1048576", "unable to set IPv6 flow label"),
     ("-c h -R --bidir", "cannot be both reverse and bidirectional"),
-    ("-c h -A x", "unable to set CPU affinity: "),
+    ("-c h -A x", "unable to set CPU affinity"),
     ("-c h -u -F f", "cannot transfer file using UDP"),
-    ("-c h -R --rcv-timeout 50", "receive timeout value is incorrect or not in range: "),
-    ("-c h --rcv-timeout 500", "client receive timeout is valid only in receiving mode: "),
-    ("-c h --snd-timeout -1", "send timeout value is incorrect or not in range: "),
+    ("-c h -R --rcv-timeout 50", "receive timeout value is incorrect or not in range"),
+    ("-c h --rcv-timeout 500", "client receive timeout is valid only in receiving mode"),
+    ("-c h --snd-timeout -1", "send timeout value is incorrect or not in range"),
     (
         "-c h --username x",
         "you must specify a username, password, and path to a valid RSA public key",
@@ -81,7 +81,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     (
         "-c h --cntl-ka=10/2/5",
         "control connection Keepalive period should be larger than the full retry period \
-         (interval * count): ",
+         (interval * count)",
     ),
     (
         "-s --max-tests 0",
@@ -116,7 +116,7 @@ fn a_wrong_parameter_ends_the_program_with_1_and_the_usage() {
     for (words, error) in [
         ("", "must either be a client (-c) or server (-s)"),
         ("-c h -n 5q", "invalid unit value or suffix: '5q'"),
-        ("-c h -A x", "unable to set CPU affinity: "),
+        ("-c h -A x", "unable to set CPU affinity"),
         ("-c h --username x --rsa-public-key-path /nowhere", auth),
     ] {
         let expected = format!("iperf3: parameter error - {error}\n{USAGE}");

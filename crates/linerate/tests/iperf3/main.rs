@@ -20,6 +20,7 @@ mod json;
 mod load;
 mod long_results;
 mod lost_greetings;
+mod lost_output;
 mod lost_tails;
 mod lulls;
 mod matrix;

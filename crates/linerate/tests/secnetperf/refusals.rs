@@ -2,10 +2,11 @@
 //! own output.
 
 use std::net::TcpListener;
+use std::process::Command;
 
 use serde_json::Value;
 
-use super::fixture::{command, run};
+use super::fixture::{Server, command, run};
 
 const HELP: &str = "\nPlease run 'secnetperf -help' for command line options.\n";
 
@@ -124,5 +125,33 @@ fn where_documents_are_wanted_nothing_else_is_on_standard_output() {
         assert_eq!((&record["event"], &record["status"]), (&"error".into(), &status.into()));
         let message = record["message"].as_str().and_then(|message| message.lines().next());
         assert_eq!(message, sentence, "{words}");
+    }
+}
+
+#[test]
+fn the_next_address_of_a_name_is_tried_where_the_first_refuses() {
+    // A mount namespace of its own has a table of hosts with two addresses of one name.
+    let directory = tempfile::tempdir().unwrap();
+    let table = directory.path().join("hosts");
+    std::fs::write(&table, "::1 two.test\n127.0.0.1 two.test\n").unwrap();
+    let server = Server::start("");
+    for carriage in ["-tcp:1", ""] {
+        let script = "mount --bind \"$1\" /etc/hosts || exit 77\nshift\nexec \"$@\"";
+        let mut inside = Command::new("unshare");
+        inside.args(["--mount", "sh", "-c", script, "sh"]).arg(&table);
+        let words = format!("-target:two.test -port:{} -down:1000 {carriage}", server.port);
+        let client = command(&words);
+        inside.arg(client.get_program()).args(client.get_args());
+        let output = inside.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        if told.starts_with("unshare") || output.status.code() == Some(77) {
+            println!("SKIPPED: no mount namespace: {told}");
+            return;
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{carriage}: {text} {told}");
+        assert!(text.contains("Completed 1 connections and 1 streams!"), "{carriage}: {text}");
+        let next = format!("trying 127.0.0.1:{}", server.port);
+        assert!(told.contains("no connection to [::1]") && told.contains(&next), "{told}");
     }
 }

@@ -93,8 +93,11 @@ impl<'a> Session<'a> {
         self.machine.send_parameters(&parameters);
         let wanted = self.require(&ClientEvent::StreamsWanted);
         wanted.map_err(|failure| with_likely_cause(failure, parameters.protocol))?;
-        let load = self.open_streams(parameters.clone(), address)?;
-        self.require(&ClientEvent::Prepare)?;
+        let (protocol, port) = (parameters.protocol, address.port());
+        let opened = self.open_streams(parameters.clone(), address);
+        let load = opened.map_err(|failure| with_firewall(failure, protocol, port))?;
+        let prepared = self.require(&ClientEvent::Prepare);
+        prepared.map_err(|failure| with_firewall(failure, protocol, port))?;
         self.require(&ClientEvent::Go)?;
         let (interval, timeout) = (self.plan.interval, self.plan.receive_timeout);
         self.running = Some(Running::begin(load, interval, timeout, self.observer));
@@ -107,7 +110,7 @@ impl<'a> Session<'a> {
         }
         let late_s = monotonic_ns().saturating_sub(stopped_ns) as f64 / SECOND_NS as f64;
         let Some((own, mut report)) = self.totals.clone() else {
-            return Err(Failure::of(Code::PACKAGE_RESULTS));
+            return Err(Failure::of(Code::PACKAGE_RESULTS).because("this end counted nothing"));
         };
         self.machine.send_results(&own);
         match self.await_event()? {
@@ -310,7 +313,10 @@ fn unexpected(event: ClientEvent) -> Failure {
 
 fn failure_of(fault: Fault) -> Failure {
     match fault {
-        Fault::Wrong(code) => Failure::of(code),
+        Fault::Wrong(code) => match code {
+            Code::RECEIVE_RESULTS => Failure::of(code).because("the server sent no valid results"),
+            _ => Failure::of(code),
+        },
         Fault::Peer(code, error) => Failure {
             system_error: Some(error).filter(|error| *error > 0),
             from_peer: true,
@@ -331,6 +337,27 @@ fn with_likely_cause(failure: Failure, protocol: Protocol) -> Failure {
     failure.because(format!(
         "{silence} (another UDP test from this address may be opening its streams)"
     ))
+}
+
+/// Why a server may not get the streams of a test that it took.
+fn with_firewall(failure: Failure, protocol: Protocol, port: u16) -> Failure {
+    let has_reason = failure.detail.is_some() || failure.system_error.is_some();
+    if has_reason || failure.code != Code::STREAM_ACCEPT {
+        return failure;
+    }
+    let protocol = if protocol == Protocol::Udp { "UDP" } else { "TCP" };
+    failure.because(format!(
+        "the test's streams did not reach the server: does a firewall let {protocol} port {port} pass?"
+    ))
+}
+
+#[test]
+fn streams_that_a_server_did_not_get_may_have_met_a_firewall() {
+    let failure = Failure { from_peer: true, ..Failure::of(Code::STREAM_ACCEPT) };
+    let told = |failure: &Failure| with_firewall(failure.clone(), Protocol::Udp, 5201).detail;
+    assert!(told(&failure).unwrap().ends_with("does a firewall let UDP port 5201 pass?"));
+    assert_eq!(told(&Failure::of(Code::MESSAGE)), None);
+    assert_eq!(told(&Failure { system_error: Some(24), ..failure }), None);
 }
 
 #[test]

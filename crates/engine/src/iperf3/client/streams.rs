@@ -100,8 +100,10 @@ impl Opener<'_> {
             }
             let now_ns = monotonic_ns();
             if now_ns >= deadline_ns {
-                let error = io::Error::from_raw_os_error(libc::ETIMEDOUT);
-                return Err(Failure::system(Code::STREAM_CONNECT, &error));
+                let (seconds, port) = (STREAM_NS / SECOND_NS, self.server.port());
+                return Err(Failure::of(Code::STREAM_CONNECT).because(format!(
+                    "no answer for {seconds} s: does a firewall let UDP port {port} pass?"
+                )));
             }
             if repeats.is_due(now_ns) {
                 let block_bytes = self.parameters.block_bytes as usize;

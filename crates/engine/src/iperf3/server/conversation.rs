@@ -85,7 +85,7 @@ impl Conversation {
         };
         self.await_tail(&theirs)?;
         let Some((mut results, report)) = self.stop_load() else {
-            return Err(Failure::of(Code::PACKAGE_RESULTS));
+            return Err(Failure::of(Code::PACKAGE_RESULTS).because("this end counted nothing"));
         };
         self.tell(report, Some((&theirs, &results)));
         if self.wants_output() {
@@ -146,14 +146,17 @@ impl Conversation {
         let began_ns = monotonic_ns();
         let mut last_ns = began_ns;
         let mut opened = Vec::new();
-        let each_ns = match parameters.protocol {
+        let (each_ns, absent) = match parameters.protocol {
             // A greeting or its answer may be lost.
-            Protocol::Udp => repeats::wait_ns(self.control.socket().as_fd()),
-            _ => EACH_NS,
+            Protocol::Udp => (
+                repeats::wait_ns(self.control.socket().as_fd()),
+                "they did not come (does a firewall let UDP pass?)",
+            ),
+            _ => (EACH_NS, "they did not come"),
         };
         while opened.len() < total {
             let deadline_ns = began_ns.saturating_add(patience_ns(opened.len(), each_ns));
-            match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS), "they did not come")? {
+            match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS), absent)? {
                 Arrival::Stream(socket) => {
                     self.set_options(&socket, parameters)?;
                     opened.push(socket);
@@ -274,7 +277,8 @@ impl Conversation {
             }
             let up_ns = running.time_is_up_ns().map(|up_ns| up_ns.saturating_add(GRACE_NS));
             if up_ns.is_some_and(|up_ns| now_ns >= up_ns) {
-                return Err(Failure::of(Code::DURATION_EXPIRED));
+                let detail = "the client did not end its test in time";
+                return Err(Failure::of(Code::DURATION_EXPIRED).because(detail));
             }
             let until_ns = running.next_tick(now_ns);
             self.check_rate(now_ns, &mut rate)?;
@@ -369,7 +373,15 @@ fn failure_of(said: Said) -> Failure {
         Said::Failed(Fault::Silent { code, seconds }) => {
             Failure::of(code).because(format!("the client said nothing for {seconds} s"))
         }
-        Said::Failed(fault) => Failure::of(fault.code()),
+        Said::Failed(fault) => match fault.code() {
+            code @ Code::RECEIVE_RESULTS => {
+                Failure::of(code).because("the client sent no valid results")
+            }
+            code @ Code::RECEIVE_PARAMETERS => {
+                Failure::of(code).because("the client sent no valid parameters")
+            }
+            code => Failure::of(code),
+        },
         Said::ClientTerminated => Failure::of(Code::CLIENT_TERMINATED),
         _ => Failure::of(Code::MESSAGE),
     }

@@ -57,6 +57,8 @@ pub struct ClientPlan {
     pub repeats_streams: bool,
     /// When everything is ended, at the latest.
     pub runs_for: Option<Duration>,
+    /// Whether the run ends when a connection fails before any stood: there is another address to try.
+    pub gives_up_unreached: bool,
     /// How many latencies are kept in all.
     pub latency_limit: usize,
     /// Whether each stream's end is told.
@@ -145,7 +147,7 @@ pub fn run_client(
     cancel: &Cancel,
 ) -> Result<Totals, Error> {
     let (sender, receiver) = sync_channel(EVENTS_WAITING);
-    let stop = AtomicBool::new(false);
+    let (stop, stood) = (AtomicBool::new(false), AtomicBool::new(false));
     let began_ns = monotonic_ns();
     let ends_ns = plan.runs_for.map(|length| {
         began_ns.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
@@ -156,8 +158,8 @@ pub fn run_client(
     thread::scope(|scope| {
         let (mut workers, mut broken) = (Vec::new(), None);
         for number in 0..threads {
-            let seat =
-                Seat { number, threads, began_ns, ends_ns, stop: &stop, sender: sender.clone() };
+            let (stop, stood, sender) = (&stop, &stood, sender.clone());
+            let seat = Seat { number, threads, began_ns, ends_ns, stop, stood, sender };
             let config = config.clone();
             let spawned = thread::Builder::new()
                 .name(format!("perf {number}"))
@@ -271,6 +273,8 @@ struct Seat<'a> {
     began_ns: u64,
     ends_ns: Option<u64>,
     stop: &'a AtomicBool,
+    /// Whether any connection has stood.
+    stood: &'a AtomicBool,
     sender: SyncSender<ClientEvent>,
 }
 

@@ -5,6 +5,7 @@ mod end;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_wire::perf::exchange::{Exchange, Shape};
@@ -152,6 +153,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// A connection didn't come to stand; another one follows if they are repeated.
     fn handle_failure(&mut self, kind: &'static str) {
         *self.totals.failures.entry(kind).or_default() += 1;
+        if self.plan.gives_up_unreached && !self.seat.stood.load(Ordering::Relaxed) {
+            self.seat.stop.store(true, Ordering::Relaxed);
+        }
         self.dial_after_ns = monotonic_ns() + BACK_OFF_NS;
         self.to_dial += u64::from(self.plan.repeats_connections);
     }
@@ -160,6 +164,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         match event {
             LinkEvent::Established => {
                 self.progress.record(now_us());
+                if self.totals.connections == 0 {
+                    self.seat.stood.store(true, Ordering::Relaxed);
+                }
                 self.totals.connections += 1;
                 if let Some(connection) = self.links.get_mut(&link) {
                     connection.established = true;

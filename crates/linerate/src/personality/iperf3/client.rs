@@ -10,6 +10,7 @@ use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::release::Release;
 use super::signals::Signals;
+use crate::personality::visible::visible;
 
 /// Runs one test.
 pub(super) fn test(
@@ -37,7 +38,7 @@ struct Show<'a> {
 impl Observer for Show<'_> {
     fn handle(&mut self, event: &Event) {
         if let Event::Warning(text) = event {
-            crate::output::narrate(&format!("warning: {text}\n"));
+            crate::output::narrate(&format!("warning: {}\n", visible(text)));
         }
         let pieces = self.printer.record_event(event);
         if !pieces.is_empty() {

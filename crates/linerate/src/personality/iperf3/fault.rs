@@ -43,8 +43,7 @@ pub fn render_failure(failure: &Failure, release: Release) -> String {
     let said = failure.system_error.filter(|number| *number != 0 && code.tells_system_error());
     match said.map(render_system_error).or_else(|| failure.detail.clone()) {
         Some(detail) => format!("{text}: {detail}"),
-        // The original prints the colon even where the system had nothing to say.
-        None if code.tells_system_error() => format!("{text}: "),
+        // The original prints a colon where the system had nothing to say.
         None => text.to_owned(),
     }
 }
@@ -87,9 +86,26 @@ mod tests {
             "unable to connect to server - server may have stopped running or use a different \
              port, firewall issue, etc.: Connection refused"
         );
-        assert_eq!(text(&Failure::of(Code::AFFINITY)), "unable to set CPU affinity: ");
+        assert_eq!(text(&Failure::of(Code::AFFINITY)), "unable to set CPU affinity");
         let old = render_failure(&refused, Release::V3_12);
         assert_eq!(old, "unable to connect to server: Connection refused");
+    }
+
+    #[test]
+    fn no_text_ends_in_a_colon() {
+        for number in 0..400 {
+            for (from_peer, system_error) in [(false, None), (true, None), (true, Some(0))] {
+                let failure = Failure::of(Code(number));
+                let failure = Failure { from_peer, system_error, ..failure };
+                for release in [Release::V3_12, Release::V3_21] {
+                    for text in
+                        [render_failure(&failure, release), render_server_error(&failure, release)]
+                    {
+                        assert!(!text.trim_end().ends_with(':'), "{text}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::personality::visible::push_json;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value. Unlike `serde_json`'s, an object keeps the order of its fields.
@@ -254,10 +255,8 @@ fn write_text(text: &mut String, value: &str) {
             '\t' => text.push_str("\\t"),
             '\u{8}' => text.push_str("\\b"),
             '\u{c}' => text.push_str("\\f"),
-            control if u32::from(control) < 0x20 => {
-                text.push_str(&format!("\\u{:04x}", u32::from(control)));
-            }
-            other => text.push(other),
+            // The original's library leaves all but C0 as they are; a terminal would act on them.
+            other => push_json(text, other.encode_utf8(&mut [0; 4])),
         }
     }
     text.push('"');

@@ -35,7 +35,6 @@ mod sum;
 pub mod text;
 mod values;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use linerate_engine::event::Cancel;
@@ -109,8 +108,7 @@ impl Performance<'_> {
             } else {
                 help::render_version(&context)
             };
-            // A reader that has gone is no failure.
-            let _ = io::stdout().lock().write_all(text.as_bytes());
+            super::stdout::say(&text);
             return 0;
         }
         self.warn();

@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use linerate_engine::event::Cancel;
 
 use super::moment::Stamp;
+use crate::personality::stdout;
+use crate::personality::visible::visible;
 
 /// Where output goes. Several tests of a server share one.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(super) struct Outlet {
 #[derive(Debug)]
 enum Target {
     Stdout,
-    File(File),
+    File(File, PathBuf),
     Nowhere,
 }
 
@@ -36,7 +38,10 @@ impl Outlet {
         cancel: Cancel,
     ) -> io::Result<Self> {
         let target = match file {
-            Some(path) => Target::File(OpenOptions::new().create(true).append(true).open(path)?),
+            Some(path) => {
+                let file = OpenOptions::new().create(true).append(true).open(path)?;
+                Target::File(file, path.to_owned())
+            }
             None => Target::Stdout,
         };
         Ok(Self { target: Mutex::new(target), stamp, title: None, cancel })
@@ -90,19 +95,19 @@ impl Outlet {
     /// Prints a text that comes in pieces as it is, with nothing of others between them.
     pub(super) fn write_pieces<T: AsRef<str>>(&self, pieces: impl Iterator<Item = T>) {
         let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
-        let write = |to: &mut dyn Write| {
-            for piece in pieces {
-                to.write_all(piece.as_ref().as_bytes())?;
-            }
-            to.flush()
-        };
         let written = match &mut *target {
-            Target::Stdout => write(&mut io::stdout().lock()),
-            Target::File(file) => write(file),
+            Target::Stdout => {
+                stdout::write(pieces).map_err(|error| ("standard output".to_owned(), error))
+            }
+            Target::File(file, path) => {
+                write_file(file, pieces).map_err(|error| (format!("'{}'", path.display()), error))
+            }
             Target::Nowhere => Ok(()),
         };
+        let Err((target, error)) = written else { return };
+        stdout::note(&target, &error);
         // Where nobody reads any more there is nothing to measure for.
-        if written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        if error.kind() == ErrorKind::BrokenPipe {
             self.cancel.request();
         }
     }
@@ -110,7 +115,7 @@ impl Outlet {
     /// Says what went wrong, on standard error or in the log file.
     pub(super) fn complain(&self, text: &str) {
         let stamp = self.stamp.as_ref().map(Stamp::render_now).unwrap_or_default();
-        let line = format!("{stamp}iperf3: {text}\n");
+        let line = format!("{stamp}iperf3: {}\n", visible(text));
         let target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*target, Target::Stdout) {
             crate::output::narrate(&line);
@@ -119,4 +124,11 @@ impl Outlet {
         drop(target);
         self.write(&line);
     }
+}
+
+fn write_file<T: AsRef<str>>(file: &mut File, pieces: impl Iterator<Item = T>) -> io::Result<()> {
+    for piece in pieces {
+        file.write_all(piece.as_ref().as_bytes())?;
+    }
+    file.flush()
 }

@@ -5,6 +5,7 @@
 use serde::de::IgnoredAny;
 
 use super::long_object::Layout;
+use crate::personality::visible::push_json;
 
 /// Levels of a document. Each adds a tab to a line, so that without a limit a short text would make an endless one.
 const MOST_LEVELS: usize = 64;
@@ -89,7 +90,7 @@ impl<'a> Relayed<'a> {
                 if std::mem::take(&mut self.awaits_name) {
                     self.begin_line(text);
                 }
-                text.push_str(token);
+                push_json(text, token);
             }
         }
     }
@@ -129,6 +130,7 @@ impl Iterator for Relayed<'_> {
 mod tests {
     use super::super::json::{Fields, Json};
     use super::*;
+    use crate::personality::visible::is_visible;
 
     #[test]
     fn a_relayed_document_is_laid_out_as_a_tree_of_it_would_be() {
@@ -149,6 +151,17 @@ mod tests {
             let within = Json::from(Fields::new().with("field", tree)).render_pretty();
             let below: String = Relayed::new(text, Layout::Pretty, 1).unwrap().collect();
             assert_eq!(format!("{{\n\t\"field\":\t{below}\n}}"), within.replace('ä', "\\u00e4"));
+        }
+    }
+
+    #[test]
+    fn what_would_change_a_terminal_is_escaped() {
+        let text = "{\"a\u{9b}2J\":[\"\u{202e}b\u{7f}\",\"\u{e0041}\"]}";
+        for layout in [Layout::Line, Layout::Pretty] {
+            let relayed: String = Relayed::new(text, layout, 0).unwrap().collect();
+            let strange = |letter: char| !"\n\t".contains(letter) && !is_visible(letter);
+            assert!(!relayed.contains(strange), "{relayed:?}");
+            assert_eq!(Json::parse(&relayed), Json::parse(text));
         }
     }
 

@@ -15,6 +15,7 @@ use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::signals::Signals;
 use super::text::TextPrinter;
+use crate::personality::visible::visible;
 
 /// The printers of the tests that run, by their numbers.
 type Printers = Mutex<HashMap<u64, Arc<Mutex<Record>>>>;
@@ -111,7 +112,7 @@ struct Show {
 impl Observer for Show {
     fn handle(&mut self, event: &Event) {
         if let Event::Warning(text) = event {
-            crate::output::narrate(&format!("warning: {text}\n"));
+            crate::output::narrate(&format!("warning: {}\n", visible(text)));
         }
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         if let Event::Started(start) = event

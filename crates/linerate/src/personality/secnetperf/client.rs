@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::perf::{
-    Addresses, Carriage, ClientEvent, ClientPlan, Totals, cannot_go_on, run_client,
+    Addresses, Carriage, ClientEvent, ClientPlan, Ending, Totals, cannot_go_on, run_client,
 };
 
 use super::document::{render_document, render_event};
@@ -14,7 +14,7 @@ use super::latency::{LatencyLine, render_distribution};
 use super::options::{ClientOptions, Refusal, SharedOptions, THREAD_LIMIT};
 use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
 use super::resolve::{is_address, resolve};
-use super::{Speech, status};
+use super::{Speech, say, status};
 use crate::key_log::key_log_of_environment;
 use crate::output::narrate;
 
@@ -33,32 +33,16 @@ pub(super) fn run(
     speech: &Speech,
     cancel: &Cancel,
 ) -> Result<u8, Refusal> {
-    let plan = plan(options, shared, processors, speech)?;
+    let addresses = resolve(options);
+    let unresolved = || Refusal::helping("Failed to resolve remote address!");
+    let first = *addresses.first().ok_or_else(unresolved)?;
+    let mut plan = plan(first, options, shared, processors, speech);
     if let Some(path) = &plan.key_log {
         narrate(&format!("secnetperf: SSLKEYLOGFILE: secrets go to {}\n", path.display()));
     }
     speech.started();
     let mut endings = Vec::new();
-    let totals = run_client(
-        &plan,
-        &mut |event| match event {
-            ClientEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
-            event if speech.lines => super::say(&render_event(&event)),
-            ClientEvent::StreamEnded(outcome) => {
-                if prints_streams(options) {
-                    speech.say(&render_outcome(&outcome, options.old_format));
-                }
-                if options.prints_raw {
-                    speech.say(&render_raw(&outcome));
-                }
-            }
-            ClientEvent::StreamWaited(waits) => speech.say(&render_waits(&waits)),
-            ClientEvent::ConnectionEnded(ending) if speech.document => endings.push(*ending),
-            ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
-        },
-        cancel,
-    )
-    .map_err(refusal)?;
+    let totals = reach(&mut plan, &addresses, options, speech, &mut endings, cancel)?;
     for (kind, count) in &totals.failures {
         narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
     }
@@ -66,7 +50,7 @@ pub(super) fn run(
     let time_us = counted_time_us(options, &totals, is_cut);
     let line = LatencyLine::of(&totals.latencies_us, totals.streams, time_us);
     if speech.document {
-        super::say(&render_document(options, &totals, line.as_ref(), &endings, speech.lines));
+        say(&render_document(options, &totals, line.as_ref(), &endings, speech.lines));
     }
     if totals.connections == 0 {
         speech.say("Error: No Successful Connections!\n");
@@ -99,14 +83,57 @@ pub(super) fn run(
     }
 }
 
+/// Runs the plan with the first of the target's addresses to which a connection stands.
+fn reach(
+    plan: &mut ClientPlan,
+    addresses: &[SocketAddr],
+    options: &ClientOptions,
+    speech: &Speech,
+    endings: &mut Vec<Ending>,
+    cancel: &Cancel,
+) -> Result<Totals, Refusal> {
+    let mut left = addresses.iter().skip(1);
+    loop {
+        let next = left.next();
+        plan.gives_up_unreached = next.is_some();
+        let mut tell = |event: ClientEvent| tell(event, options, speech, endings);
+        let totals = run_client(plan, &mut tell, cancel).map_err(refusal)?;
+        let Some(next) = next.filter(|_| totals.connections == 0 && !cancel.requested()) else {
+            return Ok(totals);
+        };
+        let kinds = totals.failures.keys().copied().collect::<Vec<_>>().join(", ");
+        let remote = plan.addresses.remote;
+        narrate(&format!("secnetperf: no connection to {remote} ({kinds}): trying {next}\n"));
+        plan.addresses.remote = *next;
+    }
+}
+
+/// Prints what happens as it happens.
+fn tell(event: ClientEvent, options: &ClientOptions, speech: &Speech, endings: &mut Vec<Ending>) {
+    match event {
+        ClientEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
+        event if speech.lines => say(&render_event(&event)),
+        ClientEvent::StreamEnded(outcome) => {
+            if prints_streams(options) {
+                speech.say(&render_outcome(&outcome, options.old_format));
+            }
+            if options.prints_raw {
+                speech.say(&render_raw(&outcome));
+            }
+        }
+        ClientEvent::StreamWaited(waits) => speech.say(&render_waits(&waits)),
+        ClientEvent::ConnectionEnded(ending) if speech.document => endings.push(*ending),
+        ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
+    }
+}
+
 fn plan(
+    remote: SocketAddr,
     options: &ClientOptions,
     shared: &SharedOptions,
     processors: u64,
     speech: &Speech,
-) -> Result<ClientPlan, Refusal> {
-    let remote =
-        resolve(options).ok_or_else(|| Refusal::helping("Failed to resolve remote address!"))?;
+) -> ClientPlan {
     let is_address = is_address(&options.target);
     let runs_for = shared.max_runtime.or_else(|| {
         (options.runtime_us > 0).then(|| Duration::from_micros(options.runtime_us.max(1000)))
@@ -125,7 +152,7 @@ fn plan(
     let tells_streams = prints_streams(options) || options.prints_raw;
     let threads = options.threads.or(shared.threads.count);
     let threads = threads.unwrap_or(processors as u32).min(THREAD_LIMIT);
-    Ok(ClientPlan {
+    ClientPlan {
         addresses: Addresses {
             remote,
             local: local_addresses(options, threads),
@@ -143,13 +170,14 @@ fn plan(
         repeats_connections: options.repeats_connections,
         repeats_streams: options.repeats_streams,
         runs_for,
+        gives_up_unreached: false,
         latency_limit: if wants_latencies { latency_limit.min(LATENCY_LIMIT) as usize } else { 0 },
         tells_streams: speech.lines || tells_streams && !speech.document,
         tells_waits: options.prints_waits && (speech.lines || !speech.document),
         tells_connections: speech.lines || options.prints_connections,
         logs: shared.logs.clone(),
         key_log: key_log_of_environment().filter(|_| !options.tcp),
-    })
+    }
 }
 
 /// What is said of a run that the server, or the path to it, broke off.

@@ -13,7 +13,6 @@ mod printer;
 mod resolve;
 mod server;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -24,6 +23,7 @@ use linerate_measure::run::exit;
 
 use self::options::{ClientOptions, Refusal, ServerOptions, SharedOptions};
 use super::colon_options::ColonOptions;
+use super::stdout::{self, say};
 use crate::output::narrate;
 use crate::signals::stop_on_signals;
 
@@ -58,6 +58,7 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
             refusal.status
         }
     };
+    let status = if status == status::OK && stdout::is_lost() { status::FAILED } else { status };
     if cancel.requested() {
         // As of a program that the signal ended.
         return exit::INTERRUPTED;
@@ -179,10 +180,4 @@ impl Speech {
             self.say("Started!\n\n");
         }
     }
-}
-
-/// Writes to standard output. A reader that has gone is no failure.
-fn say(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

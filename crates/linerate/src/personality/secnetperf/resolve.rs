@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use super::options::ClientOptions;
 
-/// The first address of the target that is of the family asked for, or of the local address.
-pub(super) fn resolve(options: &ClientOptions) -> Option<SocketAddr> {
+/// The addresses of the target that are of the family asked for, or of the local address; each once.
+pub(super) fn resolve(options: &ClientOptions) -> Vec<SocketAddr> {
     let target = without_brackets(&options.target);
     let local = options.local.first().filter(|local| !local.ip().is_unspecified());
     let wanted = |address: &SocketAddr| match (options.family, local) {
@@ -14,7 +14,13 @@ pub(super) fn resolve(options: &ClientOptions) -> Option<SocketAddr> {
         (_, Some(local)) => address.is_ipv4() == local.is_ipv4(),
         _ => true,
     };
-    (target, options.port).to_socket_addrs().ok()?.find(wanted)
+    let mut addresses = Vec::new();
+    for address in (target, options.port).to_socket_addrs().into_iter().flatten().filter(wanted) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }
 
 /// Whether the target is an address, with a scope or in brackets at times, and so is no server's name.

@@ -17,6 +17,7 @@ use super::moment::render_gmt;
 use super::relayed::Relayed;
 use super::row::{Columns, Lead, SEPARATOR, render_head};
 use super::sum::{Sum, direction, rate};
+use crate::personality::visible::visible;
 
 /// The line above and below a server's greeting.
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -295,16 +296,6 @@ fn render_plan(parameters: &Parameters) -> String {
          {end}, tos {}\n",
         parameters.parallel, parameters.block_bytes, parameters.omit_s, parameters.tos
     )
-}
-
-/// A peer's text without what could move the cursor or change the terminal.
-pub(super) fn visible(text: &str) -> String {
-    let shown = |letter: char| match letter {
-        '\n' | '\t' => letter,
-        control if control.is_control() => '.',
-        other => other,
-    };
-    text.chars().map(shown).collect()
 }
 
 /// Whether both ends send.

@@ -9,7 +9,8 @@ use super::super::context::Context;
 use super::super::ending::file_percent;
 use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
 use super::super::sum::{Sum, rate, reports};
-use super::{directions, is_both_ways, role_tag, visible};
+use super::{directions, is_both_ways, role_tag};
+use crate::personality::visible::visible;
 
 /// Which end's figures a line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,58 @@
+//! Standard output of other tools' command lines, and what could not be written to it or to a log file.
+//!
+//! The originals lose output silently. Here the first failure is told on standard error, and the program ends with a failure.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linerate_engine::stdout_was_closed;
+
+use crate::output::narrate;
+
+/// The tool that is performed.
+static TOOL: OnceLock<&'static str> = OnceLock::new();
+/// Whether output was lost.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// The tool whose output this is.
+pub(super) fn begin(tool: &'static str) {
+    // There is one tool a process.
+    let _again = TOOL.set(tool);
+}
+
+/// Whether output was lost.
+pub(super) fn is_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Writes to standard output at once. A reader that has gone is no failure.
+pub(super) fn say(text: &str) {
+    if let Err(error) = write(std::iter::once(text)) {
+        note("standard output", &error);
+    }
+}
+
+/// Writes pieces to standard output at once, with nothing of others between them.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn write<T: AsRef<str>>(pieces: impl Iterator<Item = T>) -> io::Result<()> {
+    if stdout_was_closed() {
+        return Err(io::Error::other("it was closed when the program was started"));
+    }
+    let mut stdout = io::stdout().lock();
+    for piece in pieces {
+        stdout.write_all(piece.as_ref().as_bytes())?;
+    }
+    stdout.flush()
+}
+
+/// Tells that output was lost, once, unless its reader has gone: a pipe that was closed.
+pub(super) fn note(target: &str, error: &io::Error) {
+    if error.kind() == ErrorKind::BrokenPipe || LOST.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let tool = TOOL.get().copied().unwrap_or("linerate");
+    narrate(&format!("{tool}: error - output is lost: can't write to {target}: {error}\n"));
+}
