@@ -44,6 +44,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// This machine gives no more threads. Each dialect has options of its own for their number, so none is named.
+    pub(crate) fn no_thread(error: &io::Error) -> Self {
+        Error::Host(format!(
+            "can't start another thread ({error}): raise the limit of processes (ulimit -u) or a container's \
+             limit of tasks (pids.max), or ask for fewer threads"
+        ))
+    }
+
     /// The exit code of the native commands for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -55,4 +63,11 @@ impl Error {
             Error::Interrupted | Error::Unfinished(_) => exit::INTERRUPTED,
         }
     }
+}
+
+#[test]
+fn a_limit_of_threads_is_told_without_an_option_that_some_dialects_lack() {
+    let text = Error::no_thread(&io::Error::from_raw_os_error(11)).to_string();
+    assert!(text.contains("ulimit -u") && text.contains("pids.max"), "{text}");
+    assert!(!text.contains("--"), "{text}");
 }

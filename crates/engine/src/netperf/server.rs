@@ -199,7 +199,7 @@ fn admit(
     });
     if let Err(error) = started {
         clients.fetch_sub(1, Ordering::Relaxed);
-        sink.offer(Event::Note(format!("can't start a thread for a client: {error}")));
+        sink.offer(Event::Note(format!("a client is not served: {}", Error::no_thread(&error))));
     }
 }
 

@@ -191,9 +191,7 @@ impl Shard {
 
 fn start(body: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
     let started = thread::Builder::new().name("shard".into()).spawn(body);
-    started.map(|handle| handle.thread().clone()).map_err(|error| {
-        Error::Host(format!("can't start a thread: {error}; ask for fewer --threads"))
-    })
+    started.map(|handle| handle.thread().clone()).map_err(|error| Error::no_thread(&error))
 }
 
 /// Starts a thread with a file table of its own, and sees it have one.

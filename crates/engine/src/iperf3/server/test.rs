@@ -14,6 +14,7 @@ use super::awaited::Awaited;
 use super::conversation::Conversation;
 use super::reception::Notice;
 use crate::clock::utc_ns;
+use crate::error::Error;
 use crate::event::Cancel;
 use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
@@ -51,10 +52,13 @@ impl Test {
     /// Starts the thread. Whatever becomes of it, the reception hears of its end.
     pub(super) fn start(self, socket: Socket) {
         let (number, reception) = (self.number, self.reception.clone());
-        let ending = Ending { number, reception, failure: None };
+        let refused = Error::no_thread(&io::Error::from_raw_os_error(libc::EAGAIN)).to_string();
+        let failure = Some(Failure::of(Code::THREAD_CREATE).because(refused));
+        let ending = Ending { number, reception, failure };
         let body = move || {
             // Dropped last, so that it also speaks where this unwinds.
             let mut ending = ending;
+            ending.failure = None;
             ending.failure = self.run(socket).err();
         };
         // Without a thread the closure is dropped, and the ending in it tells.

@@ -171,7 +171,7 @@ pub fn run_client(
                 Err(error) => {
                     // Those that have begun end, and tell what they did.
                     stop.store(true, Ordering::Relaxed);
-                    broken = Some(format!("can't start a thread: {error}"));
+                    broken = Some(Error::no_thread(&error).to_string());
                     break;
                 }
             }

@@ -164,8 +164,7 @@ impl Server {
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-        let thread =
-            spawned.map_err(|error| Error::Host(format!("can't start a thread: {error}")))?;
+        let thread = spawned.map_err(|error| Error::no_thread(&error))?;
         self.threads.push(thread);
         Ok(())
     }
