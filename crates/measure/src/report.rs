@@ -194,6 +194,9 @@ pub struct SocketFacts {
     /// TCP_MAXSEG as agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,
+    /// The longest IP packet that the route to the peer carries, as far as the kernel knows (UDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_mtu_bytes: Option<u32>,
     /// Segmentation offload in use when sending (UDP GSO).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gso: Option<bool>,

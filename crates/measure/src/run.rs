@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::Sample;
-use crate::summary::Summary;
+use crate::summary::{Summary, Unmet};
 
 /// What came out of one plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +74,9 @@ pub struct Status {
     /// What went wrong, and the way out; absent where nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What was asked for and not got: the notes say the same in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmet: Vec<Unmet>,
     /// What the reader of the result must know: nothing here changes the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -8,11 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::sample::{CpuSeconds, DatagramCounts};
 
 mod judge;
+mod machine;
 mod summarize;
 mod tally;
+mod times;
+mod unmet;
 
 pub use judge::judge;
+pub use machine::machine_notes;
 pub use summarize::summarize;
+pub use times::judge_server_times;
+pub use unmet::{Quantity, Unmet, unmet};
 
 /// What a run comes to, in base units. A field that was not measured is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,9 @@ use linerate_measure::Plan;
 use linerate_measure::report::{EndReport, HostFacts};
 use linerate_measure::run::{ClockOffset, Environment, Outcome, Run, Status, exit};
 use linerate_measure::sample::Sample;
-use linerate_measure::summary::{judge, summarize};
+use linerate_measure::summary::{
+    Unmet, judge, judge_server_times, machine_notes, summarize, unmet,
+};
 
 use crate::control::random;
 use crate::error::Error;
@@ -23,6 +25,8 @@ pub(super) struct Record {
     pub(super) client: Option<EndReport>,
     pub(super) server: Option<EndReport>,
     pub(super) notes: Vec<String>,
+    /// From the load's opening until the server's result had come.
+    pub(super) load_ns: Option<u64>,
     host: HostFacts,
 }
 
@@ -39,6 +43,7 @@ impl Record {
             client: None,
             server: None,
             notes: Vec::new(),
+            load_ns: None,
             host: host_facts(),
         }
     }
@@ -57,6 +62,9 @@ impl Record {
             let role = format!("{:?}", report.role).to_lowercase();
             notes.extend(report.notes.iter().map(|note| format!("{role}: {note}")));
         }
+        let unmet = self.unmet(outcome);
+        notes.extend(unmet.iter().map(Unmet::note));
+        notes.extend(machine_notes(self.client.as_ref(), self.server.as_ref()));
         if sink.dropped() > 0 {
             notes
                 .push(format!("{} events were not shown: the reader was too slow", sink.dropped()));
@@ -78,8 +86,18 @@ impl Record {
             samples: self.samples,
             summary,
             reports: self.client.into_iter().chain(self.server).collect(),
-            status: Status { outcome, exit_code, message, notes },
+            status: Status { outcome, exit_code, message, unmet, notes },
         }
+    }
+
+    /// What was asked for and not got; nothing where nothing was measured.
+    fn unmet(&self, outcome: Outcome) -> Vec<Unmet> {
+        if outcome == Outcome::Failed {
+            return Vec::new();
+        }
+        let (client, server) = (self.client.as_ref(), self.server.as_ref());
+        let interrupted = outcome == Outcome::Interrupted;
+        unmet(&self.plan.workload, client, server, &self.samples, interrupted)
     }
 
     fn conclude(
@@ -106,7 +124,11 @@ impl Record {
                 (Outcome::Interrupted, exit::INTERRUPTED, Some(message.to_owned()))
             }
             Ok(()) => {
-                let doubts = judge(&self.plan.workload, self.client.as_ref(), self.server.as_ref());
+                let workload = &self.plan.workload;
+                let mut doubts = judge(workload, self.client.as_ref(), self.server.as_ref());
+                if let (Some(server), Some(load_ns)) = (&self.server, self.load_ns) {
+                    doubts.extend(judge_server_times(workload, server, load_ns));
+                }
                 if doubts.is_empty() {
                     (Outcome::Complete, exit::VALID, None)
                 } else {

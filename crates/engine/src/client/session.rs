@@ -267,6 +267,8 @@ impl<'a> Session<'a> {
             }
             ClientEvent::Result(text) => {
                 self.result = Some(read_report(&text, self.plan.workload.total_flows())?);
+                let opened_ns = self.load.as_ref().and_then(Load::opened_ns);
+                self.record.load_ns = opened_ns.map(|at_ns| monotonic_ns().saturating_sub(at_ns));
             }
             ClientEvent::Refused { cause, text } => return Err(refused(cause, printable(&text))),
             ClientEvent::Failed(fault) => {

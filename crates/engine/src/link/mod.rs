@@ -154,6 +154,7 @@ impl Ending {
                      own (--cpu) or ask for less"
                 )
             }),
+            unmet: Vec::new(),
             notes: self.notes.clone(),
         }
     }

@@ -50,6 +50,22 @@ impl Load {
         }
     }
 
+    /// When the last of the flows that moved anything moved something, but not before the load's time
+    /// was up; `None` where one of them hasn't ended.
+    pub(super) fn last_moved_ns(&self) -> Option<u64> {
+        let mut last_ns = self.time_was_up_ns();
+        for tally in self.flows.iter().flatten().map(|flow| &flow.tally) {
+            if tally.first_ns.value() == 0 {
+                continue;
+            }
+            match tally.last_ns.value() {
+                0 => return None,
+                moved_ns => last_ns = last_ns.max(moved_ns),
+            }
+        }
+        (last_ns > 0).then_some(last_ns)
+    }
+
     /// No more requests will come: those that answer end.
     pub(crate) fn end_answers(&mut self) {
         let connects = matches!(self.workload.kind, Kind::Connect { .. });

@@ -8,7 +8,7 @@ use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, Role, Sample, Traffic,
 };
 
-use crate::clock::utc_ns;
+use crate::clock::{monotonic_ns, utc_ns};
 use crate::flow::FlowShared;
 use crate::probe::{MachineTimes, thread_cpu};
 use crate::shard::Shard;
@@ -100,7 +100,8 @@ impl Meter {
         sample
     }
 
-    /// The rest of an interval that the load's end cut off; `None` where it is too short to tell
+    /// The rest of an interval that the load's end cut off, up to when something last moved: the time
+    /// after that has no rate. `None` where it is too short to tell
     /// anything, or nothing moved in it.
     pub(super) fn take_last_sample(
         &mut self,
@@ -136,7 +137,7 @@ impl Meter {
             index: self.index,
             from_ns: self.last_ns - opened_ns,
             to_ns: now_ns - opened_ns,
-            utc_ns: utc_ns(),
+            utc_ns: utc_ns() - monotonic_ns().saturating_sub(now_ns).cast_signed(),
             warm_up: self.warming,
             flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {

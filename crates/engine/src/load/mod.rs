@@ -266,6 +266,11 @@ impl Load {
         self.flows.iter().flatten().find_map(|flow| flow.error())
     }
 
+    /// When the gate was opened.
+    pub(crate) fn opened_ns(&self) -> Option<u64> {
+        self.meter.opened_ns()
+    }
+
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
         let warming = self.workload.omit_ns > 0;
@@ -294,7 +299,8 @@ impl Load {
             // it reads.
             self.advance_to(Phase::Measure, now_ns);
             sample = self.meter.end_warm_up(now_ns, &self.flows, &self.shards);
-        } else if self.meter.is_due(now_ns) {
+        } else if self.meter.is_due(now_ns) && !self.all_ended() {
+            // Where all have ended, what is left of the interval is the last sample's.
             sample = self.meter.take_sample(now_ns, &self.flows, &self.shards);
         }
         if self.planned_end_ns().is_some_and(|ends_ns| now_ns >= ends_ns) {
@@ -357,7 +363,8 @@ impl Load {
 
     /// Ends the shards and says what was counted. Flows that have not ended are given up.
     pub(crate) fn finish(mut self, now_ns: u64) -> (Option<Sample>, EndReport) {
-        let sample = self.meter.take_last_sample(now_ns, &self.flows, &self.shards);
+        let moved_ns = self.last_moved_ns().map_or(now_ns, |moved_ns| moved_ns.min(now_ns));
+        let sample = self.meter.take_last_sample(moved_ns, &self.flows, &self.shards);
         if !self.census.all_ended() {
             self.abort();
         }

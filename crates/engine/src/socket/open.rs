@@ -13,6 +13,7 @@ use rustix::net::{
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::option::bind_address_only;
+use super::packet::route_mtu_bytes;
 
 /// What the sockets of one end are bound to.
 #[derive(Clone, Debug, Default)]
@@ -289,6 +290,10 @@ pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> So
         send_buffer_bytes: bytes(socket.send_buffer_size()),
         receive_buffer_bytes: bytes(socket.recv_buffer_size()),
         mss_bytes: if stream { socket.tcp_mss().ok() } else { None },
+        path_mtu_bytes: addresses
+            .peer
+            .filter(|_| !stream)
+            .and_then(|peer| route_mtu_bytes(socket.as_fd(), peer.is_ipv6()).ok()),
         gso: None,
         gro: None,
         cipher: None,

@@ -180,10 +180,17 @@ fn render_rr(interval: &Interval, workload: &Workload) -> String {
     render_row(&row, &WIDTHS) + "\n"
 }
 
+/// With as many decimals as it takes to tell one end from the other.
 fn render_time(sample: &Sample) -> String {
-    let second = |ns: u64| ns as f64 / 1e9;
     let warm_up = if sample.warm_up { " *" } else { "" };
-    format!("{:.1}-{:.1} s{warm_up}", second(sample.from_ns), second(sample.to_ns))
+    let length_ns = sample.to_ns.saturating_sub(sample.from_ns);
+    let decimals = match length_ns {
+        ..10_000_000 => 3,
+        ..95_000_000 => 2,
+        _ => 1,
+    };
+    let second = |ns: u64| format!("{:.decimals$}", ns as f64 / 1e9);
+    format!("{}-{} s{warm_up}", second(sample.from_ns), second(sample.to_ns))
 }
 
 fn seconds_of(sample: &Sample) -> f64 {

@@ -25,6 +25,7 @@ mod flood;
 mod framed_mutants;
 mod held_test;
 mod lot;
+mod lying_times;
 mod mutants;
 mod quic_gaps;
 mod quic_mutants;

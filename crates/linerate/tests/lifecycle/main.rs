@@ -37,6 +37,7 @@ mod resources;
 mod strangers;
 mod timing;
 mod tls;
+mod unmet;
 mod vanishing;
 mod variants;
 mod verification;

@@ -31,6 +31,9 @@ fn datagrams_larger_than_a_packet_leave_in_fragments() {
             let run = server.measure(&["stream", "--udp", "--size", "8192", "--time", "200ms"]);
             run.assert_complete();
             assert!(run.count("/summary/datagrams/received") > 0);
+            let unmet = run.json().pointer("/status/unmet/0").unwrap();
+            assert_eq!(unmet["what"], "unfragmented_bytes", "{unmet}");
+            assert_eq!((&unmet["asked"], &unmet["got"]), (&8192.0.into(), &1472.0.into()));
         });
         assert!(native > 20, "{native}");
         let _iperf3 = Spoken::start(network, &["iperf3", "-s", "--forceflush"], "-----");

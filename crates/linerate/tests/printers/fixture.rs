@@ -195,6 +195,7 @@ fn run(workload: Workload, samples: Vec<Sample>, summary: Summary, reports: Vec<
             outcome: Outcome::Complete,
             exit_code: 0,
             message: None,
+            unmet: Vec::new(),
             notes: Vec::new(),
         },
     }
@@ -265,6 +266,7 @@ fn socket() -> SocketFacts {
         send_buffer_bytes: 2_626_560,
         receive_buffer_bytes: 131_072,
         mss_bytes: Some(32_768),
+        path_mtu_bytes: None,
         gso: None,
         gro: None,
         cipher: None,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tally::{Lane, flows_of, lanes};
+use super::times::judge_span;
 use crate::histogram::Histogram;
 use crate::plan::{Direction, End, Kind, Workload};
 use crate::report::EndReport;
@@ -20,7 +21,9 @@ const KINDS_SHOWN: usize = 5;
 /// 3. Nothing arrived, or no transaction was completed.
 /// 4. Received bytes were wrong, or weren't checked although that was asked.
 /// 5. More arrived than was sent, or less than a load by bytes asked for.
-/// 6. The latencies don't fit the transactions.
+/// 6. A receiver counted bytes and no time, or its time is too short for what the sender's time
+///    allows.
+/// 7. The latencies don't fit the transactions.
 ///
 /// Lost datagrams, retransmissions and failures counted by kind are data, not reasons.
 pub fn judge(
@@ -36,6 +39,7 @@ pub fn judge(
         judge_arrival(lane, &mut reasons);
         judge_bytes(workload, lane, &mut reasons);
         judge_sums(workload, lane, &mut reasons);
+        judge_span(lane, &mut reasons);
     }
     if workload.has_transactions()
         && let Some(client) = client
@@ -222,14 +226,14 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
     }
 }
 
-fn name_of(role: Role) -> &'static str {
+pub(super) fn name_of(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
         Role::Server => "server",
     }
 }
 
-fn way_of(lane: &Lane) -> &'static str {
+pub(super) fn way_of(lane: &Lane) -> &'static str {
     match lane.direction {
         Direction::Down => "from the server",
         Direction::Up | Direction::Both => "from the client",

@@ -382,3 +382,7 @@ proptest! {
         let _ = judge(&workload, Some(&client), Some(&server));
     }
 }
+
+mod asked;
+mod machine;
+mod times;

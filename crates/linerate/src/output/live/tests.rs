@@ -90,3 +90,17 @@ fn flows_of_one_connection_lose_its_packets_once() {
     let expected = ["55", "1", "3"];
     assert!(shown(&workload, &intervals).iter().map(|[lost, _]| lost).eq(&expected));
 }
+
+#[test]
+fn times_of_short_intervals_differ() {
+    let sample = |from_ns, to_ns| {
+        let text = format!(
+            r#"{{"schema":"","role":"client","index":0,"from_ns":{from_ns},"to_ns":{to_ns},"utc_ns":0}}"#
+        );
+        render_time(&serde_json::from_str(&text).unwrap())
+    };
+    assert_eq!(sample(1_000_000_000, 2_000_120_000), "1.0-2.0 s");
+    assert_eq!(sample(100_080_000, 200_020_000), "0.1-0.2 s");
+    assert_eq!(sample(10_020_000, 20_050_000), "0.01-0.02 s");
+    assert_eq!(sample(10_000_000_000, 10_004_000_000), "10.000-10.004 s");
+}

@@ -1,0 +1,83 @@
+//! Times that the server says, beside the client's own.
+
+use proptest::prelude::*;
+
+use super::super::judge_server_times;
+use super::*;
+
+/// An upload of 10 MB within 10 s, by the client's clock.
+fn upload(from_ns: Option<u64>, to_ns: Option<u64>) -> (Workload, EndReport, EndReport) {
+    let own = FlowReport { to_ns: Some(11 * SECOND_NS), ..sender(0, 10_000_000, 100) };
+    let theirs = FlowReport { from_ns, to_ns, ..receiver(0, 10_000_000, 100) };
+    let ends = (report(Role::Client, vec![own]), report(Role::Server, vec![theirs]));
+    (tcp(Direction::Up, 1), ends.0, ends.1)
+}
+
+#[test]
+fn a_servers_time_that_contradicts_the_clients_is_a_reason() {
+    let reasons = |from_ns, to_ns| {
+        let (workload, client, server) = upload(from_ns, to_ns);
+        judge(&workload, Some(&client), Some(&server))
+    };
+    assert!(reasons(Some(SECOND_NS), Some(11 * SECOND_NS)).is_empty());
+    // Late for the first byte, or slow to drain.
+    assert!(reasons(Some(2 * SECOND_NS), Some(11 * SECOND_NS)).is_empty());
+    assert!(reasons(Some(SECOND_NS), Some(60 * SECOND_NS)).is_empty());
+    let tenth = reasons(Some(SECOND_NS), Some(2 * SECOND_NS));
+    assert_one_reason(
+        &tenth,
+        &["within 1.000 s by the server's", "within 10.000 s by the client's"],
+    );
+    let no_time = reasons(Some(SECOND_NS), Some(SECOND_NS + 1));
+    assert_one_reason(&no_time, &["0.000000001 s"]);
+    for (from_ns, to_ns) in [(None, None), (Some(5), Some(5)), (Some(9), Some(5)), (None, Some(5))]
+    {
+        assert_one_reason(&reasons(from_ns, to_ns), &["10000000 bytes", "no time"]);
+    }
+    let (workload, _, server) = upload(Some(SECOND_NS), Some(101 * SECOND_NS));
+    let long = judge_server_times(&workload, &server, 12 * SECOND_NS);
+    assert_one_reason(&long, &["received for 100.000 s", "took 12.000 s"]);
+    assert!(judge_server_times(&workload, &server, 100 * SECOND_NS).is_empty());
+    let (workload, _, mut server) = sound();
+    server.flows[0].to_ns = Some(100 * SECOND_NS);
+    let long = judge_server_times(&workload, &server, 12 * SECOND_NS);
+    assert_one_reason(&long, &["sent for 99.000 s"]);
+}
+
+/// A path that was dark for most of a load by count: what arrived, arrived in the rest.
+#[test]
+fn what_was_lost_needs_no_time() {
+    let (mut workload, client, mut server) = upload(Some(SECOND_NS), Some(3 * SECOND_NS));
+    workload.transport = Transport::Udp;
+    server.flows[0].received = Some(Traffic { bytes: 2_000_000, calls: 100 });
+    assert!(judge(&workload, Some(&client), Some(&server)).is_empty());
+    server.flows[0].to_ns = Some(SECOND_NS + SECOND_NS / 10);
+    assert_eq!(judge(&workload, Some(&client), Some(&server)).len(), 1);
+}
+
+proptest! {
+    /// Whatever a server says of its time, the goodput of a run that is trusted is at most a
+    /// ninth above the rate at which the client sent, but for a quarter of a second.
+    #[test]
+    fn no_trusted_upload_is_faster_than_it_was_sent(
+        sent in 1..u32::MAX,
+        share in 0.0..=1.0_f64,
+        sent_ns in 1..100 * SECOND_NS,
+        from_ns: u32,
+        span_ns in 0..200 * SECOND_NS,
+    ) {
+        let received = (f64::from(sent) * share) as u64;
+        let own = FlowReport { to_ns: Some(SECOND_NS + sent_ns), ..sender(0, sent.into(), 1) };
+        let from_ns = u64::from(from_ns);
+        let to_ns = Some(from_ns + span_ns);
+        let theirs = FlowReport { from_ns: Some(from_ns), to_ns, ..receiver(0, received, 1) };
+        let workload = Workload::stream(Direction::Up, Transport::Udp);
+        let (client, server) = (report(Role::Client, vec![own]), report(Role::Server, vec![theirs]));
+        if judge(&workload, Some(&client), Some(&server)).is_empty() {
+            let summary = summarize(&workload, Some(&client), Some(&server));
+            let least_s = summary.received_bytes.unwrap() as f64 * 8.0 / summary.goodput_bps.unwrap();
+            let sent_s = sent_ns as f64 / 1e9 * received as f64 / f64::from(sent);
+            prop_assert!(sent_s * 0.9 <= least_s + 0.2501, "{sent_s} {least_s}");
+        }
+    }
+}
