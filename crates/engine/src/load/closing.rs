@@ -50,10 +50,10 @@ impl Load {
         }
     }
 
-    /// When the last of the flows that moved anything moved something, but not before the load's time
-    /// was up; `None` where one of them hasn't ended.
+    /// When the last of the flows that moved anything moved something; of datagrams, whose end nothing
+    /// marks, not before the load's time was up. `None` where one of them hasn't ended.
     pub(super) fn last_moved_ns(&self) -> Option<u64> {
-        let mut last_ns = self.time_was_up_ns();
+        let mut last_ns = if self.is_datagrams() { self.time_was_up_ns() } else { 0 };
         for tally in self.flows.iter().flatten().map(|flow| &flow.tally) {
             if tally.first_ns.value() == 0 {
                 continue;

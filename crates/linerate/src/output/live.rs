@@ -185,8 +185,8 @@ fn render_time(sample: &Sample) -> String {
     let warm_up = if sample.warm_up { " *" } else { "" };
     let length_ns = sample.to_ns.saturating_sub(sample.from_ns);
     let decimals = match length_ns {
-        ..10_000_000 => 3,
-        ..95_000_000 => 2,
+        0..9_500_000 => 3,
+        9_500_000..95_000_000 => 2,
         _ => 1,
     };
     let second = |ns: u64| format!("{:.decimals$}", ns as f64 / 1e9);

@@ -21,22 +21,22 @@ fn assert_told(document: &Document, what: &str, words: &str) -> (f64, f64) {
     (found["asked"].as_f64().unwrap(), found["got"].as_f64().unwrap())
 }
 
-/// No machine answers a billion requests a second, and no loopback carries an exabit.
+/// No machine answers a billion requests a second, and no loopback carries 10 Tbit/s.
 #[test]
 fn a_rate_that_cannot_be_had_is_told() {
     let server = Server::start("");
-    for load in ["stream --rate 100T", "stream --tls --rate 100T", "stream --quic --rate 100T"] {
+    for load in ["stream --rate 10T", "stream --tls --rate 10T", "stream --quic --rate 10T"] {
         let document = server.measure(&format!("{load} --time 500ms")).document(0);
         let (asked, got) = assert_told(&document, "rate_bps", "was asked for");
-        assert_eq!(asked, 1e14, "{load}");
-        assert!(got > 0.0 && got < 1e13, "{load}: {got}");
+        assert_eq!(asked, 1e13, "{load}");
+        assert!(got > 0.0 && got < 5e12, "{load}: {got}");
     }
-    let down = server.measure("stream --udp --down --rate 100T --time 500ms").document(0);
+    let down = server.measure("stream --udp --down --rate 10T --time 500ms").document(0);
     assert_eq!(unmet(&down, "rate_bps").map(|unmet| &unmet["role"]), Some(&"server".into()));
-    for load in ["rr --rate 10M", "connect --rate 10M"] {
+    for load in ["rr --rate 1G", "connect --rate 1G"] {
         let document = server.measure(&format!("{load} --time 500ms")).document(0);
         let (asked, got) = assert_told(&document, "transactions_per_s", "were asked for");
-        assert!(asked == 1e7 && got < 5e6, "{load}: {asked} {got}");
+        assert!(asked == 1e9 && got < 5e8, "{load}: {asked} {got}");
         let (due, begun) = assert_told(&document, "transactions", "were never begun");
         assert!(begun < due, "{load}: {begun} of {due}");
     }

@@ -93,7 +93,7 @@ fn flows_of_one_connection_lose_its_packets_once() {
 
 #[test]
 fn times_of_short_intervals_differ() {
-    let sample = |from_ns, to_ns| {
+    let sample = |from_ns: u64, to_ns: u64| {
         let text = format!(
             r#"{{"schema":"","role":"client","index":0,"from_ns":{from_ns},"to_ns":{to_ns},"utc_ns":0}}"#
         );
