@@ -32,11 +32,14 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
     }
     let end = name_of(receiver_of(lane.direction));
     let Some(span_ns) = receiving.span.length_ns().filter(|ns| *ns > 0) else {
-        let bytes = received.bytes;
-        reasons.push(format!(
-            "the {end} counted {bytes} bytes {} and no time, so there is no rate",
-            way_of(lane)
-        ));
+        // A client may have received everything of a short load before its own began.
+        if lane.direction != Direction::Down {
+            let bytes = received.bytes;
+            reasons.push(format!(
+                "the {end} counted {bytes} bytes {} and no time, so there is no rate",
+                way_of(lane)
+            ));
+        }
         return;
     };
     let (Some(sent), Some(sent_ns)) = (lane.sent(), lane.send_time_ns()) else {

@@ -44,6 +44,14 @@ fn a_servers_time_that_contradicts_the_clients_is_a_reason() {
     assert_one_reason(&long, &["sent for 99.000 s"]);
 }
 
+/// A short load may have come whole before the client's own began.
+#[test]
+fn a_client_that_received_everything_at_once_needs_no_time() {
+    let (workload, mut client, server) = sound();
+    (client.flows[0].from_ns, client.flows[0].to_ns) = (None, None);
+    assert!(judge(&workload, Some(&client), Some(&server)).is_empty());
+}
+
 /// A path that was dark for most of a load by count: what arrived, arrived in the rest.
 #[test]
 fn what_was_lost_needs_no_time() {
