@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
 use linerate_wire::iperf3::{Cookie, Parameters, Protocol, Results, StreamResult};
 
-use super::tail::Ends;
+use super::tail::{Ends, Late};
 use super::{Failure, Keepalive};
 
 /// Which end this is.
@@ -235,14 +235,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what the other end counted, beside what this one told it; says which stream it didn't count. `late_s`: how
-    /// long the other end may have sent after this end stopped counting.
+    /// Adds what the other end counted, beside what this one told it; says which stream it didn't count.
     pub(super) fn add_remote(
         &mut self,
         theirs: &Results,
         own: &Results,
         parameters: &Parameters,
-        late_s: f64,
+        late: &Late,
     ) -> Option<u32> {
         let mut missing = None;
         let role = self.role;
@@ -259,7 +258,7 @@ impl Report {
                     false => stream.local.bytes = own.received_of(result),
                 }
                 let ends = Ends { sends: stream.sends, role, own, theirs: result };
-                let tail = ends.tail(parameters, late_s);
+                let tail = ends.tail(parameters, late);
                 let receiver = if stream.sends { remote } else { &mut stream.local };
                 receiver.datagrams = receiver.datagrams.map(|figures| figures.with_tail(tail));
             }
@@ -374,35 +373,4 @@ pub enum ServerEvent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What 3.12 says, with so many datagrams in all, so many of them lost, and so many bytes counted.
-    fn of_old(packets: u64, errors: i64, bytes: u64) -> StreamResult {
-        StreamResult { id: 1, packets, errors, bytes, ..StreamResult::default() }
-    }
-
-    fn figures(result: &StreamResult, omit_s: u32) -> (u64, Option<i64>) {
-        let parameters = Parameters { omit_s, block_bytes: 1000, ..Parameters::default() };
-        let figures = DatagramFigures::of_results(result, 95, &parameters);
-        (figures.packets, figures.lost)
-    }
-
-    #[test]
-    fn datagrams_of_the_omitted_time_do_not_count_whether_a_peer_tells_them_or_not() {
-        // Without such a time all that is told counts.
-        assert_eq!(figures(&of_old(200, 7, 193_000), 0), (200, Some(7)));
-        // The other end began to count at another datagram than this one.
-        assert_eq!(figures(&of_old(200, 0, 103_000), 1), (103, Some(0)));
-        assert_eq!(figures(&of_old(200, 7, 100_000), 1), (105, None));
-        assert_eq!(figures(&of_old(10, 7, 1000), 1), (0, None));
-        let newer = StreamResult {
-            omitted_packets: Some(98),
-            omitted_errors: Some(5),
-            ..of_old(200, 7, 100_000)
-        };
-        assert_eq!(figures(&newer, 1), (102, Some(2)));
-        let late = StreamResult { errors: 1, ..newer };
-        assert_eq!(figures(&late, 1), (102, Some(0)));
-    }
-}
+mod tests;

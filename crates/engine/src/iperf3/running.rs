@@ -21,8 +21,8 @@ const STALL_NS: u64 = 120 * SECOND_NS;
 const STOPPING_NS: u64 = SECOND_NS;
 /// How long a server awaits what the client had sent when it ended the test, and how long after the
 /// last of it that came.
-const TAIL_NS: u64 = SECOND_NS;
-const TAIL_SILENCE_NS: u64 = 250 * MILLISECOND_NS;
+pub(super) const TAIL_NS: u64 = SECOND_NS;
+pub(super) const TAIL_SILENCE_NS: u64 = 250 * MILLISECOND_NS;
 /// How often it looks meanwhile.
 pub(super) const TAIL_LOOK_NS: u64 = 2 * MILLISECOND_NS;
 /// The conductor looks at least this often whether the user wants to stop.

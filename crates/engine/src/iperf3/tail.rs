@@ -3,12 +3,96 @@
 //! A receiver counts as lost what is missing below the highest number that it has seen. What is missing above that number
 //! shows only when both ends' counts are known.
 
-use linerate_wire::iperf3::{Parameters, StreamResult};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use linerate_wire::iperf3::datagram::Header;
+use linerate_wire::iperf3::{Parameters, Protocol, Results, StreamResult};
+use rustix::net::{RecvFlags, recv};
+use socket2::Socket;
 
 use super::Role;
+use super::load::Load;
+use super::running::{TAIL_LOOK_NS, TAIL_NS, TAIL_SILENCE_NS};
+use crate::clock::monotonic_ns;
 
 /// What a receiver that stopped may have left unread in its socket, as time.
 const UNREAD_S: f64 = 0.02;
+
+/// The most that one call receives: the kernel may merge datagrams.
+const MOST_BYTES: usize = 64 << 10;
+
+/// What came to a client after it had stopped counting. It is neither lost nor received.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    /// How long the server may have sent after this end stopped counting.
+    seconds: f64,
+    /// The highest numbers of datagrams, by the stream.
+    numbers: BTreeMap<u32, u64>,
+}
+
+impl Late {
+    /// What comes to a client that has stopped, until it is all that the server says it sent, or nothing comes any more.
+    pub(super) fn of(load: &Load, own: &Results, theirs: &Results, seconds: f64) -> Self {
+        let mut late = Self { seconds, numbers: BTreeMap::new() };
+        if load.setup.parameters.protocol != Protocol::Udp {
+            return late;
+        }
+        let (began_ns, mut buffer) = (monotonic_ns(), vec![0; MOST_BYTES]);
+        let mut last_ns = began_ns;
+        loop {
+            if late.take(load, &mut buffer) {
+                last_ns = monotonic_ns();
+            }
+            let is_missing = |one: &StreamResult| {
+                let highest =
+                    own.stream(one.id).map_or(0, |own| own.packets.max(late.number(one.id)));
+                one.packets > highest
+            };
+            let receives = load.streams.iter().filter(|(stream, _)| !stream.sends);
+            let mut results = receives.filter_map(|(stream, _)| theirs.stream(stream.id));
+            let now_ns = monotonic_ns();
+            let is_over = now_ns.saturating_sub(last_ns) >= TAIL_SILENCE_NS
+                || now_ns.saturating_sub(began_ns) >= TAIL_NS;
+            if is_over || !results.any(is_missing) {
+                return late;
+            }
+            std::thread::sleep(Duration::from_nanos(TAIL_LOOK_NS));
+        }
+    }
+
+    /// Takes what lies in the sockets; says whether that was anything.
+    fn take(&mut self, load: &Load, buffer: &mut [u8]) -> bool {
+        let parameters = &load.setup.parameters;
+        let (wide, block_bytes) = (parameters.wide_counters, parameters.block_bytes as usize);
+        let mut came = false;
+        for (stream, shared) in load.streams.iter().filter(|(stream, _)| !stream.sends) {
+            let Some(socket) = &shared.flow.socket else { continue };
+            if let Some(number) = highest(socket, wide, block_bytes.max(1), buffer) {
+                let known = self.numbers.entry(stream.id).or_default();
+                *known = number.max(*known);
+                came = true;
+            }
+        }
+        came
+    }
+
+    fn number(&self, id: u32) -> u64 {
+        self.numbers.get(&id).copied().unwrap_or(0)
+    }
+}
+
+/// The highest number of the datagrams that lie in a socket.
+fn highest(socket: &Socket, wide: bool, block_bytes: usize, buffer: &mut [u8]) -> Option<u64> {
+    let mut highest = None;
+    // A socket that was shut down has an end, once it is empty.
+    while let Ok((_, length @ 1..)) = recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+        let bytes = buffer.get(..length).unwrap_or_default();
+        let numbers = bytes.chunks(block_bytes).filter_map(|one| Header::decode(wide, one));
+        highest = highest.max(numbers.map(|header| header.number).max());
+    }
+    highest
+}
 
 /// What both ends counted of one stream.
 pub(super) struct Ends<'a> {
@@ -25,8 +109,7 @@ pub(super) struct Ends<'a> {
 impl Ends<'_> {
     /// How many datagrams of the counted time never arrived and have a higher number than all that did. Where the
     /// server sends, it goes on until the client's word arrives: what it may have sent meanwhile was not lost.
-    /// `late_s`: how long a server may have sent after this client stopped counting.
-    pub(super) fn tail(&self, parameters: &Parameters, late_s: f64) -> u64 {
+    pub(super) fn tail(&self, parameters: &Parameters, late: &Late) -> u64 {
         let (sent, received) =
             if self.sends { (self.own, self.theirs) } else { (self.theirs, self.own) };
         let counted = match sent.omitted_packets {
@@ -34,13 +117,14 @@ impl Ends<'_> {
             None if parameters.omit_s == 0 => sent.packets,
             None => sent.bytes / u64::from(parameters.block_bytes.max(1)),
         };
-        let missing = sent.packets.saturating_sub(received.packets).min(counted);
+        let missing =
+            sent.packets.saturating_sub(received.packets.max(late.number(sent.id))).min(counted);
         let server_sends = self.sends == (self.role == Role::Server);
         if !server_sends {
             return missing;
         }
         let late_s = match self.role {
-            Role::Client => Some(late_s),
+            Role::Client => Some(late.seconds),
             Role::Server => self.seconds_after_client(parameters),
         };
         let seconds = sent.seconds().or(received.seconds()).filter(|seconds| *seconds > 0.0);
@@ -76,7 +160,8 @@ mod tests {
 
     fn tail(role: Role, sends: bool, own: StreamResult, theirs: StreamResult, late_s: f64) -> u64 {
         let parameters = Parameters { time_s: 5, block_bytes: 1000, ..Parameters::default() };
-        Ends { sends, role, own: &own, theirs: &theirs }.tail(&parameters, late_s)
+        let late = Late { seconds: late_s, ..Late::default() };
+        Ends { sends, role, own: &own, theirs: &theirs }.tail(&parameters, &late)
     }
 
     #[test]
@@ -108,5 +193,27 @@ mod tests {
     fn datagrams_of_the_omitted_time_are_not_missing() {
         let sent = StreamResult { omitted_packets: Some(100), ..counted(300, 2.0) };
         assert_eq!(tail(Role::Client, true, sent, counted(0, 2.0), 0.0), 200);
+    }
+
+    #[test]
+    fn what_comes_after_a_receiver_was_stopped_is_seen() {
+        let [sender, receiver] =
+            [(), ()].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        receiver.connect(sender.local_addr().unwrap()).unwrap();
+        let receiver = Socket::from(receiver);
+        receiver.shutdown(std::net::Shutdown::Read).unwrap();
+        for number in [5, 9, 7] {
+            let mut datagram = [0; 100];
+            Header { sent_ns: 0, number }.encode(false, &mut datagram);
+            sender.send(&datagram).unwrap();
+        }
+        let mut buffer = vec![0; MOST_BYTES];
+        assert_eq!(highest(&receiver, false, 100, &mut buffer), Some(9));
+        assert_eq!(highest(&receiver, false, 100, &mut buffer), None);
+        let late = Late { seconds: 0.0, numbers: BTreeMap::from([(1, 4990)]) };
+        let (own, theirs) = (counted(3000, 5.0), counted(5000, 5.0));
+        let ends = Ends { sends: false, role: Role::Client, own: &own, theirs: &theirs };
+        assert_eq!(ends.tail(&Parameters::default(), &late), 0);
     }
 }

@@ -18,6 +18,7 @@ use crate::event::Cancel;
 use crate::iperf3::control::Control;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
+use crate::iperf3::tail::Late;
 use crate::iperf3::{Event, Failure, Keepalive, Observer, Report, Role, TestPlan, sockets, token};
 use crate::load::Bell;
 use crate::transport::MOST_SEGMENTS_OF_OLD;
@@ -115,14 +116,17 @@ impl<'a> Session<'a> {
         self.machine.send_results(&own);
         match self.await_event()? {
             ClientEvent::Results(theirs) => {
-                if let Some(stranger) = report.add_remote(&theirs, &own, &parameters, late_s) {
+                self.pump()?;
+                let load = self.running.as_ref().map(|running| &running.load);
+                let late =
+                    load.map(|load| Late::of(load, &own, &theirs, late_s)).unwrap_or_default();
+                if let Some(stranger) = report.add_remote(&theirs, &own, &parameters, &late) {
                     let detail = format!("the server's results lack stream {stranger}");
                     return Err(Failure::of(Code::STREAM_ID).because(detail));
                 }
             }
             other => return Err(unexpected(other)),
         }
-        self.pump()?;
         self.told = true;
         self.observer.handle(&Event::Ended(Box::new(report.clone())));
         Ok(report)

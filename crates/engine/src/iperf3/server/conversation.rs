@@ -17,6 +17,7 @@ use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
+use crate::iperf3::tail::Late;
 use crate::iperf3::{Event, Failure, Report, Role, repeats, sockets};
 
 /// How long a test may take beyond its time before the server ends it; the original's value.
@@ -334,7 +335,8 @@ impl Conversation {
     fn tell(&mut self, mut report: Report, exchanged: Option<(&Results, &Results)>) {
         self.told = true;
         if let (Some((theirs, own)), Some(running)) = (exchanged, &self.running) {
-            report.add_remote(theirs, own, &running.load.setup.parameters, 0.0);
+            let parameters = &running.load.setup.parameters;
+            report.add_remote(theirs, own, parameters, &Late::default());
         }
         self.test.observer.handle(&Event::Ended(Box::new(report)));
     }
