@@ -274,12 +274,18 @@ fn sent_bytes(workload: &Workload, role: Role, flow: u32) -> Option<u32> {
     }
 }
 
+/// The least MTU that IPv4 allows (RFC 791). Linux reports this value for a route whose link is down.
+const IPV4_LEAST_MTU_BYTES: u32 = 68;
+/// The least MTU that IPv6 allows (RFC 8200, section 5).
+const IPV6_LEAST_MTU_BYTES: u32 = 1280;
+
 /// The most payload that fits one packet: the IP header (RFC 791, RFC 8200) and UDP's 8 bytes go off.
 fn unfragmented_bytes(socket: &SocketFacts) -> Option<u32> {
     let peer: std::net::SocketAddr = socket.peer.parse().ok()?;
-    let headers_bytes = if peer.is_ipv6() { 48 } else { 28 };
-    // The kernel's loopback has an MTU above what IPv4's own length field can say.
-    Some(socket.path_mtu_bytes?.saturating_sub(headers_bytes))
+    let (headers_bytes, least_bytes) =
+        if peer.is_ipv6() { (48, IPV6_LEAST_MTU_BYTES) } else { (28, IPV4_LEAST_MTU_BYTES + 1) };
+    let mtu_bytes = socket.path_mtu_bytes.filter(|bytes| *bytes >= least_bytes)?;
+    Some(mtu_bytes - headers_bytes)
 }
 
 fn role_of_sender(direction: Direction) -> Role {

@@ -118,6 +118,20 @@ fn buffers_that_were_not_granted_and_fragments_are_told() {
     }
 }
 
+/// The kernel reports the least MTU for a route whose link is down: nothing was fragmented.
+#[test]
+fn the_mtu_of_a_link_that_is_down_says_nothing() {
+    let (workload, mut client, server) = paced(Transport::Udp, 2_000_000, 2_000_000);
+    for peer in ["192.0.2.1:5250", "[2001:db8::1]:5250"] {
+        client.flows[0].socket = Some(SocketFacts {
+            peer: peer.to_owned(),
+            path_mtu_bytes: Some(68),
+            ..SocketFacts::default()
+        });
+        assert!(all_of(&(workload.clone(), client.clone(), server.clone())).is_empty());
+    }
+}
+
 /// A sample of the server's for each second, in which so many bytes arrived.
 fn samples(bytes: &[u64]) -> Vec<Sample> {
     let one = |(index, bytes): (u32, &u64)| {
