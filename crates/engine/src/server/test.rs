@@ -22,6 +22,8 @@ const LONGEST_WAIT_NS: u64 = 3600 * SECOND_NS;
 const LONGEST_WAIT_ALONE_NS: u64 = 60 * SECOND_NS;
 /// A load must have ended so long after its time is up.
 const ENDING_NS: u64 = 60 * SECOND_NS;
+/// A load whose end is a time may be so much longer than the longest.
+const CUT_GRACE_NS: u64 = SECOND_NS;
 /// The longest load whose end isn't a time.
 const LONGEST_NS: u64 = 24 * 3600 * SECOND_NS;
 
@@ -42,6 +44,8 @@ pub(super) struct Test {
     said_ready: bool,
     /// When to open the load (monotonic), once the client has asked.
     opens_at_ns: Option<u64>,
+    /// When the server ends the load itself (monotonic), as it allows no longer one.
+    cut_at_ns: Option<u64>,
     finishing: bool,
     expires_ns: u64,
 }
@@ -66,6 +70,7 @@ impl Test {
             exclusive,
             said_ready: false,
             opens_at_ns: None,
+            cut_at_ns: None,
             finishing: false,
             expires_ns: now_ns + SETUP_NS,
         }
@@ -148,6 +153,8 @@ impl Test {
             self.conclusion = None;
         }
         let longest_ns = self.longest_ns();
+        // A load of that very length ends by its client's clock, which is told of the start later.
+        let grace_ns = if matches!(self.workload.end, End::Time { .. }) { CUT_GRACE_NS } else { 0 };
         let Some(load) = &mut self.load else { return };
         if !self.said_ready && load.all_ready() {
             self.said_ready = true;
@@ -156,7 +163,23 @@ impl Test {
         if self.said_ready && self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.opens_at_ns = None;
             self.expires_ns = now_ns.saturating_add(longest_ns);
+            self.cut_at_ns =
+                self.max_time_ns.map(|max_ns| now_ns.saturating_add(max_ns + grace_ns));
             load.open(now_ns);
+        }
+        if self.cut_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.cut_at_ns = None;
+            if !self.finishing {
+                self.finishing = true;
+                load.note(format!(
+                    "the server ended the load after {}, the longest that it allows (--max-time)",
+                    render_duration_ns(self.max_time_ns.unwrap_or(0))
+                ));
+                load.stop();
+                load.drain();
+            }
+            // What is left is for the report.
+            self.expires_ns = now_ns.saturating_add(ENDING_NS);
         }
         if let Some(sample) = load.tick(now_ns) {
             say_sample(machine, &sample);
@@ -209,7 +232,10 @@ impl Test {
     /// When `conduct` is next of use.
     pub(super) fn next_time(&self, now_ns: u64) -> u64 {
         let load = self.load.as_ref().and_then(|load| load.next_tick(now_ns));
-        [load, self.opens_at_ns].into_iter().flatten().fold(self.expires_ns, u64::min)
+        [load, self.opens_at_ns, self.cut_at_ns]
+            .into_iter()
+            .flatten()
+            .fold(self.expires_ns, u64::min)
     }
 }
 

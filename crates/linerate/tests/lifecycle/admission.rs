@@ -161,3 +161,31 @@ fn no_client_keeps_the_others_out_by_a_start_far_ahead() {
     let document = ended.document(1);
     assert!(document.message().contains("(5.00 s)"), "{}", document.message());
 }
+
+#[test]
+fn a_load_ends_at_the_longest_time_that_the_server_allows() {
+    let server = Server::start("--max-time 500ms");
+    for load in [
+        "stream --bytes 1T",
+        "stream --bytes 1T --down --flows 3",
+        "stream --bytes 1T --both --tls",
+        "stream --bytes 1T --quic",
+        "stream --bytes 1T --udp --rate 10M",
+        "stream --bytes 1T --udp --rate 10M --down",
+        "rr --count 1G",
+        "rr --count 1G --flows 4",
+        "rr --count 1G --udp",
+        "rr --count 1G --quic",
+        "connect --count 1G",
+        "connect --count 1G --quic",
+    ] {
+        // Less than was asked for, unless datagrams were: what was lost is no reason for them to go on.
+        let ended = server.measure(load);
+        let document = ended.document(if load.contains("stream --bytes 1T --udp") { 0 } else { 6 });
+        let notes = server_notes(&document);
+        assert!(notes.contains("(--max-time)"), "{load}: {notes}");
+        let elapsed_ns = document.report("server")["elapsed_ns"].as_u64().unwrap();
+        assert!(elapsed_ns < 5_000_000_000, "{load}: {elapsed_ns}");
+    }
+    server.measure("rr --count 1").document(0);
+}
