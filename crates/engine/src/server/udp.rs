@@ -3,18 +3,20 @@
 //! Nothing is sent to an address that has not proved itself but a cookie, shorter than the message
 //! it answers; and only messages with the token of a running test are answered at all.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
+use bytes::BytesMut;
 use linerate_measure::Transport;
 use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome};
-use rustix::net::{RecvFlags, recvfrom};
 use socket2::Socket;
 
 use crate::control::cookie;
 use crate::error::Error;
 use crate::load::{Load, flow_tag};
-use crate::socket::{Binding, flow_datagram};
+use crate::socket::{
+    Binding, Outgoing, enable_packet_facts, flow_datagram, receive_packets, send_packets,
+};
 
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -31,6 +33,8 @@ pub(super) struct UdpPort {
 /// A message that shows the token of a test.
 pub(super) struct Knock {
     from: SocketAddr,
+    /// This machine's address that it was sent to, and that answers come from; `None`: unknown.
+    to: Option<IpAddr>,
     message: Handshake,
     flow: u32,
     pub(super) token: [u8; 16],
@@ -43,20 +47,20 @@ impl UdpPort {
         binding: Binding,
         secret: [u8; 32],
     ) -> Self {
+        // A host with several addresses must answer from the one that was asked.
+        enable_packet_facts(socket.as_fd(), local.is_ipv6(), local.ip().is_unspecified());
         Self { socket, local, binding, secret }
     }
 
     /// The messages that have arrived, as far as they are the beginning of flows.
     pub(super) fn knocks(&self) -> Vec<Knock> {
         let mut knocks = Vec::new();
+        let mut datagram = BytesMut::new();
         for _ in 0..MOST_AT_ONCE {
-            // One byte more than the longest message has, so that longer ones show.
-            let mut datagram = [0_u8; PADDED_BYTES + 1];
-            let received =
-                recvfrom(self.socket.as_fd(), datagram.as_mut_slice(), RecvFlags::empty());
-            let Ok((length, _, from)) = received else { break };
-            let from = from.and_then(|address| SocketAddr::try_from(address).ok());
-            knocks.extend(from.and_then(|from| knock(from, &datagram[..length])));
+            datagram.clear();
+            let Ok(came) = receive_packets(self.socket.as_fd(), &mut datagram) else { break };
+            let to = came.to.filter(|to| !to.is_multicast());
+            knocks.extend(came.from.and_then(|from| knock(from, to, &datagram)));
         }
         knocks
     }
@@ -72,7 +76,12 @@ impl UdpPort {
         match knock.message {
             Handshake::Hello(_) => {
                 let cookie = Handshake::Cookie(Cookie { flow: knock.flow, cookie: expected });
-                self.say(&cookie, |message| self.socket.send_to(message, &knock.from.into()));
+                self.say(&cookie, |bytes| {
+                    let ipv4 = knock.from.ip().to_canonical().is_ipv4();
+                    let (to, from) = (Some(knock.from), knock.to);
+                    let plain = Outgoing { to, from, class: 0, ipv4, segment_bytes: None, bytes };
+                    send_packets(self.socket.as_fd(), &plain)
+                });
                 Ok(())
             }
             Handshake::Proof(proof) if proof.cookie == expected => self.open(knock, token, load),
@@ -82,12 +91,13 @@ impl UdpPort {
 
     fn open(&self, knock: &Knock, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
         let options = load.workload().socket.clone();
-        let socket = flow_datagram(Some(self.local), knock.from, &self.binding, &options)
+        let local = self.local_for(knock);
+        let socket = flow_datagram(Some(local), knock.from, &self.binding, &options)
             .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
             .map_err(|error| Error::Host(format!("can't open a UDP socket for a flow: {error}")))?;
         let tag = flow_tag(token, knock.flow);
         let welcome = Handshake::Welcome(Welcome { flow: knock.flow, tag });
-        self.say(&welcome, |message| socket.send(message));
+        self.say(&welcome, |message| socket.send(message).map(|_length| ()));
         if load.workload().transport == Transport::Quic {
             load.add_association(knock.flow, socket);
         } else {
@@ -96,7 +106,25 @@ impl UdpPort {
         Ok(())
     }
 
-    fn say(&self, message: &Handshake, send: impl Fn(&[u8]) -> std::io::Result<usize>) {
+    /// The address that a flow's socket is bound to, in the shared socket's own family.
+    fn local_for(&self, knock: &Knock) -> SocketAddr {
+        let mut local = self.local;
+        match (&mut local, knock.to) {
+            (SocketAddr::V4(local), Some(IpAddr::V4(to))) => local.set_ip(to),
+            (SocketAddr::V6(local), Some(IpAddr::V4(to))) => local.set_ip(to.to_ipv6_mapped()),
+            (SocketAddr::V6(local), Some(IpAddr::V6(to))) => {
+                local.set_ip(to);
+                // Of a link-local address the interface is part (RFC 4007, section 6).
+                if let SocketAddr::V6(from) = knock.from {
+                    local.set_scope_id(from.scope_id());
+                }
+            }
+            (SocketAddr::V4(_), Some(IpAddr::V6(_))) | (_, None) => {}
+        }
+        local
+    }
+
+    fn say(&self, message: &Handshake, send: impl Fn(&[u8]) -> std::io::Result<()>) {
         let mut bytes = [0; PADDED_BYTES];
         if let Ok(length) = message.encode(&mut bytes) {
             // A message that is lost here is as one lost on the way: the client asks again.
@@ -112,12 +140,12 @@ impl Knock {
 }
 
 /// A datagram that begins a flow; `None` for every other.
-fn knock(from: SocketAddr, datagram: &[u8]) -> Option<Knock> {
+fn knock(from: SocketAddr, to: Option<IpAddr>, datagram: &[u8]) -> Option<Knock> {
     let message = Handshake::decode(datagram).ok()?;
     let (flow, token) = match &message {
         Handshake::Hello(hello) => (hello.flow, hello.token),
         Handshake::Proof(proof) => (proof.flow, proof.token),
         Handshake::Cookie(_) | Handshake::Welcome(_) => return None,
     };
-    Some(Knock { from, message, flow, token })
+    Some(Knock { from, to, message, flow, token })
 }

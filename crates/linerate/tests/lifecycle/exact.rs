@@ -170,3 +170,14 @@ fn every_transport_works_over_ipv6() {
     only_v6.start_client_at("::1", "rr --udp --count 5").finish().document(0);
     only_v6.start_client_at("127.0.0.1", "rr --count 5").finish().document(3);
 }
+
+#[test]
+fn a_server_answers_from_the_address_that_was_asked() {
+    // A reply that the kernel addresses comes from 127.0.0.1, which these clients don't listen to.
+    let server = Server::start("");
+    for words in
+        ["rr --udp --count 5", "stream --udp --down --rate 1M --time 200ms", "rr --quic --count 5"]
+    {
+        server.start_client_at("127.1.2.3", words).finish().document(0);
+    }
+}

@@ -59,6 +59,11 @@ impl<'a> Server<'a> {
         self.start_client_to(&format!("[{SERVER_V6}]:{}", self.port), arguments)
     }
 
+    /// Starts a client of another of the server's addresses.
+    pub(crate) fn start_client_at(&self, address: &str, arguments: &[&str]) -> Client {
+        self.start_client_to(&format!("{address}:{}", self.port), arguments)
+    }
+
     /// A client over IPv4, run to its end.
     pub(crate) fn measure(&self, arguments: &[&str]) -> Document {
         self.start_client(arguments).finish().document

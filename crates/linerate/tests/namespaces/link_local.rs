@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::ends::Spoken;
+use crate::ends::{Server, Spoken};
 use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, SERVER_V6, run};
 
@@ -53,6 +53,36 @@ fn netperf_from_a_link_local_address_keeps_its_interface() {
             let told = run_client(network, &words);
             let throughput = told.trim().strip_prefix("THROUGHPUT=").unwrap();
             assert!(throughput.parse::<f64>().unwrap() > 0.0, "{words}: {told}");
+        }
+    });
+}
+
+#[test]
+fn a_server_with_two_addresses_answers_from_the_one_that_was_asked() {
+    in_network(|network| {
+        let second = "fd00:6c72:2::2";
+        add_address(&network.server, second, SERVER_DEVICE);
+        let other = "10.98.77.66";
+        run(&[
+            "ip",
+            "-n",
+            &network.server,
+            "addr",
+            "add",
+            &format!("{other}/32"),
+            "dev",
+            SERVER_DEVICE,
+        ])
+        .unwrap();
+        let route = ["ip", "-n", &network.client, "route", "add"];
+        for to in [format!("{other}/32"), format!("{second}/128")] {
+            run(&[&route[..], &[&to, "dev", CLIENT_DEVICE]].concat()).unwrap();
+        }
+        let server = Server::start(network);
+        for host in [other.to_owned(), format!("[{second}]")] {
+            for load in [&["rr", "--udp"][..], &["rr", "--quic"], &["connect", "--quic"]] {
+                server.start_client_at(&host, &[load, &["--count", "5"]].concat()).finish();
+            }
         }
     });
 }
