@@ -57,6 +57,11 @@ enum Doing {
 }
 
 impl Doing {
+    /// Whether it is of a transfer in bulk, or of its end.
+    fn is_bulk(&self) -> bool {
+        matches!(self, Doing::Sending(_) | Doing::Receiving(_) | Doing::Finishing | Doing::Awaiting)
+    }
+
     fn of(step: &Step) -> Self {
         match step {
             Step::Send(transfer) => Doing::Sending(Sender::new(transfer)),
@@ -150,6 +155,14 @@ impl<S: ByteStream> StreamFlow<S> {
         }
     }
 
+    /// Ends the time of a transfer that was cut off where it was.
+    fn end_span(&self) {
+        let last_ns = &self.shared.tally.last_ns;
+        if last_ns.value() == 0 {
+            last_ns.set(monotonic_ns());
+        }
+    }
+
     fn end(&mut self, error: Option<FlowError>, local: &mut Local) -> Turn {
         self.collect(local);
         let lent = self.stream.lent().map(Box::new);
@@ -198,6 +211,10 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
                 }
                 Err(error) => match error.kind() {
                     _ if local.phase() == Phase::Abort => return self.end(Some(aborted()), local),
+                    kind if self.doing.is_bulk() && is_cut_off(kind, local.phase()) => {
+                        self.end_span();
+                        return self.end(None, local);
+                    }
                     io::ErrorKind::WouldBlock => return Turn::READY,
                     io::ErrorKind::Interrupted => {}
                     _ => return self.end(Some(error.into()), local),
@@ -226,6 +243,24 @@ fn await_peer<S: ByteStream>(stream: &mut S, local: &mut Local) -> io::Result<St
         Ok(0) => Ok(Stage::Over),
         Ok(_) => Ok(Stage::Goes(Turn::Again)),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether a bulk transfer is over though its bytes are not: when the load's time is up, either end may cut off
+/// what a slow path still holds.
+fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
+    let broken = matches!(
+        kind,
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof
+    );
+    match phase {
+        Phase::Stop => broken,
+        Phase::Drained => broken || kind == io::ErrorKind::WouldBlock,
+        _ => false,
     }
 }
 

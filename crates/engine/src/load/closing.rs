@@ -1,8 +1,12 @@
 //! How a load ends: by its own time, by its peer's word, or because nothing moves any more.
 
 use std::net::Shutdown;
+use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
+use linerate_measure::sample::Role;
 use linerate_measure::{End, Kind};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::step::Step;
@@ -12,10 +16,17 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::flow::FlowShared;
 use crate::phase::Phase;
 use crate::shard::Shard;
+use crate::socket::tcp_status;
 use crate::tally::Progress;
 
 /// A load that was stopped and in which nothing moves for so long is given up.
 pub(super) const STALL_NS: u64 = 3 * SECOND_NS;
+/// What bulk senders have handed to their sockets is awaited for so many round trips of the path, as it was
+/// when the load was stopped; the round trips have what waits in its queues.
+const DRAIN_ROUND_TRIPS: u64 = 10;
+/// The least and the most that this comes to: a machine may be busy, and a buffer can hold minutes of a slow
+/// path.
+const DRAIN_NS: RangeInclusive<u64> = 3 * SECOND_NS..=20 * SECOND_NS;
 /// Responses are awaited for so long after the load was stopped: requests sent faster than they can
 /// be answered would make a short test a long one.
 const LONGEST_AWAIT_NS: u64 = 30 * SECOND_NS;
@@ -86,6 +97,36 @@ impl Load {
         self.shut_down(Shutdown::Read);
     }
 
+    /// Whether this end, a while after the load's time is up, ends flows whose data is still on its way. The
+    /// server is told by its client; loads of other dialects know their own ends.
+    fn cuts_what_is_left(&self) -> bool {
+        self.role == Role::Client
+            && self.given.is_empty()
+            && self.is_bulk_of_streams()
+            && self.phase.current() < Phase::Drained
+            && !self.all_ended()
+    }
+
+    fn is_bulk_of_streams(&self) -> bool {
+        !self.workload.has_transactions() && !self.is_datagrams()
+    }
+
+    /// The client is done with a load of bulk streams: whoever hasn't ended has nothing to wait for.
+    pub(crate) fn end_streams(&mut self) {
+        if self.is_bulk_of_streams() && self.given.is_empty() && !self.all_ended() {
+            self.cut();
+        }
+    }
+
+    /// Ends bulk streams as they are. What their sockets still hold is not sent on behind the test's back.
+    fn cut(&mut self) {
+        self.advance_to(Phase::Drained, monotonic_ns());
+        for socket in self.flows.iter().flatten().filter_map(|flow| flow.socket.as_ref()) {
+            let _unsent_at_worst = socket.set_linger(Some(Duration::ZERO));
+        }
+        self.shut_down(Shutdown::Both);
+    }
+
     /// Wakes whoever is blocked in a call. Nobody is in a shard apart: there the phase is seen when
     /// the shard is woken.
     fn shut_down(&self, how: Shutdown) {
@@ -104,7 +145,8 @@ impl Load {
             return;
         }
         self.next_look_ns = now_ns + LOOK_NS + LOOK_NS_PER_FLOW * self.flows.len() as u64;
-        let sum = self.sum_of_counters();
+        // What is acknowledged or arrives moves the load too, though no flow is told.
+        let sum = self.sum_of_counters().wrapping_add(self.carried());
         if self.moved.0 == 0 || sum != self.moved.1 {
             self.moved = (now_ns, sum);
         }
@@ -126,6 +168,17 @@ impl Load {
             self.abort();
         }
         let ending_ns = self.stopped_ns.map_or(0, |stopped_ns| now_ns.saturating_sub(stopped_ns));
+        if self.cuts_what_is_left() && ending_ns >= *DRAIN_NS.start() {
+            let drain_ns = *self.drain_ns.get_or_insert_with(|| drain_ns(&self.flows));
+            if ending_ns >= drain_ns {
+                self.notes.push(format!(
+                    "senders' buffers still held data {:.1} s after the load's end: it was cut off, and \
+                     is not counted as received",
+                    Duration::from_nanos(ending_ns).as_secs_f64()
+                ));
+                self.cut();
+            }
+        }
         if ending_ns >= LONGEST_AWAIT_NS && self.asks() && self.phase.current() < Phase::Abort {
             self.notes.push(format!(
                 "responses were still coming {} s after the load was stopped: those that had not \
@@ -207,4 +260,14 @@ impl Load {
             sent.is_some_and(|sent| flow.tally.datagrams_received.value() >= sent)
         })
     }
+}
+
+/// How long bulk streams may take to deliver what their sockets hold.
+fn drain_ns(flows: &[Option<Arc<FlowShared>>]) -> u64 {
+    let rtt_us = |flow: &Arc<FlowShared>| {
+        let tcp = flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd()));
+        tcp.map(|tcp| tcp.rtt_us).max(flow.path().map(|path| path.rtt_us))
+    };
+    let longest_us = flows.iter().flatten().filter_map(rtt_us).max().unwrap_or(0);
+    (u64::from(longest_us) * 1000 * DRAIN_ROUND_TRIPS).clamp(*DRAIN_NS.start(), *DRAIN_NS.end())
 }

@@ -92,10 +92,13 @@ impl Load {
         moves
     }
 
-    fn carried(&self) -> u64 {
+    pub(super) fn carried(&self) -> u64 {
         self.flows.iter().flatten().fold(0, |sum: u64, flow| {
             let tcp = flow.socket.as_ref().and_then(|socket| tcp_bytes(socket.as_fd()));
-            let quic = flow.path().and_then(|path| path.acked_bytes);
+            // Of a stream's bytes it is known in large pieces only what was acknowledged.
+            let quic = flow.path().map(|path| {
+                path.acked_bytes.unwrap_or(0).wrapping_add(path.received_acks.unwrap_or(0))
+            });
             sum.wrapping_add(tcp.map_or(0, |(acked, received)| acked.wrapping_add(received)))
                 .wrapping_add(quic.unwrap_or(0))
         })
