@@ -4,7 +4,7 @@ use linerate_measure::sample::Sample;
 
 use super::received::read_sample;
 use super::session::Session;
-use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
+use crate::clock::{SECOND_NS, monotonic_ns, now, utc_ns};
 use crate::error::Error;
 use crate::event::Event;
 use crate::load::Load;
@@ -35,6 +35,9 @@ impl Session<'_> {
         }
         if !load.is_open() {
             return self.begin(load, now_ns);
+        }
+        if load.hears_peer(now_ns) {
+            self.machine.handle_life(now());
         }
         if let Some(sample) = load.tick(now_ns) {
             self.keep_own(sample);

@@ -201,6 +201,9 @@ impl<'a> Session<'a> {
         self.bell.silence();
         let mut plaintext = Vec::new();
         let reading = self.link.read(&mut plaintext);
+        if !plaintext.is_empty() {
+            self.machine.handle_round_trip(self.link.rtt_ns());
+        }
         self.machine.handle_bytes(now(), &plaintext);
         match reading {
             Ok(Reading::Open | Reading::More) => {}

@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustls::Connection;
 use socket2::Socket;
 
+use crate::socket::tcp_status;
+
 /// So much of what the other end said first is kept, to say what it is if it isn't ours.
 const PREFACE_BYTES: usize = 64;
 /// Bytes taken at once, so that a peer which says much doesn't keep others waiting.
@@ -99,6 +101,11 @@ impl Link {
     /// Says that nothing more will be written.
     pub(crate) fn close(&mut self) {
         self.session.send_close_notify();
+    }
+
+    /// The connection's smoothed round-trip time, as the kernel knows it; 0: unknown.
+    pub(crate) fn rtt_ns(&self) -> u64 {
+        tcp_status(self.socket.as_fd()).map_or(0, |tcp| u64::from(tcp.rtt_us) * 1000)
     }
 
     /// Writes what is queued, as far as the socket takes it.

@@ -85,6 +85,8 @@ pub(crate) struct Load {
     moved: (u64, u64),
     /// After so long without any movement a load that was stopped is given up.
     stall_ns: u64,
+    /// When it was last asked whether the peer's bytes come, and the sum of them then.
+    heard: (u64, u64),
     /// How long what senders' sockets hold is awaited, once that is found out.
     drain_ns: Option<u64>,
     /// Tells that a load stands still that would never be stopped.
@@ -146,6 +148,7 @@ impl Load {
             stopped_ns: None,
             moved: (0, 0),
             stall_ns: closing::STALL_NS,
+            heard: (0, 0),
             drain_ns: None,
             standstill: None,
             notes: Vec::new(),

@@ -8,7 +8,7 @@ use linerate_measure::{Arrivals, End, Kind, Workload};
 use super::Load;
 use crate::clock::SECOND_NS;
 use crate::phase::Phase;
-use crate::socket::tcp_bytes;
+use crate::socket::tcp_movement;
 
 /// A load in which nothing moves for so long, though something was due, is given up.
 const STANDSTILL_NS: u64 = 30 * SECOND_NS;
@@ -92,15 +92,28 @@ impl Load {
         moves
     }
 
+    /// Whether bytes or responses of the peer's have come since this was last asked; asked once a second, as
+    /// it looks at every flow.
+    pub(crate) fn hears_peer(&mut self, now_ns: u64) -> bool {
+        if !self.is_open() || now_ns < self.heard.0.saturating_add(SECOND_NS) {
+            return false;
+        }
+        let come = self.flows.iter().flatten().fold(0, |sum: u64, flow| {
+            let counts = flow.tally.counts();
+            sum.wrapping_add(counts.received_bytes).wrapping_add(counts.transactions)
+        });
+        let before = std::mem::replace(&mut self.heard, (now_ns, come));
+        before.1 != come
+    }
+
     pub(super) fn carried(&self) -> u64 {
         self.flows.iter().flatten().fold(0, |sum: u64, flow| {
-            let tcp = flow.socket.as_ref().and_then(|socket| tcp_bytes(socket.as_fd()));
+            let tcp = flow.socket.as_ref().and_then(|socket| tcp_movement(socket.as_fd()));
             // Of a stream's bytes it is known in large pieces only what was acknowledged.
             let quic = flow.path().map(|path| {
                 path.acked_bytes.unwrap_or(0).wrapping_add(path.received_acks.unwrap_or(0))
             });
-            sum.wrapping_add(tcp.map_or(0, |(acked, received)| acked.wrapping_add(received)))
-                .wrapping_add(quic.unwrap_or(0))
+            sum.wrapping_add(tcp.unwrap_or(0)).wrapping_add(quic.unwrap_or(0))
         })
     }
 }

@@ -99,6 +99,9 @@ impl Control {
                 _ => Standing::Over(Some("it left during the TLS handshake".to_owned())),
             };
         };
+        if !plaintext.is_empty() {
+            machine.handle_round_trip(self.link.rtt_ns());
+        }
         machine.handle_bytes(now(), &plaintext);
         if !matches!(reading, Ok(Reading::Open | Reading::More)) {
             machine.handle_end(now());

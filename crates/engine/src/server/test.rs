@@ -10,7 +10,7 @@ use linerate_wire::native::server::Server as Machine;
 use socket2::Socket;
 
 use super::conclusion::Conclusion;
-use crate::clock::{SECOND_NS, utc_ns};
+use crate::clock::{SECOND_NS, now, utc_ns};
 use crate::load::{Bell, Load};
 
 /// The flows must stand and the load begin within this time after admission, or after the time
@@ -182,6 +182,9 @@ impl Test {
             // What is left is for the report.
             self.expires_ns = now_ns.saturating_add(ENDING_NS);
         }
+        if load.hears_peer(now_ns) {
+            machine.handle_life(now());
+        }
         if let Some(sample) = load.tick(now_ns) {
             say_sample(machine, &sample);
         }
@@ -233,7 +236,8 @@ impl Test {
     /// When `conduct` is next of use.
     pub(super) fn next_time(&self, now_ns: u64) -> u64 {
         let load = self.load.as_ref().and_then(|load| load.next_tick(now_ns));
-        [load, self.opens_at_ns, self.cut_at_ns]
+        let hears_ns = self.load.as_ref().map(|_| now_ns + SECOND_NS);
+        [load, hears_ns, self.opens_at_ns, self.cut_at_ns]
             .into_iter()
             .flatten()
             .fold(self.expires_ns, u64::min)

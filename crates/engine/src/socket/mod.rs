@@ -43,8 +43,11 @@ pub(crate) use packet::{
 };
 pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;
+#[cfg(test)]
+pub(crate) use tcp_info::tcp_bytes;
 pub(crate) use tcp_info::{
-    tcp_bytes, tcp_counts, tcp_figures, tcp_last_heard, tcp_retransmissions, tcp_status, tcp_window,
+    tcp_counts, tcp_figures, tcp_last_heard, tcp_movement, tcp_retransmissions, tcp_status,
+    tcp_window,
 };
 pub(crate) use tun::open_tun;
 pub(crate) use usage::{thread_cpu_since, thread_usage};

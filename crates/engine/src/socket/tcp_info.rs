@@ -42,9 +42,20 @@ impl TcpInfo {
 
 /// Bytes that the peer has acknowledged and bytes that have come, as the kernel counts them; where
 /// this end opened the connection, the first includes the SYN's one.
+#[cfg(test)]
 pub(crate) fn tcp_bytes(socket: BorrowedFd<'_>) -> Option<(u64, u64)> {
     let info = TcpInfo::read(socket)?;
     Some((info.u64_at(120)?, info.u64_at(128)?))
+}
+
+/// A sum that changes whenever data of either end comes through, in order or behind a gap: bytes acknowledged and
+/// received, segments of data that came, segments that the peer has beyond a gap. A peer that takes nothing more
+/// changes none of them.
+pub(crate) fn tcp_movement(socket: BorrowedFd<'_>) -> Option<u64> {
+    let info = TcpInfo::read(socket)?;
+    let bytes = info.u64_at(120)?.wrapping_add(info.u64_at(128)?);
+    let segments = info.u32_at(152).unwrap_or(0).wrapping_add(info.u32_at(28).unwrap_or(0));
+    Some(bytes.wrapping_add(segments.into()))
 }
 
 /// What the kernel has counted on a connection; each is there only when the kernel counts it.

@@ -11,7 +11,7 @@ use super::message::{
     Queued, Request, Sent, ServerHello, ServerMessage, Start,
 };
 use super::outbox::{Outbox, clip};
-use super::{Fault, Now, Stage, VERSION};
+use super::{Fault, Now, RTT_LIMIT_NS, Stage, VERSION};
 
 mod event;
 mod pings;
@@ -52,6 +52,7 @@ pub struct Client {
     now: Now,
     connected_ns: u64,
     heard_ns: u64,
+    rtt_ns: u64,
     /// When the server last did what it owes.
     progress_ns: u64,
     /// How long the load's start is away, where a time was agreed on.
@@ -73,6 +74,7 @@ impl Client {
             now,
             connected_ns: now.monotonic_ns,
             heard_ns: now.monotonic_ns,
+            rtt_ns: 0,
             progress_ns: now.monotonic_ns,
             start_wait_ns: 0,
             place: None,
@@ -110,6 +112,21 @@ impl Client {
     pub fn handle_end(&mut self, now: Now) {
         self.now = now;
         self.fail(Fault::Closed { stage: self.stage });
+    }
+
+    /// The peer's bytes arrive on a flow of the load that runs: it is there, though a queue of the path that
+    /// both share may hold its messages for longer than silence may last.
+    pub fn handle_life(&mut self, now: Now) {
+        if matches!(self.stage, Stage::Running | Stage::Finishing) {
+            self.now = now;
+            self.heard_ns = now.monotonic_ns;
+        }
+    }
+
+    /// The round-trip time of the connection, as its transport knows it: silence may last two of them longer,
+    /// as a queue of the path can hold a message, and what is sent again for it, for so long.
+    pub fn handle_round_trip(&mut self, rtt_ns: u64) {
+        self.rtt_ns = rtt_ns.min(RTT_LIMIT_NS);
     }
 
     /// The time that [`Client::poll_timeout`] named has come.
@@ -282,7 +299,7 @@ impl Client {
         let stage = self.stage;
         let (since_ns, after_ns) = match stage {
             Stage::Greeting => (self.connected_ns, GREETING_NS),
-            _ => (self.heard_ns, SILENCE_NS),
+            _ => (self.heard_ns, SILENCE_NS + 2 * self.rtt_ns),
         };
         let silent = (since_ns.saturating_add(after_ns), Fault::Silent { after_ns, stage });
         let after_ns = match stage {

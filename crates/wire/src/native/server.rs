@@ -12,7 +12,7 @@ use super::message::{
     ServerMessage, Started,
 };
 use super::outbox::{Outbox, clip};
-use super::{Fault, Now, Stage, TOKEN_BYTES, VERSION};
+use super::{Fault, Now, RTT_LIMIT_NS, Stage, TOKEN_BYTES, VERSION};
 
 mod event;
 mod greeting;
@@ -52,6 +52,7 @@ pub struct Server {
     connected_ns: u64,
     /// When the last whole message came. Single bytes don't keep a lease.
     heard_ns: u64,
+    rtt_ns: u64,
     ready_ns: u64,
     /// When something of what leads up to the result, or the result, was last taken to be
     /// written.
@@ -75,6 +76,7 @@ impl Server {
             now,
             connected_ns: now.monotonic_ns,
             heard_ns: now.monotonic_ns,
+            rtt_ns: 0,
             ready_ns: 0,
             delivering_ns: 0,
             handed_over: false,
@@ -107,6 +109,21 @@ impl Server {
             Stage::Delivering if self.handed_over => self.stage = Stage::Over,
             stage => self.fail(Fault::Closed { stage }),
         }
+    }
+
+    /// The peer's bytes arrive on a flow of the load that runs: it is there, though a queue of the path that
+    /// both share may hold its messages for longer than silence may last.
+    pub fn handle_life(&mut self, now: Now) {
+        if matches!(self.stage, Stage::Running) {
+            self.now = now;
+            self.heard_ns = now.monotonic_ns;
+        }
+    }
+
+    /// The round-trip time of the connection, as its transport knows it: silence may last two of them longer,
+    /// as a queue of the path can hold a message, and what is sent again for it, for so long.
+    pub fn handle_round_trip(&mut self, rtt_ns: u64) {
+        self.rtt_ns = rtt_ns.min(RTT_LIMIT_NS);
     }
 
     /// The time that [`Server::poll_timeout`] named has come.
@@ -322,8 +339,9 @@ impl Server {
             let deadline_ns = self.connected_ns.saturating_add(after_ns);
             return (deadline_ns, Fault::Silent { after_ns, stage });
         }
-        let lease_ns = self.heard_ns.saturating_add(LEASE_NS);
-        let silent = (lease_ns, Fault::Silent { after_ns: LEASE_NS, stage });
+        let after_ns = LEASE_NS + 2 * self.rtt_ns;
+        let lease_ns = self.heard_ns.saturating_add(after_ns);
+        let silent = (lease_ns, Fault::Silent { after_ns, stage });
         let (since_ns, after_ns) = match stage {
             Stage::Ready => (self.ready_ns, START_NS),
             Stage::Delivering => (self.delivering_ns, DELIVERY_NS),
