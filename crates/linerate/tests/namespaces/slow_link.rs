@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use crate::emulator::Emulator;
-use crate::ends::Spoken;
+use crate::ends::{Server, Spoken};
 use crate::network::SERVER_V4;
-use crate::skipped;
+use crate::{in_network, skipped};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
@@ -38,4 +38,22 @@ fn a_load_that_fills_a_queue_of_seconds_ends_no_test_of_netperf() {
     // A datagram takes some eight milliseconds.
     let received: u32 = received.parse().unwrap();
     assert!((1000..2000).contains(&received), "{told}");
+}
+
+#[test]
+fn a_bulk_test_over_a_healthy_slow_link_is_complete_and_ends_soon() {
+    in_network(|network| {
+        // Half a second of queue on the sender's own device, minutes of it in the sender's socket.
+        network.limit_rate("512kbit", "500ms");
+        let server = Server::start(network);
+        for load in [&["stream"][..], &["stream", "--tls"], &["stream", "--quic"]] {
+            let document = server.measure(&[load, &["--time", "3s"]].concat());
+            document.assert_complete();
+            let goodput_bps = document.figure("/summary/goodput_bps");
+            assert!((300e3..=515e3).contains(&goodput_bps), "{load:?}: {goodput_bps}");
+            // The receiver's time has the drain in it: ten round trips, and 3 s where those are less.
+            let elapsed_ns = document.report("server")["elapsed_ns"].as_u64().unwrap();
+            assert!(elapsed_ns < 26_000_000_000, "{load:?}: {elapsed_ns}");
+        }
+    });
 }
