@@ -16,6 +16,9 @@ const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
 /// Clients that may wait to be alone: each keeps a connection for as long as it likes.
 const MOST_WAITING: usize = 64;
 
+/// Threads that one test may always ask for, as far as others leave them.
+const THREADS_OF_A_TEST: u64 = 64;
+
 /// What tests share, and the flag that asks for less of it.
 type Shared = (&'static str, &'static str);
 const FLOWS_IN_THE_TABLE: Shared = ("flows (open files)", "--flows");
@@ -44,11 +47,12 @@ impl Limits {
         self.max_descriptors - apart
     }
 
-    /// Threads that one test may ask for: its share of those that there may be, so that no test takes all;
-    /// at least two for each processor.
+    /// Threads that one test may ask for: its share of those that there may be, so that no test takes all; at
+    /// least [`THREADS_OF_A_TEST`], and two for each processor.
     fn most_threads_of_a_test(&self) -> u64 {
         let share = limits::THREADS.end() / u64::from(self.max_tests).max(1);
-        share.max(2 * u64::from(self.processors)).min(*limits::THREADS.end())
+        let processors = 2 * u64::from(self.processors);
+        share.max(THREADS_OF_A_TEST).max(processors).min(*limits::THREADS.end())
     }
 
     /// Connections that come and go of which a test may have so many at once: as many again may be about to

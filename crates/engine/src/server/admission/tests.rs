@@ -128,6 +128,7 @@ fn a_load_over_quic_takes_an_open_file_for_each_thread_that_its_client_may_have(
 #[test]
 fn threads_are_shared_by_all_tests() {
     let mut admission = admission(8);
+    admission.limits.processors = 500;
     let threads = |threads| Workload { flows: 1024, threads: Some(threads), ..workload() };
     assert_eq!(admission.handle_request(1, &threads(1000), false), Verdict::Admitted);
     let refused = admission.handle_request(2, &threads(25), false);
@@ -242,10 +243,10 @@ fn requests_and_responses_count_as_what_they_carry_each_second() {
 fn no_test_has_more_threads_than_its_share() {
     let with = |threads| Workload { threads: Some(threads), flows: 1024, ..workload() };
     let mut shared = admission(64);
-    let verdict = shared.handle_request(1, &with(17), false);
-    assert!(matches!(verdict, Verdict::Refused(RefusalCause::Limit, why) if why.contains("(16)")));
-    for client in 0..64 {
-        assert_eq!(shared.handle_request(client, &with(16), false), Verdict::Admitted);
+    let verdict = shared.handle_request(1, &with(65), false);
+    assert!(matches!(verdict, Verdict::Refused(RefusalCause::Limit, why) if why.contains("(64)")));
+    for client in 0..16 {
+        assert_eq!(shared.handle_request(client, &with(64), false), Verdict::Admitted);
     }
     // A server of one test at a time leaves it all there is; more processors make larger shares.
     assert_eq!(admission(1).handle_request(1, &with(1024), false), Verdict::Admitted);
