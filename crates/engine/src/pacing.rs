@@ -11,7 +11,8 @@ const MOST_DEBT_NS: u64 = 100 * MILLISECOND_NS;
 ///
 /// 1. Each send moves the time of the next one on by what its bytes cost at the rate, so the pace
 ///    doesn't drift with late wake-ups.
-/// 2. A send is a quarter of a burst at most, so that a wake-up may be late by the rest of it.
+/// 2. A send is a quarter of a burst at most, so that a wake-up may be late by the rest of it; but never less
+///    than the pace says.
 /// 3. A sender that is behind goes at twice the rate until it has caught up, and no more than a
 ///    burst's worth of sends ever leaves at once.
 /// 4. What lies further back than [`MOST_DEBT_NS`] is not made up for.
@@ -19,6 +20,9 @@ const MOST_DEBT_NS: u64 = 100 * MILLISECOND_NS;
 pub(crate) struct Pacer {
     bps: u64,
     burst_ns: u64,
+    least_bytes: u32,
+    /// When the first bytes are due, after the first look; `None` once that is settled.
+    first_ns: Option<u64>,
     /// When the next bytes leave by the rate.
     due_ns: u64,
     /// When they leave at twice the rate.
@@ -27,18 +31,30 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     pub(crate) fn new(pace: Pace) -> Self {
-        Self { bps: pace.bps.max(1), burst_ns: pace.burst_ns, due_ns: 0, doubled_ns: 0 }
+        Self {
+            bps: pace.bps.max(1),
+            burst_ns: pace.burst_ns,
+            least_bytes: pace.least_bytes,
+            first_ns: Some(pace.first_ns),
+            due_ns: 0,
+            doubled_ns: 0,
+        }
     }
 
     /// The most bytes that may leave in one go, at least one.
     pub(crate) fn most_bytes(&self) -> usize {
         let bytes = u128::from(self.bps) * u128::from(self.burst_ns / 4) / 8_000_000_000;
-        usize::try_from(bytes).unwrap_or(usize::MAX).max(1)
+        usize::try_from(bytes).unwrap_or(usize::MAX).max(self.least_bytes as usize).max(1)
     }
 
     /// When the next bytes may leave, if not now.
     #[inline]
-    pub(crate) fn wait_until(&self, now_ns: u64) -> Option<u64> {
+    pub(crate) fn wait_until(&mut self, now_ns: u64) -> Option<u64> {
+        if let Some(first_ns) = self.first_ns.take()
+            && first_ns > 0
+        {
+            self.due_ns = now_ns.saturating_add(first_ns);
+        }
         let next_ns = self.due_ns.max(self.doubled_ns);
         (next_ns > now_ns).then_some(next_ns)
     }
@@ -61,7 +77,7 @@ mod tests {
     use super::*;
 
     fn pacer(bps: u64) -> Pacer {
-        Pacer::new(Pace { bps, burst_ns: MILLISECOND_NS })
+        Pacer::new(Pace { bps, burst_ns: MILLISECOND_NS, least_bytes: 1, first_ns: 0 })
     }
 
     /// Sends in pieces of `piece` bytes for a second, waking up `late_ns` after it asked to.
@@ -83,6 +99,26 @@ mod tests {
     fn one_go_is_a_quarter_of_a_millisecond() {
         assert_eq!(pacer(1_000_000_000).most_bytes(), 31_250);
         assert_eq!(pacer(1_000).most_bytes(), 1);
+    }
+
+    #[test]
+    fn flows_that_share_a_low_rate_send_whole_pieces_in_turn() {
+        // 100 flows of 1 kbit/s each: a piece every 9.2 s a flow, one every 92 ms in all.
+        let between_ns = 9_200_000_000;
+        let mut due: Vec<u64> = (0..100)
+            .map(|flow| {
+                let (least_bytes, first_ns) = (1150, between_ns * flow / 100);
+                let pace = Pace { bps: 1000, burst_ns: MILLISECOND_NS, least_bytes, first_ns };
+                let mut pacer = Pacer::new(pace);
+                assert_eq!(pacer.most_bytes(), 1150);
+                let first_ns = pacer.wait_until(1_000_000_000).unwrap_or(1_000_000_000);
+                pacer.record_sent(first_ns, 1150);
+                assert_eq!(pacer.wait_until(first_ns), Some(first_ns + between_ns));
+                first_ns
+            })
+            .collect();
+        due.sort_unstable();
+        assert!(due.windows(2).all(|pair| pair[1] - pair[0] == between_ns / 100));
     }
 
     #[test]

@@ -170,8 +170,12 @@ pub enum StepEnd {
 pub struct Pace {
     /// Bits of payload per second.
     pub bps: u64,
-    /// The most that is sent at once.
+    /// The most that is sent at once, unless a single send is more.
     pub burst_ns: u64,
+    /// A send has at least so many bytes, however low the rate.
+    pub least_bytes: u32,
+    /// When the first bytes are due, after the load has begun: flows that share a rate take turns.
+    pub first_ns: u64,
 }
 
 /// What the bytes are.

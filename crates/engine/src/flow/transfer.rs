@@ -91,8 +91,8 @@ impl Sender {
         Ok(Stage::Goes(Turn::Again))
     }
 
-    fn pause(&self) -> Option<u64> {
-        self.pacer.as_ref().and_then(|pacer| pacer.wait_until(monotonic_ns()))
+    fn pause(&mut self) -> Option<u64> {
+        self.pacer.as_mut().and_then(|pacer| pacer.wait_until(monotonic_ns()))
     }
 
     #[inline]

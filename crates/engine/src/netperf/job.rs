@@ -236,7 +236,8 @@ fn pace((burst, interval_us): (u32, u32), unit_bytes: u32) -> Option<Pace> {
     let bps = u64::try_from(bits.div_ceil(interval_ns.into())).unwrap_or(u64::MAX);
     // A pacer sends a quarter of a burst at once at most, and a send is not to be cut.
     let send_ns = interval_ns.div_ceil(burst.into()) + 1;
-    Some(Pace { bps, burst_ns: interval_ns.max(send_ns.saturating_mul(4) + 64) })
+    let burst_ns = interval_ns.max(send_ns.saturating_mul(4) + 64);
+    Some(Pace { bps, burst_ns, least_bytes: 1, first_ns: 0 })
 }
 
 #[cfg(test)]

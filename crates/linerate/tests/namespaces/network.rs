@@ -113,6 +113,13 @@ impl Network {
         found.1.parse().unwrap()
     }
 
+    /// Bytes that the client's device has sent, as the kernel counts them.
+    pub(crate) fn client_sent_bytes(&self) -> u64 {
+        let file = format!("/sys/class/net/{CLIENT_DEVICE}/statistics/tx_bytes");
+        let counted = run(&["ip", "netns", "exec", &self.client, "cat", &file]).unwrap();
+        counted.trim().parse().unwrap()
+    }
+
     /// Sets a parameter of the kernel in the client's namespace.
     pub(crate) fn set_client_sysctl(&self, name: &str, value: &str) {
         let write = format!("echo {value} > /proc/sys/{}", name.replace('.', "/"));

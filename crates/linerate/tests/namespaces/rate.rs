@@ -3,6 +3,7 @@
 use crate::document::{Document, assert_near};
 use crate::ends::Server;
 use crate::in_network;
+use crate::network::{CLIENT_DEVICE, run};
 
 /// What the token bucket lets through, Ethernet header included.
 const LINK_BPS: f64 = 100e6;
@@ -104,5 +105,54 @@ fn every_transport_works_over_ipv6() {
                 assert!(run.count(&format!("/summary/{pointer}")) > 0, "{flags:?}");
             }
         }
+    });
+}
+
+#[test]
+fn a_low_rate_goes_out_in_whole_segments_and_is_kept() {
+    in_network(|network| {
+        let server = Server::start(network);
+        for words in [
+            "stream --rate 100k --time 8s",
+            "stream --rate 1M --flows 10 --time 4s",
+            "stream --rate 1M --flows 100 --time 4s",
+            "stream --rate 1M --flows 10 --tls --time 4s",
+            "stream --rate 1M --quic --time 4s",
+            "stream --rate 1M --flows 100 --down --time 4s",
+        ] {
+            let before = network.client_sent_bytes();
+            let words: Vec<&str> = words.split(' ').collect();
+            let document = server.measure(&words);
+            document.assert_complete();
+            let asked_bps = if words.contains(&"100k") { 100e3 } else { 1e6 };
+            let time_s: f64 = words.last().unwrap().trim_end_matches('s').parse().unwrap();
+            let sent_bytes = document.count("/summary/sent_bytes") as f64;
+            // One send more or less, and what a busy machine keeps back.
+            let right = asked_bps * time_s / 8.0;
+            assert!((sent_bytes - right).abs() < 0.03 * right + 1_200.0, "{words:?}: {sent_bytes}");
+            assert!(document.figure("/summary/bytes_per_send") >= 1_100.0, "{words:?}");
+            if !words.contains(&"--down") {
+                // Frames of the control connection count too: a certificate, a plan, some pings.
+                let wire_bytes = (network.client_sent_bytes() - before) as f64;
+                let most = 1.1 * sent_bytes + 40_000.0;
+                assert!(wire_bytes < most, "{words:?}: {wire_bytes} for {sent_bytes}");
+            }
+        }
+    });
+}
+
+#[test]
+fn datagrams_of_many_flows_dont_leave_at_the_same_moment() {
+    in_network(|network| {
+        // 30 kB of queue: twenty datagrams.
+        let device = ["tc", "-n", &network.client, "qdisc", "add", "dev", CLIENT_DEVICE, "root"];
+        let limit = ["tbf", "rate", "20mbit", "burst", "3000", "limit", "30000"];
+        run(&[&device[..], &limit[..]].concat()).unwrap();
+        let server = Server::start(network);
+        let words = ["stream", "--udp", "--rate", "10M", "--flows", "100", "--time", "3s"];
+        let document = server.measure(&words);
+        let sent = document.figure("/summary/datagrams/sent");
+        let lost = document.figure("/summary/datagrams/lost");
+        assert!(lost < 0.1 * sent, "{lost} of {sent} lost");
     });
 }

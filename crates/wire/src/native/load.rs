@@ -8,6 +8,11 @@ use crate::step::{
 /// The most that a paced flow sends at once: 1 ms worth of its pace.
 pub const BURST_NS: u64 = 1_000_000;
 
+/// A paced flow over a connection sends at least so much at once, or it would send more headers than payload:
+/// what fits a packet on every path, with the headers of TLS, or of QUIC in its shortest packets (RFC 9000,
+/// section 14: 1,200 bytes).
+pub const LEAST_SEND_BYTES: u32 = 1_150;
+
 /// Distance in the pattern between the first bytes of neighbouring flows. A prime, so that bytes
 /// that end up in the wrong flow don't look right there.
 pub const PATTERN_STRIDE: u64 = 7919;
@@ -143,13 +148,31 @@ impl Load {
         }
     }
 
-    /// The part of the end that falls to one flow.
-    fn end_of(&self, flow: u32) -> StepEnd {
-        let (flows, place) = match self.kind {
+    /// How many flows go in a flow's direction, and which of them it is.
+    fn place_of(&self, flow: u32) -> (u32, u32) {
+        match self.kind {
             LoadKind::Stream { up_flows, .. } if flow < up_flows => (up_flows, flow),
             LoadKind::Stream { up_flows, down_flows, .. } => (down_flows, flow - up_flows),
             LoadKind::Rr { flows, .. } | LoadKind::Connect { flows, .. } => (flows, flow),
-        };
+        }
+    }
+
+    /// The pace of one flow. The flows of a direction begin one after the other, spread over the time from one
+    /// send of a flow to its next, so that they don't all send at the same moments.
+    fn pace_of(&self, flow: u32, bps: u64, unit_bytes: u32) -> Pace {
+        let least_bytes =
+            if self.datagrams { unit_bytes } else { unit_bytes.min(LEAST_SEND_BYTES) };
+        let least_ns = u128::from(least_bytes) * 8_000_000_000 / u128::from(bps.max(1));
+        let between_ns = least_ns.max(u128::from(BURST_NS / 4));
+        let (flows, place) = self.place_of(flow);
+        let first_ns = between_ns * u128::from(place) / u128::from(flows.max(1));
+        let first_ns = u64::try_from(first_ns).unwrap_or(u64::MAX);
+        Pace { bps, burst_ns: BURST_NS, least_bytes, first_ns }
+    }
+
+    /// The part of the end that falls to one flow.
+    fn end_of(&self, flow: u32) -> StepEnd {
+        let (flows, place) = self.place_of(flow);
         match self.end {
             LoadEnd::Time { duration_ns } => StepEnd::Time { duration_ns },
             LoadEnd::Count { count } => StepEnd::Count { count: share(count, flows, place) },
@@ -197,7 +220,7 @@ fn stream(load: &Load, flow: u32) -> (Vec<Step>, Vec<Step>) {
         movement: received,
         yields: true,
     };
-    let pace = load.pace_bps_per_flow.map(|bps| Pace { bps, burst_ns: BURST_NS });
+    let pace = load.pace_bps_per_flow.map(|bps| load.pace_of(flow, bps, unit_bytes));
     let send = Transfer { end: load.end_of(flow), pace, movement: sent, ..receive.clone() };
     (vec![Step::Send(send)], vec![Step::Receive(receive)])
 }

@@ -95,7 +95,7 @@ impl<H: Heading> DatagramSender<H> {
             if tally.first_ns.value() == 0 {
                 tally.first_ns.set(now_ns);
             }
-            if let Some(until_ns) = self.pacer.as_ref().and_then(|pacer| pacer.wait_until(now_ns)) {
+            if let Some(until_ns) = self.pacer.as_mut().and_then(|pacer| pacer.wait_until(now_ns)) {
                 return Ok(Stage::Goes(Turn::Pause { until_ns }));
             }
             let wanted = self.most.min(usize::try_from(self.left).unwrap_or(usize::MAX));

@@ -41,7 +41,7 @@ fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
         movement: Movement::Copy,
         yields: true,
     };
-    let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000 });
+    let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000, least_bytes: 1000, first_ns: 0 });
     let send = Transfer { end: StepEnd::Bytes { bytes: 51 }, pace, ..receive.clone() };
     let FlowSteps { client, server } = steps(&STREAM, 0);
     assert_eq!(client, [Step::Send(send), Step::Close(Close::Graceful)]);
