@@ -1,7 +1,7 @@
 //! Announcements beyond every limit: refused with a sentence, and paid for with no memory.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use linerate_wire::native::datagram::{HELLO, PADDED_BYTES};
 use linerate_wire::native::frame::encode_frame;
@@ -149,8 +149,13 @@ fn the_largest_numbers_are_no_harm() {
     let idle = Held::by_idle(&server);
     let mut plan = workload(&stream("up"), "udp", 1);
     plan["interval_ns"] = json!(10_000_000);
-    for end in
-        [json!({ "by": "bytes", "bytes": u64::MAX }), json!({ "by": "count", "count": u64::MAX })]
+    let soon = UNIX_EPOCH.elapsed().unwrap() + Duration::from_secs(1800);
+    let soon_ns = i64::try_from(soon.as_nanos()).unwrap();
+    let ends =
+        [json!({ "by": "bytes", "bytes": u64::MAX }), json!({ "by": "count", "count": u64::MAX })];
+    for (end, at_utc_ns, answer) in ends
+        .into_iter()
+        .flat_map(|end| [(end.clone(), i64::MAX, "error"), (end, soon_ns, "started")])
     {
         let mut plan = workload(&stream("down"), "tcp", 1);
         plan["end"] = end;
@@ -161,10 +166,12 @@ fn the_largest_numbers_are_no_harm() {
         assert_eq!(conversation.hear()["kind"], "ready");
         conversation.say(&json!({ "kind": "ping", "sent_ns": u64::MAX }));
         assert_eq!(conversation.hear()["sent_ns"], u64::MAX);
-        conversation.say(&json!({ "kind": "start", "at_utc_ns": i64::MAX }));
-        assert_eq!(conversation.hear()["kind"], "started");
-        let counts = vec![json!({ "flow": u32::MAX, "datagrams": u64::MAX }); 4_096];
-        conversation.say(&json!({ "kind": "sent", "datagrams": counts }));
+        conversation.say(&json!({ "kind": "start", "at_utc_ns": at_utc_ns }));
+        assert_eq!(conversation.hear()["kind"], answer);
+        if answer == "started" {
+            let counts = vec![json!({ "flow": u32::MAX, "datagrams": u64::MAX }); 4_096];
+            conversation.say(&json!({ "kind": "sent", "datagrams": counts }));
+        }
         thread::sleep(Duration::from_millis(100));
         drop(conversation);
         assert_idle(&server, idle, Duration::from_secs(5));
