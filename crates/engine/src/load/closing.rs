@@ -105,6 +105,7 @@ impl Load {
         }
         match self.role {
             Role::Client => drain_ns(&self.flows) / 2,
+            Role::Server if self.peer_is_done => self.stall_ns,
             Role::Server => *DRAIN_NS.end() + self.stall_ns,
         }
     }
@@ -123,11 +124,9 @@ impl Load {
         !self.workload.has_transactions() && !self.is_datagrams()
     }
 
-    /// The client is done with a load of bulk streams: whoever hasn't ended has nothing to wait for.
-    pub(crate) fn end_streams(&mut self) {
-        if self.is_bulk_of_streams() && self.given.is_empty() && !self.all_ended() {
-            self.cut();
-        }
+    /// The client is done: what moves no more is not waited for any longer.
+    pub(crate) fn handle_peer_done(&mut self) {
+        self.peer_is_done = true;
     }
 
     /// Ends bulk streams as they are. What their sockets still hold is not sent on behind the test's back.

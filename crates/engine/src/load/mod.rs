@@ -87,6 +87,8 @@ pub(crate) struct Load {
     stall_ns: u64,
     /// When it was last asked whether the peer's bytes come, and the sum of them then.
     heard: (u64, u64),
+    /// Whether the client has said that it is done.
+    peer_is_done: bool,
     /// How long what senders' sockets hold is awaited, once that is found out.
     drain_ns: Option<u64>,
     /// Tells that a load stands still that would never be stopped.
@@ -149,6 +151,7 @@ impl Load {
             moved: (0, 0),
             stall_ns: closing::STALL_NS,
             heard: (0, 0),
+            peer_is_done: false,
             drain_ns: None,
             standstill: None,
             notes: Vec::new(),

@@ -144,7 +144,7 @@ impl Test {
         if let Some(load) = &mut self.load {
             load.stop();
             load.end_answers();
-            load.end_streams();
+            load.handle_peer_done();
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a test leaves where the system shows it, while it runs.
 
+use std::io::Write as _;
+
 /// A flow label that no other test has.
 pub(crate) const FLOW_LABEL: u32 = 0x4321;
 
@@ -19,7 +21,10 @@ pub(crate) fn first_cpu() -> String {
 pub(crate) fn has_processors_to_choose() -> bool {
     let several = allowed_cpus().contains(['-', ',']);
     if !several {
-        println!("SKIPPED: with one processor nothing shows that -A is followed");
+        let _unseen_at_worst = writeln!(
+            std::io::stderr(),
+            "SKIPPED: with one processor nothing shows that -A is followed"
+        );
     }
     several
 }

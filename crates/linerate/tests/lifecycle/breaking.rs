@@ -54,6 +54,8 @@ fn a_reset_flow_is_counted_by_its_kind() {
     // All of it has to be there: a reset throws away what is still on its way.
     std::thread::sleep(Duration::from_millis(300));
     reset(first);
+    // And the server has to see that before its client is done.
+    std::thread::sleep(Duration::from_millis(300));
     second.write_all(&vec![0; BYTES]).unwrap();
     second.shutdown(std::net::Shutdown::Write).unwrap();
     let report = finish(&mut conversation);
