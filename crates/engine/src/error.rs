@@ -45,7 +45,7 @@ pub enum Error {
 
 impl Error {
     /// This machine gives no more threads. Each dialect has options of its own for their number, so none is named.
-    pub(crate) fn no_thread(error: &io::Error) -> Self {
+    pub fn no_thread(error: &io::Error) -> Self {
         Error::Host(format!(
             "can't start another thread ({error}): raise the limit of processes (ulimit -u) or a container's \
              limit of tasks (pids.max), or ask for fewer threads"

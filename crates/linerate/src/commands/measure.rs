@@ -96,14 +96,15 @@ fn measure_one(
     let access = Access { trust, authority, doubt, shared_key: shared };
     let (run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
-        let printing =
-            scope.spawn(move || events.iter().for_each(|event| listener.handle_event(&event)));
+        let print = move || events.iter().for_each(|event| listener.handle_event(&event));
+        // Where the machine has no thread left, the run has none either, and says so.
+        let printing = thread::Builder::new().spawn_scoped(scope, print);
         let run = linerate_engine::run(plan, &access, &sink, cancel);
         let dropped = sink.dropped();
         // Closes the channel, and the printing ends with what is still in it.
         drop((sink, access));
         // It ends by a panic only where a printer has a defect; the run is shown all the same.
-        let _ = printing.join();
+        let _ = printing.map(|printing| printing.join());
         (run, dropped)
     });
     reporter.handle_run(&run, dropped);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 
 use linerate_engine::access::Access;
+use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_engine::{ServeOptions, Server};
 use linerate_measure::plan::Local;
@@ -43,7 +44,9 @@ pub(super) fn measure_own_machine(args: &SelfArgs) -> Result<u8, Failure> {
     let (port, fingerprint) = (server.address().port(), server.fingerprint().to_owned());
     let stop_server = Cancel::default();
     thread::scope(|scope| {
-        let serving = scope.spawn(|| server.serve(&stop_server));
+        let serving = thread::Builder::new()
+            .spawn_scoped(scope, || server.serve(&stop_server))
+            .map_err(|error| Failure::from(Error::no_thread(&error)))?;
         let measured = measure_set(args, &plans, port, &fingerprint, &cancel);
         stop_server.request();
         let exit_code = measured?;

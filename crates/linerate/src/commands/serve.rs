@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::{ServeOptions, Server};
 use linerate_measure::run::exit;
@@ -34,7 +35,7 @@ pub(super) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         Box::new(ServerLog::new(args.quiet))
     };
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let log = move || {
             show(&mut *printer, &listening);
             for event in events {
                 match event {
@@ -45,7 +46,10 @@ pub(super) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
                     event => show(&mut *printer, &event),
                 }
             }
-        });
+        };
+        thread::Builder::new()
+            .spawn_scoped(scope, log)
+            .map_err(|error| Error::no_thread(&error))?;
         server.serve(&cancel)
     })?;
     Ok(exit::VALID)

@@ -92,13 +92,16 @@ pub(super) fn serve_telling(
 ) -> Result<(), Error> {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let served = thread::scope(|scope| {
-        scope.spawn(move || {
+        let tell = move || {
             for event in events {
                 if debug {
                     narrate(&render_event(&event));
                 }
             }
-        });
+        };
+        thread::Builder::new()
+            .spawn_scoped(scope, tell)
+            .map_err(|error| Error::no_thread(&error))?;
         let served = serve(&sink);
         drop(sink);
         served
