@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::conversation::{connect, tls_session};
 use crate::ends::Server;
@@ -55,6 +55,9 @@ fn half_open_connections_delay_a_test_by_less_than_a_second() {
 fn more_than_the_server_keeps_push_each_other_out() {
     let server = Server::start("");
     let idle = Held::by_idle(&server);
+    // A user's programs often begin with 1,024.
+    let most = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
     let crowd: Vec<_> = (0..1_200).map(|_| connect(server.port)).collect();
     let held = Held::by(server.pid());
     assert!(held.descriptors < idle.descriptors + 700, "{held:?}");
