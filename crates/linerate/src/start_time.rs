@@ -2,8 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use jiff::Timestamp;
 
 /// Parses an RFC 3339 time, or `@` and seconds since 1970 with up to nine decimals. Nanoseconds
 /// since 1970, UTC.
@@ -30,8 +29,8 @@ pub fn utc_now_ns() -> i64 {
 }
 
 fn parse_rfc3339(text: &str) -> Option<i64> {
-    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    i64::try_from(time.unix_timestamp_nanos()).ok()
+    let time: Timestamp = text.parse().ok()?;
+    i64::try_from(time.as_nanosecond()).ok()
 }
 
 fn parse_seconds(text: &str) -> Option<i64> {
