@@ -12,8 +12,8 @@ use crate::ends::{Client, Server};
 /// Until a client of these tests certainly carries load.
 const UNDER_WAY: Duration = Duration::from_millis(700);
 /// A shared machine may stand still itself, for as long as the server of these tests does, and nothing in
-/// a result tells the two apart: one attempt may fail.
-const ATTEMPTS: u32 = 2;
+/// a result tells the two apart: an attempt may fail, and beside busy neighbours more than one.
+const ATTEMPTS: u32 = 4;
 /// Whoever catches up after a freeze takes a processor for a while: not beside another's freeze.
 static FREEZES: Mutex<()> = Mutex::new(());
 
