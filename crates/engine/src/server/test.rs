@@ -170,8 +170,9 @@ impl Test {
         }
         if self.cut_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.cut_at_ns = None;
-            if !self.finishing {
-                self.finishing = true;
+            // A client that has said it is done may send on all the same.
+            self.finishing = true;
+            if !load.all_ended() {
                 load.note(format!(
                     "the server ended the load after {}, the longest that it allows (--max-time)",
                     render_duration_ns(self.max_time_ns.unwrap_or(0))
