@@ -11,7 +11,8 @@ use super::message::{
     Queued, Request, Sent, ServerHello, ServerMessage, Start,
 };
 use super::outbox::{Outbox, clip};
-use super::{Fault, Now, RTT_LIMIT_NS, Stage, VERSION};
+use super::silence::Silence;
+use super::{Fault, Now, Stage, VERSION};
 
 mod event;
 mod pings;
@@ -51,8 +52,7 @@ pub struct Client {
     /// The time of the last `handle_` call: while the conversation lasts, a second ago at most.
     now: Now,
     connected_ns: u64,
-    heard_ns: u64,
-    rtt_ns: u64,
+    silence: Silence,
     /// When the server last did what it owes.
     progress_ns: u64,
     /// How long the load's start is away, where a time was agreed on.
@@ -73,8 +73,7 @@ impl Client {
             clock: Pings::default(),
             now,
             connected_ns: now.monotonic_ns,
-            heard_ns: now.monotonic_ns,
-            rtt_ns: 0,
+            silence: Silence::new(now.monotonic_ns),
             progress_ns: now.monotonic_ns,
             start_wait_ns: 0,
             place: None,
@@ -93,7 +92,7 @@ impl Client {
             return;
         }
         self.now = now;
-        self.heard_ns = now.monotonic_ns;
+        self.silence.record_heard(now.monotonic_ns);
         self.inbox.handle_bytes(bytes);
         while !self.is_over() {
             let greeted = self.stage > Stage::Greeting;
@@ -114,19 +113,17 @@ impl Client {
         self.fail(Fault::Closed { stage: self.stage });
     }
 
-    /// The peer's bytes arrive on a flow of the load that runs: it is there, though a queue of the path that
-    /// both share may hold its messages for longer than silence may last.
+    /// The server's bytes arrive on a flow of the load. A queue that flows and messages share may hold the messages.
     pub fn handle_life(&mut self, now: Now) {
         if matches!(self.stage, Stage::Running | Stage::Finishing) {
             self.now = now;
-            self.heard_ns = now.monotonic_ns;
+            self.silence.record_heard(now.monotonic_ns);
         }
     }
 
-    /// The round-trip time of the connection, as its transport knows it: silence may last two of them longer,
-    /// as a queue of the path can hold a message, and what is sent again for it, for so long.
+    /// The connection's round-trip time, as its transport knows it: silence may last two of them longer.
     pub fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.rtt_ns = rtt_ns.min(RTT_LIMIT_NS);
+        self.silence.record_round_trip(rtt_ns);
     }
 
     /// The time that [`Client::poll_timeout`] named has come.
@@ -297,11 +294,11 @@ impl Client {
     /// When, as things stand, the server has failed, and how.
     fn deadline(&self) -> (u64, Fault) {
         let stage = self.stage;
-        let (since_ns, after_ns) = match stage {
-            Stage::Greeting => (self.connected_ns, GREETING_NS),
-            _ => (self.heard_ns, SILENCE_NS + 2 * self.rtt_ns),
+        let (silent_ns, after_ns) = match stage {
+            Stage::Greeting => (self.connected_ns.saturating_add(GREETING_NS), GREETING_NS),
+            _ => self.silence.deadline(SILENCE_NS),
         };
-        let silent = (since_ns.saturating_add(after_ns), Fault::Silent { after_ns, stage });
+        let silent = (silent_ns, Fault::Silent { after_ns, stage });
         let after_ns = match stage {
             Stage::Asking => ANSWER_NS,
             Stage::Starting => ANSWER_NS.saturating_add(self.start_wait_ns),

@@ -25,13 +25,12 @@ pub mod message;
 pub mod opening;
 mod outbox;
 pub mod server;
+mod silence;
 
 pub use fault::{Fault, Stage};
 
 /// The version of the protocol that this module speaks.
 pub const VERSION: u16 = 1;
-/// A peer's silence is borne no longer than for two round trips of this time: what a slow path's queue may hold.
-const RTT_LIMIT_NS: u64 = 5_000_000_000;
 
 /// Bytes of a token: what a data connection or a UDP flow shows to belong to a test.
 pub const TOKEN_BYTES: usize = 16;

@@ -12,7 +12,8 @@ use super::message::{
     ServerMessage, Started,
 };
 use super::outbox::{Outbox, clip};
-use super::{Fault, Now, RTT_LIMIT_NS, Stage, TOKEN_BYTES, VERSION};
+use super::silence::Silence;
+use super::{Fault, Now, Stage, TOKEN_BYTES, VERSION};
 
 mod event;
 mod greeting;
@@ -51,8 +52,7 @@ pub struct Server {
     now: Now,
     connected_ns: u64,
     /// When the last whole message came. Single bytes don't keep a lease.
-    heard_ns: u64,
-    rtt_ns: u64,
+    silence: Silence,
     ready_ns: u64,
     /// When something of what leads up to the result, or the result, was last taken to be
     /// written.
@@ -75,8 +75,7 @@ impl Server {
             events: VecDeque::new(),
             now,
             connected_ns: now.monotonic_ns,
-            heard_ns: now.monotonic_ns,
-            rtt_ns: 0,
+            silence: Silence::new(now.monotonic_ns),
             ready_ns: 0,
             delivering_ns: 0,
             handed_over: false,
@@ -111,19 +110,17 @@ impl Server {
         }
     }
 
-    /// The peer's bytes arrive on a flow of the load that runs: it is there, though a queue of the path that
-    /// both share may hold its messages for longer than silence may last.
+    /// The client's bytes arrive on a flow of the load. A queue that flows and messages share may hold the messages.
     pub fn handle_life(&mut self, now: Now) {
         if matches!(self.stage, Stage::Running) {
             self.now = now;
-            self.heard_ns = now.monotonic_ns;
+            self.silence.record_heard(now.monotonic_ns);
         }
     }
 
-    /// The round-trip time of the connection, as its transport knows it: silence may last two of them longer,
-    /// as a queue of the path can hold a message, and what is sent again for it, for so long.
+    /// The connection's round-trip time, as its transport knows it: silence may last two of them longer.
     pub fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.rtt_ns = rtt_ns.min(RTT_LIMIT_NS);
+        self.silence.record_round_trip(rtt_ns);
     }
 
     /// The time that [`Server::poll_timeout`] named has come.
@@ -268,7 +265,7 @@ impl Server {
     }
 
     fn handle_message(&mut self, message: ClientMessage) {
-        self.heard_ns = self.now.monotonic_ns;
+        self.silence.record_heard(self.now.monotonic_ns);
         match (self.stage, message) {
             (Stage::Greeting, ClientMessage::Hello(hello)) => self.handle_hello(&hello),
             (stage, ClientMessage::Ping(ping)) if stage >= Stage::Asking => self.answer(ping),
@@ -339,8 +336,7 @@ impl Server {
             let deadline_ns = self.connected_ns.saturating_add(after_ns);
             return (deadline_ns, Fault::Silent { after_ns, stage });
         }
-        let after_ns = LEASE_NS + 2 * self.rtt_ns;
-        let lease_ns = self.heard_ns.saturating_add(after_ns);
+        let (lease_ns, after_ns) = self.silence.deadline(LEASE_NS);
         let silent = (lease_ns, Fault::Silent { after_ns, stage });
         let (since_ns, after_ns) = match stage {
             Stage::Ready => (self.ready_ns, START_NS),
