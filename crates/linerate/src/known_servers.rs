@@ -62,14 +62,18 @@ pub fn trust_only(pinned: String) -> Trust {
 /// # Errors
 /// Where another key is known for the server, and where the list can't be read.
 pub fn check(path: &Path, server: &str, fingerprint: &str, sink: &Sink) -> Result<(), String> {
+    let compare = |known: &str| match known.eq_ignore_ascii_case(fingerprint) {
+        true => Ok(()),
+        false => Err(changed_key(path, server, known, fingerprint)),
+    };
+    if let Some(known) = known_fingerprint(&read_list(path)?, server) {
+        return compare(known);
+    }
     let lock = lock_beside(path);
+    // Another client may have remembered the server until the lock was had.
     let list = read_list(path)?;
     if let Some(known) = known_fingerprint(&list, server) {
-        return if known.eq_ignore_ascii_case(fingerprint) {
-            Ok(())
-        } else {
-            Err(changed_key(path, server, known, fingerprint))
-        };
+        return compare(known);
     }
     let remembered = lock.and_then(|_lock| append(path, list, server, fingerprint));
     sink.offer(Event::Note(match remembered {
@@ -87,8 +91,8 @@ pub fn check(path: &Path, server: &str, fingerprint: &str, sink: &Sink) -> Resul
 }
 
 /// Two clients that meet new servers at the same time must not undo each other's line. The lock
-/// is a file of its own because the list itself is replaced. Whoever holds it for long, and whatever
-/// else stands in its place, keeps nobody from a test: the key is then not remembered.
+/// is a file of its own because the list itself is replaced. A lock that another program holds, or a
+/// file of another kind in its place, costs a client the memory of a new key and not its test.
 fn lock_beside(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
         create_private(directory)?;
@@ -152,7 +156,11 @@ fn append(path: &Path, mut list: String, server: &str, fingerprint: &str) -> io:
     }
     list.push_str(&format!("{server} {fingerprint}\n"));
     // A list that is kept elsewhere and linked to stays there.
-    let path = fs::canonicalize(path).unwrap_or_else(|_not_there_yet| path.to_owned());
+    let path = match fs::canonicalize(path) {
+        Ok(path) => path,
+        Err(error) if path.is_symlink() => return Err(error),
+        Err(_not_there_yet) => path.to_owned(),
+    };
     let mut file = FileBeside::create(&path, 0o600)?;
     file.write(list.as_bytes())?;
     file.rename()

@@ -130,6 +130,11 @@ fn a_lock_that_another_program_holds_keeps_nobody_from_a_test() {
     let text = note(&events);
     assert!(text.contains("this once") && text.contains("holds its lock"), "{text}");
     assert!(!path.exists());
+    // Who knows the server doesn't need it.
+    fs::write(&path, format!("a:1 {ONE}\n")).unwrap();
+    let began = std::time::Instant::now();
+    check(&path, "a:1", ONE, &sink).unwrap();
+    assert!(began.elapsed() < super::LOCK_WAIT && events.try_recv().is_err());
 }
 
 #[test]
@@ -168,4 +173,10 @@ fn a_list_that_is_linked_to_stays_where_it_is() {
     check(&path, "a:1", ONE, &Sink::none()).unwrap();
     assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&kept).unwrap(), format!("a:1 {ONE}\n"));
+    // Where it leads nowhere, nothing is written, and the link is left.
+    fs::remove_file(&kept).unwrap();
+    let (sink, events) = Sink::bounded(4);
+    check(&path, "a:2", ONE, &sink).unwrap();
+    assert!(note(&events).contains("this once"));
+    assert!(path.is_symlink() && !kept.exists());
 }
