@@ -12,8 +12,8 @@ use crate::ends::{Client, Server};
 /// Until a client of these tests certainly carries load.
 const UNDER_WAY: Duration = Duration::from_millis(700);
 /// A shared machine may stand still itself, for as long as the server of these tests does, and nothing in
-/// a result tells the two apart: an attempt may fail, and beside busy neighbours more than one.
-const ATTEMPTS: u32 = 4;
+/// a result tells the two apart: one attempt may fail.
+const ATTEMPTS: u32 = 2;
 /// Whoever catches up after a freeze takes a processor for a while: not beside another's freeze.
 static FREEZES: Mutex<()> = Mutex::new(());
 
@@ -288,26 +288,27 @@ fn a_server_that_stands_still_shows_in_full() {
 /// p90 leaves deviates by 20 ms of 400, as much as is allowed, and isn't judged.
 ///
 /// Connections that waited are made one after the other when the server goes on, which takes as long
-/// as the processor needs for so many: p90 is judged at a rate that makes few of them.
+/// as the processor needs for so many: p90 is judged at a rate that makes few of them, and with a freeze of twice
+/// the length, of which they, and the time between two of them, are a small part.
 #[test]
 fn a_server_that_stands_still_shows_with_random_times_and_with_connections_too() {
     let _alone = FREEZES.lock().unwrap_or_else(PoisonError::into_inner);
     let loads = [
-        ("rr --arrivals poisson", 1_000, [99.0, 99.9]),
-        ("rr --arrivals poisson --udp --timeout 3s", 1_000, [99.0, 99.9]),
-        ("connect --flows 8", 1_000, [99.0, 99.9]),
-        ("connect --flows 8 --arrivals poisson", 1_000, [99.0, 99.9]),
-        ("connect --flows 2", 250, [90.0, 99.0]),
+        ("rr --arrivals poisson", 1_000, 4, [99.0, 99.9]),
+        ("rr --arrivals poisson --udp --timeout 3s", 1_000, 4, [99.0, 99.9]),
+        ("connect --flows 8", 1_000, 4, [99.0, 99.9]),
+        ("connect --flows 8 --arrivals poisson", 1_000, 4, [99.0, 99.9]),
+        ("connect --flows 2", 60, 8, [90.0, 99.0]),
     ];
     std::thread::scope(|scope| {
-        for ((load, rate, quantiles), turn) in loads.into_iter().zip(0..) {
+        for ((load, rate, time_s, quantiles), turn) in loads.into_iter().zip(0..) {
             scope.spawn(move || {
-                let words = format!("{load} --rate {rate} --time 4s");
+                let words = format!("{load} --rate {rate} --time {time_s}s");
                 // Not all catch up at once.
                 let under_way = UNDER_WAY + turn * Duration::from_millis(400);
-                let how_long = Duration::from_millis(800);
+                let how_long = Duration::from_millis(200 * time_s);
                 let document = frozen(&words, under_way, how_long, &quantiles);
-                let (least, most) = (rate * 37 / 10, rate * 43 / 10);
+                let (least, most) = (rate * time_s * 37 / 40, rate * time_s * 43 / 40);
                 assert!((least..most).contains(&due(&document)), "{load}: {}", due(&document));
                 if load.starts_with("connect") {
                     // As many as flows, fewer than p99 leaves, had begun and stood still.
