@@ -1,7 +1,8 @@
 //! Announcements beyond every limit: refused with a sentence, and paid for with no memory.
 
+use std::io::Write as _;
 use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use linerate_wire::native::datagram::{HELLO, PADDED_BYTES};
 use linerate_wire::native::frame::encode_frame;
@@ -32,6 +33,42 @@ fn answer(port: u16, bytes: &[u8]) -> Value {
 fn assert_says(answer: &Value, kind: &str, words: &str) {
     assert_eq!(answer["kind"], kind, "{answer}");
     assert!(answer["text"].as_str().unwrap().contains(words), "no {words:?} in {answer}");
+}
+
+#[test]
+fn a_client_that_says_it_is_done_and_sends_on_is_cut_off_at_the_longest_time() {
+    let server = Server::start("--max-tests 1 --max-time 1s");
+    let mut plan = workload(&stream("up"), "tcp", 1);
+    plan["end"] = json!({ "by": "bytes", "bytes": u64::MAX });
+    let mut conversation = Conversation::connect(server.port);
+    conversation.greet();
+    let token = conversation.ask(&plan);
+    let mut flow = connect_data(server.port, 0, token);
+    assert_eq!(conversation.hear()["kind"], "ready");
+    conversation.say(&json!({ "kind": "start" }));
+    assert_eq!(conversation.hear()["kind"], "started");
+    let sending = thread::spawn(move || {
+        // Never at rest for as long as a stall, until the server has had enough.
+        while flow.write_all(&[0; 1_400]).is_ok() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+    conversation.say(&json!({ "kind": "finish" }));
+    let began = Instant::now();
+    let report = loop {
+        conversation.say(&json!({ "kind": "ping", "sent_ns": 1 }));
+        let message = conversation.hear();
+        if message["kind"] == "result" {
+            break message["report"].as_str().unwrap().to_owned();
+        }
+        // The load's minute for reporting is no minute for receiving.
+        assert!(began.elapsed() < Duration::from_secs(20), "no result: {message}");
+        thread::sleep(Duration::from_millis(200));
+    };
+    assert!(report.contains("--max-time"), "{report}");
+    drop(conversation);
+    sending.join().unwrap();
+    server.measure("rr --count 3").document(0);
 }
 
 #[test]
