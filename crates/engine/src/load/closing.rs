@@ -129,7 +129,8 @@ impl Load {
         self.peer_is_done = true;
     }
 
-    /// Ends bulk streams as they are. What their sockets still hold is not sent on behind the test's back.
+    /// Ends bulk streams as they are. The kernel drops what their sockets still hold: sent on after the test, it
+    /// would load the path of the next one.
     fn cut(&mut self) {
         self.advance_to(Phase::Drained, monotonic_ns());
         for socket in self.flows.iter().flatten().filter_map(|flow| flow.socket.as_ref()) {
