@@ -9,6 +9,7 @@ use linerate_engine::iperf3::{
 };
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
+use rustix::io::Errno;
 
 use super::programs::free_port;
 
@@ -24,8 +25,15 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn start(plan: ServePlan) -> Self {
         // Not one that the kernel picks for TCP: over UDP another test may have it.
-        let plan = ServePlan { port: free_port(), ..plan };
-        let server = Server::bind(&plan).unwrap();
+        let server = loop {
+            match Server::bind(&ServePlan { port: free_port(), ..plan.clone() }) {
+                Ok(server) => break server,
+                // A program that another test starts has a copy of the socket that found the port free, until it
+                // has begun.
+                Err(failure) if failure.system_error == Some(Errno::ADDRINUSE.raw_os_error()) => {}
+                Err(failure) => panic!("{failure:?}"),
+            }
+        };
         let port = server.local_address().port();
         let (cancel, asked) = (Cancel::default(), Cancel::default());
         let (tell, ended) = channel();
