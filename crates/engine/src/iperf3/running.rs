@@ -8,6 +8,7 @@ use super::event::Start;
 use super::load::Load;
 use super::lull::{Lull, carried_ns};
 use super::meter::Meter;
+use super::tail::{TAIL_NS, TAIL_SILENCE_NS};
 use super::{Event, Failure, Observer, Report, sockets};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
 use crate::load::Bell;
@@ -19,12 +20,6 @@ const FAILURE_NS: u64 = SECOND_NS;
 const STALL_NS: u64 = 120 * SECOND_NS;
 /// How long streams may take to end when the load is stopped.
 const STOPPING_NS: u64 = SECOND_NS;
-/// How long a server awaits what the client had sent when it ended the test, and how long after the
-/// last of it that came.
-pub(super) const TAIL_NS: u64 = SECOND_NS;
-pub(super) const TAIL_SILENCE_NS: u64 = 250 * MILLISECOND_NS;
-/// How often it looks meanwhile.
-pub(super) const TAIL_LOOK_NS: u64 = 2 * MILLISECOND_NS;
 /// The conductor looks at least this often whether the user wants to stop.
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 

@@ -13,8 +13,14 @@ use socket2::Socket;
 
 use super::Role;
 use super::load::Load;
-use super::running::{TAIL_LOOK_NS, TAIL_NS, TAIL_SILENCE_NS};
-use crate::clock::monotonic_ns;
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+
+/// How long a server awaits what the client had sent when it ended the test, and how long after the
+/// last of it that came.
+pub(super) const TAIL_NS: u64 = SECOND_NS;
+pub(super) const TAIL_SILENCE_NS: u64 = 250 * MILLISECOND_NS;
+/// How often it looks meanwhile.
+pub(super) const TAIL_LOOK_NS: u64 = 2 * MILLISECOND_NS;
 
 /// What a receiver that stopped may have left unread in its socket, as time.
 const UNREAD_S: f64 = 0.02;
@@ -108,7 +114,8 @@ pub(super) struct Ends<'a> {
 
 impl Ends<'_> {
     /// How many datagrams of the counted time never arrived and have a higher number than all that did. Where the
-    /// server sends, it goes on until the client's word arrives: what it may have sent meanwhile was not lost.
+    /// server sends, it goes on until the client's word arrives: what it may have sent meanwhile was not lost. Where the
+    /// client sends, an original server stops reading at that word: a few last datagrams may have arrived unread.
     pub(super) fn tail(&self, parameters: &Parameters, late: &Late) -> u64 {
         let (sent, received) =
             if self.sends { (self.own, self.theirs) } else { (self.theirs, self.own) };
@@ -119,19 +126,24 @@ impl Ends<'_> {
         };
         let missing =
             sent.packets.saturating_sub(received.packets.max(late.number(sent.id))).min(counted);
-        let server_sends = self.sends == (self.role == Role::Server);
-        if !server_sends {
-            return missing;
-        }
-        let late_s = match self.role {
-            Role::Client => Some(late.seconds),
-            Role::Server => self.seconds_after_client(parameters),
-        };
         let seconds = sent.seconds().or(received.seconds()).filter(|seconds| *seconds > 0.0);
-        let Some((late_s, seconds)) = late_s.zip(seconds) else { return 0 };
         // The cast saturates.
-        let on_the_way = (counted as f64 / seconds * (late_s + UNREAD_S)).ceil() as u64;
-        missing.saturating_sub(on_the_way.saturating_add(1))
+        let sent_in = |time_s: f64| {
+            let rate = seconds.map(|seconds| counted as f64 / seconds);
+            rate.map(|rate| ((rate * time_s).ceil() as u64).saturating_add(1))
+        };
+        let late_s = match (self.sends, self.role) {
+            // This end is a server that waits for what its client had sent.
+            (false, Role::Server) => return missing,
+            (true, Role::Client) => {
+                let unread = sent_in(UNREAD_S).unwrap_or(0);
+                return if received.packets > 0 && missing <= unread { 0 } else { missing };
+            }
+            (false, Role::Client) => Some(late.seconds),
+            (true, Role::Server) => self.seconds_after_client(parameters),
+        };
+        let on_the_way = late_s.and_then(|late_s| sent_in(late_s + UNREAD_S));
+        on_the_way.map_or(0, |on_the_way| missing.saturating_sub(on_the_way))
     }
 
     /// How long this server counted after its client had stopped; not known where the client doesn't tell its time.
@@ -170,6 +182,12 @@ mod tests {
         assert_eq!(tail(Role::Server, false, counted(375, 5.0), counted(624, 5.0), 9.0), 249);
         assert_eq!(tail(Role::Client, true, counted(250, 2.0), counted(0, 2.0), 0.0), 250);
         assert_eq!(tail(Role::Client, true, counted(250, 2.0), counted(250, 2.0), 0.0), 0);
+        // What an original server may have left unread was not lost; where nothing came, all was.
+        assert_eq!(tail(Role::Client, true, counted(126, 1.0), counted(125, 1.0), 0.0), 0);
+        assert_eq!(tail(Role::Client, true, counted(126, 1.0), counted(122, 1.0), 0.0), 0);
+        assert_eq!(tail(Role::Client, true, counted(126, 1.0), counted(121, 1.0), 0.0), 5);
+        assert_eq!(tail(Role::Client, true, counted(2, 1.0), counted(0, 1.0), 0.0), 2);
+        assert_eq!(tail(Role::Server, false, counted(125, 1.0), counted(126, 1.0), 0.0), 1);
         // A peer's claim.
         assert_eq!(tail(Role::Client, true, counted(250, 2.0), counted(u64::MAX, 2.0), 0.0), 0);
     }

@@ -16,8 +16,9 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::load::{Load, Setup};
-use crate::iperf3::running::{LOOK_NS, Running, TAIL_LOOK_NS};
+use crate::iperf3::running::{LOOK_NS, Running};
 use crate::iperf3::tail::Late;
+use crate::iperf3::tail::TAIL_LOOK_NS;
 use crate::iperf3::{Event, Failure, Report, Role, repeats, sockets};
 
 /// How long a test may take beyond its time before the server ends it; the original's value.
