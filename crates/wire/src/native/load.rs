@@ -157,13 +157,14 @@ impl Load {
         }
     }
 
-    /// The pace of one flow. The flows of a direction begin one after the other, spread over the time from one
-    /// send of a flow to its next, so that they don't all send at the same moments.
+    /// The pace of one flow. Where a single send is more than a quarter of a burst, the flows of a direction begin
+    /// one after the other, spread over the time from one send of a flow to its next: all at once they would send more
+    /// than a burst. Faster ones together send a quarter of one, and take turns for no gain and more wake-ups.
     fn pace_of(&self, flow: u32, bps: u64, unit_bytes: u32) -> Pace {
         let least_bytes =
             if self.datagrams { unit_bytes } else { unit_bytes.min(LEAST_SEND_BYTES) };
         let least_ns = u128::from(least_bytes) * 8_000_000_000 / u128::from(bps.max(1));
-        let between_ns = least_ns.max(u128::from(BURST_NS / 4));
+        let between_ns = if least_ns > u128::from(BURST_NS / 4) { least_ns } else { 0 };
         let (flows, place) = self.place_of(flow);
         let first_ns = between_ns * u128::from(place) / u128::from(flows.max(1));
         let first_ns = u64::try_from(first_ns).unwrap_or(u64::MAX);

@@ -184,3 +184,20 @@ fn a_schedule_is_shared_by_the_flows_in_turns() {
         assert!(matches!(&server[..], [Step::Accept(accept)] if accept.schedule.is_none()));
     }
 }
+
+#[test]
+fn flows_of_a_low_rate_take_turns_and_those_of_a_high_one_begin_together() {
+    let LoadKind::Stream { sent, received, .. } = STREAM.kind else { panic!() };
+    let kind = LoadKind::Stream { unit_bytes: 1000, up_flows: 4, down_flows: 0, sent, received };
+    let first_ns = |bps, flow| {
+        let load = Load { kind, pace_bps_per_flow: Some(bps), ..STREAM };
+        match &steps(&load, flow).client[..] {
+            [Step::Send(Transfer { pace: Some(pace), .. }), ..] => pace.first_ns,
+            other => panic!("{other:?}"),
+        }
+    };
+    // 1,000 bytes take a second, or 0.1 ms.
+    let slow = [0, 1, 2, 3].map(|flow| first_ns(8_000, flow));
+    assert_eq!(slow, [0, 250_000_000, 500_000_000, 750_000_000]);
+    assert_eq!([0, 1, 2, 3].map(|flow| first_ns(80_000_000, flow)), [0; 4]);
+}
