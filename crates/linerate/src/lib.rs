@@ -10,8 +10,10 @@
 //! Programs that measure use [`run`]; a program that wants the whole command line uses
 //! [`main_with`].
 //!
-//! Data go to standard output, narration to standard error. A closed pipe ends the printing, and
-//! with it the measurement, without a word.
+//! Data go to standard output, narration to standard error. A reader of
+//! the data that closes the pipe ends the measurement without a word ([`exit::READER_GONE`]).
+//!
+//! [`exit::READER_GONE`]: linerate_measure::run::exit::READER_GONE
 
 pub mod args;
 pub mod certificates;

@@ -114,4 +114,6 @@ pub mod exit {
     pub const UNTRUSTWORTHY: u8 = 6;
     /// Interrupted; the partial result was printed.
     pub const INTERRUPTED: u8 = 130;
+    /// The reader of the output closed the pipe before it had all: as a shell shows a program that SIGPIPE ended.
+    pub const READER_GONE: u8 = 141;
 }

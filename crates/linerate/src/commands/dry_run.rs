@@ -1,7 +1,5 @@
 //! `--dry-run`: the plan, and what each of its flows would do.
 
-use std::io::Write;
-
 use linerate_measure::run::exit;
 use linerate_measure::{Direction, Plan};
 use linerate_wire::step::Step;
@@ -23,11 +21,7 @@ struct FlowPlan {
 /// an array of these where several sizes were asked.
 pub(super) fn print_steps(plans: &[Plan], output: &OutputArgs) -> Result<u8, Failure> {
     let mut destination = Destination::open(output.output.as_deref()).map_err(Failure::here)?;
-    let mut write = |text: &str| {
-        destination
-            .write_all(text.as_bytes())
-            .map_err(|error| Failure::here(destination.cant_write(&error)))
-    };
+    let mut write = |text: &str| destination.put(text);
     let array = plans.len() > 1;
     for (place, plan) in plans.iter().enumerate() {
         let before = match (array, place) {

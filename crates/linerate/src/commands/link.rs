@@ -6,7 +6,6 @@ use linerate_engine::event::Cancel;
 use linerate_engine::link::{Namespaces, NamespacesOptions, Pace, Relay, RelayOptions};
 use linerate_measure::link::report::Waiting;
 use linerate_measure::link::{Link, LinkError, Report, limits, profile};
-use linerate_measure::run::exit;
 
 use super::Failure;
 use crate::args::LinkArgs;
@@ -22,7 +21,7 @@ const SPINNING_FROM_PROCESSORS: usize = 3;
 
 impl From<LinkError> for Failure {
     fn from(error: LinkError) -> Self {
-        Self { exit_code: exit::USAGE, text: error.to_string() }
+        Self::usage(error.to_string())
     }
 }
 
@@ -44,7 +43,9 @@ pub(super) fn emulate(args: &LinkArgs) -> Result<u8, Failure> {
         None => between_namespaces(args, &link, &pace, &cancel)?,
     };
     let exit_code = report.status.exit_code;
-    print_report(args, &report, &mut destination)?;
+    let text =
+        if args.json { format!("{}\n", render_json(&report)) } else { render_link_report(&report) };
+    destination.put(&text)?;
     destination.commit().map_err(Failure::here)?;
     Ok(exit_code)
 }
@@ -80,7 +81,7 @@ fn link_of(args: &LinkArgs) -> Result<Link, Failure> {
         (None, Some(name)) => profile(name)?,
         (None, None) => {
             let text = "which link? Give a FILE that describes it, or --profile with a name";
-            return Err(Failure { exit_code: exit::USAGE, text: text.to_owned() });
+            return Err(Failure::usage(text));
         }
     };
     link.seed = args.seed.unwrap_or(link.seed);
@@ -91,7 +92,7 @@ fn read_link(file: &Path) -> Result<Link, Failure> {
     let text = read(file).map_err(Failure::here)?;
     let beside = file.parent().unwrap_or(Path::new(""));
     Link::parse(&text, |name| read(&beside.join(name)))
-        .map_err(|error| Failure { text: format!("{}: {error}", file.display()), ..error.into() })
+        .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }
 
 /// A file's text, if it isn't longer than a description may be.
@@ -118,23 +119,6 @@ fn pace_of(args: &LinkArgs) -> Pace {
         waiting: if spins { Waiting::Spinning } else { Waiting::Sleeping },
         cpu: args.cpu,
         time_ns: args.time,
-    }
-}
-
-fn print_report(
-    args: &LinkArgs,
-    report: &Report,
-    destination: &mut Destination,
-) -> Result<(), Failure> {
-    use std::io::Write;
-
-    let text =
-        if args.json { format!("{}\n", render_json(report)) } else { render_link_report(report) };
-    match destination.write_all(text.as_bytes()).and_then(|()| destination.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::here(destination.cant_write(&error)))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -44,10 +44,11 @@ pub(super) fn measure(
         measure_all(&plans, connect, output)
     });
     if let Err(failure) = &measured
+        && let Some(text) = &failure.text
         && output.ndjson
         && output.output.is_none()
     {
-        print(&render_error_record(failure.exit_code, &failure.text))?;
+        print(&render_error_record(failure.exit_code, text))?;
     }
     measured
 }
@@ -73,7 +74,7 @@ fn measure_all(plans: &[Plan], connect: &ConnectArgs, output: &OutputArgs) -> Re
             break;
         }
     }
-    reporter.close().map_err(Failure::here)?;
+    reporter.close()?;
     Ok(exit_code)
 }
 

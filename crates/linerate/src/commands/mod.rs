@@ -8,14 +8,14 @@ mod own_machine;
 mod serve;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 
 use clap::Parser;
 use linerate_engine::error::Error;
 use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
-use crate::output::narrate;
+use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_rr, plans_from_stream};
 
@@ -28,18 +28,20 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come this way too. Where nobody reads them, nothing is lost.
-            let _ = error.print();
-            return if error.use_stderr() { exit::USAGE } else { exit::VALID };
+            // Help and version come this way too.
+            return match (error.use_stderr(), error.print()) {
+                (true, _) => exit::USAGE,
+                (false, Err(broken)) if broken.kind() == ErrorKind::BrokenPipe => exit::READER_GONE,
+                (false, _) => exit::VALID,
+            };
         }
     };
-    match dispatch(&cli.command) {
-        Ok(exit_code) => exit_code,
-        Err(failure) => {
-            narrate(&format!("linerate: {}\n", failure.text));
-            failure.exit_code
+    dispatch(&cli.command).unwrap_or_else(|failure| {
+        if let Some(text) = &failure.text {
+            narrate(&format!("linerate: {text}\n"));
         }
-    }
+        failure.exit_code
+    })
 }
 
 fn dispatch(command: &Command) -> Result<u8, Failure> {
@@ -64,29 +66,38 @@ fn dispatch(command: &Command) -> Result<u8, Failure> {
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit_code: u8,
-    text: String,
+    /// None where there is nobody left to tell.
+    text: Option<String>,
 }
 
 impl Failure {
     /// Something on this machine is in the way.
     fn here(text: impl Into<String>) -> Self {
-        Self { exit_code: exit::FAILED, text: text.into() }
+        Self { exit_code: exit::FAILED, text: Some(text.into()) }
+    }
+
+    /// What was asked makes no sense.
+    fn usage(text: impl Into<String>) -> Self {
+        Self { exit_code: exit::USAGE, text: Some(text.into()) }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { exit_code: error.exit_code(), text: error.to_string() }
+        Self { exit_code: error.exit_code(), text: Some(error.to_string()) }
     }
 }
 
-/// Writes data to standard output. A reader that has gone is no failure.
-fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::here(format!("can't write to standard output: {error}")))
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Self {
+        match unwritten {
+            Unwritten::ReaderGone => Self { exit_code: exit::READER_GONE, text: None },
+            Unwritten::Failed(text) => Self::here(text),
         }
-        _ => Ok(()),
     }
+}
+
+/// Writes data to standard output.
+fn print(text: &str) -> Result<(), Failure> {
+    Ok(Destination::Stdout.put(text)?)
 }

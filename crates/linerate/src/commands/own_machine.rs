@@ -106,7 +106,7 @@ fn plans_of(args: &SelfArgs) -> Result<Vec<(&'static str, Plan)>, Failure> {
             title: Some(name.to_owned()),
             tags: Default::default(),
         };
-        plan.check().map_err(|e| Failure { exit_code: exit::USAGE, text: e.to_string() })?;
+        plan.check().map_err(|error| Failure::usage(error.to_string()))?;
         plans.push((name, plan));
     }
     Ok(plans)

@@ -1,10 +1,21 @@
 //! Where a result is written to.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use linerate_engine::stdout_was_closed;
+
 use crate::state_directory::FileBeside;
+
+/// Why output did not come to its reader.
+#[derive(Debug)]
+pub enum Unwritten {
+    /// The reader closed the pipe: there is nobody left to tell.
+    ReaderGone,
+    /// A sentence for the user.
+    Failed(String),
+}
 
 /// Where a result is written to.
 pub enum Destination {
@@ -30,10 +41,13 @@ impl Destination {
     /// Standard output, or this file. A file is tried now by making one beside it.
     ///
     /// # Errors
-    /// Where the file can't be written: a sentence for the user.
+    /// Where the file can't be written, or standard output was closed: a sentence for the user.
     pub fn open(path: Option<&Path>) -> Result<Self, String> {
         let Some(path) = path else {
-            return Ok(Self::Stdout);
+            return match stdout_was_closed() {
+                true => Err(Self::Stdout.cant_write(&closed_at_start())),
+                false => Ok(Self::Stdout),
+            };
         };
         let wrong = |error: &io::Error| cant_write(path, error);
         match fs::metadata(path) {
@@ -56,6 +70,18 @@ impl Destination {
         }
     }
 
+    /// Writes text that a reader sees at once, but for a file that appears whole.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn put(&mut self, text: &str) -> Result<(), Unwritten> {
+        let written = self.write_all(text.as_bytes()).and_then(|()| self.flush());
+        written.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Unwritten::ReaderGone,
+            _ => Unwritten::Failed(self.cant_write(&error)),
+        })
+    }
+
     /// Makes the file appear.
     ///
     /// # Errors
@@ -75,7 +101,7 @@ impl Destination {
     }
 
     /// What the user is told when writing failed.
-    pub fn cant_write(&self, error: &io::Error) -> String {
+    fn cant_write(&self, error: &io::Error) -> String {
         match self {
             Self::Stdout => format!("can't write the result to standard output: {error}"),
             Self::Whole { path, .. } | Self::Device { path, .. } => cant_write(path, error),
@@ -86,6 +112,8 @@ impl Destination {
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
+            // The runtime has put /dev/null in its place.
+            Self::Stdout if stdout_was_closed() => Err(closed_at_start()),
             Self::Stdout => io::stdout().write(bytes),
             Self::Whole { content, .. } => content.write(bytes),
             Self::Device { file, .. } => file.write(bytes),
@@ -99,6 +127,10 @@ impl Write for Destination {
             Self::Device { file, .. } => file.flush(),
         }
     }
+}
+
+fn closed_at_start() -> io::Error {
+    io::Error::other("it was closed when the program was started")
 }
 
 fn cant_write(path: &Path, error: &io::Error) -> String {
@@ -154,7 +186,9 @@ mod tests {
     #[test]
     fn a_full_device_is_told() {
         let mut destination = Destination::open(Some(Path::new("/dev/full"))).unwrap();
-        let error = destination.write_all(b"x").unwrap_err();
-        assert!(destination.cant_write(&error).contains("No space left"));
+        let Err(Unwritten::Failed(sentence)) = destination.put("x") else {
+            panic!("it was written")
+        };
+        assert!(sentence.contains("No space left"), "{sentence}");
     }
 }

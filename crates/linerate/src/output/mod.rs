@@ -19,7 +19,7 @@ mod table;
 mod text;
 
 pub use csv::CsvPrinter;
-pub use destination::Destination;
+pub use destination::{Destination, Unwritten};
 pub use json::JsonPrinter;
 pub use narration::Narration;
 pub use ndjson::NdjsonPrinter;
@@ -32,7 +32,7 @@ pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 
 use linerate_engine::event::{Cancel, Event};
 use linerate_measure::Run;
@@ -92,9 +92,8 @@ pub struct Reporter {
     printer: Box<dyn Printer>,
     destination: Destination,
     narration: Narration,
-    /// The reader of the result has gone.
-    closed: bool,
-    trouble: Option<String>,
+    /// Why no more of the result is written.
+    trouble: Option<Unwritten>,
     cancel: Cancel,
 }
 
@@ -130,7 +129,7 @@ impl Reporter {
         cancel: &Cancel,
     ) -> Self {
         let cancel = cancel.clone();
-        Self { printer, destination, narration, closed: false, trouble: None, cancel }
+        Self { printer, destination, narration, trouble: None, cancel }
     }
 
     /// Something happened.
@@ -150,33 +149,23 @@ impl Reporter {
     /// Everything is over.
     ///
     /// # Errors
-    /// Where the result, or part of it, couldn't be written. A reader of standard output that
-    /// went away is none.
-    pub fn close(mut self) -> Result<(), String> {
+    /// Where the result, or part of it, couldn't be written.
+    pub fn close(mut self) -> Result<(), Unwritten> {
         let text = self.printer.render_end();
         self.write(&text);
         match self.trouble {
             Some(trouble) => Err(trouble),
-            None => self.destination.commit(),
+            None => self.destination.commit().map_err(Unwritten::Failed),
         }
     }
 
     fn write(&mut self, text: &str) {
-        if text.is_empty() || self.closed || self.trouble.is_some() {
+        if text.is_empty() || self.trouble.is_some() {
             return;
         }
-        let written =
-            self.destination.write_all(text.as_bytes()).and_then(|()| self.destination.flush());
-        match written {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                self.closed = true;
-                self.cancel.request();
-            }
-            Err(error) => {
-                self.trouble = Some(self.destination.cant_write(&error));
-                self.cancel.request();
-            }
+        if let Err(trouble) = self.destination.put(text) {
+            self.trouble = Some(trouble);
+            self.cancel.request();
         }
     }
 }
