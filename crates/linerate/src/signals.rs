@@ -1,6 +1,9 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks to stop, the second Ctrl-C ends the program at once.
 
 use std::io;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
@@ -17,6 +20,32 @@ pub(crate) fn stop_on_signals(cancel: &Cancel) -> io::Result<()> {
         flag::register(SIGHUP, cancel.flag())?;
     }
     Ok(())
+}
+
+/// How often a wait looks for a request to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What does not block is done within this time after a request to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Does what may block for ever, as opening a FIFO and reading a terminal do, and no longer than until somebody asks
+/// to stop: None then.
+pub(crate) fn unless_stopped<T: Send + 'static>(
+    cancel: &Cancel,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Option<T>> {
+    let (sender, done) = channel();
+    thread::Builder::new().spawn(move || {
+        // Nobody waits for it after a request to stop.
+        let _unheard_at_worst = sender.send(work());
+    })?;
+    loop {
+        let wait = if cancel.requested() { GRACE } else { LOOK_EVERY };
+        match done.recv_timeout(wait) {
+            Ok(value) => return Ok(Some(value)),
+            Err(RecvTimeoutError::Timeout) if wait == LOOK_EVERY => {}
+            Err(_) => return Ok(None),
+        }
+    }
 }
 
 /// Whether whoever started this program had it ignore a signal, as nohup(1) does: that stays so (proc(5): SigIgn).

@@ -1,13 +1,14 @@
 //! `--dry-run`: the plan, and what each of its flows would do.
 
+use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
 use linerate_measure::{Direction, Plan};
 use linerate_wire::step::Step;
 use serde::Serialize;
 
-use super::Failure;
+use super::{Failure, open_destination};
 use crate::args::OutputArgs;
-use crate::output::{Destination, render_json};
+use crate::output::render_json;
 
 #[derive(Serialize)]
 struct FlowPlan {
@@ -19,8 +20,12 @@ struct FlowPlan {
 
 /// Prints `{"plan": ..., "flows": [{"flow", "direction", "client": [step...], "server": [...]}]}`;
 /// an array of these where several sizes were asked.
-pub(super) fn print_steps(plans: &[Plan], output: &OutputArgs) -> Result<u8, Failure> {
-    let mut destination = Destination::open(output.output.as_deref()).map_err(Failure::here)?;
+pub(super) fn print_steps(
+    plans: &[Plan],
+    output: &OutputArgs,
+    cancel: &Cancel,
+) -> Result<u8, Failure> {
+    let mut destination = open_destination(output.output.as_deref(), cancel)?;
     let mut write = |text: &str| destination.put(text);
     let array = plans.len() > 1;
     for (place, plan) in plans.iter().enumerate() {

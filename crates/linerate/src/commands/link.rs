@@ -7,10 +7,9 @@ use linerate_engine::link::{Namespaces, NamespacesOptions, Pace, Relay, RelayOpt
 use linerate_measure::link::report::Waiting;
 use linerate_measure::link::{Link, LinkError, Report, limits, profile};
 
-use super::Failure;
+use super::{Failure, await_file, open_destination};
 use crate::args::LinkArgs;
-use crate::output::{Destination, narrate, render_json, render_link_begin, render_link_report};
-use crate::signals::stop_on_signals;
+use crate::output::{narrate, render_json, render_link_begin, render_link_report};
 use crate::state_directory::state_directory;
 
 /// Where records go if the user has no home: gone at the next boot, as namespaces are.
@@ -26,21 +25,18 @@ impl From<LinkError> for Failure {
 }
 
 /// Emulates until the time is over or a signal comes; then prints the report.
-pub(super) fn emulate(args: &LinkArgs) -> Result<u8, Failure> {
-    let link = link_of(args)?;
-    let mut destination = Destination::open(args.output.as_deref()).map_err(Failure::here)?;
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
-        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
+pub(super) fn emulate(args: &LinkArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    let link = link_of(args, cancel)?;
+    let mut destination = open_destination(args.output.as_deref(), cancel)?;
     let pace = pace_of(args);
     let report = match args.relay {
         Some((listen, target)) => {
             let options = RelayOptions { listen, target, udp: !args.tcp, tcp: !args.udp };
             let relay = Relay::bind(options)?;
             say(args, &render_link_begin(&link, &relay.describe(), &pace));
-            relay.run(&link, &pace, &cancel)?
+            relay.run(&link, &pace, cancel)?
         }
-        None => between_namespaces(args, &link, &pace, &cancel)?,
+        None => between_namespaces(args, &link, &pace, cancel)?,
     };
     let exit_code = report.status.exit_code;
     let text =
@@ -75,9 +71,12 @@ fn between_namespaces(
     Ok(namespaces.run(link, pace, cancel)?)
 }
 
-fn link_of(args: &LinkArgs) -> Result<Link, Failure> {
+fn link_of(args: &LinkArgs, cancel: &Cancel) -> Result<Link, Failure> {
     let mut link = match (&args.file, &args.profile) {
-        (Some(file), _) => read_link(file)?,
+        (Some(file), _) => {
+            let file = file.clone();
+            await_file(cancel, move || read_link(&file))?
+        }
         (None, Some(name)) => profile(name)?,
         (None, None) => {
             let text = "which link? Give a FILE that describes it, or --profile with a name";

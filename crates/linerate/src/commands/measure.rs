@@ -8,13 +8,12 @@ use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
-use super::{Failure, dry_run, print};
+use super::{Failure, await_file, dry_run, open_destination, print};
 use crate::args::{ConnectArgs, OutputArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
 use crate::output::{Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
-use crate::signals::stop_on_signals;
 
 /// Events that may wait for a slow terminal; more are dropped and counted.
 const EVENTS_WAITING_MAX: usize = 4096;
@@ -36,12 +35,13 @@ pub(super) fn measure(
     plans: Result<Vec<Plan>, Error>,
     connect: &ConnectArgs,
     output: &OutputArgs,
+    cancel: &Cancel,
 ) -> Result<u8, Failure> {
     let measured = plans.map_err(Failure::from).and_then(|plans| {
         if output.dry_run {
-            return dry_run::print_steps(&plans, output);
+            return dry_run::print_steps(&plans, output, cancel);
         }
-        measure_all(&plans, connect, output)
+        measure_all(&plans, connect, output, cancel)
     });
     if let Err(failure) = &measured
         && let Some(text) = &failure.text
@@ -53,21 +53,26 @@ pub(super) fn measure(
     measured
 }
 
-fn measure_all(plans: &[Plan], connect: &ConnectArgs, output: &OutputArgs) -> Result<u8, Failure> {
-    let keys = Keys {
-        shared: connect.key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?,
-        authority: connect.ca.as_deref().map(read_authority).transpose().map_err(Failure::here)?,
-    };
+fn measure_all(
+    plans: &[Plan],
+    connect: &ConnectArgs,
+    output: &OutputArgs,
+    cancel: &Cancel,
+) -> Result<u8, Failure> {
+    let (key, ca) = (connect.key.clone(), connect.ca.clone());
+    let keys = await_file(cancel, move || {
+        let shared = key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
+        let authority = ca.as_deref().map(read_authority).transpose().map_err(Failure::here)?;
+        Ok(Keys { shared, authority })
+    })?;
     if connect.insecure {
         narrate(&format!("linerate: {INSECURE}\n"));
     }
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
-        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
-    let mut reporter = Reporter::open(output, plans.len(), &cancel).map_err(Failure::here)?;
+    let destination = open_destination(output.output.as_deref(), cancel)?;
+    let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
     let mut exit_code = exit::VALID;
     for plan in plans {
-        let run = measure_one(plan, connect, &keys, &mut reporter, &cancel);
+        let run = measure_one(plan, connect, &keys, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
         // Where one can't be measured, the next can't either.
         if matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted) {

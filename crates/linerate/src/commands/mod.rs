@@ -9,15 +9,18 @@ mod serve;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use clap::Parser;
 use linerate_engine::error::Error;
+use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
 use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_rr, plans_from_stream};
+use crate::signals::{stop_on_signals, unless_stopped};
 
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -25,6 +28,9 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(exit_code) = personality::perform(&arguments) {
         return exit_code;
     }
+    // First of all: whoever ends a program that has just begun gets a document too.
+    let cancel = Cancel::default();
+    let listens = stop_on_signals(&cancel);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -36,7 +42,8 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             };
         }
     };
-    dispatch(&cli.command).unwrap_or_else(|failure| {
+    let listens = listens.map_err(|e| Failure::here(format!("can't listen for signals: {e}")));
+    listens.and_then(|()| dispatch(&cli.command, &cancel)).unwrap_or_else(|failure| {
         if let Some(text) = &failure.text {
             narrate(&format!("linerate: {text}\n"));
         }
@@ -44,18 +51,20 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
-fn dispatch(command: &Command) -> Result<u8, Failure> {
+fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
     match command {
-        Command::OwnMachine(args) => own_machine::measure_own_machine(args),
-        Command::Serve(args) => serve::serve(args),
+        Command::OwnMachine(args) => own_machine::measure_own_machine(args, cancel),
+        Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
-            measure::measure(plans_from_stream(args), &args.connect, &args.output)
+            measure::measure(plans_from_stream(args), &args.connect, &args.output, cancel)
         }
-        Command::Rr(args) => measure::measure(plans_from_rr(args), &args.connect, &args.output),
+        Command::Rr(args) => {
+            measure::measure(plans_from_rr(args), &args.connect, &args.output, cancel)
+        }
         Command::Connect(args) => {
-            measure::measure(plans_from_connect(args), &args.connect, &args.output)
+            measure::measure(plans_from_connect(args), &args.connect, &args.output, cancel)
         }
-        Command::Link(args) => link::emulate(args),
+        Command::Link(args) => link::emulate(args, cancel),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),
@@ -95,6 +104,24 @@ impl From<Unwritten> for Failure {
             Unwritten::Failed(text) => Self::here(text),
         }
     }
+}
+
+/// Does what may wait for others: reading a file that may be a FIFO. A signal ends it.
+fn await_file<T: Send + 'static>(
+    cancel: &Cancel,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = unless_stopped(cancel, work).map_err(|error| Error::no_thread(&error))?;
+    done.unwrap_or_else(|| {
+        let text = Some("interrupted before anything was measured".to_owned());
+        Err(Failure { exit_code: exit::INTERRUPTED, text })
+    })
+}
+
+/// Where a command's result goes.
+fn open_destination(output: Option<&Path>, cancel: &Cancel) -> Result<Destination, Failure> {
+    let output = output.map(Path::to_owned);
+    await_file(cancel, move || Destination::open(output.as_deref()).map_err(Failure::here))
 }
 
 /// Writes data to standard output.

@@ -16,7 +16,6 @@ use super::{Failure, print};
 use crate::args::SelfArgs;
 use crate::known_servers::trust_only;
 use crate::output::{JsonPrinter, OwnMachineTable, Printer, Style};
-use crate::signals::stop_on_signals;
 
 /// The standard set, by name. UDP is sent as fast as it goes, so what a receiver on the same
 /// processors can't take is lost, and shown.
@@ -35,11 +34,8 @@ pub(super) fn standard_set() -> [(&'static str, Workload); 8] {
 
 /// Starts a server with a key for this once, measures the standard set against it, prints a table
 /// or an array of runs.
-pub(super) fn measure_own_machine(args: &SelfArgs) -> Result<u8, Failure> {
+pub(super) fn measure_own_machine(args: &SelfArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let plans = plans_of(args)?;
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
-        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
     let server = Server::bind(loopback_options()?, Sink::none())?;
     let (port, fingerprint) = (server.address().port(), server.fingerprint().to_owned());
     let stop_server = Cancel::default();
@@ -47,7 +43,7 @@ pub(super) fn measure_own_machine(args: &SelfArgs) -> Result<u8, Failure> {
         let serving = thread::Builder::new()
             .spawn_scoped(scope, || server.serve(&stop_server))
             .map_err(|error| Failure::from(Error::no_thread(&error)))?;
-        let measured = measure_set(args, &plans, port, &fingerprint, &cancel);
+        let measured = measure_set(args, &plans, port, &fingerprint, cancel);
         stop_server.request();
         let exit_code = measured?;
         match serving.join() {

@@ -7,24 +7,20 @@ use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::{ServeOptions, Server};
 use linerate_measure::run::exit;
 
-use super::Failure;
+use super::{Failure, await_file};
 use crate::args::ServeArgs;
 use crate::certificates::read_identity;
 use crate::identity::{Kept, server_identity};
 use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
-use crate::signals::stop_on_signals;
 
 /// Events that may wait for a slow terminal; more are dropped.
 const EVENTS_WAITING_MAX: usize = 1024;
 
 /// Serves until a signal comes.
-pub(super) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
+pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    let server = Server::bind(options_of(args)?, sink)?;
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
-        .map_err(|error| Failure::here(format!("can't listen for signals: {error}")))?;
+    let server = Server::bind(options_of(args, cancel)?, sink)?;
     let listening = Event::Listening {
         address: server.address(),
         fingerprint: server.fingerprint().to_owned(),
@@ -50,21 +46,24 @@ pub(super) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         thread::Builder::new()
             .spawn_scoped(scope, log)
             .map_err(|error| Error::no_thread(&error))?;
-        server.serve(&cancel)
+        server.serve(cancel)
     })?;
     Ok(exit::VALID)
 }
 
-fn options_of(args: &ServeArgs) -> Result<ServeOptions, Failure> {
-    let shared_key =
-        args.require_key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
-    let kept = match (&args.cert, &args.key) {
-        (Some(certificates), Some(key)) => {
-            read_identity(certificates, key).map(|identity| Kept { identity, note: None })
-        }
-        _ => server_identity(args.identity.as_deref()),
-    };
-    let kept = kept.map_err(Failure::here)?;
+fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure> {
+    let (shared, directory) = (args.require_key.clone(), args.identity.clone());
+    let elsewhere = args.cert.clone().zip(args.key.clone());
+    let (shared_key, kept) = await_file(cancel, move || {
+        let shared_key = shared.as_deref().map(read_shared_key).transpose();
+        let kept = match &elsewhere {
+            Some((certificates, key)) => {
+                read_identity(certificates, key).map(|identity| Kept { identity, note: None })
+            }
+            None => server_identity(directory.as_deref()),
+        };
+        Ok((shared_key.map_err(Failure::here)?, kept.map_err(Failure::here)?))
+    })?;
     if let Some(note) = kept.note.filter(|_| !args.quiet) {
         narrate(&format!("linerate: {note}\n"));
     }

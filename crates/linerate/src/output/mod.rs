@@ -98,13 +98,13 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// The reporter that the flags ask for, for so many runs. Whether the result can be written
-    /// is found out now, before anything is measured.
-    ///
-    /// # Errors
-    /// Where `--output` names a file that can't be written.
-    pub fn open(args: &OutputArgs, runs: usize, cancel: &Cancel) -> Result<Self, String> {
-        let destination = Destination::open(args.output.as_deref())?;
+    /// The reporter that the flags ask for, for so many runs.
+    pub fn for_flags(
+        args: &OutputArgs,
+        runs: usize,
+        destination: Destination,
+        cancel: &Cancel,
+    ) -> Self {
         let to_file = args.output.is_some();
         let style = if to_file { Style::Plain } else { Style::of(&io::stdout()) };
         let printer: Box<dyn Printer> = if args.json {
@@ -118,7 +118,7 @@ impl Reporter {
         };
         let text_to_file = to_file && !(args.json || args.ndjson || args.csv);
         let narration = Narration::new(args.quiet, text_to_file);
-        Ok(Self::new(printer, destination, narration, cancel))
+        Self::new(printer, destination, narration, cancel)
     }
 
     /// A reporter of these parts. It asks `cancel` to stop once nobody can read the result.

@@ -192,6 +192,62 @@ fn before_the_load_there_is_nothing_to_report() {
     assert_interrupted_before(Client::start(home.path(), &format!("rr {host} --json --quiet")));
 }
 
+/// Whether a signal is in this set of a process: caught (`SigCgt:`) or ignored (`SigIgn:`), proc(5).
+fn is_in_set(process: &str, set: &str, signal: Signal) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let mask = text.lines().find_map(|line| line.strip_prefix(set)).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1
+}
+
+fn await_catching(client: &Client, signal: Signal) {
+    let process = client.pid().to_string();
+    assert!(holds_within(PATIENCE, || is_in_set(&process, "SigCgt:", signal)));
+}
+
+#[test]
+fn a_signal_in_the_first_moment_leaves_a_document() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = silent.local_addr().unwrap();
+    let home = TempDir::new().unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        // Under nohup(1) SIGHUP stays ignored, in the tests' children too.
+        if signal == Signal::HUP && is_in_set("self", "SigIgn:", signal) {
+            continue;
+        }
+        for delay_ms in [0, 0, 1, 3, 10, 30] {
+            let client = Client::start(home.path(), &format!("rr {host} --json --quiet"));
+            await_catching(&client, signal);
+            std::thread::sleep(Duration::from_millis(delay_ms));
+            client.signal(signal);
+            let document = client.finish_within(PATIENCE).document(130);
+            assert_eq!(document.outcome(), "interrupted", "{signal:?} after {delay_ms} ms");
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_file_that_nobody_writes() {
+    let home = TempDir::new().unwrap();
+    let made = std::process::Command::new("mkfifo").arg(home.path().join("fifo")).status();
+    assert!(made.unwrap().success());
+    let waits = [
+        "stream 127.0.0.1:1 --key fifo",
+        "stream 127.0.0.1:1 --ca fifo",
+        "stream 127.0.0.1:1 --output fifo",
+        "stream 127.0.0.1:1 --output fifo --dry-run",
+        "link fifo",
+        "serve --port 0 --require-key fifo",
+    ];
+    for words in waits {
+        let client = Client::start(home.path(), words);
+        await_catching(&client, Signal::TERM);
+        client.signal(Signal::TERM);
+        let ended = client.finish_within(PATIENCE);
+        assert_eq!(ended.exit_code, Some(130), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains("interrupted before"), "{words}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn the_second_ctrl_c_ends_the_program_at_once() {
     let server = Server::start("");
