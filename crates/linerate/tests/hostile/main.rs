@@ -59,3 +59,6 @@ mod resources;
 #[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
 #[path = "../interop/trust.rs"]
 mod trust;
+
+#[path = "../skipped/mod.rs"]
+mod skipped;

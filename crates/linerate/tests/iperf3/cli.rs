@@ -1,8 +1,8 @@
 //! The command line in both roles, ours against ours and against an installed original: text by the
 //! expressions that wrappers use, JSON by the original's own fields.
 
+use crate::skipped::skip;
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Output};
@@ -115,11 +115,7 @@ fn documents_have_the_originals_fields() {
     }
     let version = Command::new("iperf3").arg("--version").output().unwrap();
     if !version.stdout.starts_with(b"iperf 3.12") {
-        let _unseen_at_worst = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the installed iperf3 is not 3.12, whose fields are compared here"
-        );
-        return;
+        return skip("the installed iperf3 is not 3.12, whose fields are compared here");
     }
     let of = |program: Program, words: &str| -> BTreeSet<String> {
         let (mut served, port) = serve(Program::Original, "");

@@ -1,6 +1,7 @@
 //! A test whose connections are cut at a byte of its conversation: both ends hear of it, say so, and the
 //! server goes on.
 
+use crate::skipped::skip;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -182,7 +183,7 @@ fn streams_go_over_mptcp_where_both_ends_speak_it() {
     let server = Running::start(ServePlan::default());
     let enabled = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").unwrap_or_default();
     if enabled.trim() != "1" {
-        let _unseen_at_worst = writeln!(std::io::stderr(), "SKIPPED: this kernel has no MPTCP");
+        skip("this kernel has no MPTCP");
         let asked = Parameters { mptcp: true, ..short(false) };
         let refused = run(&plan("127.0.0.1", server.port, asked), &mut (), &Cancel::default());
         assert_eq!(refused.unwrap_err().code, Code::STREAM_CONNECT);

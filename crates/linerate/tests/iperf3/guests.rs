@@ -1,5 +1,6 @@
 //! The engine's server and clients against peers that are gone, silent, refused, or mean harm.
 
+use crate::skipped::skip;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -121,8 +122,7 @@ fn streams_are_as_many_as_a_servers_descriptors_carry() {
     assert_eq!(answered(1000, 1 << 20), refused);
     let most = getrlimit(Resource::Nofile).maximum;
     if most.is_some_and(|most| most < 10_601) {
-        let _unseen_at_worst =
-            writeln!(std::io::stderr(), "SKIPPED: a process may have {most:?} descriptors here");
+        skip(&format!("a process may have {most:?} descriptors here"));
     } else {
         assert_eq!(answered(10_601, 10_001), [10]);
         assert_eq!(answered(10_601, 10_002), refused);

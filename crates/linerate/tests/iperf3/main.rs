@@ -32,6 +32,9 @@ mod shapes;
 mod text;
 mod traces;
 
+#[path = "../skipped/mod.rs"]
+mod skipped;
+
 use std::process::{Command, Stdio};
 
 /// The program as iperf3, with these words, separated by blanks.

@@ -1,8 +1,8 @@
 //! Every option in all pairings of ours and an installed original, over IPv4 and IPv6. The original
 //! against itself says what the ends print.
 
+use crate::skipped::skip;
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
@@ -29,8 +29,7 @@ fn hosts() -> Vec<&'static str> {
     let is_there = |host: &&str| {
         let found = TcpListener::bind((*host, 0)).is_ok();
         if !found {
-            let _unseen_at_worst =
-                writeln!(std::io::stderr(), "SKIPPED: nothing can be bound to {host}");
+            skip(&format!("nothing can be bound to {host}"));
         }
         found
     };
@@ -281,10 +280,7 @@ fn run_all(cases: &[Case]) {
     let version = Command::new("iperf3").arg("--version").output().unwrap().stdout;
     let is_3_12 = version.starts_with(b"iperf 3.12");
     if !is_3_12 {
-        let _unseen_at_worst = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the installed iperf3 is not 3.12, whose output is compared here"
-        );
+        skip("the installed iperf3 is not 3.12, whose output is compared here");
     }
     let pairs = pairs(if is_3_12 { "3.12" } else { "3.21" });
     let rows: Vec<(&Case, &'static str)> =

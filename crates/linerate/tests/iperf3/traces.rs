@@ -1,6 +1,6 @@
 //! What a test leaves where the system shows it, while it runs.
 
-use std::io::Write as _;
+use crate::skipped::skip;
 
 /// A flow label that no other test has.
 pub(crate) const FLOW_LABEL: u32 = 0x4321;
@@ -21,10 +21,7 @@ pub(crate) fn first_cpu() -> String {
 pub(crate) fn has_processors_to_choose() -> bool {
     let several = allowed_cpus().contains(['-', ',']);
     if !several {
-        let _unseen_at_worst = writeln!(
-            std::io::stderr(),
-            "SKIPPED: with one processor nothing shows that -A is followed"
-        );
+        skip("with one processor nothing shows that -A is followed");
     }
     several
 }

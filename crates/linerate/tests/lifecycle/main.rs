@@ -45,3 +45,6 @@ mod verification;
 #[allow(dead_code, reason = "shared with the tests of secnetperf, which need more of it")]
 #[path = "../secnetperf/relay.rs"]
 mod relay;
+
+#[path = "../skipped/mod.rs"]
+mod skipped;

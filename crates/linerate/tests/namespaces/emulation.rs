@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::emulator::{Emulator, link};
 use crate::ends::Server;
 use crate::network::run;
-use crate::skipped;
+use crate::skipped::skip;
 
 /// Bytes of a data connection's opening and of a datagram's header (docs/protocol.md).
 const OPENING: u64 = 32;
@@ -31,7 +31,7 @@ const FLIPS: &str = "
 fn with_link(description: &str, test: impl FnOnce(Emulator)) {
     match Emulator::start(description) {
         Ok(emulator) => test(emulator),
-        Err(why) => skipped(&why),
+        Err(why) => skip(&why),
     }
 }
 

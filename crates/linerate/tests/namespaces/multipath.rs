@@ -1,6 +1,6 @@
 //! Streams of iperf3 over MPTCP, of which a second path joins each when it stands.
 
-use std::io::Write as _;
+use crate::skipped::skip;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,7 @@ fn further_paths_join_the_streams() {
     in_network(|network| {
         let enabled = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").unwrap_or_default();
         if enabled.trim() != "1" {
-            {
-                let _unseen_at_worst =
-                    writeln!(std::io::stderr(), "SKIPPED: this kernel has no MPTCP");
-                return;
-            }
+            return skip("this kernel has no MPTCP");
         }
         network.add_client_address(&format!("{SECOND_ADDRESS}/24"));
         let mptcp = |namespace: &str, words: &[&str]| {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::emulator::Emulator;
 use crate::ends::Server;
-use crate::skipped;
+use crate::skipped::skip;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,7 +102,7 @@ fn every_path_does_what_its_file_says() {
         let mut attempts = (0..ATTEMPTS).map(|_| try_path(&name, &case));
         match attempts.find(|attempt| !matches!(attempt, Ok(None))) {
             Some(Ok(_)) => {}
-            Some(Err(why)) => return skipped(&why),
+            Some(Err(why)) => return skip(&why),
             None => panic!("{name}: the emulator was late {ATTEMPTS} times"),
         }
     }

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::emulator::Emulator;
 use crate::ends::Spoken;
+use crate::in_network;
 use crate::network::{Network, SERVER_V4};
-use crate::{in_network, skipped};
+use crate::skipped::skip;
 
 /// No client of these tests may take longer.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -58,7 +59,7 @@ fn what_is_lost_on_the_way_comes_all_the_same() {
         let description = format!("seed = 21\n[both]\ndelay = '2ms'\nloss = '{loss}'\n");
         let emulator = match Emulator::start(&description) {
             Ok(emulator) => emulator,
-            Err(why) => return skipped(&why),
+            Err(why) => return skip(&why),
         };
         let server = start_server(&emulator.network);
         for carriage in carriages {

@@ -4,8 +4,9 @@ use std::process::Command;
 
 use crate::emulator::Emulator;
 use crate::ends::{Server, Spoken};
+use crate::in_network;
 use crate::network::SERVER_V4;
-use crate::{in_network, skipped};
+use crate::skipped::skip;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
@@ -20,7 +21,7 @@ const SLOW: &str = "
 fn a_load_that_fills_a_queue_of_seconds_ends_no_test_of_netperf() {
     let emulator = match Emulator::start(SLOW) {
         Ok(emulator) => emulator,
-        Err(why) => return skipped(&why),
+        Err(why) => return skip(&why),
     };
     let network = &emulator.network;
     let _server = Spoken::start(network, &["netserver", "-D", "-4"], "Starting netserver");

@@ -1,7 +1,7 @@
 //! Addresses that aren't the ones which the kernel would choose.
 
+use crate::skipped::skip;
 use std::io::Read as _;
-use std::io::Write as _;
 use std::net::{Ipv6Addr, TcpListener};
 
 use super::server_process::{Netserver, netperf, value};
@@ -28,11 +28,8 @@ fn link_local() -> Option<String> {
     })
 }
 
-fn skipped() {
-    let _unseen_at_worst = writeln!(
-        std::io::stderr(),
-        "SKIPPED: no interface of this machine has a link-local address"
-    );
+fn skip_without_link_local() {
+    skip("no interface of this machine has a link-local address");
 }
 
 #[test]
@@ -145,7 +142,7 @@ fn without_a_host_the_server_is_at_the_ipv4_loopback() {
 
 #[test]
 fn data_goes_over_the_interface_that_a_link_local_address_names() {
-    let Some(host) = link_local() else { return skipped() };
+    let Some(host) = link_local() else { return skip_without_link_local() };
     let server = Netserver::start_at("-6", "");
     for (test, rest) in [
         ("TCP_STREAM", ""),
@@ -167,7 +164,7 @@ fn data_goes_over_the_interface_that_a_link_local_address_names() {
 
 #[test]
 fn a_link_local_address_is_one_of_its_interface_without_a_control_connection_too() {
-    let Some(host) = link_local() else { return skipped() };
+    let Some(host) = link_local() else { return skip_without_link_local() };
     let server = Netserver::start_at(&format!("-L {host} -6"), "");
     let rr = format!("-H {host} -6 -p {} -P 0 -t TCP_RR -l -20 -- -k THROUGHPUT", server.port);
     let ended = netperf(&rr);

@@ -23,3 +23,6 @@ mod server_hostile;
 mod server_process;
 mod server_tests;
 mod service;
+
+#[path = "../skipped/mod.rs"]
+mod skipped;

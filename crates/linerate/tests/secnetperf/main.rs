@@ -22,3 +22,6 @@ mod statistics;
 mod table;
 mod vanishing;
 mod wire;
+
+#[path = "../skipped/mod.rs"]
+mod skipped;

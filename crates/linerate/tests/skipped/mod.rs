@@ -1,0 +1,16 @@
+//! A test, or a part of one, that can't run where it is.
+
+use std::io::Write as _;
+
+/// Says that the running test, or a part of it, is skipped, and why. Fails where `CI` is set: there everything runs.
+///
+/// The word goes past the test runner's capture, so that it shows. It names the test, so that whoever has what is missing
+/// can run just that test; `.ci/run` does.
+#[track_caller]
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "can't be skipped here: {why}");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // A standard error that nobody reads is no reason to fail.
+    let _written = writeln!(std::io::stderr(), "SKIPPED {test}: {}", why.trim_end());
+}
