@@ -13,6 +13,7 @@
     reason = "a test may stop at the first surprise and say what it skipped"
 )]
 
+mod black_hole;
 mod document;
 mod emulation;
 mod emulator;
