@@ -8,6 +8,7 @@ use std::sync::Arc;
 use linerate_measure::{Kind, Plan, Transport, Workload};
 use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof};
 use linerate_wire::native::opening::Opening;
+use linerate_wire::native::server::START_NS;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use rustix::time::Timespec;
@@ -30,6 +31,8 @@ const MOST_AT_ONCE: usize = 256;
 const AGAIN_NS: u64 = 250 * MILLISECOND_NS;
 /// A flow must stand at least this often.
 const PATIENCE_NS: u64 = 10 * SECOND_NS;
+/// A server that is ready waits ten seconds for the start. This end must end first: it knows what is missing.
+const PATIENCE_OF_READY_NS: u64 = START_NS - 2 * SECOND_NS;
 
 /// The flows that are still to be opened.
 pub(super) struct Opener {
@@ -42,8 +45,10 @@ pub(super) struct Opener {
     total: u32,
     pending: Vec<Pending>,
     at_once: usize,
-    /// When the opener loses its patience, unless another flow stands by then.
-    deadline_ns: u64,
+    /// When the last flow came to stand, or the opener began.
+    stood_ns: u64,
+    /// When all must stand, where the server is ready already.
+    latest_ns: u64,
 }
 
 struct Pending {
@@ -78,7 +83,8 @@ impl Opener {
             },
             pending: Vec::new(),
             at_once: (raise_open_files_limit() / 4).clamp(1, MOST_AT_ONCE as u64) as usize,
-            deadline_ns: now_ns + PATIENCE_NS,
+            stood_ns: now_ns,
+            latest_ns: u64::MAX,
         }
     }
 
@@ -101,13 +107,18 @@ impl Opener {
             return Some(0);
         }
         let due_ns = self.pending.iter().map(|one| one.due_ns).min();
-        due_ns.map(|due_ns| due_ns.min(self.deadline_ns))
+        due_ns.map(|due_ns| due_ns.min(self.deadline_ns()))
+    }
+
+    /// When the opener loses its patience, unless another flow stands by then.
+    fn deadline_ns(&self) -> u64 {
+        self.latest_ns.min(self.stood_ns + PATIENCE_NS)
     }
 
     /// Goes on as far as it can; flows that stand go to the load.
     pub(super) fn advance(&mut self, now_ns: u64, load: &mut Load) -> Result<(), Error> {
-        if now_ns > self.deadline_ns && !self.is_done() {
-            return Err(self.lost_patience());
+        if now_ns > self.deadline_ns() && !self.is_done() {
+            return Err(self.lost_patience(now_ns));
         }
         while self.next < self.total && self.pending.len() < self.at_once {
             let pending = self.begin(self.next)?;
@@ -125,7 +136,7 @@ impl Opener {
             if stands {
                 let pending = self.pending.swap_remove(index);
                 self.hand_over(pending, load)?;
-                self.deadline_ns = now_ns + PATIENCE_NS;
+                self.stood_ns = now_ns;
             }
         }
         Ok(())
@@ -141,9 +152,10 @@ impl Opener {
 
     /// The server says that every flow stands there. Only the last word of a handshake can still
     /// be missing here, and it says no more than that.
-    pub(super) fn handle_ready(&mut self, load: &mut Load) -> Result<(), Error> {
+    pub(super) fn handle_ready(&mut self, now_ns: u64, load: &mut Load) -> Result<(), Error> {
         // QUIC connections that come and go stand nowhere yet when the server is ready.
         if self.transport == Transport::Quic {
+            self.latest_ns = now_ns + PATIENCE_OF_READY_NS;
             return Ok(());
         }
         for pending in std::mem::take(&mut self.pending) {
@@ -198,8 +210,8 @@ impl Opener {
         Ok(())
     }
 
-    fn lost_patience(&self) -> Error {
-        let seconds = PATIENCE_NS / SECOND_NS;
+    fn lost_patience(&self, now_ns: u64) -> Error {
+        let seconds = now_ns.saturating_sub(self.stood_ns) / SECOND_NS;
         let standing = (self.next as usize).saturating_sub(self.pending.len());
         let (server, total) = (self.server, self.total);
         Error::Unreachable(if self.is_datagrams() && standing == 0 {

@@ -258,7 +258,7 @@ impl<'a> Session<'a> {
             ClientEvent::Ready => {
                 self.progress.server_ready = true;
                 if let (Some(opener), Some(load)) = (&mut self.opener, &mut self.load) {
-                    opener.handle_ready(load)?;
+                    opener.handle_ready(monotonic_ns(), load)?;
                 }
             }
             ClientEvent::Started { .. } => self.handle_started(),

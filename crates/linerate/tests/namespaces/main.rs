@@ -19,6 +19,7 @@ mod emulation;
 mod emulator;
 mod ends;
 mod fast_open;
+mod firewall;
 mod first_windows;
 mod fragments;
 mod gone;
