@@ -16,3 +16,4 @@ pub mod native;
 pub mod netperf;
 pub mod perf;
 pub mod step;
+pub mod visible;

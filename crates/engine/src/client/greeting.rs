@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
+use linerate_wire::visible::visible_line;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use rustls::CertificateError;
@@ -102,7 +103,7 @@ fn unvouched(error: &io::Error, host: &str) -> Option<Error> {
         }
         CertificateError::BadSignature => "a signature in its chain is wrong".to_owned(),
         CertificateError::BadEncoding => "it can't be read".to_owned(),
-        other => other.to_string(),
+        other => visible_line(&other.to_string()),
     };
     Some(Error::Refused(format!(
         "the server's certificate isn't one that the authority (--ca) vouches for: {why}"

@@ -1,9 +1,10 @@
 //! What a server sends is another machine's word: it is measured before it is taken in, and shows
-//! people nothing that their terminal would obey.
+//! people nothing that their terminal would obey ([`visible_json`]).
 
 use linerate_measure::plan::limits;
 use linerate_measure::report::{EndReport, HostFacts};
 use linerate_measure::sample::{Role, Sample};
+use linerate_wire::visible::visible_json;
 
 use crate::error::Error;
 
@@ -27,48 +28,26 @@ pub(super) fn read_report(text: &str, flows: u32) -> Result<EndReport, Error> {
         let bytes = text.len();
         return Err(unread(&format!("{bytes} bytes are too many for {flows} flow(s)")));
     }
-    let mut report: EndReport =
-        serde_json::from_str(text).map_err(|error| unread(&error.to_string()))?;
+    let report: EndReport =
+        serde_json::from_str(&visible_json(text)).map_err(|error| unread(&error.to_string()))?;
     if report.flows.len() > flows {
         let counted = report.flows.len();
         return Err(unread(&format!("it has {counted} flows where {flows} were asked for")));
     }
-    make_host_printable(&mut report.host);
-    report.notes.iter_mut().for_each(make_printable);
-    report.flows.iter_mut().filter_map(|flow| flow.error.as_mut()).for_each(make_printable);
-    report.errors =
-        std::mem::take(&mut report.errors).into_iter().map(|(k, n)| (printable(&k), n)).collect();
     Ok(report)
 }
 
 /// Reads a description of the server's machine.
 pub(super) fn read_host(text: &str) -> Option<HostFacts> {
-    let mut host = serde_json::from_str(text).ok()?;
-    make_host_printable(&mut host);
-    Some(host)
+    serde_json::from_str(&visible_json(text)).ok()
 }
 
 /// Reads a sample of the server's.
 pub(super) fn read_sample(text: &str) -> Option<Sample> {
-    let sample: Sample = serde_json::from_str(text).ok()?;
+    let sample: Sample = serde_json::from_str(&visible_json(text)).ok()?;
     let processors = sample.cpu.as_ref().map_or(0, |cpu| cpu.machine.len());
     let fits = sample.flows.len() <= Sample::MAX_FLOWS && processors <= limits::CPUS;
     (sample.role == Role::Server && fits).then_some(sample)
-}
-
-/// The text without what a terminal would obey.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '.' } else { c }).collect()
-}
-
-fn make_printable(text: &mut String) {
-    *text = printable(text);
-}
-
-fn make_host_printable(host: &mut HostFacts) {
-    let HostFacts { version, hostname, kernel, architecture, cpu_model, .. } = host;
-    [version, hostname, kernel, architecture].into_iter().for_each(make_printable);
-    cpu_model.iter_mut().for_each(make_printable);
 }
 
 #[cfg(test)]
@@ -99,8 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shown_that_a_terminal_obeys() {
-        let report = read_report(&report("", r#""\u001b]0;x\u0007""#), 1).unwrap();
-        assert_eq!((report.host.hostname.as_str(), report.notes[0].as_str()), (".[2Jh.", ".]0;x."));
+    fn no_text_has_what_a_terminal_obeys() {
+        let socket = r#""socket":{"local":"\u202e","peer":"\u2066","congestion":"\u001b","cipher":"\u009b",
+            "send_buffer_bytes":1,"receive_buffer_bytes":1,"no_delay":true}"#;
+        let flow = format!(r#"{{"flow":1,"error":"\u001b[2J",{socket}}}"#);
+        let text = report(&flow, r#""\u001b]0;x\u0007","a\nb","\u202e""#);
+        let shown = format!("{:?}", read_report(&text, 1).unwrap());
+        assert!(!shown.contains('\\'), "Debug escapes what is not printable: {shown}");
+        let unread = read_report(&text.replace("\"server\"", "\"\\u202e\""), 1).unwrap_err();
+        assert!(unread.to_string().contains("variant `.`"), "{unread}");
+        assert_eq!(read_host(HOST).unwrap().hostname, ".[2Jh.");
     }
 }

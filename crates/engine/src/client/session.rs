@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::dial::{LOOK_NS, check_binds, dial, unused_binds};
 use super::greeting::{Greeting, greet, wait};
 use super::opener::Opener;
-use super::received::{printable, read_host, read_report};
+use super::received::{read_host, read_report};
 use super::record::Record;
 use crate::access::Access;
 use crate::associations::Quic;
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
                 let opened_ns = self.load.as_ref().and_then(Load::opened_ns);
                 self.record.load_ns = opened_ns.map(|at_ns| monotonic_ns().saturating_sub(at_ns));
             }
-            ClientEvent::Refused { cause, text } => return Err(refused(cause, printable(&text))),
+            ClientEvent::Refused { cause, text } => return Err(refused(cause, text)),
             ClientEvent::Failed(fault) => {
                 self.progress.cut_off = matches!(fault, Fault::Closed { stage: Stage::Greeting });
                 return Err(self.failed(&fault));
@@ -347,11 +347,7 @@ impl<'a> Session<'a> {
     }
 
     fn failed(&self, fault: &Fault) -> Error {
-        Error::Peer(format!(
-            "the measurement against {} failed: {}",
-            self.server,
-            printable(&fault.to_string())
-        ))
+        Error::Peer(format!("the measurement against {} failed: {fault}", self.server))
     }
 
     /// Ends the load and keeps what was counted, whatever the outcome.

@@ -6,6 +6,7 @@ use linerate_measure::{Kind, Role, Transport, Workload};
 use linerate_wire::native::Fault;
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::server::ServerEvent;
+use linerate_wire::visible::visible_json;
 
 use super::admission::Verdict;
 use super::reception::{Guest, Reception};
@@ -64,7 +65,7 @@ impl Reception {
     }
 
     fn handle_request(&mut self, guest: usize, plan: &str, exclusive: bool) {
-        let parsed = serde_json::from_str::<Workload>(plan)
+        let parsed = serde_json::from_str::<Workload>(&visible_json(plan))
             .map_err(|error| format!("the plan can't be read: {error}"))
             .and_then(|workload| match workload.check() {
                 Ok(()) => Ok(workload),

@@ -12,7 +12,6 @@ pub mod netperf;
 pub mod secnetperf;
 mod service_class;
 mod stdout;
-mod visible;
 
 use std::ffi::OsString;
 use std::path::Path;

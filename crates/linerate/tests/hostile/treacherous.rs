@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_wire::native::frame::{FrameReader, TO_SERVER_LIMIT_BYTES, encode_frame};
+use linerate_wire::visible::is_visible;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -185,7 +186,7 @@ fn huge_result(server: &mut Server) -> Option<()> {
     server.stay()
 }
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     ("silent after TLS", |server| server.await_message("hello").and(None), 14, 1, "for 10 s"),
     (
         "garbage after TLS",
@@ -229,12 +230,22 @@ const CASES: [Case; 10] = [
         "a sentence with commands to the terminal",
         |server| {
             server.greet()?;
-            let text = "\u{1b}]0;x\u{7}\u{9b}2Jno".repeat(100);
+            let text = "\u{1b}]0;x\u{7}\u{9b}2Jno\u{202e}".repeat(100);
             server.say(&json!({ "kind": "refused", "cause": "busy", "text": text })).then_some(())
         },
         4,
         5,
-        "]0;x..2Jno",
+        "]0;x..2Jno.",
+    ),
+    (
+        "a failure that turns the text",
+        |server| {
+            server.start()?;
+            server.say(&json!({ "kind": "error", "text": "\u{202e}on\u{2066}" })).then_some(())
+        },
+        4,
+        1,
+        ".on.",
     ),
     (
         "goes on, but without a result",
@@ -262,7 +273,9 @@ fn a_client_ends_in_time_whatever_its_server_does() {
                 assert!(message.contains(words), "{how}: no {words:?} in {message}");
                 assert!(bytes > 0, "{how}: its memory was not seen");
                 let shown = ended.stderr.trim_end_matches('\n');
-                assert!(!shown.contains(char::is_control), "{how}: {shown:?}");
+                let hidden = |letter| !is_visible(letter);
+                assert!(!shown.contains(hidden), "{how}: {shown:?}");
+                assert!(!message.contains(hidden), "{how}: {message:?}");
             });
         }
     });

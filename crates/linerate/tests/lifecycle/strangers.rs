@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use linerate_wire::visible::is_visible;
 use rustix::net::sockopt::set_socket_linger;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::conversation::Conversation;
 use crate::document::Document;
-use crate::ends::{Client, Server};
+use crate::ends::{Client, Server, holds_within};
 use crate::front::relay;
 
 /// So soon at the latest must the user know.
@@ -66,6 +67,34 @@ fn another_protocol_is_quoted() {
     });
     assert_says(&noise, &["isn't a linerate server"]);
     assert!(!noise.message().contains(char::is_control), "{:?}", noise.message());
+}
+
+#[test]
+fn no_word_of_a_client_reaches_the_servers_log_unseen() {
+    for words in ["", "--ndjson"] {
+        let home = TempDir::new().unwrap();
+        let server =
+            Client::start(home.path(), &format!("serve --port 0 --bind 127.0.0.1 {words}"));
+        let log = || server.stdout_so_far();
+        let port_of = |log: String| {
+            let behind = log.split_once("127.0.0.1:")?.1.to_owned();
+            behind.split_once(|letter: char| !letter.is_ascii_digit())?.0.parse::<u16>().ok()
+        };
+        assert!(holds_within(SOON, || port_of(log()).is_some()), "{}", log());
+        let port = port_of(log()).unwrap();
+        // Each of them is told back by an error's text.
+        let mut asking = Conversation::connect(port);
+        asking.greet();
+        let plan = r#"{"kind":{"name":"\u202e\u009bx"}}"#;
+        asking.say(&json!({ "kind": "request", "plan": plan }));
+        assert_eq!(asking.hear()["kind"], "refused");
+        let mut talking = Conversation::connect(port);
+        talking.greet();
+        talking.say(&json!({ "kind": "\u{202e}\u{9b}y\n" }));
+        assert!(holds_within(SOON, || log().contains("..x")), "{}", log());
+        let shown = log();
+        assert!(shown.chars().all(|c| c == '\n' || is_visible(c)), "{shown:?}");
+    }
 }
 
 #[test]

@@ -3,8 +3,13 @@
 //! Unknown fields are ignored, so that a later version may add some; an unknown kind is an error.
 //! Documents (plans, samples, reports) cross as strings: this crate doesn't know what they mean.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::visible::visible_json;
 
 mod check;
 
@@ -234,6 +239,7 @@ impl ClientMessage {
     ///
     /// When it is no JSON object, of no known kind, lacks a field, or a field is out of bounds.
     pub fn decode(body: &[u8]) -> Result<Self, MessageError> {
+        let body = &*shown(body)?;
         let message = match kind(body)?.as_str() {
             "hello" => Self::Hello(content(body)?),
             "request" => Self::Request(content(body)?),
@@ -272,6 +278,7 @@ impl ServerMessage {
     ///
     /// When it is no JSON object, of no known kind, lacks a field, or a field is out of bounds.
     pub fn decode(body: &[u8]) -> Result<Self, MessageError> {
+        let body = &*shown(body)?;
         let message = match kind(body)?.as_str() {
             "hello" => Self::Hello(content(body)?),
             "queued" => Self::Queued(content(body)?),
@@ -298,12 +305,21 @@ struct Kind {
 
 /// The message's kind. Kind and content are read in two passes: serde's own way with a tagged
 /// enum holds the whole object in memory as a tree, thirty times its size at worst.
-fn kind(body: &[u8]) -> Result<String, MessageError> {
+fn kind(body: &str) -> Result<String, MessageError> {
     content::<Kind>(body).map(|kind| kind.kind)
 }
 
-fn content<T: DeserializeOwned>(body: &[u8]) -> Result<T, MessageError> {
-    serde_json::from_slice(body).map_err(|error| MessageError(format!("not a message: {error}")))
+fn content<T: DeserializeOwned>(body: &str) -> Result<T, MessageError> {
+    serde_json::from_str(body).map_err(|error| not_a_message(&error))
+}
+
+/// The body as it may be shown: its texts may reach a terminal or a log.
+fn shown(body: &[u8]) -> Result<Cow<'_, str>, MessageError> {
+    std::str::from_utf8(body).map(visible_json).map_err(|error| not_a_message(&error))
+}
+
+fn not_a_message(why: &dyn fmt::Display) -> MessageError {
+    MessageError(format!("not a message: {why}"))
 }
 
 fn unknown_kind(kind: &str) -> MessageError {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use linerate_wire::visible::visible_line;
 use quinn_proto::{ConnectionError, TransportErrorCode};
 
 /// Why a connection ended.
@@ -44,7 +45,7 @@ impl Cause {
             ConnectionError::ApplicationClosed(close) => Some(close.error_code.into_inner()),
             _ => None,
         };
-        Self { kind, code, text: format!("QUIC: {error}") }
+        Self { kind, code, text: visible_line(&format!("QUIC: {error}")) }
     }
 
     pub(crate) fn error(&self) -> io::Error {

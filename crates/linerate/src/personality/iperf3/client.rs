@@ -10,7 +10,7 @@ use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::release::Release;
 use super::signals::Signals;
-use crate::personality::visible::visible;
+use linerate_wire::visible::visible;
 
 /// Runs one test.
 pub(super) fn test(

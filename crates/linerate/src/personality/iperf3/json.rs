@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::personality::visible::push_json;
+use linerate_wire::visible::push_json;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value. Unlike `serde_json`'s, an object keeps the order of its fields.

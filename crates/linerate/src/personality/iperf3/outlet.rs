@@ -9,7 +9,7 @@ use linerate_engine::event::Cancel;
 
 use super::moment::Stamp;
 use crate::personality::stdout;
-use crate::personality::visible::visible;
+use linerate_wire::visible::visible;
 
 /// Where output goes. Several tests of a server share one.
 #[derive(Debug)]

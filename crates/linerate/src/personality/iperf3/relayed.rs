@@ -5,7 +5,7 @@
 use serde::de::IgnoredAny;
 
 use super::long_object::Layout;
-use crate::personality::visible::push_json;
+use linerate_wire::visible::push_json;
 
 /// Levels of a document. Each adds a tab to a line, so that without a limit a short text would make an endless one.
 const MOST_LEVELS: usize = 64;
@@ -130,7 +130,7 @@ impl Iterator for Relayed<'_> {
 mod tests {
     use super::super::json::{Fields, Json};
     use super::*;
-    use crate::personality::visible::is_visible;
+    use linerate_wire::visible::is_visible;
 
     #[test]
     fn a_relayed_document_is_laid_out_as_a_tree_of_it_would_be() {

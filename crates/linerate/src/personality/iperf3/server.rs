@@ -15,7 +15,7 @@ use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::signals::Signals;
 use super::text::TextPrinter;
-use crate::personality::visible::visible;
+use linerate_wire::visible::visible;
 
 /// The printers of the tests that run, by their numbers.
 type Printers = Mutex<HashMap<u64, Arc<Mutex<Record>>>>;

@@ -17,7 +17,7 @@ use super::moment::render_gmt;
 use super::relayed::Relayed;
 use super::row::{Columns, Lead, SEPARATOR, render_head};
 use super::sum::{Sum, direction, rate};
-use crate::personality::visible::visible;
+use linerate_wire::visible::visible;
 
 /// The line above and below a server's greeting.
 const RULE: &str = "-----------------------------------------------------------\n";

@@ -10,7 +10,7 @@ use super::super::ending::file_percent;
 use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
 use super::super::sum::{Sum, rate, reports};
 use super::{directions, is_both_ways, role_tag};
-use crate::personality::visible::visible;
+use linerate_wire::visible::visible;
 
 /// Which end's figures a line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
