@@ -19,6 +19,7 @@ pub mod args;
 pub mod certificates;
 mod commands;
 pub mod cpus;
+mod habits;
 pub mod host;
 pub mod identity;
 mod key_log;

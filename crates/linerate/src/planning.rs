@@ -121,7 +121,7 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
     };
     let mut plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
     plan.local.source_ports = args.source_ports;
-    plan.check().map_err(|error| Error::Plan(error.to_string()))?;
+    check(&plan)?;
     Ok(vec![plan])
 }
 
@@ -250,6 +250,50 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
     }
 }
 
+/// Checks a plan; an error begins with the flag whose number is wrong.
+fn check(plan: &Plan) -> Result<(), Error> {
+    plan.check().map_err(|error| {
+        let flag = error.field.and_then(|field| flag_of(field, &plan.workload));
+        Error::Plan(flag.map_or(String::new(), |flag| format!("{flag}: ")) + &error.text)
+    })
+}
+
+/// The flag that sets a field of a plan.
+fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
+    Some(match field {
+        "number of flows" | "number of flows over QUIC" | "connections at once" => "--flows",
+        "number of threads" => "--threads",
+        "number of active flows" => "--active",
+        "datagram size" | "size of a send" => "--size",
+        "request size" => "--request or --size",
+        "response size" => "--response or --size",
+        "measured time" => "--time",
+        "warm-up" => "--omit",
+        "interval" => "--interval",
+        "time-out" => "--timeout",
+        "rate" if matches!(workload.rate, Some(Rate::EachFlow { .. })) => "--rate-per-flow",
+        "rate" => "--rate",
+        "DSCP" => "--dscp",
+        "MSS" => "--mss",
+        "window" => "--window",
+        "port" => "--port",
+        "source port" => "--source-ports",
+        "outstanding requests" => "--outstanding",
+        "streams of a connection" => "--streams",
+        "initial window" => "--initial-window",
+        "window of a stream" => "--stream-window",
+        "window of a connection" | "windows of all connections" => "--connection-window",
+        "QUIC packet" => "--mtu",
+        "longest QUIC packet" => "--mtu-limit",
+        "packets without acknowledgement" => "--ack-packets",
+        "packets out of order" => "--ack-reordering",
+        "idle time-out" => "--idle-timeout",
+        "delay of acknowledgements" => "--ack-delay",
+        "rate of packets" => "--pacing",
+        _ => return None,
+    })
+}
+
 fn for_each_size(
     plan: &Plan,
     sizes: &[u32],
@@ -264,9 +308,7 @@ fn for_each_size(
     for (plan, size) in plans.iter_mut().zip(sizes) {
         set(&mut plan.workload.kind, *size);
     }
-    for plan in &plans {
-        plan.check().map_err(|error| Error::Plan(error.to_string()))?;
-    }
+    plans.iter().try_for_each(check)?;
     Ok(plans)
 }
 

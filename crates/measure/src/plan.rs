@@ -314,5 +314,10 @@ pub struct SocketOptions {
 
 /// Why a plan makes no sense. The text names the value and the way out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct PlanError(pub String);
+#[error("{text}")]
+pub struct PlanError {
+    /// The sentence.
+    pub text: String,
+    /// What the number is that is out of its range, where one is.
+    pub field: Option<&'static str>,
+}

@@ -30,10 +30,10 @@ pub struct StreamArgs {
     #[arg(long, group = "direction", help_heading = "Load")]
     pub up: bool,
     /// From the server to this machine
-    #[arg(long, group = "direction", help_heading = "Load")]
+    #[arg(long, alias = "reverse", short_alias = 'R', group = "direction", help_heading = "Load")]
     pub down: bool,
     /// Both directions at once, each on flows of its own
-    #[arg(long, group = "direction", help_heading = "Load")]
+    #[arg(long, alias = "bidir", group = "direction", help_heading = "Load")]
     pub both: bool,
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load")]
@@ -45,7 +45,7 @@ pub struct StreamArgs {
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, conflicts_with = "rate_per_flow", help_heading = "Load")]
     pub rate: Option<u64>,
     /// The rate that each flow keeps to
-    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load")]
+    #[arg(long, aliases = ["bandwidth", "bitrate"], short_alias = 'b', value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load")]
     pub rate_per_flow: Option<u64>,
     /// QUIC: streams of one direction
     #[arg(long, requires = "quic", conflicts_with = "datagram", help_heading = "Load")]
@@ -170,13 +170,13 @@ pub struct LoadArgs {
     #[arg(long, group = "transport")]
     pub quic: bool,
     /// End after so much time, warm-up not counted [default: 10s]
-    #[arg(long, short, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, group = "end")]
+    #[arg(long, short, alias = "duration", value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, group = "end")]
     pub time: Option<u64>,
     /// End after so many sends or transactions, all flows together
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, group = "end")]
     pub count: Option<u64>,
     /// Number of flows (in each direction with --both)
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true)]
+    #[arg(long, alias = "parallel", short_alias = 'P', value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true)]
     pub flows: u32,
     /// Threads that carry them at each end [default: one per flow, at most one per processor]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]

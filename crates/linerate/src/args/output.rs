@@ -9,7 +9,7 @@ use clap::Args;
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Print one JSON document; with several sizes an array of them
-    #[arg(long, group = "format")]
+    #[arg(long, short_alias = 'J', group = "format")]
     pub json: bool,
     /// Print records as they happen, a line of JSON each: started, sample, finished, error
     #[arg(long, group = "format")]

@@ -17,6 +17,7 @@ use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
+use crate::habits;
 use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_rr, plans_from_stream};
@@ -28,27 +29,45 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(exit_code) = personality::perform(&arguments) {
         return exit_code;
     }
+    if let Some(text) = personality::help(&arguments) {
+        return print(&text).map_or_else(|failure| failure.exit_code, |()| exit::VALID);
+    }
     // First of all: whoever ends a program that has just begun gets a document too.
     let cancel = Cancel::default();
     let listens = stop_on_signals(&cancel);
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments = habits::without_client_flag(arguments);
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version come this way too.
-            return match (error.use_stderr(), error.print()) {
-                (true, _) => exit::USAGE,
-                (false, Err(broken)) if broken.kind() == ErrorKind::BrokenPipe => exit::READER_GONE,
-                (false, _) => exit::VALID,
-            };
-        }
+        Err(error) => return answer(error, &arguments),
     };
     let listens = listens.map_err(|e| Failure::here(format!("can't listen for signals: {e}")));
     listens.and_then(|()| dispatch(&cli.command, &cancel)).unwrap_or_else(|failure| {
         if let Some(text) = &failure.text {
+            let text = habits::as_typed(text.clone(), &arguments);
             narrate(&format!("linerate: {text}\n"));
         }
         failure.exit_code
     })
+}
+
+/// Says what a command line that can't be followed lacks; help and the version come this way too.
+fn answer(error: clap::Error, arguments: &[OsString]) -> u8 {
+    if let Some(sentence) = habits::explain(&error, arguments) {
+        narrate(&format!("linerate: {sentence}\n"));
+        return exit::USAGE;
+    }
+    let error = habits::without_far_tips(error);
+    let plain = error.render().to_string();
+    let typed = habits::as_typed(plain.clone(), arguments);
+    if error.use_stderr() && typed != plain {
+        narrate(&typed);
+        return exit::USAGE;
+    }
+    match (error.use_stderr(), error.print()) {
+        (true, _) => exit::USAGE,
+        (false, Err(broken)) if broken.kind() == ErrorKind::BrokenPipe => exit::READER_GONE,
+        (false, _) => exit::VALID,
+    }
 }
 
 fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {

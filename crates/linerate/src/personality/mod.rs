@@ -29,6 +29,8 @@ pub struct Personality {
     /// Does what a command line says: the tool's name first, then the words. Returns the
     /// tool's exit code.
     pub perform: fn(name: &str, words: &[String]) -> u8,
+    /// Its options.
+    pub render_help: fn() -> String,
 }
 
 /// All of them.
@@ -37,21 +39,25 @@ pub const PERSONALITIES: &[Personality] = &[
         name: "iperf3",
         about: "throughput, loss and jitter, with iperf3's clients and servers",
         perform: iperf3::perform,
+        render_help: iperf3::help::render_help,
     },
     Personality {
         name: "netperf",
         about: "netperf 2.7, against its netserver or ours",
         perform: netperf::perform,
+        render_help: netperf::usage,
     },
     Personality {
         name: "netserver",
         about: "netserver 2.7, for its netperf or ours",
         perform: netperf::perform_server,
+        render_help: netperf::server_usage,
     },
     Personality {
         name: "secnetperf",
         about: "MsQuic's secnetperf: the perf dialect",
         perform: secnetperf::perform,
+        render_help: secnetperf::flags::render_help,
     },
 ];
 
@@ -71,6 +77,13 @@ pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {
     let exit_code = (personality.perform)(personality.name, &read);
     // A script that checks the exit code alone must not take a lost result for one.
     Some(if exit_code == 0 && stdout::is_lost() { 1 } else { exit_code })
+}
+
+/// The options of the tool that `help TOOL` names.
+pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
+    let [_, help, name] = arguments else { return None };
+    let named = PERSONALITIES.iter().find(|personality| name == personality.name)?;
+    (help == "help").then(|| (named.render_help)())
 }
 
 /// The personality that is meant by the program's name or by the first word, and its own words.

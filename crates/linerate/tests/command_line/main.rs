@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod generated;
+mod habits;
 mod help;
 mod output_file;
 mod seeds;

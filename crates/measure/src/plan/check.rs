@@ -317,9 +317,9 @@ impl Plan {
             return Ok(());
         };
         if let Some(other) = binds.iter().find(|bind| bind.is_ipv4() != first.is_ipv4()) {
-            return Err(PlanError(format!(
-                "{first} and {other} as local addresses: bind to addresses of one family"
-            )));
+            return refuse_if(true, || {
+                format!("{first} and {other} as local addresses: bind to addresses of one family")
+            });
         }
         let Some(family) = self.family else {
             return Ok(());
@@ -350,16 +350,18 @@ impl Plan {
 }
 
 fn within(
-    name: &str,
+    name: &'static str,
     value: impl Into<u64>,
     range: &RangeInclusive<u64>,
     show: impl Fn(u64) -> String,
 ) -> Checked {
     let value = value.into();
-    refuse_if(!range.contains(&value), || {
-        let [value, least, most] = [value, *range.start(), *range.end()].map(show);
-        format!("{name} {value} is out of range: ask for {least} to {most}")
-    })
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let [value, least, most] = [value, *range.start(), *range.end()].map(show);
+    let text = format!("{name} {value} is out of range: ask for {least} to {most}");
+    Err(PlanError { text, field: Some(name) })
 }
 
 /// Refuses the first of some pairs that don't go together.
@@ -368,7 +370,7 @@ fn refuse_first(contradictions: &[(bool, &str)]) -> Checked {
 }
 
 fn refuse_if(wrong: bool, sentence: impl FnOnce() -> String) -> Checked {
-    if wrong { Err(PlanError(sentence())) } else { Ok(()) }
+    if wrong { Err(PlanError { text: sentence(), field: None }) } else { Ok(()) }
 }
 
 fn in_digits(number: u64) -> String {

@@ -28,8 +28,9 @@ mod unit;
 
 use linerate_measure::plan::Family;
 
+pub(super) use reading::usage;
 pub(super) use run::perform;
-pub(super) use server::perform as perform_server;
+pub(super) use server::{perform as perform_server, usage as server_usage};
 
 /// The port of a netserver.
 const CONTROL_PORT: u16 = 12865;

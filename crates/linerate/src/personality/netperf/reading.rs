@@ -129,7 +129,7 @@ fn test_usage() -> String {
 }
 
 /// What `-h` tells.
-pub(super) fn usage() -> String {
+pub(in super::super) fn usage() -> String {
     format!(
         "{SYNOPSIS}\
          \nGlobal options:\n{}\

@@ -194,7 +194,7 @@ fn read(name: &str, words: &[String]) -> Result<Typed, String> {
     if typed.help { Err(usage()) } else { Ok(typed) }
 }
 
-fn usage() -> String {
+pub(in super::super) fn usage() -> String {
     format!("\nUsage: netserver [options]\n\nOptions:\n{}", render_flags(FLAGS))
 }
 

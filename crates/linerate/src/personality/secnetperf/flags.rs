@@ -211,7 +211,7 @@ pub(super) fn notes(options: ColonOptions<'_>, client: bool) -> Vec<String> {
 }
 
 /// The text of `-help`.
-pub(super) fn render_help() -> String {
+pub(in super::super) fn render_help() -> String {
     let mut text = "\nsecnetperf usage:\n".to_owned();
     for (side, title) in [
         (Server, "Server: secnetperf [options]"),

@@ -90,7 +90,9 @@ fn begin(
     speech: &Speech,
     cancel: &Cancel,
 ) -> Result<u8, Refusal> {
-    if options.flag("?") || options.flag("help") {
+    // The original has `-help` alone, and takes these two for no option of its own.
+    let is_habit = words.iter().any(|word| word == "--help" || word == "-h");
+    if is_habit || options.flag("?") || options.flag("help") {
         say(&flags::render_help());
         return Ok(status::INVALID);
     }
