@@ -66,6 +66,9 @@ impl Session<'_> {
         if load.has_failed() {
             return Err(Error::Host("a thread of the load failed before it began".to_owned()));
         }
+        if let Some(why) = load.undelivered() {
+            return Err(Error::Host(why.to_owned()));
+        }
         // Nothing has begun, so nothing can have ended as planned, and the server waits for ever.
         if !self.progress.server_ready && load.any_ended() {
             if let Some(why) = load.why_ended() {

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::associations;
 use crate::probe::processors;
-use crate::socket::{Binding, connect_stream, try_binding};
+use crate::socket::{Binding, connect_stream, try_binding, try_port};
 
 /// How long one address is tried.
 pub(super) const CONNECT_NS: u64 = 5 * SECOND_NS;
@@ -56,6 +56,27 @@ pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Looks, before anything is measured, whether this user may use the lowest of the local ports that connections
+/// are to come from: without the privilege each of them would be one failure.
+pub(super) fn check_source_ports(plan: &Plan) -> Result<(), Error> {
+    let Some((first, last)) = plan.local.source_ports else { return Ok(()) };
+    match try_port(plan.local.binds.first().copied(), first).map_err(|error| error.kind()) {
+        Err(io::ErrorKind::PermissionDenied) => Err(Error::Host(format!(
+            "this user may not use port {first} (--source-ports {first}-{last}): choose ports from {} on, or \
+             run with the privilege (CAP_NET_BIND_SERVICE)",
+            first_unprivileged_port()
+        ))),
+        // Whatever else is wrong is told where it is met.
+        _ => Ok(()),
+    }
+}
+
+/// The first port that every user may use (ip(7)).
+fn first_unprivileged_port() -> u16 {
+    let told = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    told.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
 }
 
 /// What to say where a load over QUIC, of which each thread has one socket, leaves local addresses unused.

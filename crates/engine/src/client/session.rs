@@ -13,7 +13,7 @@ use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
 use rustix::event::{PollFd, PollFlags};
 
-use super::dial::{LOOK_NS, check_binds, dial, unused_binds};
+use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, unused_binds};
 use super::greeting::{Greeting, greet, wait};
 use super::opener::Opener;
 use super::received::{read_host, read_report};
@@ -42,6 +42,7 @@ pub(super) fn measure(
 ) -> Result<(), Error> {
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
     check_binds(plan)?;
+    check_source_ports(plan)?;
     raise_open_files_limit();
     let (mut pauses_ms, mut trusted) = (PAUSES_MS.into_iter(), None);
     loop {

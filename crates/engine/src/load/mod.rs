@@ -4,6 +4,7 @@
 //! load opens, is measured, is stopped when its time is up, and ends when every flow has: because
 //! its own end came, or its peer's, or nothing moved any more.
 
+mod arrival;
 mod bell;
 mod carriage;
 mod census;
@@ -22,18 +23,18 @@ use std::sync::mpsc::Sender;
 
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
-use linerate_measure::{End, Kind, Transport, Workload};
+use linerate_measure::{End, Kind, Workload};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
 use crate::connections::Connections;
 use crate::error::Error;
-use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
+use crate::flow::FlowShared;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, processors, raise_open_files_limit};
 use crate::shard::Shard;
-use crate::transport::{Negotiation, PageCache};
+use crate::transport::PageCache;
 
 pub(crate) use bell::Bell;
 pub(crate) use census::Census;
@@ -71,6 +72,8 @@ pub(crate) struct Load {
     /// What flows send from that have no bytes of their own.
     file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
+    /// Why a flow never came to its shard.
+    undelivered: Option<String>,
     meter: Meter,
     /// Datagrams that the peer says it sent, flow by flow.
     peer_sent: Vec<Option<u64>>,
@@ -142,6 +145,7 @@ impl Load {
             most_associations: most_associations(workload, raise_open_files_limit()),
             file: None,
             flows: (0..total).map(|number| standing_for(number).map(Arc::new)).collect(),
+            undelivered: None,
             meter: Meter::new(role, host),
             peer_sent: Vec::new(),
             peer_has_sent_all: false,
@@ -164,81 +168,6 @@ impl Load {
         &self.workload
     }
 
-    /// Whether the flow is one of this load's and hasn't come yet.
-    pub(crate) fn lacks(&self, flow: u32) -> bool {
-        matches!(self.flows.get(flow as usize), Some(None))
-    }
-
-    /// Whether the association is one of this load's and hasn't come yet.
-    pub(crate) fn lacks_association(&self, number: u32) -> bool {
-        let is_quic = self.workload.transport == Transport::Quic;
-        let come = self.associated.get(number as usize).copied().unwrap_or(false);
-        is_quic && number < self.most_associations && !come
-    }
-
-    /// How many associations a client opens for its load over QUIC: one a shard.
-    pub(crate) fn associations(&self) -> u32 {
-        u32::try_from(self.shards.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Adds an association, a connected UDP socket whose other end has proved itself, for a shard to
-    /// carry QUIC over.
-    pub(crate) fn add_association(&mut self, number: u32, socket: Socket) {
-        let number = number as usize;
-        if self.associated.len() <= number {
-            self.associated.resize(number + 1, false);
-        }
-        if let Some(come) = self.associated.get_mut(number) {
-            *come = true;
-        }
-        let index = number % self.shards.len().max(1);
-        if let (Some(inlet), Some(shard)) = (self.inlets.get(index), self.shards.get(index)) {
-            // A shard that has ended takes nothing more.
-            let _ended = inlet.send(socket);
-            shard.wake();
-        }
-    }
-
-    /// Adds a flow over a connection, under TLS where there is something to agree on.
-    pub(crate) fn add_stream(
-        &mut self,
-        flow: u32,
-        socket: Socket,
-        negotiation: Option<Negotiation>,
-    ) {
-        let over = self.carriage(&self.steps_of(flow), negotiation);
-        self.hand_over(flow, socket, over);
-    }
-
-    /// Adds a connection of those that come and go, of which the opening has been read.
-    pub(crate) fn add_connection(&self, socket: Socket) {
-        if let (Some(inlet), Some(shard)) = (self.inlets.first(), self.shards.first()) {
-            // A shard that has ended takes nothing more, and closes what it had.
-            let _ended = inlet.send(socket);
-            shard.wake();
-        }
-    }
-
-    /// Adds a flow of datagrams over a connected socket.
-    pub(crate) fn add_datagrams(&mut self, flow: u32, socket: Socket, tag: u32) {
-        let settings = DatagramSettings { tag, offload: !self.workload.socket.no_offload };
-        self.hand_over(flow, socket, Over::Datagrams(settings));
-    }
-
-    fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
-        let socket = Arc::new(socket);
-        let kept = (!self.apart).then(|| Arc::clone(&socket));
-        let shared = Arc::new(FlowShared::new(flow, kept));
-        if let Some(slot) = self.flows.get_mut(flow as usize) {
-            *slot = Some(Arc::clone(&shared));
-        }
-        let fresh = Fresh { shared, steps: self.steps_of(flow), over };
-        let shards = self.shards.len().max(1);
-        if let Some(shard) = self.shards.get(flow as usize % shards) {
-            shard.add(fresh, socket);
-        }
-    }
-
     fn steps_of(&self, flow: u32) -> Vec<Step> {
         if !self.given.is_empty() {
             return self.given.get(flow as usize).cloned().unwrap_or_default();
@@ -253,11 +182,6 @@ impl Load {
     /// Whether every flow has come and can carry load.
     pub(crate) fn all_ready(&self) -> bool {
         self.census.all_ready()
-    }
-
-    /// How many of its flows have come.
-    pub(crate) fn flows_come(&self) -> usize {
-        self.flows.iter().flatten().count()
     }
 
     /// Whether every flow has ended, or will never say so.

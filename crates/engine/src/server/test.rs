@@ -195,6 +195,9 @@ impl Test {
         if !load.is_open() && load.has_failed() {
             machine.error("a thread of the server's load failed before it began");
             self.load = None;
+        } else if let Some(why) = load.undelivered() {
+            machine.error(&format!("at the server, {why}"));
+            self.load = None;
         } else if self.finishing && load.all_ended() {
             self.conclude(machine, now_ns);
         } else if now_ns > self.expires_ns {

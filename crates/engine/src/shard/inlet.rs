@@ -9,6 +9,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -19,6 +21,10 @@ use socket2::Socket;
 
 use crate::flow::{Drive, Fresh};
 use crate::load::Bell;
+
+/// Descriptors on their way are waited for so long: the server's other clients wait meanwhile.
+const IN_FLIGHT_PATIENCE: Duration = Duration::from_millis(500);
+const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(1);
 
 /// The conductor's end.
 pub(super) enum Outlet {
@@ -45,12 +51,9 @@ impl Outlet {
                 let mut control = SendAncillaryBuffer::new(&mut space);
                 let rights = [socket.as_fd()];
                 control.push(SendAncillaryMessage::ScmRights(&rights));
-                // Waits where the shard has not yet taken what it was sent before.
                 let message = [IoSlice::new(&number)];
-                rustix::io::retry_on_intr(|| {
-                    sendmsg(link, &message, &mut control, SendFlags::NOSIGNAL)
-                })?;
-                Ok(())
+                // Waits where the shard has not yet taken what it was sent before.
+                send_when_counted(|| sendmsg(link, &message, &mut control, SendFlags::NOSIGNAL))
             }
         }
     }
@@ -62,6 +65,18 @@ impl Outlet {
                 // Fails only when so much is unread that one more makes no difference.
                 let _awake_anyway = send(link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             }
+        }
+    }
+}
+
+/// Sends a message with a descriptor. For an ordinary user the kernel has no more of them on their way than may be
+/// open (ETOOMANYREFS, unix(7)), in all programs of that user together: then receivers are given time to take theirs.
+fn send_when_counted(mut message: impl FnMut() -> Result<usize, Errno>) -> io::Result<()> {
+    let deadline = Instant::now() + IN_FLIGHT_PATIENCE;
+    loop {
+        match rustix::io::retry_on_intr(&mut message) {
+            Err(Errno::TOOMANYREFS) if Instant::now() < deadline => thread::sleep(IN_FLIGHT_PAUSE),
+            outcome => return outcome.map(|_length| ()).map_err(io::Error::from),
         }
     }
 }
@@ -155,5 +170,19 @@ fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Fresh>) -> Coming {
             // The kernel had no room for it: the flow never comes, which its end's report says.
             None => continue,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_waits_for_others_on_their_way_and_not_for_ever() {
+        let mut answers = [Errno::TOOMANYREFS, Errno::INTR, Errno::TOOMANYREFS].into_iter();
+        send_when_counted(|| answers.next().map_or(Ok(4), Err)).unwrap();
+        assert_eq!(answers.next(), None);
+        let error = send_when_counted(|| Err(Errno::TOOMANYREFS)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ETOOMANYREFS));
     }
 }

@@ -138,11 +138,17 @@ impl Shard {
     }
 
     /// Hands a flow over. A shard apart has the only copy of its socket from then on.
-    pub(crate) fn add(&self, flow: Fresh, socket: Arc<Socket>) {
-        if let Some(outlet) = &self.outlet {
-            // A shard that has failed says so when it is joined.
-            let _failed = outlet.send(flow, socket);
-        }
+    ///
+    /// # Errors
+    ///
+    /// When the kernel doesn't pass the socket on. A shard that has ended takes nothing, and says why when
+    /// it is joined.
+    pub(crate) fn add(&self, flow: Fresh, socket: Arc<Socket>) -> io::Result<()> {
+        let Some(outlet) = &self.outlet else { return Ok(()) };
+        outlet.send(flow, socket).or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ok(()),
+            _ => Err(error),
+        })
     }
 
     /// The thread's number in /proc; `None` until it runs.

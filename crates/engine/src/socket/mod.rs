@@ -30,7 +30,7 @@ pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
     configure_asked, configure_stream, connect_stream, dial_stream, enlarge_datagram_buffers,
     flow_datagram, granted, is_short_of_descriptors, listen, listen_at, plain, try_binding,
-    unbound_listener,
+    try_port, unbound_listener,
 };
 pub(crate) use option::{
     accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, set_debug,

@@ -44,6 +44,13 @@ pub(crate) fn try_binding(binding: &Binding) -> io::Result<()> {
     binding.apply(&Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?)
 }
 
+/// Whether TCP sockets can be bound to this port; one that is taken is said to be, too.
+pub(crate) fn try_port(bind: Option<IpAddr>, port: u16) -> io::Result<()> {
+    let local = SocketAddr::new(bind.unwrap_or(EVERYWHERE_V4), port);
+    let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))?;
+    socket.bind(&local.into())
+}
+
 /// A listening TCP socket. Unspecified addresses take both families where the host has IPv6.
 pub(crate) fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     let socket = unbound_listener(Protocol::TCP, address, device, false)?;

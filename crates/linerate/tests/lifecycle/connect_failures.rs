@@ -1,5 +1,6 @@
 //! Connections that come to nothing: each is counted under its own kind, and the test goes on.
 
+use std::io::{Write as _, stderr};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::document::Document;
-use crate::ends::{Client, Ended, Server};
+use crate::ends::{Client, Ended, Server, as_ordinary_user, copy_for_every_user};
 use crate::front::{Fate, Front};
 
 /// A run against this door of the server.
@@ -124,6 +125,32 @@ fn a_local_address_of_another_machine_is_refused_by_name_before_the_load() {
     server.measure("rr --count 5 --bind 127.0.0.1,192.0.2.7").document(0);
     let shared = "rr --quic --count 8 --flows 4 --streams 4 --threads 2 --bind 127.0.0.1,192.0.2.7";
     server.measure(shared).document(0);
+}
+
+#[test]
+fn source_ports_that_take_a_privilege_are_refused_by_name_before_the_load() {
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
+    if first.trim().parse::<u16>().unwrap() <= 1 {
+        assert!(std::env::var_os("CI").is_none(), "every user may use port 1 here");
+        let _unseen_at_worst = writeln!(stderr(), "SKIPPED: every user may use port 1 here");
+        return;
+    }
+    let server = Server::start("");
+    let home = tempfile::tempdir().unwrap();
+    let program = copy_for_every_user(home.path());
+    let words =
+        format!("connect 127.0.0.1 --port {} --source-ports 1-100 --json --quiet", server.port);
+    let output = as_ordinary_user(&program)
+        .args(words.split_whitespace())
+        .args(["--server-key", &server.fingerprint])
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    let document = Document::parse(&String::from_utf8(output.stdout).unwrap());
+    let message = document.message();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("may not use port 1 (--source-ports 1-100)"), "{message}");
+    assert!(message.contains("CAP_NET_BIND_SERVICE"), "{message}");
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! The program as server and as client, each a process with a home of its own.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -167,6 +168,28 @@ pub(crate) fn program(home: &Path) -> Command {
         .env("XDG_CONFIG_HOME", home)
         .env("XDG_STATE_HOME", home)
         .stdin(Stdio::null());
+    command
+}
+
+/// A copy of the program in this directory, which every user may run.
+#[allow(dead_code, reason = "for tests of ordinary users")]
+pub(crate) fn copy_for_every_user(home: &Path) -> PathBuf {
+    let program = home.join("linerate");
+    std::fs::copy(env!("CARGO_BIN_EXE_linerate"), &program).unwrap();
+    for path in [home, &program] {
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    program
+}
+
+/// This program, told nothing yet, as an ordinary user: another one where root runs the test.
+#[allow(dead_code, reason = "for tests of ordinary users")]
+pub(crate) fn as_ordinary_user(program: &Path) -> Command {
+    if !geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(program);
     command
 }
 

@@ -1,12 +1,13 @@
 //! Where a process may have few open files.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::alone;
 use crate::document::Document;
-use crate::ends::Server;
+use crate::ends::{Server, as_ordinary_user, copy_for_every_user};
 use crate::many::SOURCES;
 
 /// A client that may have so many open files, run to its end against a server that may, too.
@@ -15,9 +16,20 @@ fn measure(open_files: u64, words: &str) -> Document {
     let limit = Rlimit { current: Some(open_files), maximum: Some(open_files) };
     let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
     prlimit(Some(pid), Resource::Nofile, limit).unwrap();
+    measure_with(&server, Command::new("sh"), env!("CARGO_BIN_EXE_linerate"), open_files, words)
+}
+
+/// A client of this server that this shell starts.
+fn measure_with(
+    server: &Server,
+    mut shell: Command,
+    program: &str,
+    open_files: u64,
+    words: &str,
+) -> Document {
     let limited = format!("ulimit -n {open_files} && exec \"$0\" \"$@\"");
-    let output = Command::new("sh")
-        .args(["-c", &limited, env!("CARGO_BIN_EXE_linerate")])
+    let output = shell
+        .args(["-c", &limited, program])
         .args(words.split_whitespace())
         .args(["127.0.0.1", "--port", &server.port.to_string(), "--json", "--quiet"])
         .args(["--server-key", &server.fingerprint])
@@ -52,6 +64,21 @@ fn a_table_of_a_few_hundred_carries_thousands() {
     ] {
         let document = measure(open_files, words);
         assert_eq!(document.outcome(), "complete", "{open_files} {words}: {}", document.message());
+    }
+}
+
+/// For an ordinary user the kernel has no more descriptors on their way between threads than may be open.
+#[test]
+fn descriptors_on_their_way_to_threads_are_waited_for() {
+    let _one = alone();
+    let server = Server::start("--bind 127.0.0.1");
+    let home = tempfile::tempdir().unwrap();
+    let program = copy_for_every_user(home.path());
+    for _ in 0..3 {
+        let shell = as_ordinary_user(Path::new("sh"));
+        let words = "rr --tls --flows 200 --count 200";
+        let document = measure_with(&server, shell, program.to_str().unwrap(), 64, words);
+        assert_eq!(document.outcome(), "complete", "{}", document.message());
     }
 }
 

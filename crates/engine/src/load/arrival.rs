@@ -1,0 +1,111 @@
+//! How flows come to a load, and from there to their shards.
+
+use std::io;
+use std::sync::Arc;
+
+use linerate_measure::Transport;
+use socket2::Socket;
+
+use super::Load;
+use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
+use crate::transport::Negotiation;
+
+impl Load {
+    /// Whether the flow is one of this load's and hasn't come yet.
+    pub(crate) fn lacks(&self, flow: u32) -> bool {
+        matches!(self.flows.get(flow as usize), Some(None))
+    }
+
+    /// Whether the association is one of this load's and hasn't come yet.
+    pub(crate) fn lacks_association(&self, number: u32) -> bool {
+        let is_quic = self.workload.transport == Transport::Quic;
+        let come = self.associated.get(number as usize).copied().unwrap_or(false);
+        is_quic && number < self.most_associations && !come
+    }
+
+    /// How many associations a client opens for its load over QUIC: one a shard.
+    pub(crate) fn associations(&self) -> u32 {
+        u32::try_from(self.shards.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Adds an association, a connected UDP socket whose other end has proved itself, for a shard to
+    /// carry QUIC over.
+    pub(crate) fn add_association(&mut self, number: u32, socket: Socket) {
+        let number = number as usize;
+        if self.associated.len() <= number {
+            self.associated.resize(number + 1, false);
+        }
+        if let Some(come) = self.associated.get_mut(number) {
+            *come = true;
+        }
+        let index = number % self.shards.len().max(1);
+        if let (Some(inlet), Some(shard)) = (self.inlets.get(index), self.shards.get(index)) {
+            // A shard that has ended takes nothing more.
+            let _ended = inlet.send(socket);
+            shard.wake();
+        }
+    }
+
+    /// Adds a flow over a connection, under TLS where there is something to agree on.
+    pub(crate) fn add_stream(
+        &mut self,
+        flow: u32,
+        socket: Socket,
+        negotiation: Option<Negotiation>,
+    ) {
+        let over = self.carriage(&self.steps_of(flow), negotiation);
+        self.hand_over(flow, socket, over);
+    }
+
+    /// Adds a connection of those that come and go, of which the opening has been read.
+    pub(crate) fn add_connection(&self, socket: Socket) {
+        if let (Some(inlet), Some(shard)) = (self.inlets.first(), self.shards.first()) {
+            // A shard that has ended takes nothing more, and closes what it had.
+            let _ended = inlet.send(socket);
+            shard.wake();
+        }
+    }
+
+    /// Adds a flow of datagrams over a connected socket.
+    pub(crate) fn add_datagrams(&mut self, flow: u32, socket: Socket, tag: u32) {
+        let settings = DatagramSettings { tag, offload: !self.workload.socket.no_offload };
+        self.hand_over(flow, socket, Over::Datagrams(settings));
+    }
+
+    pub(super) fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
+        let socket = Arc::new(socket);
+        let kept = (!self.apart).then(|| Arc::clone(&socket));
+        let shared = Arc::new(FlowShared::new(flow, kept));
+        if let Some(slot) = self.flows.get_mut(flow as usize) {
+            *slot = Some(Arc::clone(&shared));
+        }
+        let fresh = Fresh { shared, steps: self.steps_of(flow), over };
+        let shards = self.shards.len().max(1);
+        if let Some(shard) = self.shards.get(flow as usize % shards)
+            && let Err(error) = shard.add(fresh, socket)
+        {
+            self.undelivered.get_or_insert_with(|| undelivered(&error));
+        }
+    }
+
+    /// How many of its flows have come.
+    pub(crate) fn flows_come(&self) -> usize {
+        self.flows.iter().flatten().count()
+    }
+
+    /// Why a flow never came to its shard, where that happened: such a load can't be whole.
+    pub(crate) fn undelivered(&self) -> Option<&str> {
+        self.undelivered.as_deref()
+    }
+}
+
+fn undelivered(error: &io::Error) -> String {
+    let way_out = match error.raw_os_error() {
+        Some(libc::ETOOMANYREFS) => {
+            ": other programs of this user have as many on their way as may be open (ulimit -n); raise that \
+             limit, or end those programs"
+        }
+        _ => "",
+    };
+    format!("a flow's socket could not be passed to its thread ({error}){way_out}")
+}
