@@ -17,7 +17,7 @@ use super::sockets::Place;
 use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowError, FlowShared, Local};
-use crate::load::flow_steps;
+use crate::load::{Claims, flow_steps};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
 use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
@@ -35,7 +35,7 @@ pub(crate) struct Carrying {
     /// Those of this shard at the client.
     pub(crate) flows: Vec<Arc<FlowShared>>,
     /// All of the load's at the server, where the client chooses which shard a flow comes to.
-    pub(crate) claimable: Arc<[Arc<FlowShared>]>,
+    pub(crate) claims: Option<Arc<Claims>>,
     pub(crate) inlet: Receiver<Socket>,
 }
 
@@ -44,7 +44,7 @@ struct Carrier {
     workload: Workload,
     pattern: Bytes,
     flows: Vec<Arc<FlowShared>>,
-    claimable: Arc<[Arc<FlowShared>]>,
+    claims: Option<Arc<Claims>>,
     slots: Slots,
     carried: HashMap<Place, Carried>,
     /// Streams whose last bytes haven't been acknowledged.
@@ -60,14 +60,14 @@ struct Carrier {
 impl Carrying {
     /// Runs until every flow has ended (at the client) or the load is over (at the server).
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
-        let Self { quic, workload, flows, claimable, inlet } = self;
+        let Self { quic, workload, flows, claims, inlet } = self;
         let mut sockets = Sockets::new(&quic, &workload, inlet);
         let mut carrier = Carrier {
             pattern: shared_pattern(&local.pattern),
             quic,
             workload,
             flows,
-            claimable,
+            claims,
             slots: Slots::default(),
             carried: HashMap::new(),
             undelivered: 0,
@@ -288,7 +288,6 @@ impl Carrier {
 
     /// What doesn't show the test's token and a flow that nobody has is not of this load.
     fn read_opening(&mut self, place: Place, id: StreamId) {
-        let is_client = self.is_client();
         let Some(carried) = self.carried.get_mut(&place) else { return };
         let opening = match carried.read_opening(id) {
             Ok(opening) if opening.token == self.quic.token => opening,
@@ -298,8 +297,7 @@ impl Carrier {
         let asked = carried.expected.iter().position(|shared| shared.number == opening.flow);
         let flow = match asked {
             Some(place) => Some(carried.expected.swap_remove(place)),
-            None if is_client => None,
-            None => self.claimable.get(opening.flow as usize).filter(|one| one.claim()).cloned(),
+            None => self.claims.as_ref().and_then(|claims| claims.claim(opening.flow)),
         };
         let Some(shared) = flow else {
             return carried.connection.borrow_mut().close(FOREIGN, b"no flow of this test");

@@ -14,7 +14,6 @@ mod stream;
 mod transfer;
 mod yielding;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
@@ -272,7 +271,6 @@ pub(crate) struct FlowShared {
     ending: Mutex<Option<Box<Ending>>>,
     /// What a QUIC connection says of its path, where the flow goes over one.
     path: OnceLock<Box<PathGauge>>,
-    claimed: AtomicBool,
 }
 
 impl FlowShared {
@@ -283,13 +281,7 @@ impl FlowShared {
             tally: Tally::default(),
             ending: Mutex::new(None),
             path: OnceLock::new(),
-            claimed: AtomicBool::new(false),
         }
-    }
-
-    /// Makes the flow the caller's; says whether it was nobody's before.
-    pub(crate) fn claim(&self) -> bool {
-        !self.claimed.swap(true, Ordering::AcqRel)
     }
 
     /// Publishes what a QUIC connection says of its path.

@@ -13,7 +13,7 @@ use crate::transport::Negotiation;
 impl Load {
     /// Whether the flow is one of this load's and hasn't come yet.
     pub(crate) fn lacks(&self, flow: u32) -> bool {
-        matches!(self.flows.get(flow as usize), Some(None))
+        self.claims.is_none() && matches!(self.flows.get(flow as usize), Some(None))
     }
 
     /// Whether the association is one of this load's and hasn't come yet.
@@ -85,6 +85,16 @@ impl Load {
             && let Err(error) = shard.add(fresh, socket)
         {
             self.undelivered.get_or_insert_with(|| undelivered(&error));
+        }
+    }
+
+    /// Takes note of the flows that shards have taken in themselves.
+    pub(super) fn take_claimed(&mut self) {
+        let Some(claims) = &self.claims else { return };
+        for flow in claims.take_new() {
+            if let Some(slot) = self.flows.get_mut(flow.number as usize) {
+                *slot = Some(flow);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ mod arrival;
 mod bell;
 mod carriage;
 mod census;
+mod claims;
 mod closing;
 mod end;
 mod given;
@@ -38,6 +39,7 @@ use crate::transport::PageCache;
 
 pub(crate) use bell::Bell;
 pub(crate) use census::Census;
+pub(crate) use claims::Claims;
 use meter::Meter;
 pub(crate) use shards::RECEIVE_BYTES;
 pub use shards::client_threads;
@@ -72,6 +74,8 @@ pub(crate) struct Load {
     /// What flows send from that have no bytes of their own.
     file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
+    /// Where flows come from that shards take in themselves.
+    claims: Option<Arc<Claims>>,
     /// Why a flow never came to its shard.
     undelivered: Option<String>,
     meter: Meter,
@@ -131,7 +135,10 @@ impl Load {
             Some(Connections::Quic(_)) if connects && role == Role::Server => spread.shards,
             _ => flows,
         };
-        let standing_for = |number| connections.as_ref().map(|_| FlowShared::new(number, None));
+        let is_claimed =
+            matches!(connections, Some(Connections::Quic(_))) && role == Role::Server && !connects;
+        let stands = connections.is_some() && !is_claimed;
+        let standing_for = |number| stands.then(|| Arc::new(FlowShared::new(number, None)));
         let mut load = Self {
             role,
             workload: workload.clone(),
@@ -144,7 +151,8 @@ impl Load {
             associated: Vec::new(),
             most_associations: most_associations(workload, raise_open_files_limit()),
             file: None,
-            flows: (0..total).map(|number| standing_for(number).map(Arc::new)).collect(),
+            flows: (0..total).map(standing_for).collect(),
+            claims: is_claimed.then(|| Arc::new(Claims::new(flows))),
             undelivered: None,
             meter: Meter::new(role, host),
             peer_sent: Vec::new(),
@@ -223,6 +231,7 @@ impl Load {
 
     /// Does what is due at this time; returns the sample of an interval that is over.
     pub(crate) fn tick(&mut self, now_ns: u64) -> Option<Sample> {
+        self.take_claimed();
         let opened_ns = self.meter.opened_ns()?;
         let load_ns = now_ns.saturating_sub(opened_ns);
         let warming = self.phase.current() == Phase::WarmUp;
@@ -296,6 +305,7 @@ impl Load {
 
     /// Ends the shards and says what was counted. Flows that have not ended are given up.
     pub(crate) fn finish(mut self, now_ns: u64) -> (Option<Sample>, EndReport) {
+        self.take_claimed();
         let moved_ns = self.last_moved_ns().map_or(now_ns, |moved_ns| moved_ns.min(now_ns));
         let sample = self.meter.take_last_sample(moved_ns, &self.flows, &self.shards);
         if !self.census.all_ended() {

@@ -7,7 +7,7 @@ use linerate_measure::{Kind, Workload};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
-use super::flow_steps;
+use super::{Claims, flow_steps};
 use crate::associations::{Calling, Carrying, Hosting, Quic, Side};
 use crate::connections::{Connections, Dialing, Serving};
 use crate::flow::FlowShared;
@@ -18,12 +18,12 @@ use crate::shard::OwnLoop;
 pub(super) fn own_loop(
     connections: &Connections,
     workload: &Workload,
-    flows: &Arc<[Arc<FlowShared>]>,
+    (flows, claims): (&[Arc<FlowShared>], Option<&Arc<Claims>>),
     (index, shards): (usize, usize),
     inlet: Receiver<Socket>,
 ) -> OwnLoop {
     if let Connections::Quic(quic) = connections {
-        return quic_loop(quic, workload, flows, (index, shards), inlet);
+        return quic_loop(quic, workload, (flows, claims), (index, shards), inlet);
     }
     let own: Vec<_> = flows.iter().skip(index).step_by(shards).cloned().collect();
     match connections {
@@ -65,7 +65,7 @@ pub(super) fn own_loop(
 fn quic_loop(
     quic: &Quic,
     workload: &Workload,
-    all: &Arc<[Arc<FlowShared>]>,
+    (all, claims): (&[Arc<FlowShared>], Option<&Arc<Claims>>),
     (index, shards): (usize, usize),
     inlet: Receiver<Socket>,
 ) -> OwnLoop {
@@ -79,8 +79,7 @@ fn quic_loop(
     let (quic, workload) = (quic.clone(), workload.clone());
     match (connects, is_client) {
         (false, _) => {
-            let claimable = if is_client { Arc::default() } else { Arc::clone(all) };
-            let carrying = Carrying { quic, workload, flows, claimable, inlet };
+            let carrying = Carrying { quic, workload, flows, claims: claims.cloned(), inlet };
             Box::new(move |waker, local| carrying.run(waker, local))
         }
         (true, true) => {

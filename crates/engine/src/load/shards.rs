@@ -40,14 +40,15 @@ impl Load {
             || workload.variant.zero_copy;
         let shards = spread.shards as usize;
         let active = self.active_flows(shards)?;
-        let standing: Arc<[_]> = self.flows.iter().flatten().cloned().collect();
+        let standing: Vec<_> = self.flows.iter().flatten().cloned().collect();
         for index in 0..shards {
             let share = |whole: usize| (whole - index).div_ceil(shards);
             let flows = share(self.flows.len());
             let own_loop = connections.as_ref().map(|connections| {
                 let (sender, receiver) = channel();
                 self.inlets.push(sender);
-                own_loop(connections, workload, &standing, (index, shards), receiver)
+                let flows = (standing.as_slice(), self.claims.as_ref());
+                own_loop(connections, workload, flows, (index, shards), receiver)
             });
             let plan = ShardPlan {
                 shape: match flows {
