@@ -37,6 +37,8 @@ pub enum Event {
     TestStarted {
         /// Names the run at both ends.
         run_id: String,
+        /// When (UTC, nanoseconds since 1970).
+        utc_ns: i64,
         /// Where the client is.
         client: SocketAddr,
         /// What it asked for.
@@ -46,8 +48,12 @@ pub enum Event {
     TestEnded {
         /// Names the run at both ends.
         run_id: String,
-        /// How: `complete`, `interrupted`, `client lost`, ...
+        /// When (UTC, nanoseconds since 1970).
+        utc_ns: i64,
+        /// How: `complete`, or why it was cut short.
         how: String,
+        /// What it came to at this end; `None` where its load never began.
+        figures: Option<TestFigures>,
     },
     /// A client was turned away, or spoke wrongly.
     Refused {
@@ -58,6 +64,19 @@ pub enum Event {
     },
     /// Something the user should know.
     Note(String),
+}
+
+/// What a test came to at the server's end, the warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TestFigures {
+    /// From the beginning of the load to the last byte that moved.
+    pub elapsed_ns: u64,
+    /// Bytes of payload that arrived here.
+    pub received_bytes: u64,
+    /// Bytes of payload that left here.
+    pub sent_bytes: u64,
+    /// Requests that were answered.
+    pub transactions: u64,
 }
 
 /// Where events go. A full sink drops the event and counts it; it never blocks.

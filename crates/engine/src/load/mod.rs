@@ -31,6 +31,7 @@ use socket2::Socket;
 use crate::clock::MILLISECOND_NS;
 use crate::connections::Connections;
 use crate::error::Error;
+use crate::event::TestFigures;
 use crate::flow::FlowShared;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, processors, raise_open_files_limit};
@@ -301,6 +302,20 @@ impl Load {
 
     fn is_datagrams(&self) -> bool {
         self.workload.has_datagrams()
+    }
+
+    /// What the load came to so far, warm-up included; `None` where it has not begun.
+    pub(crate) fn figures(&mut self, now_ns: u64) -> Option<TestFigures> {
+        self.take_claimed();
+        let opened_ns = self.opened_ns()?;
+        let ended_ns = self.last_moved_ns().filter(|_| self.all_ended()).unwrap_or(now_ns);
+        let counts = self.counts();
+        Some(TestFigures {
+            elapsed_ns: ended_ns.saturating_sub(opened_ns),
+            received_bytes: counts.received_bytes,
+            sent_bytes: counts.sent_bytes,
+            transactions: counts.transactions,
+        })
     }
 
     /// Ends the shards and says what was counted. Flows that have not ended are given up.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use linerate_measure::summary::judge;
-use linerate_measure::{Arrivals, Direction, Rate, Schedule};
+use linerate_measure::{Arrivals, Direction, Rate, Schedule, Transport};
 
 use super::*;
 use crate::clock::SECOND_NS;

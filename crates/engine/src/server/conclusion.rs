@@ -7,6 +7,7 @@ use std::thread;
 
 use linerate_wire::native::server::Server as Machine;
 
+use crate::error::Error;
 use crate::load::{Bell, Load};
 
 /// What a load came to, on its way.
@@ -33,26 +34,23 @@ impl Conclusion {
             });
             bell.ring();
         });
-        made.map(|_goes_on_alone| Self(documents)).map_err(|error| {
-            format!("the result can't be made: no thread can be started ({error})")
-        })
+        made.map(|_goes_on_alone| Self(documents))
+            .map_err(|error| format!("the result can't be made: {}", Error::no_thread(&error)))
     }
 
-    /// Tells the client what the load came to, once that is known; says whether it was told.
-    pub(super) fn tell(&self, machine: &mut Machine) -> bool {
-        match self.0.try_recv() {
-            Ok(Documents { sample, report }) => {
-                if let Some(sample) = sample {
-                    machine.sample(sample);
-                }
-                match report {
-                    Ok(document) => machine.result(document),
-                    Err(why) => machine.error(&why),
-                }
+    /// Tells the client what the load came to, once that is known; `None` until then, and an error where there is
+    /// nothing to tell but that.
+    pub(super) fn tell(&self, machine: &mut Machine) -> Option<Result<(), String>> {
+        let Documents { sample, report } = match self.0.try_recv() {
+            Ok(documents) => documents,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => {
+                Documents { sample: None, report: Err("the result could not be made".to_owned()) }
             }
-            Err(TryRecvError::Empty) => return false,
-            Err(TryRecvError::Disconnected) => machine.error("the result could not be made"),
+        };
+        if let Some(sample) = sample {
+            machine.sample(sample);
         }
-        true
+        Some(report.map(|document| machine.result(document)))
     }
 }

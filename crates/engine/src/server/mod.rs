@@ -10,6 +10,7 @@ mod arrival;
 mod conclusion;
 mod control;
 mod crowd;
+mod lifetime;
 mod listening;
 mod reception;
 mod requests;
@@ -49,6 +50,10 @@ pub struct ServeOptions {
     pub max_time_ns: Option<u64>,
     /// Whether tests may have this end poll without sleeping, where their clients want that.
     pub busy_poll: bool,
+    /// Whether the server ends after one test.
+    pub one_off: bool,
+    /// A server without a test for so long ends.
+    pub idle_timeout_ns: Option<u64>,
     /// The key that clients must hold.
     pub shared_key: Option<SharedKey>,
     /// The server's own key.
@@ -67,6 +72,8 @@ impl ServeOptions {
             busy_poll: false,
             max_rate_bps: None,
             max_time_ns: None,
+            one_off: false,
+            idle_timeout_ns: None,
             shared_key: None,
             identity,
         }
@@ -104,7 +111,7 @@ impl Server {
         &self.fingerprint
     }
 
-    /// Serves until `cancel` is requested.
+    /// Serves until `cancel` is requested, or its options say that it has served enough.
     ///
     /// # Errors
     ///

@@ -19,9 +19,10 @@ use super::ServeOptions;
 use super::admission::{Admission, Limits};
 use super::arrival::{Arrival, Identified, PATIENCE_NS};
 use super::control::{Control, Standing};
+use super::lifetime::Lifetime;
 use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
-use super::udp::{Knock, UdpPort};
+use super::udp::UdpPort;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::connections::restore_accepted;
 use crate::control::{control_server, data_server, random, server_tls};
@@ -45,6 +46,9 @@ const MOST_ACCEPTED_AT_ONCE: usize = 128;
 /// How long a wait lasts before it is seen whether the server shall stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 
+/// How a test has ended that was not cut short.
+const COMPLETE: &str = "complete";
+
 /// Whoever is connected.
 pub(super) enum Guest {
     Arriving(Arrival),
@@ -62,7 +66,7 @@ pub(super) struct Reception {
     pub(super) listener_hosts: Arc<AtomicU32>,
     /// Connections that such a load has handed over.
     pub(super) strays: (Sender<Socket>, Receiver<Socket>),
-    udp: UdpPort,
+    pub(super) udp: UdpPort,
     pub(super) poll: OwnedFd,
     pub(super) bell: Arc<Bell>,
     control_tls: Arc<rustls::ServerConfig>,
@@ -75,6 +79,7 @@ pub(super) struct Reception {
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     next_guest: usize,
+    pub(super) lifetime: Lifetime,
     /// When a connection was last accepted.
     pub(super) accepted_ns: u64,
     pub(super) sink: Sink,
@@ -130,6 +135,7 @@ impl Reception {
             tests: HashMap::new(),
             admission: Admission::new(limits),
             next_guest: FIRST_GUEST,
+            lifetime: Lifetime::new(&options),
             accepted_ns: 0,
             sink,
             options,
@@ -138,7 +144,7 @@ impl Reception {
 
     pub(super) fn serve(&mut self, cancel: &Cancel) -> Result<(), Error> {
         let mut events: Vec<Ready> = Vec::with_capacity(256);
-        while !cancel.requested() {
+        while self.goes_on(cancel) {
             let wait_ns = self.wait_at_most(monotonic_ns());
             let timeout = Timespec {
                 tv_sec: (wait_ns / SECOND_NS) as i64,
@@ -163,6 +169,7 @@ impl Reception {
                 self.leave_or_take_listener();
             }
         }
+        self.end_all_tests();
         Ok(())
     }
 
@@ -307,31 +314,6 @@ impl Reception {
         }
     }
 
-    fn handle_datagrams(&mut self) {
-        for knock in self.udp.knocks() {
-            self.handle_knock(&knock);
-        }
-    }
-
-    fn handle_knock(&mut self, knock: &Knock) {
-        let Some(Guest::Control(control)) =
-            self.tests.get(&knock.token).and_then(|guest| self.guests.get_mut(guest))
-        else {
-            return;
-        };
-        let Control { test: Some(test), machine: Some(machine), .. } = &mut **control else {
-            return;
-        };
-        if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {
-            return;
-        }
-        if let Some(load) = test.load_lacking(knock.flow())
-            && let Err(error) = self.udp.handle_knock(knock, &knock.token, load)
-        {
-            machine.error(&error.to_string());
-        }
-    }
-
     fn listen(&mut self, guest: usize) {
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         match control.listen(self.options.shared_key.as_ref()) {
@@ -364,7 +346,7 @@ impl Reception {
         };
         let standing = control.conduct(now_ns);
         if control.test.as_ref().is_some_and(Test::is_over) {
-            self.end_test(guest, "complete");
+            self.end_test(guest, COMPLETE);
             self.depart(guest);
         }
         if let Standing::Over(why) = standing {

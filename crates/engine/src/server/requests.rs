@@ -12,7 +12,7 @@ use super::admission::Verdict;
 use super::reception::{Guest, Reception};
 use super::test::Test;
 use crate::associations::Quic;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, utc_ns};
 use crate::connections::{Connections, Serve};
 use crate::control::{data_server, random};
 use crate::error::Error;
@@ -71,9 +71,10 @@ impl Reception {
                 Ok(()) => Ok(workload),
                 Err(error) => Err(error.to_string()),
             });
-        let verdict = match &parsed {
-            Ok(workload) => self.admission.handle_request(guest, workload, exclusive),
-            Err(why) => Verdict::Refused(RefusalCause::Plan, why.clone()),
+        let verdict = match (&parsed, self.takes_no_more()) {
+            (Err(why), _) => Verdict::Refused(RefusalCause::Plan, why.clone()),
+            (Ok(_), Some(why)) => Verdict::Refused(RefusalCause::Busy, why.to_owned()),
+            (Ok(workload), None) => self.admission.handle_request(guest, workload, exclusive),
         };
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
         let Some(machine) = &mut control.machine else { return };
@@ -102,6 +103,7 @@ impl Reception {
                 let run_id: String = run_id.iter().map(|byte| format!("{byte:02x}")).collect();
                 self.sink.offer(Event::TestStarted {
                     run_id: run_id.clone(),
+                    utc_ns: utc_ns(),
                     client: control.client,
                     workload: Box::new(workload.clone()),
                 });
@@ -168,13 +170,20 @@ impl Reception {
         }))
     }
 
-    /// Ends the guest's test, if it has one, and frees all it had.
+    /// Ends the guest's test, if it has one, and frees all it had. Why it failed, where it has, says more than how
+    /// it came to be over.
     pub(super) fn end_test(&mut self, guest: usize, how: &str) {
         if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
-            && let Some(test) = control.test.take()
+            && let Some(mut test) = control.test.take()
         {
             self.tests.remove(&test.token);
-            self.sink.offer(Event::TestEnded { run_id: test.run_id.clone(), how: how.to_owned() });
+            self.sink.offer(Event::TestEnded {
+                run_id: test.run_id.clone(),
+                utc_ns: utc_ns(),
+                how: test.failure().unwrap_or(how).to_owned(),
+                figures: test.figures(monotonic_ns()),
+            });
+            self.note_end(guest, test.workload());
             self.leave_or_take_listener();
         }
     }

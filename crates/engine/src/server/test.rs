@@ -11,6 +11,7 @@ use socket2::Socket;
 
 use super::conclusion::Conclusion;
 use crate::clock::{SECOND_NS, now, utc_ns};
+use crate::event::TestFigures;
 use crate::load::{Bell, Load};
 
 /// The flows must stand and the load begin within this time after admission, or after the time
@@ -33,6 +34,10 @@ pub(super) struct Test {
     pub(super) run_id: String,
     /// `None` once every flow has ended.
     load: Option<Load>,
+    /// Why the test failed, where it has.
+    failure: Option<String>,
+    /// What the load carried, once it is over.
+    figures: Option<TestFigures>,
     /// What the load comes to, while that is found out.
     conclusion: Option<Conclusion>,
     /// The reception's.
@@ -64,6 +69,8 @@ impl Test {
             run_id,
             workload: load.workload().clone(),
             load: Some(load),
+            failure: None,
+            figures: None,
             conclusion: None,
             bell: Arc::clone(bell),
             max_time_ns,
@@ -118,13 +125,12 @@ impl Test {
         // A test that waits takes a place all the same.
         let most_ns = self.max_time_ns.map_or(most_ns, |max_ns| most_ns.min(max_ns));
         if wait_ns > most_ns {
-            machine.error(&format!(
+            let why = format!(
                 "a start {} ahead is more than this server waits for ({}): name a nearer --start-at",
                 render_duration_ns(wait_ns),
                 render_duration_ns(most_ns)
-            ));
-            self.load = None;
-            return;
+            );
+            return self.fail(machine, why, now_ns);
         }
         machine.started(utc_ns.saturating_add_unsigned(wait_ns));
         self.opens_at_ns = Some(now_ns + wait_ns);
@@ -150,8 +156,12 @@ impl Test {
 
     /// Does what is due; tells the client through its machine.
     pub(super) fn conduct(&mut self, machine: &mut Machine, now_ns: u64) {
-        if self.conclusion.as_ref().is_some_and(|conclusion| conclusion.tell(machine)) {
+        if let Some(told) = self.conclusion.as_ref().and_then(|conclusion| conclusion.tell(machine))
+        {
             self.conclusion = None;
+            if let Err(why) = told {
+                self.fail(machine, why, now_ns);
+            }
         }
         let longest_ns = self.longest_ns();
         // A load of that very length ends by its client's clock, which is told of the start later.
@@ -192,28 +202,54 @@ impl Test {
         if let Some(counts) = load.take_datagrams_sent() {
             machine.sent(&counts);
         }
-        if !load.is_open() && load.has_failed() {
-            machine.error("a thread of the server's load failed before it began");
-            self.load = None;
-        } else if let Some(why) = load.undelivered() {
-            machine.error(&format!("at the server, {why}"));
-            self.load = None;
-        } else if self.finishing && load.all_ended() {
+        if let Some(why) = self.why_it_ends(now_ns) {
+            self.fail(machine, why, now_ns);
+        } else if self.finishing && self.load.as_ref().is_some_and(Load::all_ended) {
             self.conclude(machine, now_ns);
-        } else if now_ns > self.expires_ns {
-            let came = load.flows_come();
-            machine.error(&match self.said_ready {
-                true => "the test took longer than it may and was ended by the server".to_owned(),
-                false => format!(
-                    "only {came} of {} flows came within {} s: something on the path closes or drops \
-                     connections, or one of the two machines has no room for so many; ask for fewer \
-                     --flows, or raise the limits of open files (ulimit -n)",
-                    self.workload.total_flows(),
-                    SETUP_NS / SECOND_NS
-                ),
-            });
-            self.load = None;
         }
+    }
+
+    /// Why a test ends that hasn't come to its end: `None` for one that goes on.
+    fn why_it_ends(&self, now_ns: u64) -> Option<String> {
+        let load = self.load.as_ref()?;
+        if !load.is_open() && load.has_failed() {
+            return Some("a thread of the server's load failed before it began".to_owned());
+        }
+        if let Some(why) = load.undelivered() {
+            return Some(format!("at the server, {why}"));
+        }
+        if now_ns <= self.expires_ns || self.finishing && load.all_ended() {
+            return None;
+        }
+        Some(match self.said_ready {
+            true => "the test took longer than it may and was ended by the server".to_owned(),
+            false => format!(
+                "only {} of {} flows came within {} s: something on the path closes or drops \
+                 connections, or one of the two machines has no room for so many; ask for fewer \
+                 --flows, or raise the limits of open files (ulimit -n)",
+                load.flows_come(),
+                self.workload.total_flows(),
+                SETUP_NS / SECOND_NS
+            ),
+        })
+    }
+
+    /// Tells the client why its test is over, and ends the load.
+    pub(super) fn fail(&mut self, machine: &mut Machine, why: String, now_ns: u64) {
+        machine.error(&why);
+        self.figures = self.figures(now_ns);
+        self.load = None;
+        self.failure = Some(why);
+    }
+
+    /// Why the test failed; `None` where it goes on, or has come to its end.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// What the load carried so far, or in all; `None` where it has not begun.
+    pub(super) fn figures(&mut self, now_ns: u64) -> Option<TestFigures> {
+        self.figures.or_else(|| self.load.as_mut()?.figures(now_ns))
     }
 
     /// Whether its load has ended and been reported.
@@ -230,10 +266,11 @@ impl Test {
     }
 
     fn conclude(&mut self, machine: &mut Machine, now_ns: u64) {
+        self.figures = self.figures(now_ns);
         let Some(load) = self.load.take() else { return };
         match Conclusion::begin(load, now_ns, &self.bell) {
             Ok(conclusion) => self.conclusion = Some(conclusion),
-            Err(why) => machine.error(&why),
+            Err(why) => self.fail(machine, why, now_ns),
         }
     }
 

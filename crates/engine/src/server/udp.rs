@@ -11,6 +11,9 @@ use linerate_measure::Transport;
 use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome};
 use socket2::Socket;
 
+use super::control::Control;
+use super::reception::{Guest, Reception};
+use crate::clock::monotonic_ns;
 use crate::control::cookie;
 use crate::error::Error;
 use crate::load::{Load, flow_tag};
@@ -31,13 +34,13 @@ pub(super) struct UdpPort {
 }
 
 /// A message that shows the token of a test.
-pub(super) struct Knock {
+struct Knock {
     from: SocketAddr,
     /// This machine's address that it was sent to, and that answers come from; `None`: unknown.
     to: Option<IpAddr>,
     message: Handshake,
     flow: u32,
-    pub(super) token: [u8; 16],
+    token: [u8; 16],
 }
 
 impl UdpPort {
@@ -53,7 +56,7 @@ impl UdpPort {
     }
 
     /// The messages that have arrived, as far as they are the beginning of flows.
-    pub(super) fn knocks(&self) -> Vec<Knock> {
+    fn knocks(&self) -> Vec<Knock> {
         let mut knocks = Vec::new();
         let mut datagram = BytesMut::new();
         for _ in 0..MOST_AT_ONCE {
@@ -66,12 +69,7 @@ impl UdpPort {
     }
 
     /// Answers a message whose token is that of the load's test.
-    pub(super) fn handle_knock(
-        &self,
-        knock: &Knock,
-        token: &[u8; 16],
-        load: &mut Load,
-    ) -> Result<(), Error> {
+    fn answer(&self, knock: &Knock, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
         let expected = cookie(&self.secret, knock.from, knock.flow, token);
         match knock.message {
             Handshake::Hello(_) => {
@@ -133,9 +131,30 @@ impl UdpPort {
     }
 }
 
-impl Knock {
-    pub(super) fn flow(&self) -> u32 {
-        self.flow
+impl Reception {
+    pub(super) fn handle_datagrams(&mut self) {
+        for knock in self.udp.knocks() {
+            self.handle_knock(&knock);
+        }
+    }
+
+    fn handle_knock(&mut self, knock: &Knock) {
+        let Some(Guest::Control(control)) =
+            self.tests.get(&knock.token).and_then(|guest| self.guests.get_mut(guest))
+        else {
+            return;
+        };
+        let Control { test: Some(test), machine: Some(machine), .. } = &mut **control else {
+            return;
+        };
+        if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {
+            return;
+        }
+        if let Some(load) = test.load_lacking(knock.flow)
+            && let Err(error) = self.udp.answer(knock, &knock.token, load)
+        {
+            test.fail(machine, error.to_string(), monotonic_ns());
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod descriptors_at_start;
 mod discard;
 mod drops;
 mod first_window;
+mod heap;
 mod lending;
 mod open;
 mod option;
@@ -25,6 +26,7 @@ pub use descriptors_at_start::stdout_was_closed;
 pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
 pub(crate) use first_window::FirstWindow;
+pub(crate) use heap::give_back_freed_memory;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,

@@ -15,6 +15,7 @@ use crate::cpus::Cpus;
   linerate serve                                    listen on port 5250, TCP and UDP
   linerate serve --require-key key                  admit only who holds the key in file `key`
   linerate serve --max-tests 1 --max-time 60s       one test at a time, of a minute at most
+  linerate serve --one-off --idle-timeout 60s       one test; none within a minute: none at all
   linerate serve --port 0 --ndjson                  any free port; the first record names it",
     after_help = super::UNITS
 )]
@@ -40,6 +41,12 @@ pub struct ServeArgs {
     /// The longest that one test may take
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub max_time: Option<u64>,
+    /// End after one test
+    #[arg(long)]
+    pub one_off: bool,
+    /// End when there was no test for so long
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
+    pub idle_timeout: Option<u64>,
     /// Poll without sleeping at this end too where clients ask for it (--busy-poll); one processor stays free
     #[arg(long)]
     pub busy_poll: bool,

@@ -117,6 +117,8 @@ fn loopback_options() -> Result<ServeOptions, Failure> {
         max_tests: 1,
         max_rate_bps: None,
         max_time_ns: None,
+        one_off: false,
+        idle_timeout_ns: None,
         busy_poll: false,
         shared_key: None,
         identity: linerate_engine::make_identity()?,

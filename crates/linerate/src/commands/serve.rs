@@ -13,11 +13,12 @@ use crate::certificates::read_identity;
 use crate::identity::{Kept, server_identity};
 use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
+use crate::start_time::utc_now_ns;
 
 /// Events that may wait for a slow terminal; more are dropped.
 const EVENTS_WAITING_MAX: usize = 1024;
 
-/// Serves until a signal comes.
+/// Serves until a signal comes, or it has served enough.
 pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let server = Server::bind(options_of(args, cancel)?, sink)?;
@@ -28,7 +29,7 @@ pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let mut printer: Box<dyn Printer> = if args.ndjson {
         Box::new(NdjsonPrinter::default())
     } else {
-        Box::new(ServerLog::new(args.quiet))
+        Box::new(ServerLog::new(args.quiet, utc_now_ns))
     };
     thread::scope(|scope| {
         let log = move || {
@@ -75,6 +76,8 @@ fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure
         max_tests: args.max_tests,
         max_rate_bps: args.max_rate,
         max_time_ns: args.max_time,
+        one_off: args.one_off,
+        idle_timeout_ns: args.idle_timeout,
         busy_poll: args.busy_poll,
         shared_key,
         identity: kept.identity,

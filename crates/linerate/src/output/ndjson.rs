@@ -7,7 +7,7 @@
 
 use std::net::SocketAddr;
 
-use linerate_engine::event::Event;
+use linerate_engine::event::{Event, TestFigures};
 use linerate_measure::{Outcome, Plan, Run, Sample, Workload};
 use serde::Serialize;
 
@@ -62,13 +62,17 @@ enum Record<'a> {
     TestStarted {
         version: u32,
         run_id: &'a str,
+        utc_ns: i64,
         client: SocketAddr,
         workload: &'a Workload,
     },
     TestEnded {
         version: u32,
         run_id: &'a str,
+        utc_ns: i64,
         how: &'a str,
+        #[serde(flatten)]
+        figures: Option<Figures>,
     },
     Refused {
         version: u32,
@@ -79,6 +83,22 @@ enum Record<'a> {
         version: u32,
         text: &'a str,
     },
+}
+
+/// What a test came to at the server's end.
+#[derive(Serialize)]
+struct Figures {
+    elapsed_ns: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
+    transactions: u64,
+}
+
+impl From<TestFigures> for Figures {
+    fn from(figures: TestFigures) -> Self {
+        let TestFigures { elapsed_ns, received_bytes, sent_bytes, transactions } = figures;
+        Self { elapsed_ns, received_bytes, sent_bytes, transactions }
+    }
 }
 
 impl Printer for NdjsonPrinter {
@@ -129,10 +149,16 @@ fn record_of<'a>(event: &'a Event, run_id: &'a str) -> Record<'a> {
             Record::Started { version, run_id, utc_ns: *utc_ns, plan }
         }
         Event::Sample(sample) => Record::Sample { version, run_id, sample },
-        Event::TestStarted { run_id, client, workload } => {
-            Record::TestStarted { version, run_id, client: *client, workload }
+        Event::TestStarted { run_id, utc_ns, client, workload } => {
+            Record::TestStarted { version, run_id, utc_ns: *utc_ns, client: *client, workload }
         }
-        Event::TestEnded { run_id, how } => Record::TestEnded { version, run_id, how },
+        Event::TestEnded { run_id, utc_ns, how, figures } => Record::TestEnded {
+            version,
+            run_id,
+            utc_ns: *utc_ns,
+            how,
+            figures: figures.map(Figures::from),
+        },
         Event::Refused { client, why } => Record::Refused { version, client: *client, why },
         Event::Note(text) => Record::Note { version, text },
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-use crate::conversation::{connect, tls_session};
-use crate::ends::Server;
+use crate::conversation::{Conversation, connect, stream, tls_session, workload};
+use crate::ends::{Server, holds_within};
 use crate::resources::{Held, assert_idle};
 
 /// Connections that want nothing.
@@ -64,6 +64,43 @@ fn more_than_the_server_keeps_push_each_other_out() {
     server.measure("rr --count 3").document(0);
     drop(crowd);
     assert_idle(&server, idle, Duration::from_secs(5));
+}
+
+/// A server's memory comes with flows, not with plans: here are ten of a hundred thousand flows, of which none comes.
+#[test]
+fn plans_of_many_flows_over_quic_take_no_memory() {
+    let server = Server::start("");
+    server.measure("rr --quic --count 5").document(0);
+    let idle = Held::by_idle(&server);
+    let plan = workload(&stream("up"), "quic", 100_000);
+    let plans: Vec<Conversation> = (0..10)
+        .map(|_| {
+            let mut conversation = Conversation::connect(server.port);
+            conversation.greet();
+            conversation.ask(&plan);
+            conversation
+        })
+        .collect();
+    let more = Held::by(server.pid()).resident_bytes.saturating_sub(idle.resident_bytes);
+    assert!(more < 64 << 20, "{more} bytes for {} plans", plans.len());
+    drop(plans);
+    assert_idle(&server, idle, Duration::from_secs(5));
+}
+
+/// What flows took goes back to the system when they have gone.
+#[test]
+fn memory_of_many_flows_goes_back_to_the_system() {
+    let server = Server::start("");
+    server.measure("rr --quic --count 5").document(0);
+    let idle = Held::by_idle(&server);
+    let many =
+        server.start_client("rr --quic --streams 20 --flows 3000 --idle-timeout 60s --time 2s");
+    many.finish().document(0);
+    let grown = || Held::by(server.pid()).resident_bytes.saturating_sub(idle.resident_bytes);
+    let peak = server.peak_bytes().unwrap().saturating_sub(idle.resident_bytes);
+    assert!(peak > 8 << 20, "{peak} bytes at most");
+    let back = holds_within(Duration::from_secs(10), || grown() < peak / 2);
+    assert!(back, "{} of {peak} bytes are still held", grown());
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod front;
 mod interruption;
 mod keys;
 mod killing;
+mod lifetime;
 mod open_loop;
 mod output_file;
 mod own_machine;

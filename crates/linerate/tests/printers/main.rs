@@ -8,7 +8,7 @@ use fixture::{events_of, rr_run, tcp_run, udp_run};
 use linerate::output::{
     CsvPrinter, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style, TextPrinter,
 };
-use linerate_engine::event::Event;
+use linerate_engine::event::{Event, TestFigures};
 use linerate_measure::summary::Latency;
 use linerate_measure::{Outcome, Run};
 use serde_json::Value;
@@ -217,17 +217,39 @@ fn the_log_of_a_server() {
     let run = tcp_run();
     let started = Event::TestStarted {
         run_id: run.run_id.clone(),
+        utc_ns: 0,
         client: "[::1]:40000".parse().unwrap(),
         workload: Box::new(run.plan.workload),
     };
-    let mut log = ServerLog::new(false);
+    let ended = |how: &str, figures| Event::TestEnded {
+        run_id: "0123456789abcdef0123456789abcdef".to_owned(),
+        utc_ns: 0,
+        how: how.to_owned(),
+        figures,
+    };
+    let carried = TestFigures {
+        elapsed_ns: 2_000_000_000,
+        received_bytes: 250_000_000,
+        sent_bytes: 0,
+        transactions: 0,
+    };
+    let answered = TestFigures { sent_bytes: 250_000, transactions: 100, ..carried };
+    let mut log = ServerLog::new(false, || 1_896_091_200_900_000_000);
     assert_eq!(
         log.render_event(&fixture::listening()),
         "listening on 127.0.0.1:5250, TCP and UDP\nkey fingerprint ab\n"
     );
-    assert_eq!(
-        log.render_event(&started),
-        "0123456789abcdef0123456789abcdef  started  [::1]:40000  TCP stream, 1 flow\n"
-    );
-    assert_eq!(ServerLog::new(true).render_event(&started), "");
+    let id = "2030-01-31T12:00:00Z  0123456789abcdef0123456789abcdef";
+    for (event, words) in [
+        (&started, "started  [::1]:40000  TCP stream up, 1 flow, 2.00 s"),
+        (&ended("complete", Some(carried)), "ended    complete, 2.00 s, received 1.00 Gbit/s"),
+        (
+            &ended("complete", Some(answered)),
+            "ended    complete, 2.00 s, 50/s, received 1.00 Gbit/s, sent 1.00 Mbit/s",
+        ),
+        (&ended("the server was stopped", None), "ended    the server was stopped"),
+    ] {
+        assert_eq!(log.render_event(event), format!("{id}  {words}\n"));
+    }
+    assert_eq!(ServerLog::new(true, || 0).render_event(&started), "");
 }
