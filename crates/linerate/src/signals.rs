@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// Lets signals set the request to stop. The order of registration matters: the second Ctrl-C is
@@ -46,6 +46,11 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
             Err(_) => return Ok(None),
         }
     }
+}
+
+/// Has SIGALRM ask to stop, too, which ends a test of the original netperf at once: scripts send it.
+pub(crate) fn stop_on_alarm(cancel: &Cancel) -> io::Result<()> {
+    flag::register(SIGALRM, cancel.flag()).map(|_| ())
 }
 
 /// Whether whoever started this program had it ignore a signal, as nohup(1) does: that stays so (proc(5): SigIgn).

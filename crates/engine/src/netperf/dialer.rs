@@ -19,10 +19,13 @@ use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::Connections;
 use crate::flow::{Ending, FlowShared, Local};
 use crate::phase::Phase;
+use crate::socket::segment_bytes;
 use crate::timetable::Timetable;
 
 /// Ports tried for one connection before they count as exhausted.
 const MOST_TRIES: u32 = 512;
+/// The first port of the original's range.
+const USUAL_FIRST: u16 = 5000;
 /// A wait is cut into such pieces, between which somebody may ask to stop.
 const PIECE_NS: u64 = 20 * MILLISECOND_NS;
 
@@ -31,8 +34,8 @@ const PIECE_NS: u64 = 20 * MILLISECOND_NS;
 pub(super) struct Dialer {
     pub(super) server: SocketAddr,
     pub(super) local: Option<SocketAddr>,
-    /// The local ports, first and last, of which each connection takes the next.
-    pub(super) ports: Option<(u16, u16)>,
+    /// The local ports, of which each connection takes the next; absent: the kernel's choice.
+    pub(super) ports: Option<Ports>,
     pub(super) plan: DataPlan,
     pub(super) exchanged: Exchanged,
     pub(super) buffers: Buffers,
@@ -99,9 +102,7 @@ impl Dialer {
         shared: &FlowShared,
         local: &mut Local,
     ) -> io::Result<()> {
-        let tries = self
-            .ports
-            .map_or(1, |(first, last)| (u32::from(last.saturating_sub(first)) + 1).min(MOST_TRIES));
+        let tries = self.ports.map_or(1, |ports| ports.count().min(MOST_TRIES));
         let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
         for _ in 0..tries {
             outcome = self.socket(next).and_then(|socket| {
@@ -158,10 +159,7 @@ impl Dialer {
     }
 
     fn has_one_port(&self) -> bool {
-        match self.ports {
-            Some((first, last)) => first >= last,
-            None => self.local.is_some_and(|address| address.port() != 0),
-        }
+        self.ports.is_some_and(|ports| ports.count() == 1)
     }
 
     /// A socket at the port whose turn it is.
@@ -169,30 +167,47 @@ impl Dialer {
         let (socket, _, _) = self.plan.make(Carrier::Tcp, self.server.is_ipv6())?;
         // It ends a connect too, which not every kernel ends for a watchdog.
         socket.set_write_timeout(Some(CLIENT_SILENCE))?;
-        let any = || SocketAddr::new(super::unspecified(self.server.is_ipv6()), 0);
-        match (self.ports, self.local) {
-            (Some((first, last)), local) => {
-                let ports = u32::from(last.saturating_sub(first)) + 1;
-                let port = first.saturating_add(u16::try_from(turn % ports).unwrap_or(0));
-                socket.set_reuse_address(true)?;
-                let mut address = local.unwrap_or_else(any);
-                address.set_port(port);
-                socket.bind(&address.into())?;
-            }
-            (None, Some(mut address)) => {
-                socket.set_reuse_address(true)?;
-                let bound = socket.bind(&address.into());
-                if bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
-                    // Somebody listens there: the server itself, where both ends are on one machine.
-                    address.set_port(0);
-                    socket.bind(&address.into())?;
-                } else {
-                    bound?;
-                }
-            }
-            (None, None) => {}
+        if self.ports.is_some() || self.local.is_some() {
+            let any = || SocketAddr::new(super::unspecified(self.server.is_ipv6()), 0);
+            let mut address = self.local.unwrap_or_else(any);
+            address.set_port(self.ports.map_or(0, |ports| ports.at(turn)));
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
         }
         Ok(socket)
+    }
+}
+
+/// Local ports of connections: a range, in which the first connection may begin anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ports {
+    first: u16,
+    last: u16,
+    begin: u16,
+}
+
+impl Ports {
+    /// The ports of a range (`-p`), beginning with the one that was told for the data connection (`-P`; 0:
+    /// none was). Without a range they are the original's, extended down to the one that was told.
+    pub(super) fn of(range: Option<(u16, u16)>, told: u16) -> Option<Self> {
+        let (first, last) = match (range, told) {
+            (Some(range), _) => range,
+            (None, 0) => return None,
+            (None, told) => (told.min(USUAL_FIRST), u16::MAX),
+        };
+        let last = last.max(first);
+        let begin = if (first..=last).contains(&told) { told } else { first };
+        Some(Self { first, last, begin })
+    }
+
+    fn count(&self) -> u32 {
+        u32::from(self.last - self.first) + 1
+    }
+
+    /// The port of a turn; the range repeats.
+    fn at(&self, turn: u32) -> u16 {
+        let offset = (u32::from(self.begin - self.first) + turn % self.count()) % self.count();
+        self.first.saturating_add(u16::try_from(offset).unwrap_or(0))
     }
 }
 
@@ -215,7 +230,7 @@ impl Next {
 
     fn see(&mut self, socket: &Socket) {
         self.seen.get_or_insert_with(|| {
-            Box::new(SocketFacts { mss_bytes: socket.tcp_mss().ok(), ..SocketFacts::default() })
+            Box::new(SocketFacts { mss_bytes: segment_bytes(socket), ..SocketFacts::default() })
         });
     }
 }
@@ -248,6 +263,26 @@ mod tests {
     use linerate_wire::step::Arrivals;
 
     use super::*;
+
+    #[test]
+    fn ports_begin_with_the_one_that_was_told_and_walk_through_their_range() {
+        let ports = |range, told, turns: &[u32]| -> Option<Vec<u16>> {
+            let ports = Ports::of(range, told)?;
+            Some(turns.iter().map(|turn| ports.at(*turn)).collect())
+        };
+        assert_eq!(ports(None, 0, &[0]), None);
+        assert_eq!(ports(None, 20_000, &[0, 1, 499]), Some(vec![20_000, 20_001, 20_499]));
+        // From the last port on to the first of the original's range, or to a lower one that was told.
+        assert_eq!(ports(None, 65_535, &[0, 1]), Some(vec![65_535, 5000]));
+        assert_eq!(ports(None, 4000, &[0, 61_535, 61_536]), Some(vec![4000, 65_535, 4000]));
+        let range = Some((7000, 7002));
+        assert_eq!(ports(range, 7001, &[0, 1, 2, 3]), Some(vec![7001, 7002, 7000, 7001]));
+        for told in [0, 6999, 7003] {
+            assert_eq!(ports(range, told, &[0, 2, 3]), Some(vec![7000, 7002, 7000]), "{told}");
+        }
+        assert_eq!(ports(Some((1, 65_535)), 1, &[u32::MAX]), Some(vec![1]));
+        assert_eq!(ports(Some((9, 9)), 5, &[0, 1]), Some(vec![9, 9]));
+    }
 
     #[test]
     fn connections_are_awaited_until_they_are_due_and_while_the_test_goes_on() {

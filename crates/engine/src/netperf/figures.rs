@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use linerate_measure::EndReport;
 use linerate_measure::histogram::Histogram;
-use linerate_wire::netperf::test::{Carrier, Results, Setup};
+use linerate_wire::netperf::test::{Carrier, Length, Results, Setup};
 
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
 use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, TcpFigures};
 use super::plan::TestPlan;
+use crate::clock::SECOND_NS;
 use crate::tally::Counts;
 
 /// What this end has measured.
@@ -40,9 +41,14 @@ pub(super) fn outcome(
     let latency = report.latency_hdr.as_deref().map(Histogram::from_base64);
     let socket = facts.socket.unwrap_or_default();
     let notes = report.notes;
-    let enough = job.length.units().is_some_and(|bytes| counts.sent_bytes >= bytes);
+    let enough = match job.length {
+        Length::Units(bytes) => counts.sent_bytes >= u64::from(bytes),
+        Length::Seconds(seconds) => told && elapsed_ns >= u64::from(seconds) * SECOND_NS,
+        Length::Open => false,
+    };
     if enough && job.task == Task::Send {
-        // A server that has counted enough may close before it has read what is beyond that.
+        // A server that has counted enough, or whose time is up, may close before it has read what is
+        // beyond that.
         report.errors.remove("reset");
     }
     // A receiver of datagrams ends with the last of them, not with the timer that it waited for.

@@ -8,7 +8,7 @@ use socket2::Socket;
 
 use super::address_beside;
 use super::connections::Exchanged;
-use super::dialer::Dialer;
+use super::dialer::{Dialer, Ports};
 use super::plan::{TestKind, TestPlan};
 use super::trial::Trial;
 use super::watchdog::Watched;
@@ -46,11 +46,10 @@ impl Trial<'_> {
     /// What makes connections that come and go.
     pub(super) fn dialer(&self, server: SocketAddr, watched: Watched) -> Dialer {
         let plan = self.plan;
-        let bound = plan.local.address.is_some() || plan.local.port > 0;
         Dialer {
             server,
-            local: bound.then(|| local_address(plan, self.v6, self.remote)),
-            ports: plan.source_ports,
+            local: plan.local.address.map(|_| local_address(plan, self.v6, self.remote)),
+            ports: Ports::of(plan.source_ports, plan.local.port),
             plan: self.data_plan.clone(),
             exchanged: {
                 let exchanges = plan.kind != TestKind::Connect;

@@ -104,7 +104,8 @@ pub struct TestPlan {
     pub interval_ns: Option<u64>,
     /// Wait between set-up and the start of data (`-s`).
     pub wait_s: u32,
-    /// Local ports of CRR's connections, first and last (`-p`); absent: the kernel's choice.
+    /// Local ports of CRR's connections, first and last (`-p`). Absent: the kernel's choice, or all from this
+    /// end's port on where it has one.
     pub source_ports: Option<(u16, u16)>,
     /// How long a response is awaited over UDP (`-e`); absent: one second.
     pub timeout_ns: Option<u64>,
@@ -161,7 +162,7 @@ pub struct EndPlan {
     pub receive_buffer_bytes: Option<u32>,
     /// The data socket's address: bound at this end, connected to at the server's.
     pub address: Option<IpAddr>,
-    /// The data port (`-P`); 0: any.
+    /// The data port (`-P`), at this end the first of connections that come and go; 0: any.
     pub port: u16,
     /// Sends at a pace (`-b`, `-w`).
     pub pacing: Option<Pacing>,

@@ -31,8 +31,8 @@ pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
     configure_asked, configure_stream, connect_stream, dial_stream, enlarge_datagram_buffers,
-    flow_datagram, granted, is_short_of_descriptors, listen, listen_at, plain, try_binding,
-    try_port, unbound_listener,
+    flow_datagram, granted, is_short_of_descriptors, listen, listen_at, plain, segment_bytes,
+    try_binding, try_port, unbound_listener,
 };
 pub(crate) use option::{
     accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, set_debug,

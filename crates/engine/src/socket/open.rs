@@ -14,6 +14,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::option::bind_address_only;
 use super::packet::route_mtu_bytes;
+use super::tcp_info::tcp_status;
 
 /// What the sockets of one end are bound to.
 #[derive(Clone, Debug, Default)]
@@ -285,6 +286,13 @@ impl Addresses {
     }
 }
 
+/// The most payload that a connection's segments carry. TCP_MAXSEG of a closed one is what was asked for,
+/// so that TCP_INFO is read first.
+pub(crate) fn segment_bytes(socket: &Socket) -> Option<u32> {
+    let told = tcp_status(socket.as_fd()).map(|status| status.mss_bytes).filter(|bytes| *bytes > 0);
+    told.or_else(|| socket.tcp_mss().ok())
+}
+
 /// What the kernel granted a socket that is or was connected.
 pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> SocketFacts {
     let shown = |address: Option<SocketAddr>| address.map(|a| a.to_string()).unwrap_or_default();
@@ -296,7 +304,7 @@ pub(crate) fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> So
         congestion: stream.then(|| sockopt::tcp_congestion(socket.as_fd()).ok()).flatten(),
         send_buffer_bytes: bytes(socket.send_buffer_size()),
         receive_buffer_bytes: bytes(socket.recv_buffer_size()),
-        mss_bytes: if stream { socket.tcp_mss().ok() } else { None },
+        mss_bytes: if stream { segment_bytes(socket) } else { None },
         path_mtu_bytes: addresses
             .peer
             .filter(|_| !stream)

@@ -29,6 +29,7 @@ mod link;
 mod link_local;
 mod loss;
 mod multipath;
+mod netperf;
 mod network;
 mod paths;
 mod perf;

@@ -14,6 +14,7 @@ mod cli_alone;
 mod cli_background;
 mod cli_busy_poll;
 mod cli_processors;
+mod cli_scripts;
 mod cli_tests;
 mod client_waits;
 mod old_server;

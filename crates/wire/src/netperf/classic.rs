@@ -5,7 +5,9 @@
 //! from one table.
 
 use super::message::{Form, Message, code};
-use super::omni::{DATAGRAM_MAX_BYTES, family, family_number, port, refusal, size, unit, word};
+use super::omni::{
+    DATAGRAM_MAX_BYTES, buffer, family, family_number, port, refusal, size, unit, word,
+};
 use super::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Rings, Setup};
 
 /// A classic test, by the code of its request.
@@ -237,6 +239,7 @@ impl Classic {
         let layout = self.layout();
         let (part, carrier) = self.part();
         let number = |index| if index == NONE { 0 } else { message.i32_at(8 + 4 * index) };
+        let buffer_at = |index| if index == NONE { Ok(None) } else { buffer(number(index)) };
         let asks = matches!(part, Part::Answer | Part::AnswerOnce);
         let unit_at = |index| if asks { unit(number(index), carrier) } else { Ok(1) };
         let length = Length::of(number(layout.length));
@@ -249,10 +252,8 @@ impl Classic {
         {
             return Err(refusal::EMSGSIZE);
         }
-        let cpu_rate = match layout.cpu_rate {
-            NONE => None,
-            index => message.f32_at(8 + 4 * index),
-        };
+        let cpu_rate = Some(layout.cpu_rate).filter(|index| *index != NONE);
+        let cpu_rate = cpu_rate.and_then(|index| message.f32_at(8 + 4 * index));
         Ok(Request {
             length,
             family: family(number(layout.family).cast_unsigned())?,
@@ -260,8 +261,8 @@ impl Classic {
             response_bytes: unit_at(layout.response)?,
             send_bytes: size(number(layout.send))?,
             receive_bytes,
-            send_buffer_bytes: size(number(layout.send_buffer))?,
-            receive_buffer_bytes: size(number(layout.receive_buffer))?,
+            send_buffer_bytes: buffer_at(layout.send_buffer)?,
+            receive_buffer_bytes: buffer_at(layout.receive_buffer)?,
             port: port(number(layout.port).cast_unsigned())?,
             no_delay: number(layout.no_delay) != 0,
             cpu: number(layout.cpu) != 0,

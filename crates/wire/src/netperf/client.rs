@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::classic::Classic;
-use super::end::{PAD_NS, UNSEEN_NS};
+use super::end::PAD_NS;
 use super::fault::Fault;
 use super::message::{Form, Inbox, Message, code};
 use super::omni;
@@ -133,8 +133,8 @@ impl Client {
             Length::Seconds(seconds) => Some(u64::from(seconds) * SECOND_NS),
             Length::Units(_) | Length::Open => None,
         };
+        self.servers_end_ns = None;
         // So long it waits for data, none of which may arrive.
-        self.servers_end_ns = self.length_ns.map(|_| now_ns.saturating_add(UNSEEN_NS));
         self.handle_data_begun(now_ns);
         self.written.push_back(message.into_bytes());
         self.await_for(State::Setup, ANSWER_NS, now_ns);

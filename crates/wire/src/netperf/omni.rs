@@ -52,6 +52,15 @@ pub(super) fn word(number: Option<u32>) -> u32 {
     number.unwrap_or(u32::MAX)
 }
 
+/// A socket buffer's size, of which 0 is one; -1: absent.
+pub(super) fn buffer(number: i32) -> Result<Option<u32>, i32> {
+    match number {
+        -1 => Ok(None),
+        0.. => Ok(Some(number.unsigned_abs())),
+        _ => Err(refusal::EINVAL),
+    }
+}
+
 /// A size that may be absent: 0 or -1.
 pub(super) fn size(number: i32) -> Result<Option<u32>, i32> {
     match number {
@@ -188,8 +197,8 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
         response_bytes: unit_at(52)?,
         send_bytes: size(message.i32_at(12))?,
         receive_bytes: size(message.i32_at(36))?,
-        send_buffer_bytes: size(message.i32_at(8))?,
-        receive_buffer_bytes: size(message.i32_at(32))?,
+        send_buffer_bytes: buffer(message.i32_at(8))?,
+        receive_buffer_bytes: buffer(message.i32_at(32))?,
         rings: decode_rings(message),
         port: port(message.u32_at(88))?,
         address: decode_address(message, 136, family),

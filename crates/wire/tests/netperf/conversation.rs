@@ -123,6 +123,29 @@ fn every_test_arrives_whole_whatever_the_cuts() {
 }
 
 #[test]
+fn a_socket_buffer_of_0_arrives_and_an_absent_one_does_not() {
+    for form in [Form::Long, Form::Short] {
+        for (part, carrier) in PARTS {
+            for buffer_bytes in [Some(0), None] {
+                let request = Request {
+                    send_buffer_bytes: buffer_bytes,
+                    receive_buffer_bytes: buffer_bytes,
+                    ..some_request(part, carrier)
+                };
+                let setup = Setup { data_port: 9, ..Setup::default() };
+                let mut pair = Pair::new(form, None, None, usize::MAX);
+                let (heard, _) = pair.test(&request, &setup, &some_results());
+                let buffers = (heard.send_buffer_bytes, heard.receive_buffer_bytes);
+                // Short messages of UDP_STREAM have no send buffer.
+                let sends = form == Form::Long || (part, carrier) != (Part::Receive, Carrier::Udp);
+                let expected = (buffer_bytes.filter(|_| sends), buffer_bytes);
+                assert_eq!(buffers, expected, "{form:?} {part:?} {carrier:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_whole_of_an_omni_test_arrives() {
     let request = Request {
         send_bytes: Some(1000),
@@ -261,9 +284,9 @@ fn a_message_that_comes_byte_by_byte_has_no_longer_than_another() {
 
 #[test]
 fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
-    // The server's timer counts from the data, which may never reach it.
+    // The server counts from the data, or from its answer where none reaches it.
     for (begun_s, over_s, knows, due_s) in
-        [(1, 4, true, 24), (1, 4, false, 40), (30, 33, true, 53), (30, 33, false, 57)]
+        [(1, 4, true, 24), (1, 4, false, 28), (30, 33, true, 53), (30, 33, false, 57)]
     {
         let mut pair = Pair::new(Form::Long, None, None, 656);
         pair.answer_at_once(&some_request(Part::AnswerOnce, Carrier::Tcp));

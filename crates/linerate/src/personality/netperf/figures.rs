@@ -24,6 +24,8 @@ pub(super) struct Figures {
     pub throughput: f64,
     /// Mean of what each end sent and received, in the unit of the result.
     pub rates: Rates,
+    /// Mean counts of messages.
+    pub messages: Messages,
     /// Mean of transactions a second.
     pub transactions_per_s: f64,
     /// This end's processors.
@@ -45,6 +47,17 @@ pub(super) struct Rates {
     pub remote_sent: f64,
     /// Received by the server.
     pub remote_received: f64,
+}
+
+/// Messages of an iteration: the rates are means too, so that both belong together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Messages {
+    /// Sent by this end.
+    pub sent: f64,
+    /// Refused by its own stack.
+    pub refused: f64,
+    /// Received by the server.
+    pub arrived: f64,
 }
 
 /// What stands for a figure that was not measured.
@@ -98,6 +111,9 @@ pub(super) struct Iterations {
     local_received: Mean,
     remote_sent: Mean,
     remote_received: Mean,
+    messages_sent: Mean,
+    messages_refused: Mean,
+    messages_arrived: Mean,
     local_demand: Mean,
     remote_demand: Mean,
     repetitions: Repetitions,
@@ -115,6 +131,9 @@ impl Iterations {
             local_received: Mean::default(),
             remote_sent: Mean::default(),
             remote_received: Mean::default(),
+            messages_sent: Mean::default(),
+            messages_refused: Mean::default(),
+            messages_arrived: Mean::default(),
             local_demand: Mean::default(),
             remote_demand: Mean::default(),
             repetitions: Repetitions::default(),
@@ -144,6 +163,9 @@ impl Iterations {
         let told = |bytes| if outcome.server_told { bytes_rate(bytes) } else { UNMEASURED };
         self.remote_sent.record(told(outcome.remote.bytes_sent));
         self.remote_received.record(told(outcome.remote.bytes_received));
+        self.messages_sent.record(outcome.local.send_calls as f64);
+        self.messages_refused.record(outcome.local.failed_sends as f64);
+        self.messages_arrived.record(outcome.remote.receive_calls as f64);
         let work = self.work(&outcome);
         if let Some(cpu) = &outcome.local.cpu {
             self.repetitions.local_cpu.record(cpu.util_percent);
@@ -180,6 +202,11 @@ impl Iterations {
                 local_received: mean(&self.local_received),
                 remote_sent: mean(&self.remote_sent),
                 remote_received: mean(&self.remote_received),
+            },
+            messages: Messages {
+                sent: mean(&self.messages_sent),
+                refused: mean(&self.messages_refused),
+                arrived: mean(&self.messages_arrived),
             },
             transactions_per_s: mean(&self.transactions_per_s),
             local: Cost {

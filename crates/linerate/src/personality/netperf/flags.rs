@@ -5,7 +5,7 @@ use linerate_measure::plan::Family;
 
 use super::number::{
     pair, pair_of_first, parse_fraction, parse_interval_us, parse_number, parse_port,
-    parse_service, parse_size,
+    parse_service, parse_size, unless_default,
 };
 use super::typed::{Deed, Stop, bare, ours, parse_family, takes, takes_if};
 use super::unit::Unit;
@@ -33,8 +33,8 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('b', "local,remote", "Pace: sends in an interval (-w)", |t, v| {
         let (local, remote) = pair_of_first(v);
-        set(&mut t.local_burst, local, parse_size)?;
-        set(&mut t.remote_burst, remote, parse_size)
+        set_or_default(&mut t.local_burst, local, parse_size)?;
+        set_or_default(&mut t.remote_burst, remote, parse_size)
     }),
     takes('B', "text", "Brand at the end of the result line, with -P 0", |t, v| {
         t.shown.brand = Some(v.to_owned());
@@ -86,7 +86,10 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('i', "max,min", "Iterations, at most and at least, 3 to 30", |t, v| {
         let (most, least) = pair(v);
-        t.repeat.bound(most.map(parse_size).transpose()?, least.map(parse_size).transpose()?);
+        t.repeat.bound(
+            most.map(parse_iterations).transpose()?,
+            least.map(parse_iterations).transpose()?,
+        );
         Ok(())
     }),
     takes('I', "level,width", "Confidence: 95 or 99 %, width of the interval in %", |t, v| {
@@ -120,7 +123,7 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         set_family(&mut t.family, family)
     }),
     takes('n', "cpus", "Number of local processors, for the service demand", |t, v| {
-        set(&mut t.local.cpu_count, Some(v), parse_size)
+        set_or_default(&mut t.local.cpu_count, Some(v), parse_size)
     }),
     bare('N', "No control connection: test against a port (9, 7 or 19)", |t, _| {
         t.alone = true;
@@ -128,13 +131,13 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('o', "send,recv", "Offset of the local buffers", |t, v| {
         let (send, receive) = pair(v);
-        set(&mut t.local.send_offset, send, parse_size)?;
-        set(&mut t.local.receive_offset, receive, parse_size)
+        set_or_default(&mut t.local.send_offset, send, parse_size)?;
+        set_or_default(&mut t.local.receive_offset, receive, parse_size)
     }),
     takes('O', "send,recv", "Offset of the remote buffers", |t, v| {
         let (send, receive) = pair(v);
-        set(&mut t.remote.send_offset, send, parse_size)?;
-        set(&mut t.remote.receive_offset, receive, parse_size)
+        set_or_default(&mut t.remote.send_offset, send, parse_size)?;
+        set_or_default(&mut t.remote.receive_offset, receive, parse_size)
     }),
     takes('p', "port,lport", "The netserver's port (12865), the local port", |t, v| {
         let (port, local) = pair_of_first(v);
@@ -164,8 +167,8 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     takes('T', "local,remote", "Processors that the two ends run on", |t, v| {
         let (local, remote) = pair(v);
         t.shown.binds_cpu = true;
-        set(&mut t.local.bind_cpu, local, parse_size)?;
-        set(&mut t.control.server_cpu, remote, parse_size)
+        set_or_default(&mut t.local.bind_cpu, local, parse_size)?;
+        set_or_default(&mut t.control.server_cpu, remote, parse_size)
     }),
     takes('v', "level", "Verbosity: 0 the result alone, 1, 2 (1)", |t, v| {
         t.shown.verbosity = parse_size(v)?.min(2);
@@ -177,8 +180,8 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('w', "local,remote", "Length of a pacing interval: m milliseconds, u, s", |t, v| {
         let (local, remote) = pair_of_first(v);
-        set(&mut t.local_interval_us, local, parse_interval_us)?;
-        set(&mut t.remote_interval_us, remote, parse_interval_us)
+        set_or_default(&mut t.local_interval_us, local, parse_interval_us)?;
+        set_or_default(&mut t.remote_interval_us, remote, parse_interval_us)
     }),
     takes('W', "send,recv", "Buffers in the local rings", |t, v| {
         let (send, receive) = pair(v);
@@ -187,8 +190,8 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
     }),
     takes('y', "local,remote", "SO_PRIORITY", |t, v| {
         let (local, remote) = pair(v);
-        set(&mut t.local.priority, local, parse_size)?;
-        set(&mut t.remote.priority, remote, parse_size)
+        set_or_default(&mut t.local.priority, local, parse_size)?;
+        set_or_default(&mut t.remote.priority, remote, parse_size)
     }),
     takes(
         'Y',
@@ -196,8 +199,8 @@ pub(super) const GLOBAL: &[Flag<Deed>] = &[
         "Type of service: a number, cs1, af11, ef, lowdelay, ...",
         |t, v| {
             let (local, remote) = pair(v);
-            set(&mut t.local.service, local, parse_service)?;
-            set(&mut t.remote.service, remote, parse_service)
+            set_or_default(&mut t.local.service, local, parse_service)?;
+            set_or_default(&mut t.remote.service, remote, parse_service)
         },
     ),
     takes('Z', "passphrase", "What the netserver wants to hear first", |t, v| {
@@ -242,6 +245,18 @@ pub(super) fn set<T>(
     Ok(())
 }
 
+/// Likewise; -1 takes back what was set, as the original's own default.
+pub(super) fn set_or_default<T>(
+    place: &mut Option<T>,
+    told: Option<&str>,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<(), String> {
+    if let Some(text) = told {
+        *place = unless_default(text, parse)?;
+    }
+    Ok(())
+}
+
 pub(super) fn set_port(place: &mut u16, told: Option<&str>) -> Result<(), String> {
     if let Some(text) = told {
         *place = parse_port(text)?;
@@ -272,6 +287,11 @@ fn parse_interim_s(text: &str) -> Result<f64, String> {
     Ok(seconds)
 }
 
+/// A number of iterations; -1 is the fewest that there can be.
+fn parse_iterations(text: &str) -> Result<u32, String> {
+    unless_default(text, parse_size).map(Option::unwrap_or_default)
+}
+
 fn at_most_31_bytes(path: &str) -> Result<String, String> {
     if path.len() > 31 {
         return Err(format!("'{path}' is too long: the wire has room for 31 bytes of a path"));
@@ -279,14 +299,17 @@ fn at_most_31_bytes(path: &str) -> Result<String, String> {
     Ok(path.to_owned())
 }
 
+/// Buffers of which neither half is told, or both are -1, stay as they are.
 fn set_dirt(place: &mut Option<Dirt>, told: &str) -> Result<(), String> {
     let (dirty, clean) = pair(told);
-    let dirt = place.get_or_insert_default();
-    if let Some(text) = dirty {
-        dirt.dirty_bytes = parse_size(text)?;
-    }
-    if let Some(text) = clean {
-        dirt.clean_bytes = parse_size(text)?;
-    }
+    let mut dirty_bytes = place.map(|dirt| dirt.dirty_bytes);
+    let mut clean_bytes = place.map(|dirt| dirt.clean_bytes);
+    set_or_default(&mut dirty_bytes, dirty, parse_size)?;
+    set_or_default(&mut clean_bytes, clean, parse_size)?;
+    let is_told = dirty_bytes.is_some() || clean_bytes.is_some();
+    *place = is_told.then(|| Dirt {
+        dirty_bytes: dirty_bytes.unwrap_or_default(),
+        clean_bytes: clean_bytes.unwrap_or_default(),
+    });
     Ok(())
 }

@@ -3,10 +3,12 @@
 
 use crate::personality::service_class::{parse_service_class, parse_type_of_service};
 
-/// A whole number with an optional suffix: K, M, G are powers of 1024, k, m, g of 1000.
+/// A whole number with an optional suffix: K, M, G are powers of 1024, k, m, g of 1000. A `b` or `B` for
+/// bytes may follow.
 pub(super) fn parse_number(text: &str) -> Result<i64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor: i64 = match text.get(digits.len()..).unwrap_or_default() {
+    let suffix = text.get(digits.len()..).unwrap_or_default();
+    let factor: i64 = match suffix.strip_suffix(['b', 'B']).unwrap_or(suffix) {
         "" => 1,
         "K" => 1 << 10,
         "M" => 1 << 20,
@@ -27,6 +29,14 @@ pub(super) fn parse_size(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|size| i32::try_from(*size).is_ok())
         .ok_or_else(|| format!("'{text}' is not between 0 and 2147483647"))
+}
+
+/// The value of an option whose default is asked for with -1, which is absent then.
+pub(super) fn unless_default<T>(
+    text: &str,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if text == "-1" { Ok(None) } else { parse(text).map(Some) }
 }
 
 /// A number with a fraction.
@@ -100,7 +110,7 @@ fn told(half: &str) -> Option<&str> {
 }
 
 fn not_a_number(text: &str) -> String {
-    format!("'{text}' is no number: digits, and K, M, G (1024) or k, m, g (1000)")
+    format!("'{text}' is no number: digits, and K, M, G (1024) or k, m, g (1000), and b for bytes")
 }
 
 #[cfg(test)]
@@ -112,7 +122,23 @@ mod tests {
         for (text, number) in [("5", 5), ("-5k", -5000), ("2K", 2048), ("1g", 1_000_000_000)] {
             assert_eq!(parse_number(text), Ok(number), "{text}");
         }
-        for text in ["", "x", "1.5K", "5x", "5KK", "9999999999999999999", "9999999999999G"] {
+        for (text, number) in
+            [("1460b", 1460), ("8192B", 8192), ("64KB", 65536), ("1mb", 1_000_000)]
+        {
+            assert_eq!(parse_number(text), Ok(number), "{text}");
+        }
+        for text in [
+            "",
+            "b",
+            "x",
+            "1.5K",
+            "5x",
+            "5KK",
+            "5bb",
+            "5bK",
+            "9999999999999999999",
+            "9999999999999G",
+        ] {
             assert!(parse_number(text).is_err(), "{text}");
         }
         assert!(parse_size("-1").is_err() && parse_size("2G").is_err());

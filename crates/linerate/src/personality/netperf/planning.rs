@@ -42,7 +42,7 @@ pub(super) struct Request {
     pub(super) server_cpu: Option<u32>,
     /// Whether there is no netserver.
     pub(super) alone: bool,
-    /// The whole command line, as a selector shows it.
+    /// The whole command line, as a selector shows it; none until the test begins.
     pub(super) command_line: String,
 }
 
@@ -158,7 +158,7 @@ pub(super) struct Control {
 }
 
 /// Makes sense of what was typed; the control connection is apart from the work.
-pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, Work), Refusal> {
+pub(super) fn plan_work(typed: Typed) -> Result<(Control, Work), Refusal> {
     let control = control_of(&typed);
     if typed.alone && typed.test == "REM_CPU" {
         let sentence = "REM_CPU asks the server, and -N says that there is none: leave it out";
@@ -168,8 +168,8 @@ pub(super) fn plan_work(typed: Typed, command_line: String) -> Result<(Control, 
         "UUID" => Work::Uuid(typed.shown.uuid),
         "LOC_CPU" => Work::LocalCpu(typed.shown.verbosity),
         "REM_CPU" => Work::RemoteCpu(typed.shown.verbosity),
-        "TCP_MSS" => Work::SegmentSize(Box::new(segment_size_request(typed, command_line)?)),
-        _ => Work::Test(Box::new(request(typed, command_line)?)),
+        "TCP_MSS" => Work::SegmentSize(Box::new(segment_size_request(typed)?)),
+        _ => Work::Test(Box::new(request(typed)?)),
     };
     Ok((control, work))
 }
@@ -187,7 +187,7 @@ fn control_of(typed: &Typed) -> Control {
     }
 }
 
-fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
+fn request(typed: Typed) -> Result<Request, Refusal> {
     let (title, kind, transport, table) = if typed.test == "OMNI" {
         let (kind, transport) = omni_kind(&typed)?;
         (format!("OMNI {} TEST", super::selector::direction(kind)), kind, transport, Table::Omni)
@@ -196,20 +196,19 @@ fn request(typed: Typed, command_line: String) -> Result<Request, Refusal> {
         let test = found.ok_or_else(|| Refusal::UnknownTest(typed.test.clone()))?;
         (test.title.to_owned(), test.kind, test.transport, test.table)
     };
-    assemble(typed, command_line, title, kind, transport, table)
+    assemble(typed, title, kind, transport, table)
 }
 
 /// One transaction of a byte: enough to have a connection, of which the segment size is asked.
-fn segment_size_request(mut typed: Typed, command_line: String) -> Result<Request, Refusal> {
+fn segment_size_request(mut typed: Typed) -> Result<Request, Refusal> {
     typed.length = -1;
     let title = "TCP MSS TEST".to_owned();
     let (kind, transport) = (TestKind::RequestResponse, TestTransport::Tcp);
-    assemble(typed, command_line, title, kind, transport, Table::Stream)
+    assemble(typed, title, kind, transport, Table::Stream)
 }
 
 fn assemble(
     typed: Typed,
-    command_line: String,
     title: String,
     kind: TestKind,
     transport: TestTransport,
@@ -247,7 +246,7 @@ fn assemble(
         names,
         server_cpu: typed.control.server_cpu,
         alone: typed.alone,
-        command_line,
+        command_line: String::new(),
         shown: typed.shown,
     })
 }

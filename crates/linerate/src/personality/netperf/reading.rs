@@ -1,12 +1,13 @@
 //! From words to work: the two tables of flags, then what they come to.
 
+use linerate_engine::netperf::{TestPlan, TestTransport};
 use linerate_measure::plan::Family;
 
 use super::flags::GLOBAL;
-use super::planning::{Control, Refusal, Work, plan_work};
+use super::planning::{Control, Refusal, Request, Table, Work, plan_work};
 use super::selection::render_names;
 use super::test_flags::TEST;
-use super::typed::{Deed, Stop, Typed, blame};
+use super::typed::{Deed, OmniTyped, Stop, Typed, blame};
 use super::{EXIT_FAILED, EXIT_USAGE, VERSION_LINE};
 use crate::personality::getopt::{Flag, parse_words, render_flags};
 
@@ -62,10 +63,11 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
     if interval.is_some() && !paced {
         notes.push(format!("{name}: -w has no effect without -b\n"));
     }
-    let command_line = std::iter::once(name).chain(words.iter().map(String::as_str));
-    let command_line = command_line.collect::<Vec<&str>>().join(" ");
-    let (control, work) =
-        plan_work(typed, command_line).map_err(|refusal| refuse(name, refusal))?;
+    let omni = typed.omni.clone();
+    let (control, work) = plan_work(typed).map_err(|refusal| refuse(name, refusal))?;
+    if let Work::Test(request) = &work {
+        notes.extend(omni_notes(name, &omni, request));
+    }
     if let Work::Test(request) = &work
         && let Some(selection) = &request.selection
     {
@@ -74,6 +76,32 @@ fn read_words(name: &str, words: &[String]) -> Result<Read, Read> {
         }));
     }
     Ok(Read::Work(Box::new(control), work, notes))
+}
+
+/// What an OMNI test says of options that the original takes and that mean less than they seem to.
+fn omni_notes(name: &str, omni: &OmniTyped, request: &Request) -> Vec<String> {
+    if request.table != Table::Omni {
+        return Vec::new();
+    }
+    let TestPlan { kind, transport, .. } = request.plan;
+    let done = if kind.connects() { "connections carry nothing" } else { "this end sends" };
+    let aimless = omni.aimless.iter().map(|told| {
+        format!(
+            "{name}: -d {told} names no direction, so that {done}, as with the original; -c -d rr is a \
+             connection for each request\n"
+        )
+    });
+    let carrier = match transport {
+        TestTransport::Tcp => "TCP",
+        TestTransport::Udp => "UDP",
+    };
+    let numbered = omni.numbered.iter().map(|told| {
+        format!(
+            "{name}: -T {told}: a number chooses no protocol, as with the original; the test goes over \
+             {carrier} (-T tcp, -T udp)\n"
+        )
+    });
+    aimless.chain(numbered).collect()
 }
 
 /// Does what the flags say; the words that are none.
@@ -138,7 +166,7 @@ pub(in super::super) fn usage() -> String {
          OMNI UUID LOC_CPU REM_CPU\n\
          \nOptions that take a pair set both halves with `a`, one with `a,` or `,b`; -b -D -F -H -I -L -p\n\
          -w, and -H -L -m -M of a test, set only the first with `a`. Sizes may end with K, M, G (1024) or\n\
-         k, m, g (1000).\n",
+         k, m, g (1000), and b; -1 is the default.\n",
         render_flags(GLOBAL),
         render_flags(TEST),
     )

@@ -28,7 +28,7 @@ use super::typed::{choose_ends, family_of, resolve, resolve_all, unsupported};
 use super::{EXIT_FAILED, EXIT_USAGE, family_name};
 use crate::output::narrate;
 use crate::personality::say;
-use crate::signals::stop_on_signals;
+use crate::signals::{stop_on_alarm, stop_on_signals};
 
 /// Interim results that may wait for a slow reader; more are dropped.
 const EVENTS_WAITING_MAX: usize = 1024;
@@ -92,6 +92,7 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
     control.plan.local_interface = local.map_or(0, interface);
     let cancel = Cancel::default();
     stop_on_signals(&cancel)
+        .and_then(|()| stop_on_alarm(&cancel))
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let address = over_interface(address, control.plan.local_interface);
     let mut server = Server { address, client: None };
@@ -109,6 +110,7 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
     }
     match work {
         Work::Test(mut request) => {
+            request.command_line = command_line();
             request.plan.reads_tcp_info = tcp_dump::is_wanted(request.shown.debug);
             begin(&mut request, &mut server)?;
             test(&mut server, &request, &cancel)?;
@@ -138,6 +140,13 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
         client.close();
     }
     Ok(())
+}
+
+/// All words that the program was run with, its own path among them.
+fn command_line() -> String {
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join(" ")
 }
 
 /// The control connection's ends.

@@ -2,8 +2,10 @@
 
 use linerate_measure::plan::Family;
 
-use super::flags::{set, set_port};
-use super::number::{pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size};
+use super::flags::{set, set_or_default, set_port};
+use super::number::{
+    pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size, unless_default,
+};
 use super::typed::{
     DataHost, Deed, Direction, Layout, Selected, Stop, Typed, bare, parse_family, takes, takes_if,
 };
@@ -21,7 +23,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('b', "requests", "Further requests on their way at once (RR)", |t, v| {
-        t.burst = parse_size(v)?;
+        t.burst = unless_default(v, parse_size)?.unwrap_or(0);
         Ok(())
     }),
     bare('B', "Answer from the address that was asked (IP_PKTINFO)", |t, _| {
@@ -37,7 +39,9 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('d', "direction", "send, recv, rr, or 2, 4, 6 (OMNI)", |t, v| {
-        t.omni.told = Some(parse_direction(v)?);
+        let direction = parse_direction(v)?;
+        t.omni.aimless = Some(v.to_owned()).filter(|_| direction == Direction::default());
+        t.omni.told = Some(direction);
         Ok(())
     }),
     bare('D', "TCP_NODELAY at both ends", |t, _| {
@@ -45,12 +49,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('e', "seconds", "How long a response is awaited over UDP", |t, v| {
-        let seconds = parse_fraction(v)?;
-        if seconds <= 0.0 || seconds > 3600.0 {
-            return Err(format!("'{v}' is no time-out: more than 0, at most 3600 seconds"));
-        }
-        t.timeout_ns = Some((seconds * 1e9) as u64);
-        Ok(())
+        set_or_default(&mut t.timeout_ns, Some(v), parse_timeout_ns)
     }),
     bare('f', "Never fragment (IP_PMTUDISC_DO)", |t, _| {
         t.options.dont_fragment = true;
@@ -64,7 +63,9 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         t.options.debug = true;
         Ok(())
     }),
-    takes('G', "bytes", "TCP_MAXSEG", |t, v| set(&mut t.options.mss_bytes, Some(v), parse_size)),
+    takes('G', "bytes", "TCP_MAXSEG", |t, v| {
+        set_or_default(&mut t.options.mss_bytes, Some(v), parse_size)
+    }),
     bare('h', "Show these options alone", |t, _| {
         t.stop = t.stop.take().or(Some(Stop::TestHelp));
         Ok(())
@@ -86,7 +87,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         set(&mut t.remote.congestion, remote, at_most_15_bytes)
     }),
     takes('l', "hops", "Multicast TTL", |t, v| {
-        set(&mut t.options.multicast_ttl, Some(v), parse_size)
+        set_or_default(&mut t.options.multicast_ttl, Some(v), parse_size)
     }),
     takes('L', "host/mask,family", "Local address of the data connection", |t, v| {
         let (host, family) = pair_of_first(v);
@@ -97,12 +98,12 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         let (local, remote) = pair_of_first(v);
         t.omni.implied.add(local.is_some(), remote.is_some());
         set_or_reset(&mut t.local.send_bytes, local)?;
-        set(&mut t.remote.send_bytes, remote, some_bytes)
+        set_or_default(&mut t.remote.send_bytes, remote, some_bytes)
     }),
     takes('M', "remote,local", "Bytes of a receive; the remote end's first", |t, v| {
         let (remote, local) = pair_of_first(v);
         t.omni.implied.add(remote.is_some(), local.is_some());
-        set(&mut t.remote.receive_bytes, remote, some_bytes)?;
+        set_or_default(&mut t.remote.receive_bytes, remote, some_bytes)?;
         set_or_reset(&mut t.local.receive_bytes, local)
     }),
     bare('n', "Connect the local UDP socket", |t, _| {
@@ -120,15 +121,7 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         select(t, Layout::Columns, v)
     }),
     takes('p', "min,max", "Local ports of a connection test", |t, v| {
-        let (first, last) = pair(v);
-        let first = first.map_or(Ok(5000), parse_port)?;
-        let last = last.map_or(Ok(u16::MAX), parse_port)?;
-        if first > last || first == 0 {
-            return Err(format!(
-                "'{v}' is no range of ports: the first is 1 or more, the last not less"
-            ));
-        }
-        t.source_ports = Some((first, last));
+        t.source_ports = parse_ports(v)?;
         Ok(())
     }),
     takes('P', "local,remote", "Ports of the data connection", |t, v| {
@@ -137,16 +130,15 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         set_port(&mut t.remote.port, remote)
     }),
     takes('q', "bytes/s", "SO_MAX_PACING_RATE", |t, v| {
-        let rate = parse_number(v)?;
-        let rate = u64::try_from(rate).map_err(|_| format!("'{v}' is negative"))?;
-        t.options.most_bytes_per_s = Some(rate);
-        Ok(())
+        set_or_default(&mut t.options.most_bytes_per_s, Some(v), |text| {
+            u64::try_from(parse_number(text)?).map_err(|_| format!("'{text}' is negative"))
+        })
     }),
     takes('r', "request,response", "Bytes of a request and of a response (1,1)", |t, v| {
         let (request, response) = pair(v);
         t.omni.implied.add(true, true);
-        set(&mut t.request_bytes, request, some_bytes)?;
-        set(&mut t.response_bytes, response, some_bytes)
+        set_or_default(&mut t.request_bytes, request, some_bytes)?;
+        set_or_default(&mut t.response_bytes, response, some_bytes)
     }),
     takes('R', "0|1", "Forbid or allow routing (1)", |t, v| {
         t.routed = Some(parse_number(v)? != 0);
@@ -154,13 +146,13 @@ pub(super) const TEST: &[Flag<Deed>] = &[
     }),
     takes('s', "send,recv", "Local socket buffers", |t, v| {
         let (send, receive) = pair(v);
-        set(&mut t.local.send_buffer_bytes, send, parse_size)?;
-        set(&mut t.local.receive_buffer_bytes, receive, parse_size)
+        set_or_default(&mut t.local.send_buffer_bytes, send, parse_size)?;
+        set_or_default(&mut t.local.receive_buffer_bytes, receive, parse_size)
     }),
     takes('S', "send,recv", "Remote socket buffers", |t, v| {
         let (send, receive) = pair(v);
-        set(&mut t.remote.send_buffer_bytes, send, parse_size)?;
-        set(&mut t.remote.receive_buffer_bytes, receive, parse_size)
+        set_or_default(&mut t.remote.send_buffer_bytes, send, parse_size)?;
+        set_or_default(&mut t.remote.receive_buffer_bytes, receive, parse_size)
     }),
     takes('t', "type", "stream or dgram (OMNI)", |t, v| {
         t.omni.udp = Some(match v.to_ascii_lowercase().as_str() {
@@ -171,11 +163,13 @@ pub(super) const TEST: &[Flag<Deed>] = &[
         Ok(())
     }),
     takes('T', "protocol", "tcp or udp (OMNI)", |t, v| {
-        t.omni.udp = Some(match v.to_ascii_lowercase().as_str() {
-            "tcp" => false,
-            "udp" => true,
+        match v.to_ascii_lowercase().as_str() {
+            "tcp" => t.omni.udp = Some(false),
+            "udp" => t.omni.udp = Some(true),
+            // Of the original no number says what kind of socket there is.
+            "6" | "17" => t.omni.numbered = Some(v.to_owned()),
             _ => return Err(format!("'{v}' is no protocol that we have: tcp, udp")),
-        });
+        }
         Ok(())
     }),
     takes('u', "text", "The test's UUID, as reported", |t, v| {
@@ -210,13 +204,61 @@ fn parse_direction(text: &str) -> Result<Direction, String> {
     let mut found = Direction::default();
     for word in text.split('|') {
         match word.to_ascii_lowercase().as_str() {
-            "send" | "xmit" | "stream" | "transmit" | "2" => found.sends = true,
-            "recv" | "receive" | "maerts" | "4" => found.receives = true,
-            "rr" | "6" => found = Direction { sends: true, receives: true },
-            _ => return Err(format!("'{word}' is no direction: send, recv, rr")),
+            "send" | "xmit" | "stream" | "transmit" => found.add(true, false),
+            "recv" | "receive" | "maerts" => found.add(false, true),
+            "rr" => found.add(true, true),
+            // The original has no such directions, but takes them.
+            "crr" | "cc" => {}
+            number => {
+                let bits = parse_bits(number).ok_or_else(|| {
+                    format!("'{word}' is no direction: send, recv, rr, or 2, 4, 6")
+                })?;
+                found.add(bits & SENDS != 0, bits & RECEIVES != 0);
+            }
         }
     }
     Ok(found)
+}
+
+/// The bits of a direction that is a number.
+const SENDS: u32 = 2;
+const RECEIVES: u32 = 4;
+
+/// A number as strtol(3) reads it: decimal, `0x` or octal.
+fn parse_bits(text: &str) -> Option<u32> {
+    let parsed = match (text.strip_prefix("0x"), text.strip_prefix('0')) {
+        (Some(hexadecimal), _) => u32::from_str_radix(hexadecimal, 16),
+        (None, Some(octal)) if !octal.is_empty() => u32::from_str_radix(octal, 8),
+        _ => text.parse(),
+    };
+    parsed.ok()
+}
+
+/// A range of ports, first and last; -1 on both sides is the kernel's choice.
+fn parse_ports(text: &str) -> Result<Option<(u16, u16)>, String> {
+    let (first, last) = pair(text);
+    if (first, last) == (Some("-1"), Some("-1")) {
+        return Ok(None);
+    }
+    let port = |half: Option<&str>, usual: u16| {
+        let told = half.map(|half| unless_default(half, parse_port)).transpose()?.flatten();
+        Ok::<u16, String>(told.unwrap_or(usual))
+    };
+    let (first, last) = (port(first, 5000)?, port(last, u16::MAX)?);
+    if first > last || first == 0 {
+        return Err(format!(
+            "'{text}' is no range of ports: the first is 1 or more, the last not less"
+        ));
+    }
+    Ok(Some((first, last)))
+}
+
+fn parse_timeout_ns(text: &str) -> Result<u64, String> {
+    let seconds = parse_fraction(text)?;
+    if seconds <= 0.0 || seconds > 3600.0 {
+        return Err(format!("'{text}' is no time-out: more than 0, at most 3600 seconds"));
+    }
+    Ok((seconds * 1e9) as u64)
 }
 
 fn set_data_family(t: &mut Typed, told: Option<&str>) -> Result<(), String> {
@@ -239,10 +281,10 @@ fn parse_place(text: &str) -> Result<DataHost, String> {
     Ok(DataHost { name: name.to_owned(), fixed_bits: fixed_bits.flatten() })
 }
 
-/// Sets a size of this end's; 0 is its own choice.
+/// Sets a size of this end's; 0 and -1 are its own choice.
 fn set_or_reset(place: &mut Option<u32>, told: Option<&str>) -> Result<(), String> {
     if let Some(text) = told {
-        *place = Some(parse_size(text)?).filter(|bytes| *bytes > 0);
+        *place = unless_default(text, parse_size)?.filter(|bytes| *bytes > 0);
     }
     Ok(())
 }

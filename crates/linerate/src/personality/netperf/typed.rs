@@ -123,6 +123,10 @@ pub(super) struct OmniTyped {
     pub(super) connects: bool,
     /// `-T` or `-t`.
     pub(super) udp: Option<bool>,
+    /// The `-d` that says neither direction.
+    pub(super) aimless: Option<String>,
+    /// The number that `-T` names a protocol with.
+    pub(super) numbered: Option<String>,
 }
 
 /// Where a test's data goes.

@@ -89,8 +89,8 @@ fn chief_cost<'a>(request: &Request, figures: &'a Figures) -> (f64, &'a EndFigur
 }
 
 /// A count of the server's; -1: it wasn't told.
-fn told(figures: &Figures, count: u64) -> String {
-    if figures.last.server_told { count.to_string() } else { "-1".to_owned() }
+fn told(figures: &Figures, count: f64) -> String {
+    if figures.last.server_told { format!("{count:.0}") } else { "-1".to_owned() }
 }
 
 fn util(cost: Cost) -> f64 {

@@ -101,6 +101,6 @@ fn render_calls(request: &Request, figures: &Figures) -> String {
          \nMaximum\nSegment\nSize (bytes)\n{segment}\n",
         per_call(bytes, calls),
         if figures.last.server_told { per_call(other_bytes, other_calls) } else { UNMEASURED },
-        told(figures, other_calls),
+        told(figures, other_calls as f64),
     )
 }

@@ -1,6 +1,6 @@
 //! UDP_STREAM: a line of what was sent, a line of what arrived.
 
-use super::super::figures::Figures;
+use super::super::figures::{Figures, Messages};
 use super::super::planning::Request;
 use super::{chief_cost, demand, letter, measures_cpu, remote_letter, told, util};
 
@@ -17,13 +17,13 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let (local, remote) = (&figures.last.local, &figures.last.remote);
     let (send, size) = (local.send_buffer.at_start, local.send_bytes);
     let receive = remote.receive_buffer.at_start;
-    let (okay, errors) = (local.send_calls, local.failed_sends);
-    let arrived = told(figures, remote.receive_calls);
+    let Messages { sent: okay, refused: errors, arrived } = figures.messages;
+    let arrived = told(figures, arrived);
     let elapsed = figures.elapsed_s;
     let mut text = if request.shown.headers { heads(request, figures) } else { String::new() };
     text += &if measures_cpu(request) {
         format!(
-            "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7} {errors:6}    {sent:7.1}     {:<6.2}   \
+            "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7.0} {errors:6.0}    {sent:7.1}     {:<6.2}   \
              {:<6.3}\n\
              {receive:6}           {elapsed:<7.2}   {arrived:>7}           {received:7.1}     \
              {:<6.2}   {:<6.3}\n\n",
@@ -34,7 +34,7 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
         )
     } else {
         format!(
-            "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7} {errors:6}    {sent:7.2}\n\
+            "{send:6}  {size:6}   {elapsed:<7.2}   {okay:7.0} {errors:6.0}    {sent:7.2}\n\
              {receive:6}           {elapsed:<7.2}   {arrived:>7}           {received:7.2}\n\n"
         )
     };

@@ -21,7 +21,9 @@ pub(super) fn words(line: &str) -> Vec<String> {
 /// The test that a command line asks for.
 pub(super) fn request(line: &str) -> Request {
     match read("netperf", &words(line)) {
-        Read::Work(_, Work::Test(request), _) => *request,
+        Read::Work(_, Work::Test(request), _) => {
+            Request { command_line: format!("netperf {line}"), ..*request }
+        }
         other => panic!("{line}: {other:?}"),
     }
 }

@@ -3,6 +3,8 @@
 
 mod addresses;
 mod fixture;
+mod omni;
 mod options;
 mod output;
 mod selection;
+mod values;

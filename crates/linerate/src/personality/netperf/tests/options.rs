@@ -129,32 +129,6 @@ fn options_of_ours_have_names() {
 }
 
 #[test]
-fn omni_tests_take_their_kind_from_the_options() {
-    for (line, kind, transport) in [
-        ("", TestKind::Send, TestTransport::Tcp),
-        ("-d recv", TestKind::Receive, TestTransport::Tcp),
-        ("-d 4 -T udp", TestKind::Receive, TestTransport::Udp),
-        ("-d send|recv", TestKind::RequestResponse, TestTransport::Tcp),
-        ("-r 5 -t dgram", TestKind::RequestResponse, TestTransport::Udp),
-        ("-c -r 5", TestKind::ConnectRequestResponse, TestTransport::Tcp),
-        ("-c", TestKind::Connect, TestTransport::Tcp),
-        ("-m ,1000", TestKind::Receive, TestTransport::Tcp),
-        ("-m 1000", TestKind::Send, TestTransport::Tcp),
-        ("-M 1000", TestKind::Send, TestTransport::Tcp),
-        ("-M ,1000", TestKind::Receive, TestTransport::Tcp),
-        ("-m 1000,2000", TestKind::RequestResponse, TestTransport::Tcp),
-        ("-M 1000,2000", TestKind::RequestResponse, TestTransport::Tcp),
-        ("-m 1000 -M ,2000 -c", TestKind::ConnectRequestResponse, TestTransport::Tcp),
-        ("-d recv -m 1000", TestKind::Receive, TestTransport::Tcp),
-        ("-r 5 -d send", TestKind::Send, TestTransport::Tcp),
-        ("-d send -d recv", TestKind::Receive, TestTransport::Tcp),
-    ] {
-        let plan = request(&format!("-t omni -- {line}")).plan;
-        assert_eq!((plan.kind, plan.transport), (kind, transport), "{line}");
-    }
-}
-
-#[test]
 fn connections_without_data_are_counted_whatever_the_unit() {
     for line in ["-t TCP_CC", "-f k -t TCP_CC", "-f M -t TCP_CC", "-f u -t omni -- -c"] {
         assert_eq!(request(line).unit, Unit::Transactions, "{line}");
@@ -183,6 +157,7 @@ fn buffers_are_written_to_and_read_of_as_told() {
     assert_eq!(dirt(""), (None, None));
     assert_eq!(dirt("-k 5"), (of(5, 5), None));
     assert_eq!(dirt("-k ,6 -K 7,8"), (of(0, 6), of(7, 8)));
+    assert_eq!(dirt("-k -1,6 -K 7,8 -K -1"), (of(0, 6), None));
 }
 
 #[test]
@@ -222,6 +197,8 @@ fn iterations_are_between_3_and_30() {
     assert_eq!(of(""), (1, 1, None));
     assert_eq!(of("-I 95"), (3, 10, Some(95)));
     assert_eq!(of("-i 1"), (3, 3, Some(99)));
+    assert_eq!(of("-i -1"), (3, 3, Some(99)));
+    assert_eq!(of("-i 5,-1"), (3, 5, Some(99)));
     assert_eq!(of("-i 40,5"), (5, 30, Some(99)));
     assert_eq!(of("-i 4,9 -I 95,1"), (9, 9, Some(95)));
     assert_eq!(of("-i 3,10"), (10, 10, Some(99)));
@@ -255,6 +232,12 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
         ("-t omni -- -d recv -c", "netperf: -c has a connection for each transaction"),
         ("-t omni -- -c -m 1K", "netperf: -c has a connection for each transaction"),
         ("-t omni -- -d up", "netperf: -d: 'up' is no direction"),
+        ("-t omni -- -d -1", "netperf: -d: '-1' is no direction"),
+        ("-t omni -- -d 0xg", "netperf: -d: '0xg' is no direction"),
+        ("-t omni -- -T 132", "netperf: -T: '132' is no protocol that we have"),
+        ("-I -1", "netperf: -I: '-1' is not between"),
+        ("-s -1", "netperf: -s: '-1' is not between"),
+        ("-a -1", "netperf: -a: '-1' is not between"),
         ("-- -L 10.0.0.0/x", "netperf: -L: '10.0.0.0/x' is no host and mask"),
         ("-- -H /8", "netperf: -H: '/8' is no host and mask"),
         ("-- -H ::1/129", "netperf: -H: '::1/129' is no host and mask"),

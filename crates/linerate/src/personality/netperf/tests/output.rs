@@ -186,6 +186,29 @@ fn means_of_iterations_are_shown() {
 }
 
 #[test]
+fn a_row_of_repeated_datagrams_multiplies_out() {
+    let request = request("-i 3 -P 0 -t UDP_STREAM");
+    let mut iterations = Iterations::new(request.subject());
+    for (sent, arrived) in [(300, 30), (600, 90), (900, 60)] {
+        let mut outcome = outcome(&request, 2.0);
+        (outcome.local.send_calls, outcome.local.bytes_sent) = (sent, sent * 16_384);
+        (outcome.remote.receive_calls, outcome.remote.bytes_received) = (arrived, arrived * 16_384);
+        outcome.local.failed_sends = sent / 100;
+        iterations.record(outcome);
+    }
+    let figures = iterations.figures(&request.schedule).unwrap();
+    let text = render_result(&request, &figures, "");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let row = |messages: f64| format!("{:.2}", messages * 16_384.0 * 8.0 / 1e6 / 2.0);
+    assert_eq!(
+        rows[rows.len() - 3],
+        ["212992", "16384", "2.00", "600", "6", &row(600.0)],
+        "{text}"
+    );
+    assert_eq!(rows[rows.len() - 2], ["212992", "2.00", "60", &row(60.0)], "{text}");
+}
+
+#[test]
 fn a_round_trip_has_no_part_of_the_pace_and_of_connections_no_burst() {
     // 5,000 transactions in a second, of which five took 12, 14, 14, 19 and 59 microseconds.
     for (line, latency_us) in [
