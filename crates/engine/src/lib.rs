@@ -47,4 +47,4 @@ pub use control::{check_identity, make_identity};
 pub use load::{client_threads, flow_steps as steps};
 pub use probe::cpus_near;
 pub use server::{ServeOptions, Server};
-pub use socket::stdout_was_closed;
+pub use socket::{HandedSockets, stdout_was_closed};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use linerate_measure::plan::Family;
 use linerate_wire::iperf3::{PORT, Parameters};
 
+use crate::socket::HandedSockets;
+
 /// What a client does.
 #[derive(Clone, Debug)]
 pub struct TestPlan {
@@ -163,6 +165,8 @@ pub struct ServePlan {
     pub max_duration_s: Option<u32>,
     /// `--authorized-users-path` and what belongs to it.
     pub authority: Option<Authority>,
+    /// Sockets to serve on, in the place of own ones.
+    pub handed: HandedSockets,
     /// Tests that may run at once; who comes beyond them is told that the server is busy.
     pub most_tests: usize,
 }
@@ -173,6 +177,7 @@ impl Default for ServePlan {
             port: PORT,
             family: None,
             bind: None,
+            handed: HandedSockets::default(),
             bind_device: None,
             interval: Some(Duration::from_secs(1)),
             affinity: None,

@@ -17,7 +17,7 @@ use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::probe::raise_open_files_limit;
-use crate::socket::{accept_stream, is_short_of_descriptors, plain};
+use crate::socket::{HandedSockets, accept_stream, is_short_of_descriptors, plain};
 
 /// Clients at once; whoever comes beyond is turned away.
 const MOST_CLIENTS: usize = 4096;
@@ -47,6 +47,8 @@ pub struct ServerOptions {
     /// have, or whose family the kernel doesn't, are left out where there are others, and told when
     /// the server serves. Port 0 is any that is free, the same at all addresses that have it.
     pub listen: Vec<SocketAddr>,
+    /// Sockets to serve on, in the place of own ones.
+    pub handed: HandedSockets,
     /// What clients must say before anything else.
     pub passphrase: Option<String>,
     /// Processors that tests run on, in turn; empty: wherever the kernel likes.
@@ -79,6 +81,10 @@ impl Server {
     ///
     /// When it can't listen at one of the addresses, or there is none.
     pub fn bind(options: &ServerOptions) -> Result<Self, Error> {
+        if !options.handed.is_empty() {
+            let (listeners, house) = (options.handed.listeners()?, Arc::new(House::of(options)));
+            return Ok(Self { listeners, lacking: Vec::new(), house });
+        }
         if options.listen.is_empty() {
             return Err(Error::Plan("a netserver needs an address to listen on".to_owned()));
         }

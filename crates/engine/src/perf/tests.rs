@@ -13,6 +13,7 @@ use super::{
     Totals, run_client, trust,
 };
 use crate::event::Cancel;
+use crate::socket::HandedSockets;
 use crate::transport::framed::FramedEndpoint;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 use crate::transport::quic::SeparateEndpoints;
@@ -28,6 +29,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 fn server_plan() -> ServerPlan {
     ServerPlan {
+        handed: HandedSockets::default(),
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         threads: 2,
         placement: Placement::default(),

@@ -28,7 +28,7 @@ use crate::connections::limit_blocking;
 use crate::control::fingerprint;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, bind_datagram, listen, plain};
+use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, HandedSockets, bind_datagram, listen, plain};
 use reception::Reception;
 
 /// What a server is told.
@@ -38,6 +38,8 @@ pub struct ServeOptions {
     pub bind: Option<IpAddr>,
     /// The port, TCP and UDP; 0: any that is free for both.
     pub port: u16,
+    /// Sockets to serve on, in the place of own ones.
+    pub handed: HandedSockets,
     /// Processors that the threads of tests are pinned to, in turn; empty: wherever.
     pub cpus: Vec<u32>,
     /// The network device to listen on.
@@ -66,6 +68,7 @@ impl ServeOptions {
         Self {
             bind: None,
             port: linerate_measure::plan::DEFAULT_PORT,
+            handed: HandedSockets::default(),
             cpus: Vec::new(),
             bind_device: None,
             max_tests: 64,
@@ -123,6 +126,18 @@ impl Server {
 
 /// TCP and UDP on one port number.
 fn open_port(options: &ServeOptions) -> Result<(Socket, Socket, SocketAddr), Error> {
+    if let Some(mut port) = options.handed.port()? {
+        let datagrams = match port.only_datagrams()? {
+            Some(datagrams) => Ok(datagrams),
+            None => bind_datagram(port.address, options.bind_device.as_deref()),
+        };
+        let datagrams = datagrams.and_then(|datagrams| {
+            limit_blocking(&port.listener)?;
+            Ok(datagrams)
+        });
+        let datagrams = datagrams.map_err(|error| listen_error(port.address, &error))?;
+        return Ok((port.listener, datagrams, plain(port.address)));
+    }
     let everywhere = [EVERYWHERE_V6, EVERYWHERE_V4];
     let addresses = options.bind.as_ref().map_or(everywhere.as_slice(), std::slice::from_ref);
     let mut last = None;

@@ -10,6 +10,7 @@ mod descriptors_at_start;
 mod discard;
 mod drops;
 mod first_window;
+mod handed;
 mod heap;
 mod lending;
 mod open;
@@ -26,10 +27,11 @@ pub use descriptors_at_start::stdout_was_closed;
 pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
 pub(crate) use first_window::FirstWindow;
+pub use handed::HandedSockets;
 pub(crate) use heap::give_back_freed_memory;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
-    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_datagram,
+    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_beside, bind_datagram,
     configure_asked, configure_stream, connect_stream, dial_stream, enlarge_datagram_buffers,
     flow_datagram, granted, is_short_of_descriptors, listen, listen_at, plain, segment_bytes,
     try_binding, try_port, unbound_listener,

@@ -85,9 +85,21 @@ pub(crate) fn listen_at(listener: &Socket, address: SocketAddr) -> io::Result<()
 pub(crate) fn bind_datagram(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     prepare_listener(&socket, address, device)?;
-    socket.set_reuse_port(true)?;
-    socket.bind(&address.into())?;
+    bind_beside(&socket, address)?;
     Ok(socket)
+}
+
+/// Binds a UDP socket to a port that other sockets have, too. Where one of them is another user's, who has handed it
+/// over, a shared port is not enough (socket(7): SO_REUSEPORT), and a shared address is.
+pub(crate) fn bind_beside(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into()).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())
+        }
+        _ => Err(error),
+    })
 }
 
 fn prepare_listener(socket: &Socket, address: SocketAddr, device: Option<&str>) -> io::Result<()> {
@@ -223,11 +235,10 @@ pub(crate) fn flow_datagram(
         if local.is_ipv6() {
             socket.set_only_v6(false)?;
         }
-        socket.set_reuse_port(true)?;
         if let Some(device) = &binding.device {
             socket.bind_device(Some(device.as_bytes()))?;
         }
-        socket.bind(&local.into())?;
+        bind_beside(&socket, local)?;
     } else {
         binding.apply(&socket)?;
     }

@@ -7,7 +7,7 @@ use std::thread;
 use linerate_engine::access::Access;
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
-use linerate_engine::{ServeOptions, Server};
+use linerate_engine::{HandedSockets, ServeOptions, Server};
 use linerate_measure::plan::Local;
 use linerate_measure::run::exit;
 use linerate_measure::{Direction, End, Outcome, Plan, Run, Transport, Workload};
@@ -112,6 +112,7 @@ fn loopback_options() -> Result<ServeOptions, Failure> {
     Ok(ServeOptions {
         bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         port: 0,
+        handed: HandedSockets::default(),
         cpus: Vec::new(),
         bind_device: None,
         max_tests: 1,

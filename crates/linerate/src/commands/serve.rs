@@ -4,7 +4,7 @@ use std::thread;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
-use linerate_engine::{ServeOptions, Server};
+use linerate_engine::{HandedSockets, ServeOptions, Server};
 use linerate_measure::run::exit;
 
 use super::{Failure, await_file};
@@ -20,8 +20,9 @@ const EVENTS_WAITING_MAX: usize = 1024;
 
 /// Serves until a signal comes, or it has served enough.
 pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    let handed = HandedSockets::take()?;
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    let server = Server::bind(options_of(args, cancel)?, sink)?;
+    let server = Server::bind(ServeOptions { handed, ..options_of(args, cancel)? }, sink)?;
     let listening = Event::Listening {
         address: server.address(),
         fingerprint: server.fingerprint().to_owned(),
@@ -71,6 +72,7 @@ fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure
     Ok(ServeOptions {
         bind: args.bind,
         port: args.port,
+        handed: HandedSockets::default(),
         cpus: args.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())?,
         bind_device: args.bind_device.clone(),
         max_tests: args.max_tests,

@@ -11,6 +11,7 @@
     reason = "a test may stop at the first surprise and say what it saw"
 )]
 
+mod activation;
 mod admission;
 mod any_certificate;
 mod breaking;

@@ -39,7 +39,7 @@ pub(super) struct Listener {
     device: Option<String>,
     only_v6: bool,
     first_window: FirstWindow,
-    /// Whether a test has wanted MPTCP.
+    /// Whether a test has wanted MPTCP, or the socket isn't ours to replace.
     multipath: bool,
     /// The tests whose streams are to come.
     awaiting: Vec<(u64, Beginning)>,
@@ -76,6 +76,19 @@ impl Listener {
             device,
             only_v6,
             multipath: false,
+            awaiting: Vec::new(),
+        })
+    }
+
+    /// Over a socket that somebody handed over. It stays the one that it is, and speaks MPTCP if it does already.
+    pub(super) fn over(socket: Socket, address: SocketAddr) -> io::Result<Self> {
+        Ok(Self {
+            address,
+            first_window: FirstWindow::of(&socket)?,
+            socket,
+            device: None,
+            only_v6: false,
+            multipath: true,
             awaiting: Vec::new(),
         })
     }

@@ -22,6 +22,7 @@ use socket2::Socket;
 
 use super::token::Gate;
 use super::{Failure, Observer, ServePlan, ServerEvent};
+use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
 use crate::socket::plain;
@@ -33,6 +34,8 @@ use reception::Reception;
 pub struct Server {
     plan: ServePlan,
     listener: Listener,
+    /// The port over UDP, where somebody handed it over.
+    datagrams: Option<Socket>,
     gate: Option<Arc<Gate>>,
 }
 
@@ -46,8 +49,16 @@ impl Server {
         let gate = plan.authority.as_ref().map(Gate::new).transpose()?.map(Arc::new);
         let failed = |error: std::io::Error| Failure::system(Code::LISTEN, &error);
         raise_open_files_limit();
-        let listener = Listener::open(plan).map_err(failed)?;
-        Ok(Self { plan: plan.clone(), listener, gate })
+        let wrong = |error: Error| Failure::of(Code::LISTEN).because(error.to_string());
+        let (listener, datagrams) = match plan.handed.port().map_err(wrong)? {
+            Some(mut port) => {
+                let datagrams = port.only_datagrams().map_err(wrong)?;
+                (Listener::over(port.listener, port.address), datagrams)
+            }
+            None => (Listener::open(plan), None),
+        };
+        let listener = listener.map_err(failed)?;
+        Ok(Self { plan: plan.clone(), listener, datagrams, gate })
     }
 
     /// Where it listens.

@@ -87,15 +87,16 @@ pub(super) struct Reception {
 }
 
 impl Reception {
-    pub(super) fn new(server: Server) -> Result<Self, Failure> {
+    pub(super) fn new(mut server: Server) -> Result<Self, Failure> {
         let bell =
             Bell::new().map_err(|error| Failure::of(Code::INIT_TEST).because(error.to_string()))?;
+        let udp = UdpPort::new(server.datagrams.take());
         Ok(Self {
             server,
             bell: Arc::new(bell),
             notices: channel(),
             guests: Guests::default(),
-            udp: UdpPort::default(),
+            udp,
             tests: BTreeMap::new(),
             count: 0,
             busy_ns: monotonic_ns(),

@@ -18,7 +18,7 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::Failure;
 use crate::iperf3::repeats::Repeats;
 use crate::load::Bell;
-use crate::socket::{bind_datagram, plain};
+use crate::socket::{bind_beside, bind_datagram, plain};
 
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -150,6 +150,11 @@ pub(super) struct UdpPort {
 }
 
 impl UdpPort {
+    /// The port, had already where somebody handed it over.
+    pub(super) fn new(socket: Option<Socket>) -> Self {
+        Self { socket, ..Self::default() }
+    }
+
     /// A test wants streams. It is told when its turn has come.
     pub(super) fn claim(&mut self, claim: Claim, address: SocketAddr, device: Option<&str>) {
         if self.socket.is_none() {
@@ -255,9 +260,8 @@ fn next_greeting(socket: &Socket) -> io::Result<Option<Greeting>> {
 /// until then the kernel gives it what is meant for all.
 fn connected(local: SocketAddr, from: SocketAddr) -> io::Result<(Socket, Vec<Greeting>)> {
     let socket = Socket::new(Domain::for_address(from), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&local.into())?;
+    bind_beside(&socket, local)?;
     socket.connect(&from.into())?;
     let mut strays = Vec::new();
     for _ in 0..MOST_STRAYS {

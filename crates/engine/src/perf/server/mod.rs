@@ -18,7 +18,7 @@ use super::trust;
 use super::{Ending, Placement, QuicOptions};
 use crate::error::Error;
 use crate::probe::raise_open_files_limit;
-use crate::socket::listen;
+use crate::socket::{HandedSockets, listen};
 use crate::transport::framed::FramedEndpoint;
 pub use delays::Delay;
 #[cfg(test)]
@@ -30,6 +30,8 @@ use worker::Worker;
 pub struct ServerPlan {
     /// Where it listens; an unspecified address is both families.
     pub address: SocketAddr,
+    /// Sockets to serve on, in the place of own ones. Over QUIC each has a thread then.
+    pub handed: HandedSockets,
     /// How many threads, for each carriage.
     pub threads: u32,
     /// How the threads run.
@@ -81,7 +83,10 @@ impl Server {
             source,
         };
         raise_open_files_limit();
-        let listener = match listen_everywhere(plan.address) {
+        let handed = plan.handed.port()?;
+        let address = handed.as_ref().map_or(plan.address, |port| port.address);
+        let (handed, datagrams) = handed.map(|port| (port.listener, port.datagrams)).unzip();
+        let listener = match handed.map_or_else(|| listen_everywhere(address), Ok) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 // Servers of one user could share the port of UDP, each with a part of the clients.
                 match UdpSocket::bind(plan.address) {
@@ -110,7 +115,7 @@ impl Server {
             server.spawn("perf stop", move || remote_stop::run(&socket, &stop, &sender))?;
         }
         let config = trust::server_config(plan.suites)?;
-        server.start_quic(plan, &config, &sender)?;
+        server.start_quic(plan, datagrams.unwrap_or_default(), &config, &sender)?;
         let numbers = listener.iter().flat_map(|listener| {
             (0..plan.threads.max(1)).map(move |number| (number, Arc::clone(listener)))
         });
@@ -137,12 +142,16 @@ impl Server {
     fn start_quic(
         &mut self,
         plan: &ServerPlan,
+        handed: Vec<Socket>,
         config: &Arc<rustls::ServerConfig>,
         sender: &Sender<ServerEvent>,
     ) -> Result<(), Error> {
-        let sockets: Vec<Socket> = (0..plan.threads.max(1))
-            .map(|_| quic::bind_server(self.address))
-            .collect::<Result<_, _>>()?;
+        let sockets: Vec<Socket> = if handed.is_empty() {
+            let each = (0..plan.threads.max(1)).map(|_| quic::bind_server(self.address));
+            each.collect::<Result<_, _>>()?
+        } else {
+            handed
+        };
         if let Some(first) = sockets.first() {
             quic::share(first, &plan.quic);
         }

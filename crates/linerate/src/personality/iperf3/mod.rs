@@ -37,6 +37,7 @@ mod values;
 
 use std::sync::Arc;
 
+use linerate_engine::HandedSockets;
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Failure, ServePlan, Server};
 use linerate_wire::iperf3::Code;
@@ -212,8 +213,17 @@ impl Performance<'_> {
         outlet: Outlet,
         (signals, cancel): (&Signals, &Cancel),
     ) -> u8 {
-        let background = self.options.daemon && background::is_background();
-        if self.options.daemon && !background {
+        let handed = match HandedSockets::take() {
+            Ok(handed) => handed,
+            Err(error) => {
+                outlet.complain(&error.to_string());
+                return 1;
+            }
+        };
+        // Whoever starts a server for its sockets waits for none in the background.
+        let daemon = self.options.daemon && handed.is_empty();
+        let background = daemon && background::is_background();
+        if daemon && !background {
             return match background::start(self.words) {
                 Ok(()) => 0,
                 Err(said) => {
@@ -234,7 +244,7 @@ impl Performance<'_> {
                 return 1;
             }
         };
-        let server = match self.bind() {
+        let server = match self.bind(handed) {
             Ok(server) => server,
             Err(failure) if background => {
                 let text = render_failure(&failure, self.release);
@@ -257,9 +267,10 @@ impl Performance<'_> {
         server::serve(server, &context, self.form(), &Arc::new(outlet), (signals, cancel))
     }
 
-    fn bind(&self) -> Result<Server, Failure> {
+    fn bind(&self, handed: HandedSockets) -> Result<Server, Failure> {
         let mut plan = plan::serve_plan(&self.options, self.release)?;
         plan.most_tests = self.most_tests();
+        plan.handed = handed;
         Server::bind(&plan)
     }
 

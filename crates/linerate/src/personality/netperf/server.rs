@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
+use linerate_engine::HandedSockets;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::netperf::{Server, ServerOptions};
@@ -147,12 +148,13 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         say(VERSION_LINE);
         return 0;
     }
-    let done = if !in_background && stdin_is_socket() {
-        serve_stdin(&typed)
-    } else if in_background || typed.foreground {
-        serve(&typed, in_background)
-    } else {
-        return go_to_background(words);
+    let done = match HandedSockets::take() {
+        // Whoever starts a server for its sockets waits for none in the background.
+        Ok(handed) if !handed.is_empty() => serve(&typed, handed, false),
+        Ok(_) if !in_background && stdin_is_socket() => serve_stdin(&typed),
+        Ok(none) if in_background || typed.foreground => serve(&typed, none, in_background),
+        Ok(_) => return go_to_background(words),
+        Err(error) => Err(error),
     };
     match done {
         Ok(()) => 0,
@@ -250,14 +252,18 @@ fn serve_stdin(typed: &Typed) -> Result<(), Error> {
 }
 
 /// Serves until a signal comes.
-fn serve(typed: &Typed, in_background: bool) -> Result<(), Error> {
+fn serve(typed: &Typed, handed: HandedSockets, in_background: bool) -> Result<(), Error> {
     if in_background {
         // A session of its own: the terminal that started it may close. Fails only for what leads
         // one already.
         let _ = rustix::process::setsid();
     }
     let server = Server::bind(&ServerOptions {
-        listen: listen_addresses(typed, resolve_all)?,
+        listen: match handed.is_empty() {
+            true => listen_addresses(typed, resolve_all)?,
+            false => Vec::new(),
+        },
+        handed,
         ..options(typed)
     })?;
     let cancel = Cancel::default();

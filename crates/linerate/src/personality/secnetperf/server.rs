@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use linerate_engine::HandedSockets;
 use linerate_engine::event::Cancel;
 use linerate_engine::perf::{Server, ServerEvent, ServerPlan};
 
@@ -29,6 +30,7 @@ pub(super) fn run(
 ) -> Result<u8, Refusal> {
     let stop_address = SocketAddr::from((Ipv4Addr::LOCALHOST, STOP_PORT));
     let server = Server::start(&ServerPlan {
+        handed: HandedSockets::take().map_err(refusal)?,
         address: options.address,
         threads: shared.threads.count.unwrap_or(processors as u32),
         placement: shared.threads.placement.clone(),
