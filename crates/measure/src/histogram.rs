@@ -189,5 +189,13 @@ pub fn supports_quantile(count: u64, q: f64) -> bool {
     q.powf(n) <= TAIL && (1.0 - q).powf(n) <= TAIL
 }
 
+/// The fewest observations that say anything about quantile `q` (0.5 or more, below 1): see [`supports_quantile`].
+pub fn observations_for(q: f64) -> u64 {
+    let estimate = (0.025_f64.ln() / q.ln()).ceil() as u64;
+    // Rounding may be off by one.
+    let near = estimate.saturating_sub(1)..=estimate.saturating_add(1);
+    near.into_iter().find(|count| supports_quantile(*count, q)).unwrap_or(estimate)
+}
+
 #[cfg(test)]
 mod tests;

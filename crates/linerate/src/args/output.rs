@@ -23,6 +23,9 @@ pub struct OutputArgs {
     /// Print the result and errors only
     #[arg(long)]
     pub quiet: bool,
+    /// Print all that both ends counted and ran on: sockets, processors, kernels
+    #[arg(long, short_alias = 'V')]
+    pub verbose: bool,
     /// Print the plan and the steps of each flow as JSON, and measure nothing
     #[arg(long)]
     pub dry_run: bool,

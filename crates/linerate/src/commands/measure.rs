@@ -102,7 +102,8 @@ fn measure_one(
     let access = Access { trust, authority, doubt, shared_key: shared };
     let (run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
-        let print = move || events.iter().for_each(|event| listener.handle_event(&event));
+        listener.begin(plan);
+        let print = move || listener.follow(&events);
         // Where the machine has no thread left, the run has none either, and says so.
         let printing = thread::Builder::new().spawn_scoped(scope, print);
         let run = linerate_engine::run(plan, &access, &sink, cancel);

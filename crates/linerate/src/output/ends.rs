@@ -1,4 +1,4 @@
-//! Both ends side by side: what each counted, what it cost, what it ran on.
+//! Both ends side by side: what each counted and what it cost; if asked, all of that and what it ran on.
 
 use linerate_measure::report::{EndReport, FlowReport, FlowSum, Handshakes, SocketFacts};
 use linerate_measure::sample::{CpuSeconds, MachineCpu, Traffic};
@@ -7,25 +7,37 @@ use linerate_measure::{Role, Run};
 
 use super::{Style, Table};
 
-/// A table with a column for each end; empty where neither has reported.
-pub(crate) fn render_ends(run: &Run, style: Style) -> String {
+/// A table with a column for each end; empty where neither has reported. Without `verbose` it has what a reader needs to
+/// judge the figures.
+pub(crate) fn render_ends(run: &Run, style: Style, verbose: bool) -> String {
     if run.reports.is_empty() {
         return String::new();
     }
     let of = |role: Role| run.reports.iter().find(|report| report.role == role);
     let ends = [of(Role::Client), of(Role::Server)];
     let mut table = Table::with_head(&["", "client", "server"]);
-    for (name, figure) in ROWS {
+    for (name, figure) in ROWS.iter().filter(|(name, _)| verbose || ALWAYS.contains(name)) {
         let cells = ends.map(|end| end.and_then(figure));
         if cells.iter().any(Option::is_some) {
             let [client, server] = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
             table.push(vec![(*name).to_owned(), client, server]);
         }
     }
-    format!("\n{}\n", table.render(style))
+    table.render(style)
 }
 
 type Figure = fn(&EndReport) -> Option<String>;
+
+/// What is shown in any case: whether both ends counted the same, for as long, and had the time for it.
+const ALWAYS: [&str; 7] = [
+    "sent",
+    "received",
+    "transactions",
+    "measured time",
+    "CPU of flows' threads",
+    "machine busy",
+    "flows ended early",
+];
 
 /// The rows, in their order; a row that neither end can fill is left out.
 const ROWS: &[(&str, Figure)] = &[

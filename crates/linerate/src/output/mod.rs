@@ -15,6 +15,7 @@ mod ndjson;
 mod own_machine;
 mod pairing;
 mod server_log;
+mod status_line;
 mod table;
 mod text;
 
@@ -25,6 +26,7 @@ pub use narration::Narration;
 pub use ndjson::NdjsonPrinter;
 pub use own_machine::OwnMachineTable;
 pub use server_log::ServerLog;
+pub use status_line::StatusLine;
 pub use table::Table;
 pub use text::TextPrinter;
 
@@ -33,9 +35,13 @@ pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use linerate_engine::event::{Cancel, Event};
-use linerate_measure::Run;
+use linerate_measure::{Plan, Run};
+use rustix::termios::tcgetwinsize;
 
 use crate::args::OutputArgs;
 
@@ -87,11 +93,24 @@ impl Style {
     }
 }
 
+/// The columns of a terminal, or as many as most have.
+pub(crate) fn columns_of(stream: &impl AsFd) -> usize {
+    const USUAL: usize = 80;
+    let told = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
+    if told == 0 { USUAL } else { told }
+}
+
+/// How often a line on the screen that shows progress is looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
 /// Brings events and runs to the user.
 pub struct Reporter {
     printer: Box<dyn Printer>,
     destination: Destination,
     narration: Narration,
+    status_line: Option<StatusLine>,
+    /// Whether the result itself moves something on the screen.
+    on_screen: bool,
     /// Why no more of the result is written.
     trouble: Option<Unwritten>,
     cancel: Cancel,
@@ -114,11 +133,16 @@ impl Reporter {
         } else if args.csv {
             Box::new(CsvPrinter::default())
         } else {
-            Box::new(TextPrinter::new(style, runs, !args.quiet && !to_file, to_file))
+            let columns = columns_of(&io::stdout());
+            let text = TextPrinter::new(style, runs, !args.quiet && !to_file, to_file);
+            Box::new(text.verbose(args.verbose).with_columns(columns))
         };
         let text_to_file = to_file && !(args.json || args.ndjson || args.csv);
         let narration = Narration::new(args.quiet, text_to_file);
-        Self::new(printer, destination, narration, cancel)
+        let mut reporter = Self::new(printer, destination, narration, cancel);
+        reporter.status_line = if args.quiet { None } else { StatusLine::of_terminal() };
+        reporter.on_screen = !to_file && io::stdout().is_terminal();
+        reporter
     }
 
     /// A reporter of these parts. It asks `cancel` to stop once nobody can read the result.
@@ -129,21 +153,68 @@ impl Reporter {
         cancel: &Cancel,
     ) -> Self {
         let cancel = cancel.clone();
-        Self { printer, destination, narration, trouble: None, cancel }
+        Self {
+            printer,
+            destination,
+            narration,
+            status_line: None,
+            on_screen: false,
+            trouble: None,
+            cancel,
+        }
+    }
+
+    /// A run of this plan begins.
+    pub fn begin(&mut self, plan: &Plan) {
+        if let Some(line) = &mut self.status_line {
+            line.begin(plan, Instant::now());
+        }
+    }
+
+    /// Hands over what happens until all is over: until the other end of the channel has gone.
+    pub fn follow(&mut self, events: &Receiver<Event>) {
+        if self.status_line.is_none() {
+            return events.iter().for_each(|event| self.handle_event(&event));
+        }
+        loop {
+            match events.recv_timeout(LOOK_EVERY) {
+                Ok(event) => self.handle_event(&event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if let Some(line) = &mut self.status_line {
+                narrate(&line.refresh(Instant::now()));
+            }
+        }
     }
 
     /// Something happened.
     pub fn handle_event(&mut self, event: &Event) {
-        narrate(&self.narration.render_event(event));
+        if let Some(line) = &mut self.status_line {
+            line.handle_event(event, Instant::now());
+        }
+        let narration = self.narration.render_event(event);
         let text = self.printer.render_event(event);
-        self.write(&text);
+        self.tell(&narration, &text);
     }
 
     /// A run is over.
     pub fn handle_run(&mut self, run: &Run, dropped_events: u64) {
-        narrate(&self.narration.render_run(run, dropped_events));
+        let narration = self.narration.render_run(run, dropped_events);
         let text = self.printer.render_run(run, dropped_events);
-        self.write(&text);
+        if let Some(line) = &mut self.status_line {
+            narrate(line.give_way(Instant::now()));
+        }
+        self.tell(&narration, &text);
+    }
+
+    fn tell(&mut self, narration: &str, text: &str) {
+        let moves = !narration.is_empty() || self.on_screen && !text.is_empty();
+        if let Some(line) = self.status_line.as_mut().filter(|_| moves) {
+            narrate(line.give_way(Instant::now()));
+        }
+        narrate(narration);
+        self.write(text);
     }
 
     /// Everything is over.

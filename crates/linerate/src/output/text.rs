@@ -2,6 +2,7 @@
 //! were asked.
 
 mod figures;
+mod latencies;
 
 use linerate_engine::event::Event;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
@@ -15,6 +16,9 @@ use super::{Printer, Style, Table};
 use crate::host::render_host_port;
 pub(crate) use figures::{render_cpu_per_unit, render_loss, render_main_figure, render_quantile};
 
+/// The columns of a screen that nobody knows.
+const COLUMNS_UNLESS_TOLD: usize = 80;
+
 /// Prints text.
 pub struct TextPrinter {
     style: Style,
@@ -26,6 +30,10 @@ pub struct TextPrinter {
     /// What the table's reader must know, run by run.
     remarks: String,
     titled: bool,
+    /// Whether all of what both ends counted and ran on is shown.
+    verbose: bool,
+    /// The screen's.
+    columns: usize,
 }
 
 impl TextPrinter {
@@ -40,7 +48,31 @@ impl TextPrinter {
             sizes: (runs > 1).then(|| Table::with_head(&head)),
             remarks: String::new(),
             titled: false,
+            verbose: false,
+            columns: COLUMNS_UNLESS_TOLD,
         }
+    }
+
+    /// Likewise, with all that both ends counted and ran on.
+    pub fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
+    }
+
+    /// Likewise, for a screen of so many columns.
+    pub fn with_columns(self, columns: usize) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// What a run came to, most important last: what both ends counted, the figures, the notes.
+    fn render_measured(&self, run: &Run) -> String {
+        let notes: String = run.status.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        let parts = [
+            render_ends(run, self.style, self.verbose),
+            figures::render_figures(run, self.style, self.columns),
+            notes,
+        ];
+        let shown: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        shown.join("\n")
     }
 }
 
@@ -74,7 +106,7 @@ impl Printer for TextPrinter {
                 }
             }
             None if shown => {
-                text.push_str(&format!("\n{}{verdict}", render_measured(run, self.style)));
+                text.push_str(&format!("\n{}{verdict}", self.render_measured(run)));
             }
             None => {}
         }
@@ -88,16 +120,6 @@ impl Printer for TextPrinter {
         let gap = if self.live.is_some() { "" } else { "\n" };
         format!("{gap}{}{}", table.render(self.style), self.remarks)
     }
-}
-
-/// What a run came to: the figures, both ends and the notes.
-fn render_measured(run: &Run, style: Style) -> String {
-    let mut text = figures::render_figures(run, style);
-    text.push_str(&render_ends(run, style));
-    for note in &run.status.notes {
-        text.push_str(&format!("note: {note}\n"));
-    }
-    text
 }
 
 /// What a row of the table has no column for, a line each: what was never sent, what failed, the notes.

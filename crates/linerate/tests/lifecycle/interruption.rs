@@ -154,7 +154,7 @@ fn text_keeps_what_was_measured_before_a_failure() {
         server.signal(Signal::KILL);
         let ended = client.finish_within(Duration::from_secs(20));
         assert_eq!(ended.exit_code, Some(1));
-        for figure in ["transactions ", "latency (closed loop)", "CPU system"] {
+        for figure in ["transactions ", "latency (closed loop)", "CPU of flows' threads"] {
             assert!(ended.stdout.contains(figure), "{quiet}: {}", ended.stdout);
         }
         assert!(ended.stderr.contains("failed: the other end closed"), "{}", ended.stderr);

@@ -50,6 +50,51 @@ fn text_of_a_udp_stream() {
 }
 
 #[test]
+fn the_answer_is_on_a_screen_of_80_by_24_after_a_long_run() {
+    for (mut run, answer) in [
+        (tcp_run(), vec!["goodput   ", "8.00 Gbit/s   2.00 GB"]),
+        (rr_run(), vec!["transactions     20.0k/s", "p50 ", "p99.9 ", "max "]),
+        (udp_run(), vec!["goodput   ", "  lost ", "jitter"]),
+    ] {
+        run.status.notes = vec!["the clock jumped".to_owned(); 3];
+        let text = printed(&mut text_printer(1, true), &[run]);
+        let lines: Vec<&str> = text.lines().collect();
+        let wide = lines.iter().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None);
+        // The shell's prompt takes the last row.
+        let screen = lines[lines.len().saturating_sub(23)..].join("\n");
+        for words in answer {
+            assert!(screen.contains(words), "no {words:?} in:\n{screen}");
+        }
+    }
+}
+
+#[test]
+fn a_wide_screen_has_the_latencies_in_a_row_and_verbose_has_the_environment() {
+    let printer = || text_printer(1, true).with_columns(120);
+    let text = printed(&mut printer(), &[rr_run()]);
+    let head = text.lines().find(|line| line.starts_with("latency")).unwrap();
+    assert!(head.contains("p50       p90       p99    p99.9       max"), "{head}");
+    assert!(!text.contains("kernel"), "{text}");
+    let text = printed(&mut printer().verbose(true), &[tcp_run()]);
+    for row in ["CPU user", "send buffer", "congestion control", "kernel", "load before"] {
+        assert!(text.contains(row), "no {row:?} in {text}");
+    }
+}
+
+#[test]
+fn absent_percentiles_say_how_many_observations_they_take() {
+    let mut run = rr_run();
+    if let Some(latency) = &mut run.summary.latency_ns {
+        latency.count = 500;
+        (latency.p99_9, latency.p99_99, latency.p99_999) = (None, None, None);
+    }
+    let text = printed(&mut text_printer(1, true), &[run]);
+    let line = "500 observations: p99.9 takes 3688, p99.99 takes 36887, p99.999 takes 368887\n";
+    assert!(text.ends_with(line), "{text}");
+}
+
+#[test]
 fn text_of_rr() {
     matches(&printed(&mut text_printer(1, true), &[rr_run()]), "rr.txt");
 }

@@ -58,6 +58,7 @@ fn quantiles_need_their_observations() {
     for (q, least) in [(0.5, 6), (0.9, 36), (0.99, 368), (0.999, 3688), (0.9999, 36_887)] {
         assert!(!supports_quantile(least - 1, q), "{q}");
         assert!(supports_quantile(least, q), "{q}");
+        assert!(q < 0.5 || observations_for(q) == least, "{q}");
     }
     let latency = histogram_of(&[7; 40]).latency().unwrap();
     assert_eq!((latency.p50, latency.p90, latency.p99), (Some(7), Some(7), None));

@@ -1,23 +1,24 @@
 //! The figures of a summary, as people read them.
 
-use linerate_measure::summary::{Latency, LatencyFrom};
+use linerate_measure::summary::Latency;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{Run, Summary};
 
-use super::{Style, Table, render_number};
+use super::latencies::render_latencies;
+use super::{Style, render_number};
 
 /// A line for each figure that was measured.
-pub(crate) fn render_figures(run: &Run, style: Style) -> String {
+pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String {
     let summary = &run.summary;
     let mut lines = Lines::default();
-    lines.push_throughput(summary);
     lines.push_transactions(summary);
+    lines.push_throughput(summary);
     lines.push_datagrams(summary);
     lines.push_cost(summary);
     let mut text = lines.render(style);
     if summary.latency_ns.is_some() {
         text.push('\n');
-        text.push_str(&render_latencies(summary, style));
+        text.push_str(&render_latencies(summary, style, columns));
     }
     text
 }
@@ -164,59 +165,6 @@ impl Lines {
         text
     }
 }
-
-/// The latency, and the parts of it that were measured apart: a row each.
-fn render_latencies(summary: &Summary, style: Style) -> String {
-    let from = match summary.latency_from {
-        Some(LatencyFrom::ClosedLoop) => "latency (closed loop)",
-        Some(LatencyFrom::OpenLoop) => "latency (open loop)",
-        None => "latency",
-    };
-    let connects = summary.connections_per_s.is_some();
-    let rows = [
-        ("established", &summary.establishment_ns),
-        ("first byte", &summary.first_byte_ns),
-        (
-            match summary.latency_from {
-                Some(LatencyFrom::OpenLoop) => "from when it was due",
-                _ if connects => "closed",
-                _ => "",
-            },
-            &summary.latency_ns,
-        ),
-        ("from the real start", &summary.service_ns),
-    ];
-    let shown: Vec<_> = rows.iter().filter_map(|(name, part)| Some((*name, (**part)?))).collect();
-    let supported = |quantile: &Quantile| shown.iter().any(|(_, part)| quantile.1(part).is_some());
-    let quantiles: Vec<&Quantile> = QUANTILES.iter().filter(|q| supported(q)).collect();
-    let mut head = vec![from, "min", "mean"];
-    head.extend(quantiles.iter().map(|(name, _)| *name));
-    head.push("max");
-    let mut table = Table::with_head(&head);
-    for (name, part) in &shown {
-        let mut row = vec![
-            (*name).to_owned(),
-            render_duration_ns(part.min),
-            render_duration_ns(part.mean.max(0.0) as u64),
-        ];
-        let value = |(_, of): &&Quantile| of(part).map_or("-".to_owned(), render_duration_ns);
-        row.extend(quantiles.iter().map(value));
-        row.push(render_duration_ns(part.max));
-        table.push(row);
-    }
-    table.render(style)
-}
-
-type Quantile = (&'static str, fn(&Latency) -> Option<u64>);
-
-const QUANTILES: [Quantile; 6] = [
-    ("p50", |latency| latency.p50),
-    ("p90", |latency| latency.p90),
-    ("p99", |latency| latency.p99),
-    ("p99.9", |latency| latency.p99_9),
-    ("p99.99", |latency| latency.p99_99),
-    ("p99.999", |latency| latency.p99_999),
-];
 
 fn render_seconds(seconds: f64) -> String {
     render_duration_ns((seconds.max(0.0) * 1e9) as u64)
