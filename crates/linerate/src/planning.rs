@@ -1,11 +1,10 @@
 //! From what was typed to what it means: flags to plans, one for each size.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use linerate_engine::client_threads;
 use linerate_engine::error::Error;
-use linerate_measure::plan::{DEFAULT_PORT, Family, Local};
+use linerate_measure::plan::{DEFAULT_PORT, Family, Local, LocalAddress};
 use linerate_measure::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, QuicVersion,
     Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant, Workload,
@@ -328,7 +327,7 @@ fn family_of(host: &HostPort, connect: &ConnectArgs) -> Result<Option<Family>, E
         (_, true) => Some(Family::Ipv6),
         _ => None,
     };
-    let family = |bind: &IpAddr| if bind.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
+    let family = |bind: &LocalAddress| if bind.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
     let bound = connect.bind.as_ref().and_then(|all| all.addresses().first()).map(family);
     let clash = |one: Option<Family>, other: Option<Family>| matches!((one, other), (Some(one), Some(other)) if one != other);
     if clash(asked, host.family()) {

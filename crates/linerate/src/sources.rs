@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use linerate_measure::plan::limits;
+use linerate_measure::plan::{LocalAddress, limits};
 
 use crate::args::values;
 
 /// The local addresses that connections have in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sources(Vec<IpAddr>);
+pub struct Sources(Vec<LocalAddress>);
 
 impl Sources {
     /// Parses addresses and prefixes, with commas between them. A prefix such as `127.0.0.0/29`
@@ -34,14 +34,14 @@ impl Sources {
     }
 
     /// The addresses, in the order in which flows have them.
-    pub fn addresses(&self) -> &[IpAddr] {
+    pub fn addresses(&self) -> &[LocalAddress] {
         &self.0
     }
 }
 
-fn parse_prefix(text: &str, address: &str, length: &str) -> Result<Vec<IpAddr>, String> {
+fn parse_prefix(text: &str, address: &str, length: &str) -> Result<Vec<LocalAddress>, String> {
     let wrong = || format!("'{text}' is no prefix: give one such as 192.0.2.0/28");
-    let address = values::address(address)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let bits: u32 = if address.is_ipv4() { 32 } else { 128 };
     let length: u32 = length.parse().map_err(|_| wrong())?;
     let host_bits = bits.checked_sub(length).ok_or_else(wrong)?;
@@ -61,11 +61,13 @@ fn parse_prefix(text: &str, address: &str, length: &str) -> Result<Vec<IpAddr>, 
     Ok((first..=last).take(limits::BINDS).map(|host| of_family(address, host)).collect())
 }
 
-fn of_family(family: IpAddr, number: u128) -> IpAddr {
+fn of_family(family: IpAddr, number: u128) -> LocalAddress {
     match family {
         // The number came from 32 bits and stays in its prefix.
-        IpAddr::V4(_) => Ipv4Addr::from_bits(u32::try_from(number).unwrap_or(u32::MAX)).into(),
-        IpAddr::V6(_) => Ipv6Addr::from_bits(number).into(),
+        IpAddr::V4(_) => {
+            IpAddr::from(Ipv4Addr::from_bits(u32::try_from(number).unwrap_or(u32::MAX))).into()
+        }
+        IpAddr::V6(_) => IpAddr::from(Ipv6Addr::from_bits(number)).into(),
     }
 }
 
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Vec<String> {
-        Sources::parse(text).unwrap().addresses().iter().map(IpAddr::to_string).collect()
+        Sources::parse(text).unwrap().addresses().iter().map(LocalAddress::to_string).collect()
     }
 
     #[test]
@@ -82,6 +84,7 @@ mod tests {
         assert_eq!(parsed("192.0.2.7"), ["192.0.2.7"]);
         assert_eq!(parsed("192.0.2.7,192.0.2.9"), ["192.0.2.7", "192.0.2.9"]);
         assert_eq!(parsed("2001:db8::1"), ["2001:db8::1"]);
+        assert_eq!(parsed("fe80::1%eth0,fe80::2%eth1"), ["fe80::1%eth0", "fe80::2%eth1"]);
         let six: Vec<String> = (1..=6).map(|host| format!("127.0.0.{host}")).collect();
         assert_eq!(parsed("127.0.0.0/29"), six);
         assert_eq!(parsed("192.0.2.2/31"), ["192.0.2.2", "192.0.2.3"]);
@@ -93,7 +96,17 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", ",", "a", "127.0.0.1/", "127.0.0.1/29", "127.0.0.0/33", "::/129", "/8"] {
+        for text in [
+            "",
+            ",",
+            "a",
+            "127.0.0.1/",
+            "127.0.0.1/29",
+            "127.0.0.0/33",
+            "::/129",
+            "/8",
+            "fe80::%a/64",
+        ] {
             assert!(Sources::parse(text).is_err(), "{text:?}");
         }
         assert!(Sources::parse("10.0.0.0/8,192.0.2.1").unwrap_err().contains("257"));

@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 
 mod check;
 pub mod limits;
+mod local_address;
 mod quic;
 mod tls;
 mod workload;
 
 pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
+pub use local_address::LocalAddress;
 pub use quic::{Pacing, QuicOptions, QuicVersion};
 pub use tls::{Cipher, Handshake, TlsOptions};
 
@@ -73,7 +75,7 @@ pub struct Local {
     /// The local addresses of connections, in turn: flow number i has number i modulo their count.
     /// Empty: whichever the kernel chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub binds: Vec<std::net::IpAddr>,
+    pub binds: Vec<LocalAddress>,
     /// The local ports that `connect` walks through, first and last; absent: the kernel's choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_ports: Option<(u16, u16)>,

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::associations;
 use crate::probe::processors;
-use crate::socket::{Binding, connect_stream, try_binding, try_port};
+use crate::socket::{Binding, connect_stream, local_socket_address, try_binding, try_port};
 
 /// How long one address is tried.
 pub(super) const CONNECT_NS: u64 = 5 * SECOND_NS;
@@ -29,10 +29,11 @@ pub(super) const CONNECT_NS: u64 = 5 * SECOND_NS;
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 
 /// What the socket of a flow is bound to; the control connection's, too, is the first one's.
-pub(super) fn binding(plan: &Plan, flow: u32) -> Binding {
+pub(super) fn binding(plan: &Plan, flow: u32) -> io::Result<Binding> {
     let binds = &plan.local.binds;
-    let bind = binds.get(flow as usize % binds.len().max(1)).copied();
-    Binding { bind, device: plan.local.bind_device.clone() }
+    let bind = binds.get(flow as usize % binds.len().max(1));
+    let bind = bind.map(|address| local_socket_address(address, 0)).transpose()?;
+    Ok(Binding { bind, device: plan.local.bind_device.clone() })
 }
 
 /// Looks, before anything is measured, whether the local addresses that the load will use are this
@@ -47,13 +48,21 @@ pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
         Kind::Stream { .. } | Kind::Rr { .. } => workload.total_flows(),
     };
     for (flow, address) in (0..used).zip(binds) {
-        let tried = try_binding(&binding(plan, flow)).map_err(|error| error.raw_os_error());
-        // Whatever else is wrong is told where it is met.
-        if tried == Err(Some(libc::EADDRNOTAVAIL)) {
-            return Err(Error::Host(format!(
-                "{address} is none of this machine's addresses (--bind): give those that it has"
-            )));
-        }
+        let tried = binding(plan, flow).and_then(|binding| try_binding(&binding));
+        let why = match tried.map_err(|error| error.raw_os_error()) {
+            Err(Some(libc::EADDRNOTAVAIL)) => {
+                "is none of this machine's addresses (--bind): give those that it has"
+            }
+            Err(Some(libc::ENODEV)) if plan.local.bind_device.is_none() => {
+                "names an interface that this machine doesn't have (--bind): `ip address` lists them"
+            }
+            Err(Some(libc::EINVAL)) if address.lacks_interface() => {
+                "is of one interface alone (--bind): name that too, as in fe80::1%eth0"
+            }
+            // Whatever else is wrong is told where it is met.
+            _ => continue,
+        };
+        return Err(Error::Host(format!("{address} {why}")));
     }
     Ok(())
 }
@@ -62,7 +71,8 @@ pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
 /// are to come from: without the privilege each of them would be one failure.
 pub(super) fn check_source_ports(plan: &Plan) -> Result<(), Error> {
     let Some((first, last)) = plan.local.source_ports else { return Ok(()) };
-    match try_port(plan.local.binds.first().copied(), first).map_err(|error| error.kind()) {
+    let tried = binding(plan, 0).and_then(|binding| try_port(binding.bind, first));
+    match tried.map_err(|error| error.kind()) {
         Err(io::ErrorKind::PermissionDenied) => Err(Error::Host(format!(
             "this user may not use port {first} (--source-ports {first}-{last}): choose ports from {} on, or \
              run with the privilege (CAP_NET_BIND_SERVICE)",
@@ -77,6 +87,13 @@ pub(super) fn check_source_ports(plan: &Plan) -> Result<(), Error> {
 fn first_unprivileged_port() -> u16 {
     let told = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     told.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}
+
+/// The local addresses of connections, as sockets take them.
+pub(super) fn local_addresses(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
+    let binds = plan.local.binds.iter();
+    let addresses: io::Result<Vec<_>> = binds.map(|bind| local_socket_address(bind, 0)).collect();
+    addresses.map_err(|error| Error::Host(format!("a local address is gone (--bind): {error}")))
 }
 
 /// What to say where a load over QUIC, of which each thread has one socket, leaves local addresses unused.
@@ -162,7 +179,9 @@ const CONTROL_MSS_BYTES: u32 = 1_200;
 fn connect(address: SocketAddr, plan: &Plan, cancel: &Cancel) -> Result<Socket, Error> {
     let io = |source: io::Error| local_or_remote(address, source);
     let options = SocketOptions { mss_bytes: Some(CONTROL_MSS_BYTES), ..SocketOptions::default() };
-    let socket = connect_stream(address, &binding(plan, 0), &options).map_err(io)?;
+    let socket = binding(plan, 0)
+        .and_then(|binding| connect_stream(address, &binding, &options))
+        .map_err(io)?;
     let deadline_ns = monotonic_ns() + CONNECT_NS;
     loop {
         if cancel.requested() {

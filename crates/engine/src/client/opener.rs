@@ -165,8 +165,9 @@ impl Opener {
     }
 
     fn begin(&self, flow: u32) -> Result<Pending, Error> {
-        let (binding, options) = (binding(&self.plan, flow), &self.plan.workload.socket);
         let failed = |error| flow_error(self.server, error);
+        let binding = binding(&self.plan, flow).map_err(failed)?;
+        let options = &self.plan.workload.socket;
         if self.is_datagrams() {
             let socket = flow_datagram(None, self.server, &binding, options).map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;

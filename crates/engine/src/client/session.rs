@@ -13,7 +13,7 @@ use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
 use rustix::event::{PollFd, PollFlags};
 
-use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, unused_binds};
+use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, local_addresses, unused_binds};
 use super::greeting::{Greeting, greet, wait};
 use super::opener::Opener;
 use super::received::{read_host, read_report};
@@ -306,7 +306,7 @@ impl<'a> Session<'a> {
                 server: self.server,
                 token,
                 device: self.plan.local.bind_device.clone(),
-                binds: self.plan.local.binds.clone(),
+                binds: local_addresses(self.plan)?,
                 source_ports: self.plan.local.source_ports,
                 first_source: u64::from_ne_bytes(random()?),
                 options: workload.socket.clone(),

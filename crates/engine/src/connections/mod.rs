@@ -16,7 +16,7 @@ mod strangers;
 mod wake_ups;
 mod worker;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
@@ -62,7 +62,7 @@ pub(crate) struct Dial {
     pub(crate) token: [u8; 16],
     pub(crate) device: Option<String>,
     /// Source addresses, taken in turn; none: the kernel's choice.
-    pub(crate) binds: Vec<IpAddr>,
+    pub(crate) binds: Vec<SocketAddr>,
     pub(crate) source_ports: Option<(u16, u16)>,
     /// Where the walk through the source ports of all addresses begins. By chance: those that the
     /// last run has used wait in TIME-WAIT for a minute.

@@ -1,7 +1,7 @@
 //! Where a client's connections come from: source addresses and ports, one after the other.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_measure::SocketOptions;
@@ -28,7 +28,7 @@ const TRIES_PER_TURN: u32 = 32;
 pub(super) struct Source {
     server: SocketAddr,
     device: Option<String>,
-    binds: Vec<IpAddr>,
+    binds: Vec<SocketAddr>,
     options: SocketOptions,
     ports: Option<(u16, u16)>,
     walk: Walk,
@@ -119,7 +119,7 @@ impl Source {
         Ok(None)
     }
 
-    fn next(&mut self) -> (Option<IpAddr>, Option<u16>) {
+    fn next(&mut self) -> (Option<SocketAddr>, Option<u16>) {
         let place = self.walk.next();
         let (address, port) = match self.ports {
             Some((first, last)) => {
@@ -196,7 +196,7 @@ mod tests {
             server: listener.local_addr().unwrap(),
             token: [0; 16],
             device: None,
-            binds: ADDRESSES.map(IpAddr::from).to_vec(),
+            binds: ADDRESSES.map(|address| SocketAddr::from((address, 0))).to_vec(),
             source_ports: Some((*ports.start(), *ports.end())),
             first_source: 11,
             options: SocketOptions::default(),

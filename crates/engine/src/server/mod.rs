@@ -19,8 +19,9 @@ mod test;
 mod udp;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
+use linerate_measure::plan::LocalAddress;
 use socket2::Socket;
 
 use crate::access::{Identity, SharedKey};
@@ -28,14 +29,16 @@ use crate::connections::limit_blocking;
 use crate::control::fingerprint;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::socket::{EVERYWHERE_V4, EVERYWHERE_V6, HandedSockets, bind_datagram, listen, plain};
+use crate::socket::{
+    EVERYWHERE_V4, EVERYWHERE_V6, HandedSockets, bind_datagram, listen, local_socket_address, plain,
+};
 use reception::Reception;
 
 /// What a server is told.
 #[derive(Clone)]
 pub struct ServeOptions {
     /// The address to listen on; absent: all of them, IPv4 and IPv6.
-    pub bind: Option<IpAddr>,
+    pub bind: Option<LocalAddress>,
     /// The port, TCP and UDP; 0: any that is free for both.
     pub port: u16,
     /// Sockets to serve on, in the place of own ones.
@@ -138,15 +141,21 @@ fn open_port(options: &ServeOptions) -> Result<(Socket, Socket, SocketAddr), Err
         let datagrams = datagrams.map_err(|error| listen_error(port.address, &error))?;
         return Ok((port.listener, datagrams, plain(port.address)));
     }
-    let everywhere = [EVERYWHERE_V6, EVERYWHERE_V4];
-    let addresses = options.bind.as_ref().map_or(everywhere.as_slice(), std::slice::from_ref);
+    let addresses = match &options.bind {
+        Some(address) => vec![local_socket_address(address, options.port).map_err(|error| {
+            Error::Host(format!(
+                "can't listen on {address} ({error}): `ip address` lists this machine's addresses"
+            ))
+        })?],
+        None => [EVERYWHERE_V6, EVERYWHERE_V4].map(|ip| SocketAddr::new(ip, options.port)).to_vec(),
+    };
     let mut last = None;
     for address in addresses {
         // A port that the kernel chose for TCP may be taken for UDP: then it chooses again.
         for _ in 0..if options.port == 0 { 16 } else { 1 } {
-            match open_pair(SocketAddr::new(*address, options.port), options) {
+            match open_pair(address, options) {
                 Ok(pair) => return Ok(pair),
-                Err(error) => last = Some((SocketAddr::new(*address, options.port), error)),
+                Err(error) => last = Some((address, error)),
             }
         }
     }
@@ -182,6 +191,11 @@ fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
         ),
         Some(libc::EADDRNOTAVAIL) => {
             format!("{} is none of this machine's addresses (--bind)", address.ip())
+        }
+        Some(libc::EINVAL) if address.is_ipv6() => {
+            format!(
+                "can't listen on {address} ({error}): does --bind name the interface, as in fe80::1%eth0?"
+            )
         }
         Some(libc::ENODEV) => "there is no such network device (--bind-device)".to_owned(),
         _ => format!("can't listen on {address}: {error}"),

@@ -12,6 +12,7 @@ mod drops;
 mod first_window;
 mod handed;
 mod heap;
+mod interface;
 mod lending;
 mod open;
 mod option;
@@ -29,6 +30,7 @@ pub(crate) use drops::socket_drops;
 pub(crate) use first_window::FirstWindow;
 pub use handed::HandedSockets;
 pub(crate) use heap::give_back_freed_memory;
+pub(crate) use interface::local_socket_address;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_beside, bind_datagram,

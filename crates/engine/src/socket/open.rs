@@ -19,7 +19,8 @@ use super::tcp_info::tcp_status;
 /// What the sockets of one end are bound to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Binding {
-    pub(crate) bind: Option<IpAddr>,
+    /// Its port doesn't count.
+    pub(crate) bind: Option<SocketAddr>,
     pub(crate) device: Option<String>,
 }
 
@@ -28,11 +29,12 @@ impl Binding {
         if let Some(device) = &self.device {
             socket.bind_device(Some(device.as_bytes()))?;
         }
-        if let Some(address) = self.bind {
+        if let Some(mut address) = self.bind {
+            address.set_port(0);
             // The port is chosen when the peer is known: then a port is taken for one peer only,
             // and not for all. Where the kernel can't, there are fewer ports.
             let _fewer_ports = bind_address_only(socket.as_fd());
-            socket.bind(&SocketAddr::new(address, 0).into())?;
+            socket.bind(&address.into())?;
         }
         Ok(())
     }
@@ -41,13 +43,14 @@ impl Binding {
 /// Whether sockets can be bound so.
 pub(crate) fn try_binding(binding: &Binding) -> io::Result<()> {
     let Some(address) = binding.bind else { return Ok(()) };
-    let domain = Domain::for_address(SocketAddr::new(address, 0));
+    let domain = Domain::for_address(address);
     binding.apply(&Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?)
 }
 
 /// Whether TCP sockets can be bound to this port; one that is taken is said to be, too.
-pub(crate) fn try_port(bind: Option<IpAddr>, port: u16) -> io::Result<()> {
-    let local = SocketAddr::new(bind.unwrap_or(EVERYWHERE_V4), port);
+pub(crate) fn try_port(bind: Option<SocketAddr>, port: u16) -> io::Result<()> {
+    let mut local = bind.unwrap_or(SocketAddr::new(EVERYWHERE_V4, 0));
+    local.set_port(port);
     let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))?;
     socket.bind(&local.into())
 }
@@ -181,7 +184,8 @@ pub(crate) fn dial_stream(
             // A port in TIME-WAIT may be bound; connecting tells whether it is free for this peer.
             socket.set_reuse_address(true)?;
             let any = if address.is_ipv4() { EVERYWHERE_V4 } else { EVERYWHERE_V6 };
-            let local = SocketAddr::new(binding.bind.unwrap_or(any), port);
+            let mut local = binding.bind.unwrap_or(SocketAddr::new(any, 0));
+            local.set_port(port);
             socket.bind(&local.into()).map_err(not_ours)?;
         }
     }

@@ -1,9 +1,9 @@
 //! The flags of `serve`.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use linerate_measure::plan::LocalAddress;
 
 use super::values;
 use crate::cpus::Cpus;
@@ -23,9 +23,9 @@ pub struct ServeArgs {
     /// The port to listen on, TCP and UDP; 0: any free one
     #[arg(long, short, value_name = "PORT", default_value_t = linerate_measure::plan::DEFAULT_PORT)]
     pub port: u16,
-    /// The address to listen on [default: all, IPv4 and IPv6]
+    /// The address to listen on, such as fe80::1%eth0 [default: all, IPv4 and IPv6]
     #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
-    pub bind: Option<IpAddr>,
+    pub bind: Option<LocalAddress>,
     /// The network device to listen on
     #[arg(long, value_name = "DEVICE")]
     pub bind_device: Option<String>,

@@ -1,8 +1,7 @@
 //! Text to number, for flags: the grammar is [`linerate_measure::units`]'s; here a value also has
 //! to fit the type it goes into. What a value may be beyond that is the plan's to check.
 
-use std::net::IpAddr;
-
+use linerate_measure::plan::LocalAddress;
 use linerate_measure::{Pacing, units};
 
 use super::load::ActiveFlows;
@@ -144,16 +143,12 @@ pub fn dscp(text: &str) -> Result<u8, String> {
     }
 }
 
-/// An IPv4 or IPv6 address.
+/// An IPv4 or IPv6 address, with its interface where it has one.
 ///
 /// # Errors
 /// Where it is neither.
-pub fn address(text: &str) -> Result<IpAddr, String> {
-    text.parse().map_err(|_| {
-        format!(
-            "'{text}' is no address: give one of this machine, such as 192.0.2.1 or 2001:db8::1"
-        )
-    })
+pub fn address(text: &str) -> Result<LocalAddress, String> {
+    text.parse()
 }
 
 /// A port to reach a server on.

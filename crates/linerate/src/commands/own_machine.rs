@@ -110,7 +110,7 @@ fn plans_of(args: &SelfArgs) -> Result<Vec<(&'static str, Plan)>, Failure> {
 
 fn loopback_options() -> Result<ServeOptions, Failure> {
     Ok(ServeOptions {
-        bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST).into()),
         port: 0,
         handed: HandedSockets::default(),
         cpus: Vec::new(),

@@ -70,7 +70,7 @@ fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure
         narrate(&format!("linerate: {note}\n"));
     }
     Ok(ServeOptions {
-        bind: args.bind,
+        bind: args.bind.clone(),
         port: args.port,
         handed: HandedSockets::default(),
         cpus: args.cpu.as_ref().map_or(Ok(Vec::new()), |cpus| cpus.resolve())?,

@@ -71,7 +71,7 @@ fn every_flag_of_the_load_arrives() {
 fn what_binds_this_end_stays_at_this_end() {
     let plan = plan("stream a --cpu 0,2-3 --bind 192.0.2.7 --bind-device eth0 --udp --no-offload");
     assert_eq!(plan.local.cpus, [0, 2, 3]);
-    assert_eq!(plan.local.binds, ["192.0.2.7".parse::<std::net::IpAddr>().unwrap()]);
+    assert_eq!(plan.local.binds, ["192.0.2.7".parse().unwrap()]);
     assert_eq!(plan.local.bind_device.as_deref(), Some("eth0"));
     assert_eq!(plan.family, Some(Family::Ipv4));
     assert!(plan.workload.socket.no_offload);

@@ -26,9 +26,15 @@ pub(crate) struct Server<'a> {
 impl<'a> Server<'a> {
     /// Starts it on a free port, with a home of its own.
     pub(crate) fn start(network: &'a Network) -> Self {
+        Self::start_with(network, &[])
+    }
+
+    /// Starts it with more arguments.
+    pub(crate) fn start_with(network: &'a Network, arguments: &[&str]) -> Self {
         let home = TempDir::new().unwrap();
         let mut process = program(&network.server, &home)
             .args(["serve", "--port", "0", "--ndjson"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

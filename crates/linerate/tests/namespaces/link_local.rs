@@ -58,31 +58,52 @@ fn netperf_from_a_link_local_address_keeps_its_interface() {
 }
 
 #[test]
-fn a_server_with_two_addresses_answers_from_the_one_that_was_asked() {
+fn native_commands_at_link_local_addresses_keep_the_interface_at_either_end() {
     in_network(|network| {
-        let second = "fd00:6c72:2::2";
-        add_address(&network.server, second, SERVER_DEVICE);
-        let other = "10.98.77.66";
-        run(&[
-            "ip",
-            "-n",
-            &network.server,
-            "addr",
-            "add",
-            &format!("{other}/32"),
-            "dev",
-            SERVER_DEVICE,
-        ])
-        .unwrap();
-        let route = ["ip", "-n", &network.client, "route", "add"];
-        for to in [format!("{other}/32"), format!("{second}/128")] {
-            run(&[&route[..], &[&to, "dev", CLIENT_DEVICE]].concat()).unwrap();
-        }
-        let server = Server::start(network);
-        for host in [other.to_owned(), format!("[{second}]")] {
-            for load in [&["rr", "--udp"][..], &["rr", "--quic"], &["connect", "--quic"]] {
-                server.start_client_at(&host, &[load, &["--count", "5"]].concat()).finish();
+        let of_server = "fe80::78";
+        add_address(&network.client, LOCAL, CLIENT_DEVICE);
+        add_address(&network.server, of_server, SERVER_DEVICE);
+        let listening = format!("{of_server}%{SERVER_DEVICE}");
+        let bind = format!("{LOCAL}%{CLIENT_DEVICE}");
+        for server in [Server::start_with(network, &["--bind", &listening]), Server::start(network)]
+        {
+            let host = format!("[{of_server}%{CLIENT_DEVICE}]");
+            for load in [
+                "stream --both --bytes 1M",
+                "stream --udp --rate 10M --bytes 100k",
+                "stream --quic --bytes 1M",
+                "rr --tls --count 5",
+                "connect --count 5",
+                "connect --quic --count 5",
+            ] {
+                let words: Vec<&str> = load.split(' ').collect();
+                let words = [&words[..], &["--bind", &bind]].concat();
+                let finished = server.start_client_at(&host, &words).finish();
+                let document = finished.document.json();
+                assert_eq!(finished.exit_code, 0, "{load}: {}", document["status"]);
+                assert_eq!(document["plan"]["local"]["binds"][0], bind.as_str());
+                let local = document["reports"][0]["flows"][0]["socket"]["local"].as_str();
+                assert!(local.is_none_or(|local| local.starts_with("[fe80::77")), "{local:?}");
             }
+        }
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_local_address_is_told() {
+    in_network(|network| {
+        add_address(&network.client, LOCAL, CLIENT_DEVICE);
+        let server = Server::start(network);
+        for (bind, why) in [
+            (LOCAL.to_owned(), "is of one interface alone"),
+            (format!("{LOCAL}%nowhere"), "names an interface that this machine doesn't have"),
+            (format!("fe80::99%{CLIENT_DEVICE}"), "is none of this machine's addresses"),
+        ] {
+            let words = ["rr", "--count", "1", "--bind", &bind];
+            let finished = server.start_client_v6(&words).finish();
+            let status = finished.document.json()["status"].to_string();
+            assert_eq!(finished.exit_code, 1, "{bind}: {status}");
+            assert!(status.contains(why), "{bind}: {status}");
         }
     });
 }

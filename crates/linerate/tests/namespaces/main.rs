@@ -35,6 +35,7 @@ mod paths;
 mod perf;
 mod ports;
 mod rate;
+mod several_addresses;
 mod slow_link;
 
 #[path = "../skipped/mod.rs"]

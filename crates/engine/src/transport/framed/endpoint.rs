@@ -288,7 +288,7 @@ impl Multiplexer for FramedEndpoint {
     fn connect(&mut self, to: &Destination) -> io::Result<Link> {
         let Some(config) = &self.client else { return Err(io::ErrorKind::Unsupported.into()) };
         let session = Session::client(config).map_err(io::Error::other)?;
-        let bind = to.local.map(|local| local.ip()).filter(|local| !local.is_unspecified());
+        let bind = to.local.filter(|local| !local.ip().is_unspecified());
         let binding = Binding { bind, device: None };
         let port = to.local.map(|local| local.port()).filter(|port| *port != 0);
         let options = SocketOptions::default();

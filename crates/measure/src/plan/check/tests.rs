@@ -1,7 +1,11 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use proptest::prelude::*;
 
 use super::super::{Arrivals, Direction, Local, Schedule};
 use super::*;
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn stream(transport: Transport) -> Workload {
     Workload::stream(Direction::Up, transport)
@@ -288,13 +292,13 @@ fn plans_that_make_no_sense() {
     refused(
         |p| {
             p.family = Some(Family::Ipv6);
-            p.local.binds = vec![[127, 0, 0, 1].into()];
+            p.local.binds = vec![LOOPBACK.into()];
         },
         "127.0.0.1",
     );
-    refused(|p| p.local.binds = vec![[127, 0, 0, 1].into(); 257], "257 local addresses");
+    refused(|p| p.local.binds = vec![LOOPBACK.into(); 257], "257 local addresses");
     refused(
-        |p| p.local.binds = vec![[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()],
+        |p| p.local.binds = vec![LOOPBACK.into(), IpAddr::from(Ipv6Addr::LOCALHOST).into()],
         "one family",
     );
 }
