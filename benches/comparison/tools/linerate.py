@@ -63,6 +63,8 @@ class Linerate(Tool):
     def launch(self, work):
         address = self.placement.address
         argv = [self.path, "serve", "--bind", address, "--port", "0", "--ndjson"]
+        # It spins in the tests that ask for it alone. Before it had the option every client could have it spin.
+        argv += ["--busy-poll"] if work.spin and "--busy-poll" in self.help_of("serve") else []
         self.serve(argv + (self.certified() if work.rsa else []))
         record = self.server.wait_for_line(_listening_record)
         self.address = record["address"]
