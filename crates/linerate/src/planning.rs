@@ -151,7 +151,7 @@ pub fn plan_from_args(
             qlog: connect.qlog.clone(),
         },
         exclusive: connect.exclusive,
-        start_at_utc_ns: start_of(connect, utc_now_ns())?,
+        start_at_utc_ns: future_start(connect.start_at, "--start-at", utc_now_ns())?,
         title: output.title.clone(),
         tags: tags_of(output)?,
     })
@@ -344,17 +344,22 @@ fn family_of(host: &HostPort, connect: &ConnectArgs) -> Result<Option<Family>, E
     Ok(asked.or(bound))
 }
 
-fn start_of(connect: &ConnectArgs, now_ns: i64) -> Result<Option<i64>, Error> {
-    match connect.start_at {
+/// The start that `name` gives, which may not have passed by this machine's clock.
+pub(crate) fn future_start(
+    start_ns: Option<i64>,
+    name: &str,
+    now_ns: i64,
+) -> Result<Option<i64>, Error> {
+    match start_ns {
         Some(start_ns) if start_ns <= now_ns => Err(contradiction(&format!(
-            "--start-at has passed: {} ago by this machine's clock",
+            "{name} has passed: {} ago by this machine's clock",
             linerate_measure::units::render_duration_ns(now_ns.abs_diff(start_ns))
         ))),
-        start => Ok(start),
+        start_ns => Ok(start_ns),
     }
 }
 
-fn tags_of(output: &OutputArgs) -> Result<BTreeMap<String, String>, Error> {
+pub(crate) fn tags_of(output: &OutputArgs) -> Result<BTreeMap<String, String>, Error> {
     let mut tags = BTreeMap::new();
     for (key, value) in &output.tags {
         if tags.insert(key.clone(), value.clone()).is_some() {

@@ -9,12 +9,14 @@ mod check;
 pub mod limits;
 mod local_address;
 mod quic;
+mod read;
 mod tls;
 mod workload;
 
 pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
 pub use local_address::LocalAddress;
 pub use quic::{Pacing, QuicOptions, QuicVersion};
+pub use read::{Notation, WrittenPlan, read_plans};
 pub use tls::{Cipher, Handshake, TlsOptions};
 
 /// The port a server listens on unless told otherwise, TCP and UDP alike.

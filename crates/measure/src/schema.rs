@@ -1,5 +1,7 @@
 //! The JSON Schemas of the documents, made from the types themselves.
 
+pub mod unknown_fields;
+
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 

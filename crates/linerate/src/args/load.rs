@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use linerate_measure::Pacing;
 
-use super::{OutputArgs, values};
+use super::{KeyArgs, OutputArgs, values};
 use crate::cpus::Cpus;
 use crate::host::HostPort;
 use crate::sources::Sources;
@@ -303,19 +303,9 @@ pub struct ConnectArgs {
     /// Processors for this end's threads: 0,2-5 or numa:INTERFACE (`serve` has its own)
     #[arg(long, value_name = "LIST", value_parser = Cpus::parse)]
     pub cpu: Option<Cpus>,
-    /// The fingerprint that the server's key must have [default: known or trusted on first use]
-    #[arg(long, value_name = "FINGERPRINT", value_parser = values::fingerprint)]
-    pub server_key: Option<String>,
-    /// The authority whose certificates (PEM) must vouch for the server, by the name of HOST [default: the
-    /// key is known or trusted on first use]
-    #[arg(long, value_name = "FILE", conflicts_with = "server_key")]
-    pub ca: Option<PathBuf>,
-    /// Look neither at the server's key nor for whom it is: anybody may be in between
-    #[arg(long, conflicts_with_all = ["server_key", "ca"])]
-    pub insecure: bool,
-    /// The key shared with a server that asks for one (`serve --require-key`)
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
+    /// Whose key the server must have.
+    #[command(flatten)]
+    pub keys: KeyArgs,
     /// TLS and QUIC: append the secrets of the load's connections to a file [default: what the variable
     /// SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE")]

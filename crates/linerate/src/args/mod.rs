@@ -6,6 +6,7 @@ mod connect;
 mod link;
 mod load;
 mod output;
+mod run;
 mod serve;
 pub mod values;
 
@@ -16,6 +17,7 @@ pub use load::{
     StreamArgs,
 };
 pub use output::OutputArgs;
+pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;
 
 use std::path::PathBuf;
@@ -79,6 +81,8 @@ pub enum Command {
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes
     Connect(ConnectRateArgs),
+    /// Measure what plans say, those that --dry-run prints or your own
+    Run(RunArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
     /// Print the JSON Schemas of plan, sample, run and link report

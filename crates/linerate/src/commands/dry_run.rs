@@ -5,6 +5,7 @@ use linerate_measure::run::exit;
 use linerate_measure::{Direction, Plan};
 use linerate_wire::step::Step;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Failure, open_destination};
 use crate::args::OutputArgs;
@@ -55,4 +56,14 @@ fn steps_of(plan: &Plan, flow: u32) -> FlowPlan {
         client: steps.client,
         server: steps.server,
     }
+}
+
+/// Whether these are the steps that [`print_steps`] prints of the plan.
+pub(super) fn are_flows_of(plan: &Plan, flows: &Value) -> bool {
+    let Some(flows) = flows.as_array() else { return false };
+    let mut numbered = flows.iter().zip(0..);
+    flows.len() as u64 == u64::from(plan.workload.total_flows())
+        && numbered.all(|(flow, number)| {
+            serde_json::to_value(steps_of(plan, number)).is_ok_and(|steps| steps == *flow)
+        })
 }

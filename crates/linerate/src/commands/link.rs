@@ -1,5 +1,6 @@
 //! `link`: emulate a path.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
@@ -7,7 +8,7 @@ use linerate_engine::link::{Namespaces, NamespacesOptions, Pace, Relay, RelayOpt
 use linerate_measure::link::report::Waiting;
 use linerate_measure::link::{Link, LinkError, Report, limits, profile};
 
-use super::{Failure, await_file, open_destination};
+use super::{Failure, await_file, open_destination, read_text};
 use crate::args::LinkArgs;
 use crate::output::{narrate, render_json, render_link_begin, render_link_report};
 use crate::state_directory::state_directory;
@@ -94,21 +95,8 @@ fn read_link(file: &Path) -> Result<Link, Failure> {
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }
 
-/// A file's text, if it isn't longer than a description may be.
 fn read(file: &Path) -> Result<String, String> {
-    use std::io::Read;
-
-    let mut text = String::new();
-    let opened = std::fs::File::open(file);
-    let read = opened
-        .and_then(|opened| opened.take(limits::TEXT_BYTES as u64 + 1).read_to_string(&mut text));
-    match read {
-        Ok(length) if length > limits::TEXT_BYTES => {
-            Err(format!("{} is longer than {} bytes", file.display(), limits::TEXT_BYTES))
-        }
-        Ok(_) => Ok(text),
-        Err(error) => Err(format!("can't read {}: {error}", file.display())),
-    }
+    read_text(File::open(file), &file.display().to_string(), limits::TEXT_BYTES as u64)
 }
 
 fn pace_of(args: &LinkArgs) -> Pace {

@@ -3,13 +3,12 @@
 use std::thread;
 
 use linerate_engine::access::{Access, Authority, SharedKey};
-use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
 use super::{Failure, await_file, dry_run, open_destination, print};
-use crate::args::{ConnectArgs, OutputArgs};
+use crate::args::{KeyArgs, OutputArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
 use crate::output::{Reporter, narrate, render_error_record};
@@ -32,16 +31,16 @@ struct Keys {
 /// Makes the runs of these plans one after the other and reports them. The exit code is the worst
 /// of theirs.
 pub(super) fn measure(
-    plans: Result<Vec<Plan>, Error>,
-    connect: &ConnectArgs,
+    plans: Result<Vec<Plan>, Failure>,
+    given: &KeyArgs,
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
-    let measured = plans.map_err(Failure::from).and_then(|plans| {
+    let measured = plans.and_then(|plans| {
         if output.dry_run {
             return dry_run::print_steps(&plans, output, cancel);
         }
-        measure_all(&plans, connect, output, cancel)
+        measure_all(&plans, given, output, cancel)
     });
     if let Err(failure) = &measured
         && let Some(text) = &failure.text
@@ -55,49 +54,56 @@ pub(super) fn measure(
 
 fn measure_all(
     plans: &[Plan],
-    connect: &ConnectArgs,
+    given: &KeyArgs,
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
-    let (key, ca) = (connect.key.clone(), connect.ca.clone());
+    let (key, ca) = (given.key.clone(), given.ca.clone());
     let keys = await_file(cancel, move || {
         let shared = key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
         let authority = ca.as_deref().map(read_authority).transpose().map_err(Failure::here)?;
         Ok(Keys { shared, authority })
     })?;
-    if connect.insecure {
+    if given.insecure {
         narrate(&format!("linerate: {INSECURE}\n"));
     }
     let destination = open_destination(output.output.as_deref(), cancel)?;
     let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
     let mut exit_code = exit::VALID;
-    for plan in plans {
-        let run = measure_one(plan, connect, &keys, &mut reporter, cancel);
+    let mut rest = plans;
+    while let [plan, further @ ..] = rest {
+        let run = measure_one(plan, given, &keys, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
-        // Where one can't be measured, the next can't either.
-        if matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted) {
-            break;
-        }
+        rest = match run.status.outcome {
+            Outcome::Interrupted => &[],
+            // Where one can't be measured, the next can't either, unless another server is asked.
+            Outcome::Failed if further.iter().all(|next| has_same_server(next, plan)) => &[],
+            _ => further,
+        };
     }
     reporter.close()?;
     Ok(exit_code)
 }
 
+fn has_same_server(one: &Plan, other: &Plan) -> bool {
+    (&one.host, one.port) == (&other.host, other.port)
+}
+
 fn measure_one(
     plan: &Plan,
-    connect: &ConnectArgs,
+    given: &KeyArgs,
     keys: &Keys,
     reporter: &mut Reporter,
     cancel: &Cancel,
 ) -> Run {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    let trust: Trust = match &connect.server_key {
+    let trust: Trust = match &given.server_key {
         Some(pinned) => trust_only(pinned.clone()),
         // Whose it is was asked before, or not at all.
-        None if keys.authority.is_some() || connect.insecure => Box::new(|_| Ok(())),
+        None if keys.authority.is_some() || given.insecure => Box::new(|_| Ok(())),
         None => trust_on_first_use(&plan.host, plan.port, sink.clone()),
     };
-    let doubt = connect.insecure.then(|| INSECURE.to_owned());
+    let doubt = given.insecure.then(|| INSECURE.to_owned());
     let Keys { shared, authority } = keys.clone();
     let access = Access { trust, authority, doubt, shared_key: shared };
     let (run, dropped) = thread::scope(|scope| {

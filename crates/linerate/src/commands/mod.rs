@@ -5,10 +5,11 @@ mod generate;
 mod link;
 mod measure;
 mod own_machine;
+mod run;
 mod serve;
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use clap::Parser;
@@ -75,14 +76,18 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::OwnMachine(args) => own_machine::measure_own_machine(args, cancel),
         Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
-            measure::measure(plans_from_stream(args), &args.connect, &args.output, cancel)
+            let plans = plans_from_stream(args).map_err(Failure::from);
+            measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
         Command::Rr(args) => {
-            measure::measure(plans_from_rr(args), &args.connect, &args.output, cancel)
+            let plans = plans_from_rr(args).map_err(Failure::from);
+            measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
         Command::Connect(args) => {
-            measure::measure(plans_from_connect(args), &args.connect, &args.output, cancel)
+            let plans = plans_from_connect(args).map_err(Failure::from);
+            measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
+        Command::Run(args) => run::measure_plans(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
@@ -135,6 +140,18 @@ fn await_file<T: Send + 'static>(
         let text = Some("interrupted before anything was measured".to_owned());
         Err(Failure { exit_code: exit::INTERRUPTED, text })
     })
+}
+
+/// The text that `source` gives, called `name` where it can't be read; longer than `most_bytes` it may not be.
+fn read_text(source: io::Result<impl Read>, name: &str, most_bytes: u64) -> Result<String, String> {
+    let mut text = String::new();
+    match source.and_then(|source| source.take(most_bytes + 1).read_to_string(&mut text)) {
+        Ok(length) if length as u64 > most_bytes => {
+            Err(format!("{name} is longer than {most_bytes} bytes"))
+        }
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("can't read {name}: {error}")),
+    }
 }
 
 /// Where a command's result goes.

@@ -4,9 +4,19 @@ use super::run;
 
 #[test]
 fn help_of_each_command() {
-    for command in
-        ["", "self", "serve", "stream", "rr", "connect", "link", "schema", "man", "completions"]
-    {
+    for command in [
+        "",
+        "self",
+        "serve",
+        "stream",
+        "rr",
+        "connect",
+        "run",
+        "link",
+        "schema",
+        "man",
+        "completions",
+    ] {
         let ended = run(&format!("{command} --help"));
         assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{command}");
         assert!(ended.stdout.starts_with("Examples:\n"), "{command}: examples come first");

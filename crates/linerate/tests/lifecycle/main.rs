@@ -32,6 +32,7 @@ mod open_loop;
 mod output_file;
 mod own_machine;
 mod pace;
+mod plans;
 mod quic;
 mod quic_datagrams;
 mod quic_rebinding;
