@@ -32,6 +32,7 @@ impl From<EarlyResponse> for io::Error {
 pub(crate) fn error_kind(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if error.get_ref().is_some_and(|cause| cause.is::<EarlyResponse>()) => "early_response",
+        _ if error.raw_os_error() == Some(libc::ENOBUFS) => "queue_full",
         io::ErrorKind::ConnectionRefused => "refused",
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
         io::ErrorKind::ConnectionAborted => "aborted",

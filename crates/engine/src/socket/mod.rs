@@ -9,6 +9,7 @@ mod batch;
 mod descriptors_at_start;
 mod discard;
 mod drops;
+mod error_queue;
 mod first_window;
 mod handed;
 mod heap;
@@ -17,6 +18,7 @@ mod lending;
 mod open;
 mod option;
 mod packet;
+mod queues;
 mod steering;
 mod table;
 mod tcp_info;
@@ -27,6 +29,7 @@ pub(crate) use batch::{receive_batch, send_batch};
 pub use descriptors_at_start::stdout_was_closed;
 pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
+pub(crate) use error_queue::{only_passing_errors, tell_refusals};
 pub(crate) use first_window::FirstWindow;
 pub use handed::HandedSockets;
 pub(crate) use heap::give_back_freed_memory;
@@ -47,6 +50,7 @@ pub(crate) use packet::{
     LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
     route_mtu_bytes, send_packets,
 };
+pub(crate) use queues::Queues;
 pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;
 #[cfg(test)]

@@ -47,13 +47,13 @@ pub(crate) struct Incoming {
 }
 
 #[repr(align(8))]
-struct Control {
-    bytes: [u8; 128],
-    length: usize,
+pub(super) struct Control {
+    pub(super) bytes: [u8; 128],
+    pub(super) length: usize,
 }
 
 impl Control {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { bytes: [0; 128], length: 0 }
     }
 
@@ -72,7 +72,7 @@ impl Control {
     }
 
     /// The messages: level, kind, data.
-    fn messages(&self) -> impl Iterator<Item = (i32, i32, &[u8])> {
+    pub(super) fn messages(&self) -> impl Iterator<Item = (i32, i32, &[u8])> {
         let mut rest = self.bytes.get(..self.length).unwrap_or_default();
         std::iter::from_fn(move || {
             let (header, data) = rest.split_at_checked(HEADER_BYTES)?;
@@ -247,7 +247,7 @@ fn facts(control: &Control, from: Option<SocketAddr>, length: usize) -> Incoming
     incoming
 }
 
-fn empty_message() -> libc::msghdr {
+pub(super) fn empty_message() -> libc::msghdr {
     // SAFETY: all zeros is a valid value of this plain C structure: no name, no bytes, no control.
     unsafe { std::mem::zeroed() }
 }

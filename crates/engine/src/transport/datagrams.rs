@@ -11,7 +11,8 @@ use socket2::Socket;
 
 use super::lookout::BulkLookout;
 use crate::socket::{
-    enable_receive_offload, receive_batch, send_batch, set_send_segment, socket_drops,
+    Queues, enable_receive_offload, only_passing_errors, receive_batch, send_batch,
+    set_send_segment, socket_drops, tell_refusals,
 };
 
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of newer kernels, linux/udp.h).
@@ -105,6 +106,11 @@ pub(crate) struct Udp {
     socket: Arc<Socket>,
     /// Whether offload is wanted.
     offload: bool,
+    /// Whether a send fails where a queue of this machine drops the datagram.
+    tells_refusals: bool,
+    /// Whether such a queue may stand before the peer: then datagrams that don't leave in trains leave one by one. Of
+    /// several with one call nobody says why the kernel has taken fewer.
+    is_queued: bool,
     sends_trains: bool,
     receives_trains: bool,
     lookout: Option<BulkLookout>,
@@ -117,6 +123,8 @@ impl Udp {
         Self {
             socket,
             offload,
+            tells_refusals: false,
+            is_queued: false,
             sends_trains: false,
             receives_trains: false,
             lookout: None,
@@ -124,12 +132,35 @@ impl Udp {
         }
     }
 
+    /// Has its sends fail where a queue of this machine drops the datagram.
+    pub(crate) fn telling_refusals(mut self) -> Self {
+        let ipv6 = self.socket.local_addr().is_ok_and(|local| local.is_ipv6());
+        // Where the kernel can't, what it drops is taken for lost.
+        self.tells_refusals = tell_refusals(self.socket.as_fd(), ipv6).is_ok();
+        self
+    }
+
+    /// A failed call: with the option that tells refusals, more errors of the path fail calls than without, and all
+    /// of them queue up. Those that a socket without it isn't told of only interrupt.
+    #[cold]
+    fn failed(&self, error: io::Error) -> io::Error {
+        let is_of_path =
+            !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS));
+        if self.tells_refusals && is_of_path && only_passing_errors(self.socket.as_fd()) {
+            return io::ErrorKind::Interrupted.into();
+        }
+        error
+    }
+
     /// Receives what the kernel hands over as one; says how many bytes.
     #[inline]
     fn receive_train(&mut self, buffer: &mut [u8], unit_bytes: usize) -> io::Result<usize> {
         match &mut self.lookout {
             Some(lookout) => lookout.receive_train(&self.socket, buffer, unit_bytes),
-            None => Ok(rustix::net::recv(self.socket.as_fd(), buffer, RecvFlags::empty())?.0),
+            None => {
+                let received = rustix::net::recv(self.socket.as_fd(), buffer, RecvFlags::empty());
+                Ok(received.map_err(|error| self.failed(error.into()))?.0)
+            }
         }
     }
 }
@@ -141,19 +172,23 @@ impl DatagramPath for Udp {
 
     fn begin_sending(&mut self, unit_bytes: usize, most: usize) -> usize {
         let segment_bytes = u16::try_from(unit_bytes).unwrap_or(u16::MAX);
+        let asks = self.tells_refusals && most > 1;
+        let queues = if asks { Queues::of(&self.socket) } else { Queues::default() };
+        self.is_queued = queues.some;
         self.sends_trains = self.offload
             && most > 1
+            && !queues.cut_trains
             && set_send_segment(self.socket.as_fd(), segment_bytes).is_ok();
-        most
+        if self.is_queued && !self.sends_trains { 1 } else { most }
     }
 
     #[inline]
     fn send(&mut self, batch: &[u8], unit_bytes: usize) -> io::Result<usize> {
         if self.sends_trains || batch.len() == unit_bytes {
-            let sent = rustix::net::send(self.socket.as_fd(), batch, SendFlags::empty())?;
-            Ok(sent / unit_bytes)
+            let sent = rustix::net::send(self.socket.as_fd(), batch, SendFlags::empty());
+            Ok(sent.map_err(|error| self.failed(error.into()))? / unit_bytes)
         } else {
-            send_batch(self.socket.as_fd(), batch, unit_bytes)
+            send_batch(self.socket.as_fd(), batch, unit_bytes).map_err(|error| self.failed(error))
         }
     }
 
@@ -173,7 +208,7 @@ impl DatagramPath for Udp {
             // While it is set, no datagram leaves that the path takes in fragments only.
             let _unset = set_send_segment(self.socket.as_fd(), 0);
         }
-        cannot.then_some(most)
+        cannot.then_some(if self.is_queued { 1 } else { most })
     }
 
     fn begin_receiving(&mut self) {
@@ -197,7 +232,8 @@ impl DatagramPath for Udp {
         let mut lengths = [0; 64];
         // One byte more than a datagram may have, so that longer ones show.
         let slot_bytes = unit_bytes + 1;
-        let count = receive_batch(self.socket.as_fd(), buffer, slot_bytes, &mut lengths)?;
+        let count = receive_batch(self.socket.as_fd(), buffer, slot_bytes, &mut lengths)
+            .map_err(|error| self.failed(error))?;
         for (slot, length) in buffer.chunks_exact(slot_bytes).zip(&lengths).take(count) {
             look(slot.get(..*length).unwrap_or_default());
         }
@@ -206,8 +242,8 @@ impl DatagramPath for Udp {
 
     #[inline]
     fn receive_one(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (length, _) = rustix::net::recv(self.socket.as_fd(), into, RecvFlags::empty())?;
-        Ok(length)
+        let received = rustix::net::recv(self.socket.as_fd(), into, RecvFlags::empty());
+        Ok(received.map_err(|error| self.failed(error.into()))?.0)
     }
 
     fn offload(&self) -> (bool, bool) {

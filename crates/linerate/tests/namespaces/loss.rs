@@ -3,7 +3,7 @@
 
 use crate::ends::Server;
 use crate::in_network;
-use crate::network::Network;
+use crate::network::{Network, run};
 
 /// Standard deviations either side of the mean that a count may be off: 99.999 % of a normal
 /// distribution, so that a true 1 % fails once in 100,000 runs.
@@ -50,6 +50,37 @@ fn path_loss_is_counted_exactly() {
         assert!((ratio - dropped as f64 / sent as f64).abs() < 1e-9, "{ratio}");
         assert_eq!(run.count("/summary/datagrams/duplicated"), 0);
         assert_eq!(run.count("/summary/datagrams/reordered"), 0);
+    });
+}
+
+/// A sender is told of datagrams that its own queue drops, and so of more errors of the path, which it goes on after.
+#[test]
+fn what_routers_say_of_an_unreachable_host_changes_no_count() {
+    in_network(|network| {
+        let reject = "counter name dropped reject with icmp type host-unreachable";
+        let rules = drop_rules(DATA, 10).replace("counter name dropped drop", reject);
+        network
+            .filter(&rules.replace("policy accept;", "policy accept; meta nfproto ipv6 accept;"));
+        // As many messages as datagrams.
+        let unlimited = "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit";
+        run(&["ip", "netns", "exec", &network.server, "sh", "-c", unlimited]).unwrap();
+        let server = Server::start(network);
+        for more in [&[][..], &["--flows", "20"]] {
+            let flags = ["stream", "--udp", "--size", "500", "--rate", "10M", "--no-offload"];
+            let before = (network.counted("dropped"), network.counted("passed"));
+            let run = server.measure(&[&flags[..], more, &["--time", "2s"]].concat());
+            run.assert_complete();
+            let dropped = network.counted("dropped") - before.0;
+            let sent = dropped + network.counted("passed") - before.1;
+            let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
+            assert!(dropped > 100, "{dropped}");
+            assert_eq!((count("sent"), count("lost"), count("refused")), (sent, dropped, 0));
+            let errors = &run.json()["summary"]["errors"];
+            assert!(errors.as_object().is_none_or(serde_json::Map::is_empty), "{errors}");
+            // A queue of errors that nobody empties would have every poll return at once.
+            let cpu_s = run.report("client")["cpu"]["user_s"].as_f64().unwrap();
+            assert!(cpu_s < 1.0, "{cpu_s} s of CPU in 2 s");
+        }
     });
 }
 

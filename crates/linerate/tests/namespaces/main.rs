@@ -31,6 +31,7 @@ mod loss;
 mod multipath;
 mod netperf;
 mod network;
+mod own_queue;
 mod paths;
 mod perf;
 mod ports;

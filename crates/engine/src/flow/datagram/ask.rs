@@ -219,8 +219,8 @@ impl DatagramAnswerer {
         Ok(Stage::Goes(Turn::Again))
     }
 
-    /// A socket that takes no more now takes the response later. One that refuses it has lost it,
-    /// as the path may.
+    /// A socket that takes no more now, or whose queue has no room, takes the response later. One that refuses it
+    /// has lost it, as the path may.
     fn send_response(&mut self, path: &mut impl DatagramPath, tally: &Tally) -> io::Result<()> {
         self.unsent = false;
         match path.send(&self.response, self.response.len()) {
@@ -230,7 +230,11 @@ impl DatagramAnswerer {
                 Ok(())
             }
             Err(error) => {
-                self.unsent = error.kind() == io::ErrorKind::WouldBlock;
+                self.unsent = error.raw_os_error() == Some(libc::ENOBUFS)
+                    || matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    );
                 Err(error)
             }
         }

@@ -88,6 +88,8 @@ pub(crate) fn udp_flow(
     steps: Vec<Step>,
 ) -> Box<dyn Drive> {
     let path = Udp::new(socket, settings.offload);
+    let sends = steps.iter().any(|step| longest_sent(step) > 0);
+    let path = if sends { path.telling_refusals() } else { path };
     Box::new(DatagramFlow::over(path, shared, Native::new(settings.tag), steps))
 }
 

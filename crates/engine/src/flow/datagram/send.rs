@@ -174,13 +174,22 @@ impl<H: Heading> DatagramSender<H> {
         if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
             return Err(error);
         }
+        // A train is dropped as a whole; of several datagrams the first one was refused.
+        let refused = if path.offload().0 { datagrams } else { 1 };
         if !self.mark.warm_up {
-            self.ending.refused += datagrams as u64;
+            self.ending.refused += refused as u64;
         }
-        if error.raw_os_error() == Some(libc::ENOBUFS) {
-            return Ok(Stage::Goes(Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 }));
+        if error.raw_os_error() != Some(libc::ENOBUFS) {
+            return Err(error);
         }
-        Err(error)
+        Ok(Stage::Goes(match &mut self.pacer {
+            // What was dropped here has had its time at the rate.
+            Some(pacer) => {
+                pacer.record_sent(now_ns, refused * self.unit_bytes);
+                Turn::Again
+            }
+            None => Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 },
+        }))
     }
 
     pub(crate) fn leave(self, path: &impl DatagramPath, ending: &mut DatagramEnding) {
