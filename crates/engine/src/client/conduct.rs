@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::load::Load;
 
-/// After the last flow has ended here, the server's result is waited for at most so long.
-const RESULT_NS: u64 = 20 * SECOND_NS;
+/// After the last flow has ended here, the server's result is waited for at most so long, however large a one is on its
+/// way: as long as the server gives it. One of which nothing arrives is given up earlier, by the conversation.
+const RESULT_NS: u64 = 60 * SECOND_NS;
 
 /// Each end takes a sample an interval. A server may have so many more than twice this end's: one
 /// that has ever more of them would fill this end's memory.
