@@ -339,6 +339,8 @@ impl FlowShared {
 pub(crate) struct Ending {
     /// Why, where not as planned.
     pub(crate) error: Option<FlowError>,
+    /// Whether a transfer was broken off by its peer, or on the path, when the load's time was up.
+    pub(crate) is_cut_off: bool,
     pub(crate) tcp: Option<TcpStatus>,
     pub(crate) quic: Option<Box<QuicStatus>>,
     /// The same when the measured part of a flow of datagrams began after a warm-up.

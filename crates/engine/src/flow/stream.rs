@@ -32,6 +32,8 @@ pub(crate) struct StreamFlow<S> {
     verification: Option<Box<Verification>>,
     departures: Option<Box<Departures>>,
     transactions_lost: Option<u64>,
+    /// Whether its peer or the path has broken it off when the load's time was up.
+    is_cut_off: bool,
 }
 
 /// A stage that is still to come. A flow holds few bytes of it: there may be many flows.
@@ -91,6 +93,7 @@ impl<S: ByteStream> StreamFlow<S> {
             verification: None,
             departures: None,
             transactions_lost: None,
+            is_cut_off: false,
         }
     }
 
@@ -169,6 +172,7 @@ impl<S: ByteStream> StreamFlow<S> {
         let socket = self.stream.socket();
         let ending = Ending {
             error,
+            is_cut_off: self.is_cut_off,
             tcp: tcp_status(socket.as_fd()),
             quic: self.stream.quic().map(Box::new),
             socket: self
@@ -213,6 +217,8 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
                     _ if local.phase() == Phase::Abort => return self.end(Some(aborted()), local),
                     kind if self.doing.is_bulk() && is_cut_off(kind, local.phase()) => {
                         self.end_span();
+                        // Where all ends it is this end that has cut it off.
+                        self.is_cut_off = local.phase() == Phase::Stop;
                         return self.end(None, local);
                     }
                     io::ErrorKind::WouldBlock => return Turn::READY,

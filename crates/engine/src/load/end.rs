@@ -33,7 +33,7 @@ pub(super) fn report(
     let mut flows = Vec::new();
     let mut unlisted = Unlisted::default();
     let spans = spans(load, meter, now_ns);
-    let mut count = 0;
+    let (mut count, mut cut_off) = (0, 0);
     let mut lent = None;
     let thread_failed = ends.iter().any(Option::is_none);
     let mut handshakes: Option<Handshakes> = None;
@@ -46,6 +46,7 @@ pub(super) fn report(
         count_errors(&ending, &mut errors);
         let report = flow_report(load, meter, flow, &ending, now_ns);
         count += 1;
+        cut_off += usize::from(ending.is_cut_off);
         if flow.is_listed() {
             flows.push(report);
         } else {
@@ -56,6 +57,12 @@ pub(super) fn report(
     let absent = load.flows.len() - count;
     if absent > 0 {
         notes.push(format!("{absent} of {} flows never came", load.flows.len()));
+    }
+    if cut_off > 0 {
+        notes.push(format!(
+            "{cut_off} of {} flows broke after the load's time was up: what had not arrived by then is not counted",
+            load.flows.len()
+        ));
     }
     notes.extend(render_without_turn(load));
     notes.extend(lent.map(render_lent));

@@ -16,14 +16,38 @@ const BYTES: usize = 100_000;
 
 /// A client made by hand whose two flows stand and whose load runs.
 fn running(server: &Server, direction: &str) -> (Conversation, [TcpStream; 2], [u8; 16]) {
+    running_plan(server, &workload(&stream(direction), "tcp", 2))
+}
+
+/// Likewise, of a workload with two flows.
+fn running_plan(server: &Server, plan: &Value) -> (Conversation, [TcpStream; 2], [u8; 16]) {
     let mut conversation = Conversation::connect(server.port);
     conversation.greet();
-    let token = conversation.ask(&workload(&stream(direction), "tcp", 2));
+    let token = conversation.ask(plan);
     let flows = [0, 1].map(|flow| connect_data(server.port, flow, token));
     assert_eq!(conversation.hear()["kind"], "ready");
     conversation.say(&json!({ "kind": "start" }));
     assert_eq!(conversation.hear()["kind"], "started");
     (conversation, flows, token)
+}
+
+/// A flow that is cut off when the load's time is up has ended as planned, and is told all the same.
+#[test]
+fn flows_that_break_after_the_time_is_up_are_told() {
+    let server = Server::start("");
+    let mut plan = workload(&stream("up"), "tcp", 2);
+    plan["end"] = json!({ "by": "time", "duration_ns": 300_000_000 });
+    let (mut conversation, [mut first, second], _) = running_plan(&server, &plan);
+    first.write_all(&vec![0; BYTES]).unwrap();
+    // Until the server's clock says so, too.
+    std::thread::sleep(Duration::from_secs(1));
+    reset(first);
+    std::thread::sleep(Duration::from_millis(300));
+    second.shutdown(std::net::Shutdown::Write).unwrap();
+    let report = finish(&mut conversation);
+    assert_eq!(report.get("errors"), None, "{report}");
+    let told = |note: &Value| note.as_str().unwrap().contains("1 of 2 flows broke after");
+    assert!(report["notes"].as_array().unwrap().iter().any(told), "{report}");
 }
 
 fn reset(flow: TcpStream) {
