@@ -210,6 +210,9 @@ impl<'a> Session<'a> {
             Ok(Reading::Open | Reading::More) => {}
             Ok(Reading::Ended) | Err(_) => self.machine.handle_end(now()),
         }
+        if self.link.is_found_dark(monotonic_ns()) {
+            self.machine.handle_dark_path();
+        }
         if self.machine.poll_timeout().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
             self.machine.handle_timeout(now());
         }

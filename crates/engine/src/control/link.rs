@@ -6,12 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustls::Connection;
 use socket2::Socket;
 
-use crate::socket::tcp_status;
+use crate::clock::MILLISECOND_NS;
+use crate::socket::{retry_steadily, tcp_is_retransmitting, tcp_status};
 
 /// So much of what the other end said first is kept, to say what it is if it isn't ours.
 const PREFACE_BYTES: usize = 64;
 /// Bytes taken at once, so that a peer which says much doesn't keep others waiting.
 const READ_BYTES: usize = 64 << 10;
+
+/// How often it is looked whether the path is dark.
+const LOOK_NS: u64 = 250 * MILLISECOND_NS;
 
 /// A control connection.
 pub(crate) struct Link {
@@ -19,6 +23,8 @@ pub(crate) struct Link {
     session: Connection,
     preface: Vec<u8>,
     answered: bool,
+    /// When it is next looked whether the path is dark.
+    next_look_ns: u64,
 }
 
 /// What reading came to.
@@ -37,7 +43,8 @@ impl Link {
         // A frame is queued as a whole, and a result of many flows is longer than rustls would
         // hold by itself; frames have a limit of their own.
         session.set_buffer_limit(None);
-        Self { socket, session, preface: Vec::new(), answered: false }
+        retry_steadily(socket.as_fd());
+        Self { socket, session, preface: Vec::new(), answered: false, next_look_ns: 0 }
     }
 
     pub(crate) fn session(&self) -> &Connection {
@@ -106,6 +113,16 @@ impl Link {
     /// The connection's smoothed round-trip time, as the kernel knows it; 0: unknown.
     pub(crate) fn rtt_ns(&self) -> u64 {
         tcp_status(self.socket.as_fd()).map_or(0, |tcp| u64::from(tcp.rtt_us) * 1000)
+    }
+
+    /// Looks now and then whether the other end's machine acknowledges what was sent; says whether it didn't at such a
+    /// look: it is gone, or the path is dark.
+    pub(crate) fn is_found_dark(&mut self, now_ns: u64) -> bool {
+        if now_ns < self.next_look_ns {
+            return false;
+        }
+        self.next_look_ns = now_ns + LOOK_NS;
+        tcp_is_retransmitting(self.socket.as_fd())
     }
 
     /// Writes what is queued, as far as the socket takes it.

@@ -349,12 +349,14 @@ impl Reception {
             self.end_test(guest, COMPLETE);
             self.depart(guest);
         }
-        if let Standing::Over(why) = standing {
-            self.remove(guest, why);
-        } else if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+        // A conversation that has failed is over, too, and may be written out already: why it failed comes first.
+        if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
             && let Some(ServerEvent::Failed(fault)) = control.poll_event()
         {
             self.handle_fault(guest, &fault);
+        }
+        if let Standing::Over(why) = standing {
+            self.remove(guest, why);
         }
         self.place(guest);
     }

@@ -42,9 +42,9 @@ pub(crate) use open::{
     try_binding, try_port, unbound_listener,
 };
 pub(crate) use option::{
-    accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, set_debug,
-    set_defer_accept, set_fast_open, set_pacing_rate, set_send_segment, set_unfragmented,
-    set_unrouted,
+    accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, retry_steadily,
+    set_debug, set_defer_accept, set_fast_open, set_pacing_rate, set_send_segment,
+    set_unfragmented, set_unrouted,
 };
 pub(crate) use packet::{
     LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
@@ -56,8 +56,8 @@ pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;
 pub(crate) use tcp_info::{
-    tcp_counts, tcp_figures, tcp_last_heard, tcp_movement, tcp_retransmissions, tcp_status,
-    tcp_window,
+    tcp_counts, tcp_figures, tcp_is_retransmitting, tcp_last_heard, tcp_movement,
+    tcp_retransmissions, tcp_status, tcp_window,
 };
 pub(crate) use tun::open_tun;
 pub(crate) use usage::{thread_cpu_since, thread_usage};

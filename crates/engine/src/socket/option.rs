@@ -55,6 +55,18 @@ pub(crate) fn enable_receive_offload(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
+/// Has a connection of few segments send again what isn't acknowledged every second at least, and its first six times
+/// without waiting ever longer, as far as the kernel can (TCP_THIN_LINEAR_TIMEOUTS; from Linux 6.15 on TCP_RTO_MAX_MS,
+/// tcp(7)): a path that was dark for seconds is found to work again within one.
+pub(crate) fn retry_steadily(socket: BorrowedFd<'_>) {
+    let _later_at_worst = set_option(socket, libc::SOL_TCP, libc::TCP_THIN_LINEAR_TIMEOUTS, 1);
+    let _later_at_worst = set_option(socket, libc::SOL_TCP, TCP_RTO_MAX_MS, LONGEST_RTO_MS);
+}
+
+/// linux/tcp.h; the kernel takes no shorter time.
+const TCP_RTO_MAX_MS: i32 = 44;
+const LONGEST_RTO_MS: i32 = 1_000;
+
 /// Whether a listener hands a connection over only when its first bytes have come (TCP_DEFER_ACCEPT,
 /// tcp(7)); one that stays silent for a second is handed over all the same.
 pub(crate) fn set_defer_accept(listener: BorrowedFd<'_>, defer: bool) -> io::Result<()> {

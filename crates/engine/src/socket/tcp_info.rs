@@ -72,6 +72,13 @@ pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> TcpCounts {
     }
 }
 
+/// Whether something that was sent has been sent again and is not acknowledged yet, or probes are not answered.
+pub(crate) fn tcp_is_retransmitting(socket: BorrowedFd<'_>) -> bool {
+    let info = TcpInfo::read(socket);
+    let tries = info.as_ref().and_then(|info| info.bytes[..info.length].get(2..4));
+    tries.is_some_and(|tries| tries.iter().any(|times| *times > 0))
+}
+
 /// How long ago data or an acknowledgement last came from the peer, and whether it has acknowledged everything.
 pub(crate) fn tcp_last_heard(socket: BorrowedFd<'_>) -> Option<(Duration, bool)> {
     let info = TcpInfo::read(socket)?;

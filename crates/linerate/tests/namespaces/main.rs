@@ -14,6 +14,7 @@
 )]
 
 mod black_hole;
+mod dark_path;
 mod document;
 mod emulation;
 mod emulator;

@@ -126,6 +126,12 @@ impl Client {
         self.silence.record_round_trip(rtt_ns);
     }
 
+    /// The transport sends again what the other end's machine has not acknowledged: this silence may last two
+    /// seconds longer. To be told several times a second, as it may be over before the other end is heard.
+    pub fn handle_dark_path(&mut self) {
+        self.silence.record_dark();
+    }
+
     /// The time that [`Client::poll_timeout`] named has come.
     pub fn handle_timeout(&mut self, now: Now) {
         self.now = now;

@@ -17,6 +17,7 @@ use super::{Fault, Now, Stage, TOKEN_BYTES, VERSION};
 
 mod event;
 mod greeting;
+mod liveness;
 
 pub use event::{ServerConfig, ServerEvent};
 use greeting::check_greeting;
@@ -108,19 +109,6 @@ impl Server {
             Stage::Delivering if self.handed_over => self.stage = Stage::Over,
             stage => self.fail(Fault::Closed { stage }),
         }
-    }
-
-    /// The client's bytes arrive on a flow of the load. A queue that flows and messages share may hold the messages.
-    pub fn handle_life(&mut self, now: Now) {
-        if matches!(self.stage, Stage::Running) {
-            self.now = now;
-            self.silence.record_heard(now.monotonic_ns);
-        }
-    }
-
-    /// The connection's round-trip time, as its transport knows it: silence may last two of them longer.
-    pub fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.silence.record_round_trip(rtt_ns);
     }
 
     /// The time that [`Server::poll_timeout`] named has come.
