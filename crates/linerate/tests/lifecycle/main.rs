@@ -28,6 +28,7 @@ mod interruption;
 mod keys;
 mod killing;
 mod lifetime;
+mod no_more_threads;
 mod open_loop;
 mod output_file;
 mod own_machine;
