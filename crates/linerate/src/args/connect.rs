@@ -15,7 +15,8 @@ use crate::host::HostPort;
   linerate connect HOST --rate 5k                   5000 a second, whatever the answers do
   linerate connect HOST --source-ports 1024-65535   more ports than the kernel would choose from
   linerate connect HOST --tls --time 30s            TLS handshakes, half a minute",
-    after_help = super::UNITS,
+    after_help = "Every flag, and how numbers are written: linerate connect --help",
+    after_long_help = super::UNITS,
     // Refused with a sentence: they need connections that stay.
     mut_arg("udp", hidden),
     mut_arg("datagram", hidden),
@@ -32,8 +33,7 @@ pub struct ConnectRateArgs {
     /// Bytes of a response
     #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: u32,
-    /// Who closes each connection, and how: fin (the client, in order), rst (the client, at once, so that
-    /// no port waits in TIME-WAIT) or server
+    /// Who closes a connection: fin (the client, in order), rst (the client, at once: no TIME-WAIT) or server
     #[arg(
         long,
         value_enum,
@@ -53,24 +53,26 @@ pub struct ConnectRateArgs {
         value_name = "NAME",
         hide_possible_values = true,
         requires = "rate",
-        help_heading = "Load"
+        help_heading = "Load",
+        hide_short_help = true
     )]
     pub arrivals: Option<ArrivalsName>,
-    /// TLS and QUIC: how connections agree on their keys: full (default), resumed (with a ticket of an earlier
-    /// one) or early (likewise, the request in the first packets, 0-RTT)
+    /// How connections agree on their keys: full (default), resumed (with a ticket of an earlier one) or early
+    /// (likewise, the request in the first packets, 0-RTT)
     #[arg(
         long,
         value_enum,
         value_name = "NAME",
         hide_possible_values = true,
-        help_heading = "Load"
+        help_heading = "TLS (in QUIC too)",
+        hide_short_help = true
     )]
     pub handshake: Option<HandshakeName>,
     /// How long a connection may take before it counts as timed out
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub timeout: u64,
     /// The local ports to walk through, as LOW-HIGH [default: the kernel's choice]
-    #[arg(long, value_name = "LO-HI", value_parser = values::port_range, allow_hyphen_values = true, help_heading = "Connection")]
+    #[arg(long, value_name = "LO-HI", value_parser = values::port_range, allow_hyphen_values = true, help_heading = "Connection", hide_short_help = true)]
     pub source_ports: Option<(u16, u16)>,
     /// The other flags of the load.
     #[command(flatten)]

@@ -1,9 +1,12 @@
 //! The flags of `link`.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command, Error};
+use linerate_measure::link::PROFILES;
 
 use super::values;
 
@@ -16,7 +19,8 @@ use super::values;
   ip netns exec linerate-left linerate stream 10.77.0.2       measure from the other
   linerate link path.toml --time 60s --json         a path from a file, and its report
   linerate link --profile lte --relay 127.0.0.1:6000=127.0.0.1:5250      without privileges",
-    after_help = super::UNITS
+    after_help = "Every flag, and how numbers are written: linerate link --help",
+    after_long_help = super::UNITS
 )]
 pub struct LinkArgs {
     /// The file that describes the link, in TOML (docs/link.md)
@@ -25,34 +29,34 @@ pub struct LinkArgs {
     /// A link that has a name: geo, leo, lte, wifi, dsl, interop, interop-longrtt,
     /// interop-transferloss, interop-handshakeloss, interop-transfercorruption,
     /// interop-handshakecorruption, interop-blackhole
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = ProfileName, hide_possible_values = true)]
     pub profile: Option<String>,
-    /// Another seed than the description's
-    #[arg(long, value_name = "NUMBER")]
+    /// The seed of all chance [default: the description's]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub seed: Option<u64>,
     /// The namespace to make on the left
-    #[arg(long, value_name = "NAME", default_value = "linerate-left")]
+    #[arg(long, value_name = "NAME", default_value = "linerate-left", hide_short_help = true)]
     pub left: String,
     /// The namespace to make on the right
-    #[arg(long, value_name = "NAME", default_value = "linerate-right")]
+    #[arg(long, value_name = "NAME", default_value = "linerate-right", hide_short_help = true)]
     pub right: String,
     /// Relay what comes to one address to another instead, UDP and TCP; needs no privileges
     #[arg(long, value_name = "LISTEN=TARGET", value_parser = relay, conflicts_with_all = ["left", "right"])]
     pub relay: Option<(SocketAddr, SocketAddr)>,
     /// Relay UDP alone
-    #[arg(long, requires = "relay", conflicts_with = "tcp")]
+    #[arg(long, requires = "relay", conflicts_with = "tcp", hide_short_help = true)]
     pub udp: bool,
     /// Relay TCP alone
-    #[arg(long, requires = "relay")]
+    #[arg(long, requires = "relay", hide_short_help = true)]
     pub tcp: bool,
     /// How long; otherwise until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub time: Option<u64>,
     /// The processor that the emulator has for itself: it is pinned to it and never sleeps
-    #[arg(long, value_name = "NUMBER", conflicts_with = "sleep")]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "sleep", hide_short_help = true)]
     pub cpu: Option<u32>,
     /// Sleep between packets, where it would spin [default: on 3 processors or more it spins]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub sleep: bool,
     /// Print the report as JSON
     #[arg(long)]
@@ -61,8 +65,29 @@ pub struct LinkArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print the report and errors only
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub quiet: bool,
+}
+
+/// The name of a profile: completions offer those that there are, and the description says which is none.
+#[derive(Clone)]
+struct ProfileName;
+
+impl TypedValueParser for ProfileName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        flag: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, flag, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(PROFILES.iter().map(|profile| PossibleValue::new(profile.name))))
+    }
 }
 
 /// Two addresses.

@@ -18,16 +18,17 @@ use crate::sources::Sources;
   linerate stream HOST --down --flows 8             from HOST, 8 connections
   linerate stream HOST --udp --rate 1G              UDP at 1 Gbit/s
   linerate stream HOST --udp --size 64,512,1400     one run per size, one table
-  linerate stream HOST --bytes 10G --verify         10^10 bytes, each one checked
+  linerate stream HOST --bytes 10G --verify         10^10 bytes, each checked
   linerate stream [2001:db8::1]:5251 --json         IPv6, another port, JSON",
-    after_help = super::UNITS
+    after_help = "Every flag, and how numbers are written: linerate stream --help",
+    after_long_help = super::UNITS
 )]
 pub struct StreamArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse)]
     pub host: HostPort,
     /// From this machine to the server (default)
-    #[arg(long, group = "direction", help_heading = "Load")]
+    #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
     pub up: bool,
     /// From the server to this machine
     #[arg(long, alias = "reverse", short_alias = 'R', group = "direction", help_heading = "Load")]
@@ -36,31 +37,37 @@ pub struct StreamArgs {
     #[arg(long, alias = "bidir", group = "direction", help_heading = "Load")]
     pub both: bool,
     /// Check every received byte against a pattern that depends on its position
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub verify: bool,
-    /// Bytes of one send, or of one datagram [default: 128Ki; 1448 with --udp, 1100 with --datagram]; a list: one run each
+    /// Bytes of a send or of a datagram; a list: one run each [default: 128Ki; 1448 with --udp, 1100 with --datagram]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Vec<u32>,
-    /// The rate to keep to, all flows of a direction together
+    /// The rate to keep to, all flows of a direction together [default: none: as fast as it goes, and UDP floods]
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, conflicts_with = "rate_per_flow", help_heading = "Load")]
     pub rate: Option<u64>,
-    /// The rate that each flow keeps to
-    #[arg(long, aliases = ["bandwidth", "bitrate"], short_alias = 'b', value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load")]
+    /// The rate that each flow keeps to [default: none]
+    #[arg(long, aliases = ["bandwidth", "bitrate"], short_alias = 'b', value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub rate_per_flow: Option<u64>,
-    /// QUIC: streams of one direction
-    #[arg(long, requires = "quic", conflicts_with = "datagram", help_heading = "Load")]
+    /// Streams of one direction
+    #[arg(
+        long,
+        requires = "quic",
+        conflicts_with = "datagram",
+        hide_short_help = true,
+        help_heading = "QUIC"
+    )]
     pub unidirectional: bool,
     /// TCP: lend pages to the kernel instead of copying them (MSG_ZEROCOPY)
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub zero_copy: bool,
     /// TCP: send from the page cache, receive into nowhere, without touching a byte (sendfile, splice)
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub splice: bool,
     /// TCP: the receiver drops what arrives unread (MSG_TRUNC)
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub discard: bool,
     /// End after so many bytes in each direction
-    #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load")]
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load", hide_short_help = true)]
     pub bytes: Option<u64>,
     /// The other flags of the load.
     #[command(flatten)]
@@ -78,29 +85,30 @@ pub struct StreamArgs {
 #[command(
     before_help = "Examples:
   linerate rr HOST                                  TCP, 1 byte out, 1 byte back
-  linerate rr HOST --udp --busy-poll                UDP, polling without sleep at both ends
-  linerate rr HOST --request 64 --response 16Ki     a small question, a large answer
+  linerate rr HOST --udp --busy-poll                UDP, polling without sleep
+  linerate rr HOST --request 64 --response 16Ki     small question, large answer
   linerate rr HOST --size 1,64,1024                 one run per size, one table
-  linerate rr HOST --rate 10k --arrivals poisson    10,000 a second, whatever the answers do
-  linerate rr HOST --outstanding 16                 up to 16 requests on their way at once
-  linerate rr HOST --tls --flows 100 --time 30s     100 TLS connections, half a minute",
-    after_help = super::UNITS
+  linerate rr HOST --rate 10k --arrivals poisson    10,000 a second, answered or not
+  linerate rr HOST --outstanding 16                 up to 16 requests at once
+  linerate rr HOST --tls --flows 100 --time 30s     100 TLS connections",
+    after_help = "Every flag, and how numbers are written: linerate rr --help",
+    after_long_help = super::UNITS
 )]
 pub struct RrArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse)]
     pub host: HostPort,
-    /// Bytes of a request [default: 1; 16 with --udp and --datagram]
+    /// Bytes of a request [default: 1; datagrams 16]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub request: Option<u32>,
-    /// Bytes of a response [default: 1; 16 with --udp and --datagram]
+    /// Bytes of a response [default: 1; datagrams 16]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: Option<u32>,
     /// Bytes of request and response alike; a list: one run each
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, conflicts_with_all = ["request", "response"], help_heading = "Load")]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, conflicts_with_all = ["request", "response"], help_heading = "Load", hide_short_help = true)]
     pub size: Vec<u32>,
     /// Requests per second, all flows together, sent when they are due whatever the answers do (open
-    /// loop)
+    /// loop) [default: the next one when the last is answered]
     #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
     pub rate: Option<f64>,
     /// How they follow each other: even (default), or poisson, at random as many independent users
@@ -111,18 +119,19 @@ pub struct RrArgs {
         value_name = "NAME",
         hide_possible_values = true,
         requires = "rate",
-        help_heading = "Load"
+        help_heading = "Load",
+        hide_short_help = true
     )]
     pub arrivals: Option<ArrivalsName>,
-    /// Requests on their way at once in each flow [default: 1; 65536 with --rate]
+    /// Requests on their way in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
     /// Flows with a request on its way at a time, or all; the others wait for their turn, which is 16
     /// requests [default: all; above 1000 flows of TCP or TLS without --rate, 100 for each thread]
-    #[arg(long, value_name = "N", value_parser = values::active_flows, allow_hyphen_values = true, help_heading = "Load")]
+    #[arg(long, value_name = "N", value_parser = values::active_flows, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub active: Option<ActiveFlows>,
     /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
-    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub timeout: Option<u64>,
     /// The other flags of the load.
     #[command(flatten)]
@@ -158,7 +167,7 @@ pub enum ArrivalsName {
 #[command(next_help_heading = "Load")]
 pub struct LoadArgs {
     /// TCP (default)
-    #[arg(long, group = "transport")]
+    #[arg(long, group = "transport", hide_short_help = true)]
     pub tcp: bool,
     /// TLS 1.3 over TCP
     #[arg(long, group = "transport")]
@@ -169,94 +178,106 @@ pub struct LoadArgs {
     /// QUIC: each flow a stream
     #[arg(long, group = "transport")]
     pub quic: bool,
-    /// End after so much time, warm-up not counted [default: 10s]
+    /// Measure so long, warm-up not counted [default: 10s]
     #[arg(long, short, alias = "duration", value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, group = "end")]
     pub time: Option<u64>,
     /// End after so many sends or transactions, all flows together
-    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, group = "end")]
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true, group = "end", hide_short_help = true)]
     pub count: Option<u64>,
-    /// Number of flows (in each direction with --both)
+    /// Flows, in each direction with --both
     #[arg(long, alias = "parallel", short_alias = 'P', value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true)]
     pub flows: u32,
     /// Threads that carry them at each end [default: one per flow, at most one per processor]
-    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true)]
     pub threads: Option<u32>,
     /// Warm-up that is left out of every sum
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
     pub omit: u64,
     /// Length of a sample
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = values::duration, allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
     pub interval: u64,
     /// Poll without sleeping, at both ends
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub busy_poll: bool,
     /// Send small segments at once (TCP_NODELAY); rr always does
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_delay: bool,
-    /// Congestion control, at both ends
-    #[arg(long, value_name = "NAME")]
+    /// Congestion control, at both ends [default: the kernel's; QUIC: cubic]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub congestion: Option<String>,
-    /// Socket buffers, at both ends (SO_SNDBUF and SO_RCVBUF)
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// Socket buffers, at both ends (SO_SNDBUF and SO_RCVBUF) [default: the kernel's]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true)]
     pub window: Option<u32>,
-    /// Largest TCP segment, at both ends
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// Largest TCP segment, at both ends [default: what the path carries]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true)]
     pub mss: Option<u32>,
-    /// Differentiated-services code point of every packet, 0 to 63
-    #[arg(long, value_name = "N", value_parser = values::dscp, allow_hyphen_values = true)]
+    /// Differentiated-services code point of every packet, 0 to 63 [default: 0]
+    #[arg(long, value_name = "N", value_parser = values::dscp, allow_hyphen_values = true, hide_short_help = true)]
     pub dscp: Option<u8>,
     /// UDP and QUIC: one system call a datagram, without segmentation offload
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_offload: bool,
-    /// QUIC: flows go in datagrams (RFC 9221), each of which may be lost
-    #[arg(long, requires = "quic")]
+    /// Flows go in datagrams (RFC 9221), each of which may be lost
+    #[arg(long, requires = "quic", hide_short_help = true, help_heading = "QUIC")]
     pub datagram: bool,
-    /// QUIC: flows that share a connection, each a stream of it [default: 1]
-    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    /// Flows that share a connection, each a stream of it [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub streams: Option<u32>,
-    /// QUIC: the congestion window that a connection begins with, at both ends [default: 12000]
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// The congestion window that a connection begins with, at both ends [default: 12000]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub initial_window: Option<u32>,
-    /// QUIC: what a receiver lets each stream have on its way [default: 8Mi]
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// What a receiver lets each stream have on its way [default: 8Mi]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub stream_window: Option<u32>,
-    /// QUIC: what a receiver lets all streams of a connection have on their way together [default: 64Mi]
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// What a receiver lets all streams of a connection have on their way together [default: 64Mi]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub connection_window: Option<u32>,
-    /// QUIC: the length of every full UDP payload [default: found out, up to 8972]
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// The length of every full UDP payload [default: found out, up to 8972]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub mtu: Option<u32>,
-    /// TLS and QUIC: what seals records and packets: aes128 (QUIC's default), aes256 or chacha20
-    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    /// What seals records and packets: aes128 (QUIC's default), aes256 or chacha20
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        hide_possible_values = true,
+        hide_short_help = true,
+        help_heading = "TLS (in QUIC too)"
+    )]
     pub cipher: Option<CipherName>,
-    /// TLS and QUIC: the protocol that both ends say they speak inside [default: none; QUIC: linerate]
-    #[arg(long, value_name = "NAME")]
+    /// The protocol that both ends say they speak inside [default: none; QUIC: linerate]
+    #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = "TLS (in QUIC too)")]
     pub alpn: Option<String>,
-    /// QUIC: a receiver acknowledges at least every so many packets [default: as it likes]
-    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    /// A receiver acknowledges at least every so many packets [default: as it likes]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub ack_packets: Option<u32>,
-    /// QUIC: a receiver keeps an acknowledgement back no longer than this [default: 25ms]
-    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
+    /// A receiver keeps an acknowledgement back no longer than this [default: 25ms]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub ack_delay: Option<u64>,
-    /// QUIC: a receiver acknowledges at once after so many packets out of order; 0: not [default: as it
-    /// likes]
-    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true)]
+    /// A receiver acknowledges at once after so many packets out of order; 0: not [default: as it likes]
+    #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub ack_reordering: Option<u32>,
-    /// QUIC: send without marks of explicit congestion notification
-    #[arg(long)]
+    /// Send without marks of explicit congestion notification
+    #[arg(long, hide_short_help = true, help_heading = "QUIC")]
     pub no_ecn: bool,
-    /// QUIC: how packets are spaced out: on (default), off, or each connection at a RATE of its own
-    #[arg(long, value_name = "on|off|RATE", value_parser = values::pacing, allow_hyphen_values = true)]
+    /// How packets are spaced out: on (default), off, or each connection at a RATE of its own
+    #[arg(long, value_name = "on|off|RATE", value_parser = values::pacing, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub pacing: Option<Pacing>,
-    /// QUIC: a connection that hears nothing for so long has ended [default: 4s]
-    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true)]
+    /// A connection that hears nothing for so long has ended [default: 4s]
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub idle_timeout: Option<u64>,
-    /// QUIC: the longest UDP payload that is looked for [default: what
-    /// the interface carries, 8972 at most]
-    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true)]
+    /// The longest UDP payload that is looked for [default: what the interface carries, 8972 at most]
+    #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub mtu_limit: Option<u32>,
-    /// QUIC: the version: v1 (default) or draft-29
-    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    /// The version: v1 (default) or draft-29
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        hide_possible_values = true,
+        hide_short_help = true,
+        help_heading = "QUIC"
+    )]
     pub quic_version: Option<QuicVersionName>,
 }
 
@@ -288,35 +309,36 @@ pub struct ConnectArgs {
     /// The server's port, TCP and UDP [default: 5250]
     #[arg(long, short, value_name = "PORT", value_parser = values::port, allow_hyphen_values = true)]
     pub port: Option<u16>,
-    /// IPv4 only
-    #[arg(short = '4', group = "family")]
+    /// IPv4 only [default: whatever the name has]
+    #[arg(short = '4', group = "family", hide_short_help = true)]
     pub ipv4: bool,
     /// IPv6 only
-    #[arg(short = '6', group = "family")]
+    #[arg(short = '6', group = "family", hide_short_help = true)]
     pub ipv6: bool,
     /// The local address of connections; several, or a prefix (127.0.0.0/29): in turn
-    #[arg(long, value_name = "ADDRESS", value_parser = Sources::parse)]
+    #[arg(long, value_name = "ADDRESS", value_parser = Sources::parse, hide_short_help = true)]
     pub bind: Option<Sources>,
-    /// The network device of every connection
-    #[arg(long, value_name = "DEVICE")]
+    /// The network device of every connection [default: what the route says]
+    #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub bind_device: Option<String>,
-    /// Processors for this end's threads: 0,2-5 or numa:INTERFACE (`serve` has its own)
-    #[arg(long, value_name = "LIST", value_parser = Cpus::parse)]
+    /// Processors for this end's threads: 0,2-5 or numa:INTERFACE (`serve` has its own) [default: all that it may run
+    /// on]
+    #[arg(long, value_name = "LIST", value_parser = Cpus::parse, hide_short_help = true)]
     pub cpu: Option<Cpus>,
     /// Whose key the server must have.
     #[command(flatten)]
     pub keys: KeyArgs,
-    /// TLS and QUIC: append the secrets of the load's connections to a file [default: what the variable
+    /// Append the secrets of the load's connections to a file [default: what the variable
     /// SSLKEYLOGFILE names]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "TLS (in QUIC too)")]
     pub keylog: Option<PathBuf>,
-    /// QUIC: write what happens on each connection to a file in this directory (qlog)
-    #[arg(long, value_name = "DIR")]
+    /// Write what happens on each connection to a file in this directory (qlog)
+    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = "QUIC")]
     pub qlog: Option<PathBuf>,
     /// Wait until no other client measures against this server
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub exclusive: bool,
     /// Start the load at this time: RFC 3339, or @SECONDS since 1970
-    #[arg(long, value_name = "TIME", value_parser = crate::start_time::parse_start_time)]
+    #[arg(long, value_name = "TIME", value_parser = crate::start_time::parse_start_time, hide_short_help = true)]
     pub start_at: Option<i64>,
 }

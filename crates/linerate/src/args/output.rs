@@ -8,31 +8,31 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Print one JSON document; with several sizes an array of them
+    /// Print a JSON document; with several sizes an array
     #[arg(long, short_alias = 'J', group = "format")]
     pub json: bool,
     /// Print records as they happen, a line of JSON each: started, sample, finished, error
-    #[arg(long, group = "format")]
+    #[arg(long, group = "format", hide_short_help = true)]
     pub ndjson: bool,
     /// Print comma-separated values: a row for each sample of each end, then a summary row
-    #[arg(long, group = "format")]
+    #[arg(long, group = "format", hide_short_help = true)]
     pub csv: bool,
-    /// Write the result to FILE: written beside it and renamed, so FILE is whole or not there
+    /// Write the result to FILE, which is whole or not there
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print the result and errors only
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub quiet: bool,
-    /// Print all that both ends counted and ran on: sockets, processors, kernels
+    /// Print also what both ends ran on: sockets, kernels
     #[arg(long, short_alias = 'V')]
     pub verbose: bool,
     /// Print the plan and the steps of each flow as JSON, and measure nothing
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub dry_run: bool,
     /// A title, kept with the result
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub title: Option<String>,
     /// A mark, kept with the result; repeatable
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = super::values::tag)]
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = super::values::tag, hide_short_help = true)]
     pub tags: Vec<(String, String)>,
 }

@@ -17,7 +17,8 @@ use crate::cpus::Cpus;
   linerate serve --max-tests 1 --max-time 60s       one test at a time, of a minute at most
   linerate serve --one-off --idle-timeout 60s       one test; none within a minute: none at all
   linerate serve --port 0 --ndjson                  any free port; the first record names it",
-    after_help = super::UNITS
+    after_help = "Every flag, and how numbers are written: linerate serve --help",
+    after_long_help = super::UNITS
 )]
 pub struct ServeArgs {
     /// The port to listen on, TCP and UDP; 0: any free one
@@ -26,19 +27,20 @@ pub struct ServeArgs {
     /// The address to listen on, such as fe80::1%eth0 [default: all, IPv4 and IPv6]
     #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
     pub bind: Option<LocalAddress>,
-    /// The network device to listen on
-    #[arg(long, value_name = "DEVICE")]
+    /// The network device to listen on [default: any]
+    #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub bind_device: Option<String>,
-    /// Processors for the load's threads: 0,2-5 or numa:INTERFACE (those near it)
-    #[arg(long, value_name = "LIST", value_parser = Cpus::parse)]
+    /// Processors for the load's threads: 0,2-5 or numa:INTERFACE (those near it) [default: all that it may run on]
+    #[arg(long, value_name = "LIST", value_parser = Cpus::parse, hide_short_help = true)]
     pub cpu: Option<Cpus>,
     /// The most tests at once; further clients are refused
     #[arg(long, value_name = "N", default_value = "64", value_parser = values::positive_count, allow_hyphen_values = true)]
     pub max_tests: u32,
     /// The most that all tests together may ask for; one that asks for no rate is refused, rr and connect too
+    /// [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = values::positive_rate, allow_hyphen_values = true)]
     pub max_rate: Option<u64>,
-    /// The longest that one test may take
+    /// The longest that one test may take [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub max_time: Option<u64>,
     /// End after one test
@@ -48,22 +50,28 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub idle_timeout: Option<u64>,
     /// Poll without sleeping at this end too where clients ask for it (--busy-poll); one processor stays free
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub busy_poll: bool,
     /// Admit only clients that hold the key in FILE (any 1 to 4096 bytes)
     #[arg(long, value_name = "FILE")]
     pub require_key: Option<PathBuf>,
     /// Where the server's own key is kept [default: ~/.local/state/linerate]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub identity: Option<PathBuf>,
     /// The server's certificate from elsewhere and those that vouch for it, in PEM [default: one of its own]
-    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "identity")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "key",
+        conflicts_with = "identity",
+        hide_short_help = true
+    )]
     pub cert: Option<PathBuf>,
     /// The private key of --cert, in PEM
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     pub key: Option<PathBuf>,
     /// Print records as they happen, a line of JSON each
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub ndjson: bool,
     /// Print where it listens, then errors only
     #[arg(long)]

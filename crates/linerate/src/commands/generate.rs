@@ -5,7 +5,7 @@ use linerate_measure::run::exit;
 use linerate_measure::schema;
 use serde_json::json;
 
-use super::{Failure, print};
+use super::{Failure, man_pages, print};
 use crate::args::{Cli, CompletionsArgs, ManArgs, SchemaArgs, SchemaName};
 use crate::output::render_json;
 
@@ -27,14 +27,12 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
     Ok(exit::VALID)
 }
 
-/// Writes `linerate.1` and a page for each command.
+/// Writes the man pages.
 pub(super) fn write_man_pages(args: &ManArgs) -> Result<u8, Failure> {
     let directory = &args.directory;
-    std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
-        .map_err(|error| {
-            Failure::here(format!("can't write man pages to {}: {error}", directory.display()))
-        })?;
+    man_pages::write_pages(directory).map_err(|error| {
+        Failure::here(format!("can't write man pages to {}: {error}", directory.display()))
+    })?;
     Ok(exit::VALID)
 }
 

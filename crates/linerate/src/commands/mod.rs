@@ -2,7 +2,9 @@
 
 mod dry_run;
 mod generate;
+mod help;
 mod link;
+mod man_pages;
 mod measure;
 mod own_machine;
 mod run;
@@ -56,6 +58,10 @@ fn answer(error: clap::Error, arguments: &[OsString]) -> u8 {
     if let Some(sentence) = habits::explain(&error, arguments) {
         narrate(&format!("linerate: {sentence}\n"));
         return exit::USAGE;
+    }
+    if error.kind() == clap::error::ErrorKind::DisplayHelp {
+        let shown = print(&help::render_help(arguments));
+        return shown.map_or_else(|failure| failure.exit_code, |()| exit::VALID);
     }
     let error = habits::without_far_tips(error);
     let plain = error.render().to_string();

@@ -29,6 +29,8 @@ pub struct Personality {
     /// Does what a command line says: the tool's name first, then the words. Returns the
     /// tool's exit code.
     pub perform: fn(name: &str, words: &[String]) -> u8,
+    /// What is typed most, a line each.
+    pub examples: &'static str,
     /// Its options.
     pub render_help: fn() -> String,
 }
@@ -39,24 +41,36 @@ pub const PERSONALITIES: &[Personality] = &[
         name: "iperf3",
         about: "throughput, loss and jitter, with iperf3's clients and servers",
         perform: iperf3::perform,
+        examples: "linerate iperf3 -s\n\
+                   linerate iperf3 -c HOST -P 4 -t 30\n\
+                   linerate iperf3 -c HOST -u -b 100M -R\n\
+                   linerate iperf3 -c HOST -J",
         render_help: iperf3::help::render_help,
     },
     Personality {
         name: "netperf",
         about: "netperf 2.7, against its netserver or ours",
         perform: netperf::perform,
+        examples: "linerate netperf -H HOST -t TCP_STREAM -l 30\n\
+                   linerate netperf -H HOST -t TCP_RR -- -r 1,1 -k MEAN_LATENCY,P99_LATENCY\n\
+                   linerate netperf -H HOST -t UDP_STREAM -- -m 1472",
         render_help: netperf::usage,
     },
     Personality {
         name: "netserver",
         about: "netserver 2.7, for its netperf or ours",
         perform: netperf::perform_server,
+        examples: "linerate netserver\n\
+                   linerate netserver -D -4 -p 12866",
         render_help: netperf::server_usage,
     },
     Personality {
         name: "secnetperf",
         about: "MsQuic's secnetperf: the perf dialect",
         perform: secnetperf::perform,
+        examples: "linerate secnetperf -exec:maxtput\n\
+                   linerate secnetperf -target:HOST -exec:maxtput -down:10s\n\
+                   linerate secnetperf -target:HOST -scenario:rps -run:10s",
         render_help: secnetperf::flags::render_help,
     },
 ];

@@ -25,10 +25,20 @@ fn a_man_page_for_each_command() {
         "linerate-serve",
         "linerate-stream",
         "linerate-rr",
+        "linerate-connect",
         "linerate-link",
+        "linerate-iperf3",
+        "linerate-netperf",
+        "linerate-netserver",
+        "linerate-secnetperf",
     ] {
         let page = std::fs::read_to_string(home.path().join(format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(".TH"), "{name}");
+        let described = page.matches("\n\\fB\\-\\-tag").count();
+        assert!(described == 0 || page.contains("kept with the result; repeatable"), "{name}");
+        let (_, examples) = page.split_once(".SH EXAMPLES\n.nf\n").unwrap();
+        let program = name.replacen("linerate-", "linerate ", 1);
+        assert!(examples.trim_start().starts_with(&program), "{name}: {examples}");
     }
     assert_eq!(run_in(home.path(), "man /dev/null/pages").exit_code, 1);
 }
@@ -38,6 +48,9 @@ fn completions_for_each_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ended = run(&format!("completions {shell}"));
         assert!(ended.stdout.contains("busy-poll"), "{shell}");
+        if ["bash", "zsh", "fish"].contains(&shell) {
+            assert!(ended.stdout.contains("interop-blackhole"), "{shell}: no profiles");
+        }
     }
     assert_eq!(run("completions bogus").exit_code, 2);
 }

@@ -1,6 +1,6 @@
 //! The help of each command, as a snapshot. `SNAPSHOTS=overwrite` writes them anew.
 
-use super::run;
+use super::{command, run};
 
 #[test]
 fn help_of_each_command() {
@@ -25,6 +25,42 @@ fn help_of_each_command() {
         let snapshot = snapbox::Data::read_from(path.as_ref(), None);
         snapbox::Assert::new().action_env("SNAPSHOTS").eq(ended.stdout, snapshot);
     }
+}
+
+#[test]
+fn short_help_fits_a_screen_and_points_to_the_whole() {
+    let home = tempfile::tempdir().unwrap();
+    for name in ["stream", "rr", "connect", "serve", "link"] {
+        let output = command(home.path(), &format!("{name} -h")).env("COLUMNS", "80").output();
+        let short = String::from_utf8(output.unwrap().stdout).unwrap();
+        let rows = short.lines().count();
+        assert!((24..=40).contains(&rows), "{name}: {rows} rows\n{short}");
+        assert!(short.lines().all(|line| line.chars().count() <= 80), "{short}");
+        assert!(short.contains(&format!("linerate {name} --help")), "{short}");
+        let whole = run(&format!("{name} --help")).stdout;
+        assert!(whole.contains("Units:"), "{whole}");
+        for line in short.lines().filter(|line| line.starts_with("      --")) {
+            let flag = line.split_whitespace().next().unwrap();
+            assert!(whole.contains(flag), "{name}: --help lacks {flag}");
+        }
+        assert_eq!(run(&format!("help {name}")).stdout, whole);
+    }
+}
+
+#[test]
+fn whole_help_has_headings_for_quic_and_tls() {
+    for name in ["stream", "rr", "connect"] {
+        let help = run(&format!("{name} --help")).stdout;
+        let below = |heading: &str, flag: &str| {
+            let (_, part) = help.split_once(&format!("\n{heading}")).unwrap();
+            let part = part.split("\n\n").next().unwrap();
+            assert!(part.contains(flag), "{name}: {flag} is not below {heading}: {help}");
+        };
+        below("QUIC:", "--initial-window");
+        below("TLS", "--cipher");
+        below("Load:", "--flows");
+    }
+    assert!(run("stream --help").stdout.contains("UDP floods"));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `--output`: whole or not there, and found out before anything is measured.
 
 use std::fs;
-use std::process::Stdio;
 
 use super::{command, run_in};
 
@@ -67,13 +66,9 @@ fn a_reader_that_has_gone_ends_every_output_alike_and_without_a_word() {
         &format!("{unreachable} --csv"),
     ];
     for words in outputs {
-        let mut child = command(home.path(), words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command(home.path(), words).stdout(writer).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(141), "{words}: {stderr}");
         let why_not_measured = stderr.starts_with("linerate: the host");

@@ -1,0 +1,37 @@
+//! `-h`, which fits a screen, and `--help`, which has every flag.
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
+use crate::output::Style;
+
+/// The help that a command line asks for.
+pub(super) fn render_help(arguments: &[OsString]) -> String {
+    let is_whole = arguments.get(1).is_some_and(|word| word == "help")
+        || arguments.iter().any(|word| word == "--help");
+    let mut all = Cli::command();
+    all.build();
+    let words = arguments.iter().skip(1).filter(|word| *word != "help");
+    let named = words.filter_map(|word| word.to_str()).find_map(|word| all.find_subcommand(word));
+    let mut command = named.unwrap_or(&all).clone();
+    if is_whole {
+        // The parser's own long form has two lines and more for every flag.
+        command = command.mut_args(|flag| flag.hide_short_help(false));
+        if let Some(text) = command.get_after_long_help().cloned() {
+            command = command.after_help(text);
+        }
+    } else {
+        command = command.mut_args(|flag| match flag.is_positional() {
+            true => flag,
+            false => flag.help_heading("Options"),
+        });
+    }
+    let help = command.render_help();
+    match Style::of(&io::stdout()) {
+        Style::Coloured => help.ansi().to_string(),
+        Style::Plain => help.to_string(),
+    }
+}
