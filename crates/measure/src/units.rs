@@ -5,7 +5,7 @@
 //! number   = digits ["." digits]
 //! size     : k M G T P E (powers of 1000)  Ki Mi Gi Ti Pi Ei (powers of 1024), then an optional B
 //! rate     : the same prefixes, then an optional bit/s or bps
-//! duration : ns us ms s m h (µs and min are taken too); without a suffix: seconds
+//! duration : ns us ms s min h (µs and m are taken too); without a suffix: seconds
 //! count    : the same prefixes as a size, nothing after them
 //! ```
 //!
@@ -92,7 +92,7 @@ const RATE: Quantity = Quantity {
 
 const DURATION: Quantity = Quantity {
     base_unit: "nanoseconds",
-    grammar: "write a duration such as 500ms, 10s or 1.5h, with ns us ms s m h \
+    grammar: "write a duration such as 500ms, 10s or 1.5h, with ns us ms s min (or m) h \
               (without a suffix: seconds)",
     factor_of: duration_factor,
 };

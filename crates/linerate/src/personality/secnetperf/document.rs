@@ -40,9 +40,9 @@ struct Latency {
     p50: u32,
     p90: u32,
     p99: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "p99.9", skip_serializing_if = "Option::is_none")]
     p99_9: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "p99.99", skip_serializing_if = "Option::is_none")]
     p99_99: Option<u32>,
     max: u32,
 }
@@ -226,4 +226,19 @@ fn statistics(ending: &Ending) -> ConnectionStatistics {
         }
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_have_the_names_of_every_other_document() {
+        let (p99_9, p99_99) = (Some(4), Some(5));
+        let latency = Latency { count: 1, min: 0, p50: 1, p90: 2, p99: 3, p99_9, p99_99, max: 6 };
+        let document = serde_json::to_value(latency).unwrap();
+        for name in ["p50", "p90", "p99", "p99.9", "p99.99"] {
+            assert!(document[name].is_u64(), "no {name} in {document}");
+        }
+    }
 }
