@@ -6,8 +6,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::option::set_option;
 use super::packet::{Control, empty_message};
 
-/// Entries that are taken out of the queue at most: more than a moment of any path's errors.
-const MOST_AT_ONCE: usize = 64;
+/// Entries that are taken out of the queue at once: more than a moment of any path's errors, and no flood of them
+/// holds up a thread.
+const MOST_AT_ONCE: usize = 1024;
 
 /// Has sends fail with ENOBUFS where a queue of this machine drops the datagram: without the option the kernel says
 /// that it was sent. An IPv6 socket sends to IPv4 addresses too.
@@ -26,19 +27,11 @@ pub(crate) fn tell_refusals(socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()
 /// Empties the queue of errors, which would have every poll return at once; says whether all that it held are errors
 /// of the path that a socket without the option is not told of.
 pub(crate) fn only_passing_errors(socket: BorrowedFd<'_>) -> bool {
-    let mut found = 0;
-    for _ in 0..MOST_AT_ONCE {
-        match take_error(socket) {
-            Some(is_passing) if is_passing => found += 1,
-            Some(_) => {
-                found = 0;
-                while take_error(socket).is_some() {}
-                break;
-            }
-            None => break,
-        }
-    }
-    found > 0
+    let errors = std::iter::from_fn(|| take_error(socket)).take(MOST_AT_ONCE);
+    let (count, passing) = errors.fold((0_usize, 0_usize), |(count, passing), is_passing| {
+        (count + 1, passing + usize::from(is_passing))
+    });
+    count > 0 && count == passing
 }
 
 /// Takes the next entry; says whether its error is one that passes. `None`: there is none.

@@ -1,12 +1,13 @@
 //! The queueing disciplines of the interface that a socket sends through, as rtnetlink(7) tells them.
 
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::net::netdevice::name_to_index;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// The kernel answers within the call that asks.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -21,6 +22,31 @@ const ROUTE_THROUGH: u16 = libc::RTA_OIF;
 const DISCIPLINE_BYTES: usize = 20;
 const DISCIPLINE_KIND: u16 = 1;
 
+thread_local! {
+    /// What the last socket of this thread met: a thread's flows mostly have one peer, and a host with a thousand
+    /// interfaces has much to tell.
+    static LAST: RefCell<Option<(Ends, Queues)>> = const { RefCell::new(None) };
+}
+
+/// What the way of a socket's datagrams depends on.
+#[derive(PartialEq, Eq)]
+struct Ends {
+    device: Option<Vec<u8>>,
+    local: Option<IpAddr>,
+    peer: Option<SocketAddr>,
+}
+
+impl Ends {
+    fn of(socket: &Socket) -> Self {
+        let address = |address: io::Result<SockAddr>| address.ok()?.as_socket();
+        Self {
+            device: socket.device().ok().flatten(),
+            local: address(socket.local_addr()).map(|local| local.ip()),
+            peer: address(socket.peer_addr()),
+        }
+    }
+}
+
 /// What datagrams meet before they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queues {
@@ -34,8 +60,18 @@ pub(crate) struct Queues {
 impl Queues {
     /// The queues towards a connected socket's peer; where the kernel doesn't tell, some that cut nothing.
     pub(crate) fn of(socket: &Socket) -> Self {
+        let ends = Ends::of(socket);
+        let known = LAST.with_borrow(|last| {
+            last.as_ref().filter(|(last, _)| *last == ends).map(|(_, queues)| *queues)
+        });
+        if let Some(queues) = known {
+            return queues;
+        }
         let kinds = interface_of(socket).and_then(disciplines);
-        kinds.map_or(Self { some: true, cut_trains: false }, |kinds| Self::of_kinds(&kinds))
+        let unknown = Self { some: true, cut_trains: false };
+        let queues = kinds.map_or(unknown, |kinds| Self::of_kinds(&kinds));
+        LAST.set(Some((ends, queues)));
+        queues
     }
 
     fn of_kinds(kinds: &[String]) -> Self {
