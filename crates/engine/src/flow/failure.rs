@@ -34,6 +34,8 @@ pub(crate) fn error_kind(error: &io::Error) -> &'static str {
         _ if error.get_ref().is_some_and(|cause| cause.is::<EarlyResponse>()) => "early_response",
         _ if error.raw_os_error() == Some(libc::ENOBUFS) => "queue_full",
         io::ErrorKind::ConnectionRefused => "refused",
+        // Of a connection that stood: its peer's reset came before the call, as shutdown(2) tells it.
+        io::ErrorKind::NotConnected => "reset",
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
         io::ErrorKind::ConnectionAborted => "aborted",
         io::ErrorKind::TimedOut => "timed_out",
