@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
+use linerate_measure::record::TestFigures;
 use linerate_measure::{Plan, Sample};
 
 /// Something that happened.
@@ -64,19 +65,6 @@ pub enum Event {
     },
     /// Something the user should know.
     Note(String),
-}
-
-/// What a test came to at the server's end, the warm-up included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TestFigures {
-    /// From the beginning of the load to the last byte that moved.
-    pub elapsed_ns: u64,
-    /// Bytes of payload that arrived here.
-    pub received_bytes: u64,
-    /// Bytes of payload that left here.
-    pub sent_bytes: u64,
-    /// Requests that were answered.
-    pub transactions: u64,
 }
 
 /// Where events go. A full sink drops the event and counts it; it never blocks.

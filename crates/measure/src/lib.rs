@@ -26,6 +26,7 @@ pub mod fairness;
 pub mod histogram;
 pub mod link;
 pub mod plan;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod sample;

@@ -22,6 +22,7 @@ mod steps;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use linerate_measure::record::TestFigures;
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::{End, Kind, Workload};
@@ -31,7 +32,6 @@ use socket2::Socket;
 use crate::clock::MILLISECOND_NS;
 use crate::connections::Connections;
 use crate::error::Error;
-use crate::event::TestFigures;
 use crate::flow::FlowShared;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, processors, raise_open_files_limit};

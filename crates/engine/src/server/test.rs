@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use linerate_measure::record::TestFigures;
 use linerate_measure::sample::Sample;
 use linerate_measure::units::render_duration_ns;
 use linerate_measure::{End, Kind, Transport, Workload};
@@ -11,7 +12,6 @@ use socket2::Socket;
 
 use super::conclusion::Conclusion;
 use crate::clock::{SECOND_NS, now, utc_ns};
-use crate::event::TestFigures;
 use crate::load::{Bell, Load};
 
 /// The flows must stand and the load begin within this time after admission, or after the time

@@ -1,7 +1,8 @@
 //! What a server tells people: where it listens, then a line for each thing that happens.
 
 use jiff::Timestamp;
-use linerate_engine::event::{Event, TestFigures};
+use linerate_engine::event::Event;
+use linerate_measure::record::TestFigures;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, End, Kind, Rate, Run, Workload};
 

@@ -8,7 +8,8 @@ use fixture::{events_of, rr_run, tcp_run, udp_run};
 use linerate::output::{
     CsvPrinter, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style, TextPrinter,
 };
-use linerate_engine::event::{Event, TestFigures};
+use linerate_engine::event::Event;
+use linerate_measure::record::TestFigures;
 use linerate_measure::summary::Latency;
 use linerate_measure::{Outcome, Run};
 use serde_json::Value;
