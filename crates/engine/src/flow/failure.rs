@@ -47,3 +47,15 @@ pub(crate) fn error_kind(error: &io::Error) -> &'static str {
         _ => "io",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_no_longer_connected_was_reset() {
+        for errno in [libc::ENOTCONN, libc::ECONNRESET, libc::EPIPE] {
+            assert_eq!(error_kind(&io::Error::from_raw_os_error(errno)), "reset", "{errno}");
+        }
+    }
+}
