@@ -57,6 +57,13 @@ pub fn trust_only(pinned: String) -> Trust {
     })
 }
 
+/// The servers of the user's list, `HOST:PORT` each, in their order; none where it can't be read.
+pub(crate) fn known_servers() -> Vec<String> {
+    let list =
+        config_directory().and_then(|directory| read_list(&directory.join("known_servers")).ok());
+    entries(&list.unwrap_or_default()).map(|(server, _)| server.to_owned()).collect()
+}
+
 /// Looks the server up in the list in `path`, remembers it where it isn't there.
 ///
 /// # Errors
@@ -144,9 +151,14 @@ fn read_list(path: &Path) -> Result<String, String> {
 }
 
 fn known_fingerprint<'list>(list: &'list str, server: &str) -> Option<&'list str> {
-    list.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+    entries(list).find(|(known, _)| *known == server).map(|(_, fingerprint)| fingerprint)
+}
+
+/// The list's servers and their fingerprints.
+fn entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
+    list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut words = line.split_whitespace();
-        (words.next() == Some(server)).then(|| words.next().unwrap_or("(none)"))
+        Some((words.next()?, words.next().unwrap_or("(none)")))
     })
 }
 

@@ -18,6 +18,7 @@
 pub mod args;
 pub mod certificates;
 mod commands;
+mod completions;
 pub mod cpus;
 mod habits;
 pub mod host;

@@ -1,9 +1,11 @@
 //! What can be typed after `connect`.
 
 use clap::{Arg, Args, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 
 use super::load::ArrivalsName;
 use super::{ConnectArgs, LoadArgs, OutputArgs, values};
+use crate::completions::hosts;
 use crate::host::HostPort;
 
 /// The flags of `connect`.
@@ -25,7 +27,7 @@ use crate::host::HostPort;
 )]
 pub struct ConnectRateArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
-    #[arg(value_name = "HOST", value_parser = HostPort::parse)]
+    #[arg(value_name = "HOST", value_parser = HostPort::parse, add = ArgValueCandidates::new(hosts))]
     pub host: HostPort,
     /// Bytes of a request
     #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]

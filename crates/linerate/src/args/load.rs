@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 use linerate_measure::Pacing;
 
 use super::{KeyArgs, OutputArgs, values};
+use crate::completions::hosts;
 use crate::cpus::Cpus;
 use crate::host::HostPort;
 use crate::sources::Sources;
@@ -25,7 +27,7 @@ use crate::sources::Sources;
 )]
 pub struct StreamArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
-    #[arg(value_name = "HOST", value_parser = HostPort::parse)]
+    #[arg(value_name = "HOST", value_parser = HostPort::parse, add = ArgValueCandidates::new(hosts))]
     pub host: HostPort,
     /// From this machine to the server (default)
     #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
@@ -96,7 +98,7 @@ pub struct StreamArgs {
 )]
 pub struct RrArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
-    #[arg(value_name = "HOST", value_parser = HostPort::parse)]
+    #[arg(value_name = "HOST", value_parser = HostPort::parse, add = ArgValueCandidates::new(hosts))]
     pub host: HostPort,
     /// Bytes of a request [default: 1; datagrams 16]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]

@@ -147,7 +147,7 @@ pub struct ManArgs {
 /// The flags of `completions`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate completions bash > /etc/bash_completion.d/linerate")]
+  linerate completions bash > /etc/bash_completion.d/linerate   the shell then asks the program itself")]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]

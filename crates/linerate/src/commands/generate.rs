@@ -1,12 +1,12 @@
 //! What is generated from the types and flags: schemas, man pages, completions.
 
-use clap::CommandFactory;
 use linerate_measure::run::exit;
 use linerate_measure::schema;
 use serde_json::json;
 
 use super::{Failure, man_pages, print};
-use crate::args::{Cli, CompletionsArgs, ManArgs, SchemaArgs, SchemaName};
+use crate::args::{CompletionsArgs, ManArgs, SchemaArgs, SchemaName};
+use crate::completions::render_script;
 use crate::output::render_json;
 
 /// Prints one schema, or all in one object.
@@ -38,8 +38,7 @@ pub(super) fn write_man_pages(args: &ManArgs) -> Result<u8, Failure> {
 
 /// Prints the completions.
 pub(super) fn print_completions(args: &CompletionsArgs) -> Result<u8, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "linerate", &mut script);
-    print(&String::from_utf8_lossy(&script))?;
+    let script = render_script(args.shell).map_err(|error| Failure::here(error.to_string()))?;
+    print(&script)?;
     Ok(exit::VALID)
 }

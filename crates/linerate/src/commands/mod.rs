@@ -20,6 +20,7 @@ use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
+use crate::completions::complete;
 use crate::habits;
 use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
@@ -29,6 +30,14 @@ use crate::signals::{stop_on_signals, unless_stopped};
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match complete(&arguments) {
+        Ok(false) => {}
+        Ok(true) => return exit::VALID,
+        Err(error) => {
+            narrate(&format!("linerate: {error}\n"));
+            return exit::FAILED;
+        }
+    }
     if let Some(exit_code) = personality::perform(&arguments) {
         return exit_code;
     }

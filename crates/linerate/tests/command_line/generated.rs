@@ -43,13 +43,36 @@ fn a_man_page_for_each_command() {
     assert_eq!(run_in(home.path(), "man /dev/null/pages").exit_code, 1);
 }
 
+/// What a shell is offered behind these words, the last of which may be half typed.
+fn offered(home: &std::path::Path, shell: &str, words: &[&str]) -> String {
+    let mut asked = command(home, "--");
+    asked.env("LINERATE_COMPLETE", shell).env("XDG_CONFIG_HOME", home);
+    asked.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string()).env("_CLAP_IFS", "\n");
+    let output = asked.args(words).output().unwrap();
+    assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
-fn completions_for_each_shell() {
+fn each_shell_asks_the_program_for_completions() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("linerate")).unwrap();
+    let list = "# hosts\nlab-7:5250 abc\n[fe80::1]:5250 def\n";
+    std::fs::write(home.path().join("linerate/known_servers"), list).unwrap();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ended = run(&format!("completions {shell}"));
-        assert!(ended.stdout.contains("busy-poll"), "{shell}");
-        if ["bash", "zsh", "fish"].contains(&shell) {
-            assert!(ended.stdout.contains("interop-blackhole"), "{shell}: no profiles");
+        assert_eq!(ended.exit_code, 0, "{shell}: {}", ended.stderr);
+        assert!(ended.stdout.contains("LINERATE_COMPLETE"), "{shell}: {}", ended.stdout);
+        for (words, candidate) in [
+            (&["linerate", "stream", "h", "--busy"][..], "--busy-poll"),
+            (&["linerate", "link", "--profile", "interop"], "interop-blackhole"),
+            (&["linerate", "stream", "lab"], "lab-7:5250"),
+            (&["linerate", "rr", ""], "[fe80::1]:5250"),
+            (&["linerate", "connect", ""], "lab-7:5250"),
+        ] {
+            // A shell of colons' meaning has them escaped.
+            let offered = offered(home.path(), shell, words).replace("\\:", ":");
+            assert!(offered.contains(candidate), "{shell} {words:?}: {offered}");
         }
     }
     assert_eq!(run("completions bogus").exit_code, 2);
