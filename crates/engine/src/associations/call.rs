@@ -16,9 +16,9 @@ use super::{DONE, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
 use crate::connections::{Due, Milestones, Places};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
-use crate::load::flow_steps;
 use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
+use crate::steps::flow_steps;
 use crate::transport::quic::{ClientSide, Event};
 
 /// The part of a load of connections that falls to one shard.

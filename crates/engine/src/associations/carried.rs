@@ -14,8 +14,8 @@ use socket2::Socket;
 
 use super::Quic;
 use crate::flow::{DatagramFlow, FlowShared, Native, StreamFlow};
-use crate::load::flow_tag;
 use crate::shard::Slots;
+use crate::steps::flow_tag;
 use crate::transport::quic::{
     Arrivals, Dir, Facts, QuicDatagrams, QuicStream, SharedConnection, Side, StreamId, Way,
 };

@@ -12,14 +12,15 @@ use linerate_wire::native::opening::Opening;
 use linerate_wire::step::Step;
 use socket2::Socket;
 
+use super::Claims;
 use super::carried::{Carried, Holder};
 use super::sockets::Place;
 use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowError, FlowShared, Local};
-use crate::load::{Claims, flow_steps};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
+use crate::steps::flow_steps;
 use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
 
 /// Handshakes of a client's shard that are under way at a time.

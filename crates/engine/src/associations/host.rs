@@ -15,9 +15,9 @@ use super::sockets::Place;
 use super::{FOREIGN, LONGEST_WAIT, Quic, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
-use crate::load::flow_steps;
 use crate::phase::Phase;
 use crate::shard::Inlet;
+use crate::steps::flow_steps;
 use crate::tally::Tally;
 use crate::transport::quic::{Dir, Event, SharedConnection, StreamId};
 

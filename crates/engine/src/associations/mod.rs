@@ -11,6 +11,7 @@ mod attempt;
 mod call;
 mod carried;
 mod carry;
+mod claims;
 mod host;
 mod sockets;
 
@@ -30,6 +31,7 @@ use crate::transport::quic::{
 
 pub(crate) use call::Calling;
 pub(crate) use carry::Carrying;
+pub(crate) use claims::Claims;
 pub(crate) use host::Hosting;
 use sockets::Sockets;
 

@@ -13,9 +13,9 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::{DONE, LONGEST_WAIT, Quic, Side};
-use crate::load::flow_tag;
 use crate::phase::Phase;
 use crate::shard::{Coming, Inlet};
+use crate::steps::flow_tag;
 use crate::transport::quic::{Endpoint, Event, Link};
 
 /// A shard that is busy looks for what was rung for once in so many rounds.

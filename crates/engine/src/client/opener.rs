@@ -19,9 +19,11 @@ use super::dial::{binding, flow_error};
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::control::server_name;
 use crate::error::Error;
-use crate::load::{Load, flow_tag, no_delay};
+use crate::load::Load;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{configure_stream, connect_stream, flow_datagram};
+use crate::steps::flow_tag;
+use crate::steps::no_delay;
 use crate::transport::Negotiation;
 
 /// The most connections that are on their way at once: enough to hide the path's delay, few enough not to

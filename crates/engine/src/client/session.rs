@@ -21,12 +21,13 @@ use super::record::Record;
 use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
-use crate::connections::{Agreement, Connections, Dial};
+use crate::connections::{Agreement, Dial};
 use crate::control::{Link, Reading, data_client, fingerprint, key_log_note, proof, random};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::load::{Bell, Load};
+use crate::load::{Connections, Load};
 use crate::probe::raise_open_files_limit;
+use crate::waker::Waker;
 
 /// Before a connection is made again that was cut off: a server that is flooded from this address closes
 /// the oldest that it hasn't answered, and soon has room.
@@ -89,7 +90,7 @@ pub(super) struct Session<'a> {
     server: SocketAddr,
     link: Link,
     pub(super) machine: Client,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     pub(super) load: Option<Load>,
     pub(super) opener: Option<Opener>,
     pub(super) offset: OffsetEstimator,
@@ -143,7 +144,7 @@ impl<'a> Session<'a> {
             server,
             link,
             machine: Client::new(config, now()),
-            bell: Arc::new(Bell::new()?),
+            waker: Arc::new(Waker::new()?),
             load: None,
             opener: None,
             offset: OffsetEstimator::new(),
@@ -195,11 +196,11 @@ impl<'a> Session<'a> {
             .flatten()
             .min()
             .map_or(LOOK_NS, |due_ns| due_ns.saturating_sub(now_ns).min(LOOK_NS));
-        let others: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&*self.bell, PollFlags::IN))
+        let others: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&*self.waker, PollFlags::IN))
             .chain(self.opener.iter().flat_map(Opener::poll_set))
             .collect();
         wait(&self.link, &others, wait_ns);
-        self.bell.silence();
+        self.waker.silence();
         let mut plaintext = Vec::new();
         let reading = self.link.read(&mut plaintext);
         if !plaintext.is_empty() {
@@ -318,7 +319,7 @@ impl<'a> Session<'a> {
             }))
         });
         let dials = dials.transpose()?;
-        let mut load = Load::prepare(Role::Client, workload, cpus, &self.bell, dials.or(quic))?;
+        let mut load = Load::prepare(Role::Client, workload, cpus, &self.waker, dials.or(quic))?;
         self.record.notes.extend(unused_binds(self.plan, load.associations()));
         self.record.notes.extend(self.plan.local.key_log.as_deref().map(key_log_note));
         let now_ns = monotonic_ns();

@@ -28,32 +28,15 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use socket2::Socket;
 
-use crate::associations::Quic;
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
-use crate::flow::FlowShared;
-use crate::load::Bell;
-use crate::shard::{Inlet, OwnLoop};
+use crate::shard::Inlet;
+use crate::waker::Waker;
 
 pub(crate) use dial::Dialing;
 pub(crate) use places::{Agreement, Due, Milestones, Places};
 pub(crate) use serve::{Serving, limit_blocking, restore_accepted, restore_listener};
 pub(crate) use spin_wait::{Awaited, SpinWait};
 pub(crate) use wake_ups::WakeUps;
-
-/// What a load whose connections a shard's own loop makes needs beside its workload.
-pub(crate) enum Connections {
-    /// At the client.
-    Dial(Dial),
-    /// At the server.
-    Serve(Serve),
-    /// In a loop that another dialect has made: of the flows of a shard, whose counts it keeps.
-    Made(MakeLoop),
-    /// At either end: QUIC, whether its connections come and go or stay.
-    Quic(Box<Quic>),
-}
-
-/// Makes the loop of a shard of its flows.
-pub(crate) type MakeLoop = Box<dyn Fn(Vec<Arc<FlowShared>>) -> OwnLoop + Send>;
 
 /// Where the client's connections go, and from where.
 #[derive(Clone)]
@@ -91,9 +74,9 @@ pub(crate) struct Serve {
     /// The most guests. For whoever comes beyond, one that hasn't said whose it is goes to the reception, which knows
     /// how to make room.
     pub(crate) most_guests: usize,
-    /// Takes the connections that aren't this load's, and the bell that wakes it.
+    /// Takes the connections that aren't this load's, and the waker that wakes it.
     pub(crate) reception: Sender<Socket>,
-    pub(crate) reception_bell: Arc<Bell>,
+    pub(crate) reception_waker: Arc<Waker>,
 }
 
 /// The longest a loop sleeps: time-outs are looked at this often.

@@ -351,7 +351,7 @@ impl Host<'_> {
         let _fails_when_read = socket.set_nonblocking(true);
         // The reception ends only with the server.
         let _ended = self.serve.reception.send(socket);
-        self.serve.reception_bell.ring();
+        self.serve.reception_waker.wake();
     }
 
     /// Ends what takes too long.

@@ -23,16 +23,17 @@ use linerate_wire::step::Step;
 use socket2::Socket;
 
 use crate::latencies::Latencies;
-use crate::load::{Bell, Census};
 use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, Reached, SharedPhase};
+use crate::ready_count::ReadyCount;
 use crate::socket::{thread_cpu_since, thread_usage};
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
     Awake, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream,
     ZeroCopy,
 };
+use crate::waker::Waker;
 
 pub(crate) use active::ActiveFlows;
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, say_end, udp_flow};
@@ -185,9 +186,9 @@ pub(crate) struct Local {
     /// Which flows have a request on its way: all, unless the shard is told otherwise.
     pub(crate) active: ActiveFlows,
     phase: Arc<SharedPhase>,
-    census: Arc<Census>,
+    ready_count: Arc<ReadyCount>,
     /// The conductor's.
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     measuring: bool,
     cpu_before: CpuSeconds,
 }
@@ -198,8 +199,8 @@ impl Local {
         pattern: Arc<Pattern>,
         latencies: Latencies,
         phase: Arc<SharedPhase>,
-        census: Arc<Census>,
-        bell: Arc<Bell>,
+        ready_count: Arc<ReadyCount>,
+        waker: Arc<Waker>,
         spins_alone: bool,
     ) -> Self {
         Self {
@@ -210,8 +211,8 @@ impl Local {
             receives_together: false,
             active: ActiveFlows::ALL,
             phase,
-            census,
-            bell,
+            ready_count,
+            waker,
             measuring: false,
             cpu_before: CpuSeconds::default(),
         }
@@ -246,7 +247,7 @@ impl Local {
 
     /// Makes the conductor look at what its flows have come to.
     pub(crate) fn ring_conductor(&self) {
-        self.bell.ring();
+        self.waker.wake();
     }
 
     #[cold]
@@ -301,8 +302,8 @@ impl FlowShared {
 
     pub(crate) fn set_ready(&self, local: &Local) {
         self.tally.set_progress(Progress::Ready);
-        if local.census.record_ready() {
-            local.bell.ring();
+        if local.ready_count.record_ready() {
+            local.waker.wake();
         }
     }
 
@@ -310,9 +311,9 @@ impl FlowShared {
         let was_opening = self.tally.progress() == Progress::Opening;
         *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ending));
         self.tally.set_progress(Progress::Ended);
-        let never_ready = was_opening && local.census.record_ready();
-        if local.census.record_ended() || never_ready {
-            local.bell.ring();
+        let never_ready = was_opening && local.ready_count.record_ready();
+        if local.ready_count.record_ended() || never_ready {
+            local.waker.wake();
         }
     }
 

@@ -17,7 +17,7 @@ use linerate_wire::iperf3::server::Server;
 use super::running::LOOK_NS;
 use super::{Failure, Keepalive};
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::load::Bell;
+use crate::waker::Waker;
 
 /// Bytes taken at once.
 const READ_BYTES: usize = 64 << 10;
@@ -187,14 +187,14 @@ impl Control {
     }
 
     /// Waits for more to give to the machine, or until it has waited long enough.
-    pub(super) fn await_more(&self, machine: &mut dyn Speaker, bell: &Bell) {
+    pub(super) fn await_more(&self, machine: &mut dyn Speaker, waker: &Waker) {
         let now_ns = monotonic_ns();
         machine.handle_timeout(now_ns);
-        self.wait(bell, machine.poll_timeout().unwrap_or(u64::MAX).min(now_ns + LOOK_NS));
+        self.wait(waker, machine.poll_timeout().unwrap_or(u64::MAX).min(now_ns + LOOK_NS));
     }
 
     /// Waits until something has come, somebody rings, or the time has come.
-    pub(super) fn wait(&self, bell: &Bell, until_ns: u64) {
+    pub(super) fn wait(&self, waker: &Waker, until_ns: u64) {
         let wait_ns = until_ns.saturating_sub(monotonic_ns());
         let timeout =
             Timespec { tv_sec: (wait_ns / SECOND_NS) as i64, tv_nsec: (wait_ns % SECOND_NS) as _ };
@@ -203,9 +203,9 @@ impl Control {
             false => PollFlags::IN | PollFlags::OUT,
         };
         let mut polled =
-            [PollFd::new(self, interest), PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
+            [PollFd::new(self, interest), PollFd::from_borrowed_fd(waker.as_fd(), PollFlags::IN)];
         let _interrupted = poll(&mut polled, Some(&timeout));
-        bell.silence();
+        waker.silence();
     }
 
     /// Waits a moment for what is queued to leave, and closes in order: what the other end has said

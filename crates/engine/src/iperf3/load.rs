@@ -18,14 +18,15 @@ use super::{Failure, Role, Stream};
 use crate::clock::monotonic_ns;
 use crate::flow::{ActiveFlows, Drive, FlowShared, Fresh, MakeFlow, Over};
 use crate::latencies::Latencies;
-use crate::load::{Bell, Census};
 use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
+use crate::ready_count::ReadyCount;
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
 use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
 use crate::transport::{Awake, Discarding, FromPageCache, PageCache, Tcp};
+use crate::waker::Waker;
 
 /// What an end's streams are to do.
 pub(super) struct Setup {
@@ -54,7 +55,7 @@ pub(super) struct Load {
     /// What the streams that send share, and what those that receive do.
     goals: [Arc<Goal>; 2],
     phase: Arc<SharedPhase>,
-    census: Arc<Census>,
+    ready_count: Arc<ReadyCount>,
     shards: Vec<Shard>,
     /// Which shard carries which stream.
     spread: Spread,
@@ -67,7 +68,7 @@ impl Load {
     pub(super) fn prepare(
         setup: Setup,
         sockets: Vec<Socket>,
-        bell: &Arc<Bell>,
+        waker: &Arc<Waker>,
     ) -> Result<Self, Failure> {
         check_affinity(setup.affinity)?;
         let total = u32::try_from(sockets.len()).unwrap_or(u32::MAX);
@@ -78,13 +79,13 @@ impl Load {
             streams: Vec::new(),
             goals: [goal; 2].map(Goal::new).map(Arc::new),
             phase: Arc::new(SharedPhase::new()),
-            census: Arc::new(Census::new(total)),
+            ready_count: Arc::new(ReadyCount::new(total)),
             shards: Vec::new(),
             spread: Spread::new(&sends, parameters.protocol == Protocol::Udp),
             stopped_ns: None,
             setup,
         };
-        load.spawn_shards(bell)?;
+        load.spawn_shards(waker)?;
         let carrier = Carrier::of(&load)?;
         for (index, socket) in sockets.into_iter().enumerate() {
             load.add(index, socket, &carrier)?;
@@ -92,7 +93,7 @@ impl Load {
         Ok(load)
     }
 
-    fn spawn_shards(&mut self, bell: &Arc<Bell>) -> Result<(), Failure> {
+    fn spawn_shards(&mut self, waker: &Arc<Waker>) -> Result<(), Failure> {
         let block_bytes = self.setup.parameters.block_bytes as usize;
         // Histograms and patterns are the native load's: this one has neither.
         let pattern = Pattern::beginning(1);
@@ -107,10 +108,10 @@ impl Load {
                 pattern: Arc::clone(&pattern),
                 latencies: Latencies::default(),
                 phase: Arc::clone(&self.phase),
-                census: Arc::clone(&self.census),
+                ready_count: Arc::clone(&self.ready_count),
                 own_loop: None,
             };
-            let shard = Shard::spawn(plan, bell);
+            let shard = Shard::spawn(plan, waker);
             let shard = shard
                 .map_err(|error| Failure::of(Code::THREAD_CREATE).because(error.to_string()))?;
             self.shards.push(shard);
@@ -206,15 +207,15 @@ impl Load {
 
     /// Whether all streams wait for the load to begin.
     pub(super) fn all_ready(&self) -> bool {
-        self.census.all_ready()
+        self.ready_count.all_ready()
     }
 
     pub(super) fn all_ended(&self) -> bool {
-        self.census.all_ended()
+        self.ready_count.all_ended()
     }
 
     pub(super) fn any_ended(&self) -> bool {
-        self.census.ended() > 0
+        self.ready_count.ended() > 0
     }
 
     /// Whether all that was asked for has been sent, or all of it received: where both ends send, the

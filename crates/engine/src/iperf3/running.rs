@@ -11,8 +11,8 @@ use super::meter::Meter;
 use super::tail::{TAIL_NS, TAIL_SILENCE_NS};
 use super::{Event, Failure, Observer, Report, sockets};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
-use crate::load::Bell;
 use crate::phase::Phase;
+use crate::waker::Waker;
 
 /// A stream that failed is told as the reason when the conversation has told none for so long.
 const FAILURE_NS: u64 = SECOND_NS;
@@ -192,7 +192,11 @@ impl Running {
 
     /// Waits for the streams, which have been told to end. Tells the last interval, and says what came
     /// out at this end.
-    pub(super) fn finish(&mut self, bell: &Bell, observer: &mut dyn Observer) -> (Results, Report) {
+    pub(super) fn finish(
+        &mut self,
+        waker: &Waker,
+        observer: &mut dyn Observer,
+    ) -> (Results, Report) {
         let deadline_ns = monotonic_ns() + STOPPING_NS;
         while !self.load.all_ended() {
             let now_ns = monotonic_ns();
@@ -200,7 +204,7 @@ impl Running {
                 self.load.abort();
                 break;
             }
-            bell.wait(deadline_ns.min(now_ns + LOOK_NS));
+            waker.wait(deadline_ns.min(now_ns + LOOK_NS));
         }
         let end_ns = self.load.ended_ns().max(self.meter.start_ns());
         if let Some(interval) = self.meter.end(&self.load, end_ns) {

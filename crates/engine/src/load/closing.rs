@@ -208,7 +208,11 @@ impl Load {
     /// The counts of all flows that send datagrams in bulk from this end, when each of them has
     /// sent its last; `None` before, after the first time, and where there are none.
     pub(crate) fn take_datagrams_sent(&mut self) -> Option<Vec<FlowCount>> {
-        if self.told_sent || !self.is_datagrams() || !self.is_open() || self.census.ended() == 0 {
+        if self.told_sent
+            || !self.is_datagrams()
+            || !self.is_open()
+            || self.ready_count.ended() == 0
+        {
             return None;
         }
         let mut counts = Vec::new();
@@ -254,7 +258,7 @@ impl Load {
 
     pub(super) fn sum_of_counters(&self) -> u64 {
         // A flow that ends moves too, though it may count nothing more.
-        let ended = u64::from(self.census.ended());
+        let ended = u64::from(self.ready_count.ended());
         self.flows.iter().flatten().fold(ended, |sum, flow| {
             let counts = flow.tally.counts();
             sum.wrapping_add(counts.sent_bytes)

@@ -8,8 +8,8 @@ use linerate_measure::sample::{Role, Sample};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
-use super::{Bell, Load};
-use crate::connections::Connections;
+use super::Connections;
+use super::{Load, Waker};
 use crate::error::Error;
 use crate::flow::{FlowShared, MakeFlow, Over};
 use crate::tally::Counts;
@@ -23,10 +23,10 @@ impl Load {
         workload: &Workload,
         given: Vec<Vec<Step>>,
         cpus: &[u32],
-        bell: &Arc<Bell>,
+        waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
-        let mut load = Self::prepare(role, workload, cpus, bell, connections)?;
+        let mut load = Self::prepare(role, workload, cpus, waker, connections)?;
         load.given = given;
         Ok(load)
     }

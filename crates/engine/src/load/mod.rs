@@ -5,10 +5,7 @@
 //! its own end came, or its peer's, or nothing moved any more.
 
 mod arrival;
-mod bell;
 mod carriage;
-mod census;
-mod claims;
 mod closing;
 mod end;
 mod given;
@@ -17,7 +14,6 @@ mod own_loop;
 mod shards;
 mod spread;
 mod standstill;
-mod steps;
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -29,25 +25,24 @@ use linerate_measure::{End, Kind, Workload};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
+use crate::associations::Claims;
 use crate::clock::MILLISECOND_NS;
-use crate::connections::Connections;
 use crate::error::Error;
 use crate::flow::FlowShared;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, processors, raise_open_files_limit};
+use crate::ready_count::ReadyCount;
 use crate::shard::Shard;
+use crate::steps::flow_steps;
 use crate::transport::PageCache;
+use crate::waker::Waker;
 
-pub(crate) use bell::Bell;
-pub(crate) use census::Census;
-pub(crate) use claims::Claims;
 use meter::Meter;
+pub(crate) use own_loop::Connections;
 pub(crate) use shards::RECEIVE_BYTES;
 pub use shards::client_threads;
 pub(crate) use spread::{Spread, associations, is_apart, most_associations, spread};
 use standstill::Standstill;
-pub use steps::flow_steps;
-pub(crate) use steps::{flow_tag, no_delay};
 
 /// How often a load that is ending is looked at, and how much longer that is for each flow: a look
 /// asks all of them.
@@ -61,7 +56,7 @@ pub(crate) struct Load {
     /// The steps of each flow, where a dialect has given them; empty: those of the workload.
     given: Vec<Vec<Step>>,
     phase: Arc<SharedPhase>,
-    census: Arc<Census>,
+    ready_count: Arc<ReadyCount>,
     /// Whether the shards have file tables of their own.
     apart: bool,
     shards: Vec<Shard>,
@@ -115,7 +110,7 @@ impl Load {
         role: Role,
         workload: &Workload,
         cpus: &[u32],
-        bell: &Arc<Bell>,
+        waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
         let flows = workload.total_flows();
@@ -145,7 +140,7 @@ impl Load {
             workload: workload.clone(),
             given: Vec::new(),
             phase: Arc::new(SharedPhase::new()),
-            census: Arc::new(Census::new(total)),
+            ready_count: Arc::new(ReadyCount::new(total)),
             apart: spread.apart,
             shards: Vec::new(),
             inlets: Vec::new(),
@@ -169,7 +164,7 @@ impl Load {
             standstill: None,
             notes: Vec::new(),
         };
-        load.spawn_shards(spread, cpus, bell, connections)?;
+        load.spawn_shards(spread, cpus, waker, connections)?;
         Ok(load)
     }
 
@@ -190,17 +185,17 @@ impl Load {
 
     /// Whether every flow has come and can carry load.
     pub(crate) fn all_ready(&self) -> bool {
-        self.census.all_ready()
+        self.ready_count.all_ready()
     }
 
     /// Whether every flow has ended, or will never say so.
     pub(crate) fn all_ended(&self) -> bool {
-        self.census.all_ended() || self.has_failed()
+        self.ready_count.all_ended() || self.has_failed()
     }
 
     /// Whether a flow has ended.
     pub(crate) fn any_ended(&self) -> bool {
-        self.census.ended() > 0
+        self.ready_count.ended() > 0
     }
 
     /// Why a flow has ended, where one has that could not begin.
@@ -323,7 +318,7 @@ impl Load {
         self.take_claimed();
         let moved_ns = self.last_moved_ns().map_or(now_ns, |moved_ns| moved_ns.min(now_ns));
         let sample = self.meter.take_last_sample(moved_ns, &self.flows, &self.shards);
-        if !self.census.all_ended() {
+        if !self.ready_count.all_ended() {
             self.abort();
         }
         let machine = self.meter.machine_since_measuring();

@@ -7,11 +7,26 @@ use linerate_measure::{Kind, Workload};
 use linerate_wire::step::Step;
 use socket2::Socket;
 
-use super::{Claims, flow_steps};
-use crate::associations::{Calling, Carrying, Hosting, Quic, Side};
-use crate::connections::{Connections, Dialing, Serving};
+use crate::associations::{Calling, Carrying, Claims, Hosting, Quic, Side};
+use crate::connections::{Dial, Dialing, Serve, Serving};
 use crate::flow::FlowShared;
 use crate::shard::OwnLoop;
+use crate::steps::flow_steps;
+
+/// What a load whose connections a shard's own loop makes needs beside its workload.
+pub(crate) enum Connections {
+    /// At the client.
+    Dial(Dial),
+    /// At the server.
+    Serve(Serve),
+    /// In a loop that another dialect has made: of the flows of a shard, whose counts it keeps.
+    Made(MakeLoop),
+    /// At either end: QUIC, whether its connections come and go or stay.
+    Quic(Box<Quic>),
+}
+
+/// Makes the loop of a shard of its flows.
+pub(crate) type MakeLoop = Box<dyn Fn(Vec<Arc<FlowShared>>) -> OwnLoop + Send>;
 
 /// The loop of one of a load's shards: which, of how many. At the server, `inlet` has the
 /// connections that others accepted.

@@ -6,11 +6,11 @@ use std::sync::mpsc::channel;
 use linerate_measure::sample::Role;
 use linerate_measure::{Kind, Workload};
 
+use super::Connections;
 use super::carriage::{file_for, pattern_for};
 use super::own_loop::own_loop;
 use super::spread::spread;
-use super::{Bell, Load, Spread};
-use crate::connections::Connections;
+use super::{Load, Spread, Waker};
 use crate::error::Error;
 use crate::flow::ActiveFlows;
 use crate::latencies::Latencies;
@@ -26,7 +26,7 @@ impl Load {
         &mut self,
         spread: Spread,
         cpus: &[u32],
-        bell: &Arc<Bell>,
+        waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<(), Error> {
         let workload = &self.workload;
@@ -66,10 +66,10 @@ impl Load {
                 pattern: Arc::clone(&pattern),
                 latencies: Latencies::new(workload, self.role),
                 phase: Arc::clone(&self.phase),
-                census: Arc::clone(&self.census),
+                ready_count: Arc::clone(&self.ready_count),
                 own_loop,
             };
-            self.shards.push(Shard::spawn(plan, bell)?);
+            self.shards.push(Shard::spawn(plan, waker)?);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use linerate_measure::{Kind, Workload};
 
 /// The most flows of a shard that has a file table of its own.
 const MOST_FLOWS_APART: u64 = 19_000;
-/// Descriptors of such a shard that aren't flows': standard ones, link, bell, poll set.
+/// Descriptors of such a shard that aren't flows': standard ones, link, waker, poll set.
 const OTHERS_APART: u64 = 16;
 
 /// How a load is spread.

@@ -3,9 +3,9 @@ use std::time::Duration;
 use linerate_measure::summary::judge;
 use linerate_measure::{Arrivals, Direction, Rate, Schedule, Transport};
 
+use super::own_loop::MakeLoop;
 use super::*;
 use crate::clock::SECOND_NS;
-use crate::connections::MakeLoop;
 use crate::flow::Ending;
 use crate::shard::OwnLoop;
 
@@ -14,10 +14,10 @@ const OPENED_NS: u64 = 7;
 
 /// A client's load that is open and whose shard does this.
 fn opened(workload: &Workload, make: fn(Vec<Arc<FlowShared>>) -> OwnLoop) -> Load {
-    let bell = Arc::new(Bell::new().unwrap());
+    let waker = Arc::new(Waker::new().unwrap());
     let make: MakeLoop = Box::new(make);
     let connections = Some(Connections::Made(make));
-    let mut load = Load::prepare(Role::Client, workload, &[], &bell, connections).unwrap();
+    let mut load = Load::prepare(Role::Client, workload, &[], &waker, connections).unwrap();
     load.open(OPENED_NS);
     load
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::load::Bell;
-use crate::server::strangers::{Acquaintance, Origin, Strangers};
+use crate::pending::{Acquaintance, Origin, Strangers};
+use crate::waker::Waker;
 
 /// All such clients of a server.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Members {
 /// How a session is told to go.
 struct Door {
     open: AtomicBool,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
 }
 
 impl Crowd {
@@ -32,9 +32,9 @@ impl Crowd {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client has come, whose session waits at this bell.
-    pub(super) fn admit(self: &Arc<Self>, client: SocketAddr, bell: Arc<Bell>) -> Seat {
-        let door = Arc::new(Door { open: AtomicBool::new(false), bell });
+    /// A client has come, whose session waits at this waker.
+    pub(super) fn admit(self: &Arc<Self>, client: SocketAddr, waker: Arc<Waker>) -> Seat {
+        let door = Arc::new(Door { open: AtomicBool::new(false), waker });
         let mut members = self.members();
         let number = members.next;
         members.next += 1;
@@ -63,7 +63,7 @@ impl Crowd {
         members.strangers.remove(number);
         let Some(door) = members.doors.get(&number) else { return false };
         door.open.store(true, Ordering::Relaxed);
-        door.bell.ring();
+        door.waker.wake();
         members.leaving += 1;
         true
     }

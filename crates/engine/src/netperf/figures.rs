@@ -8,9 +8,10 @@ use linerate_wire::netperf::test::{Carrier, Length, Results, Setup};
 
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
-use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, TcpFigures};
+use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN};
 use super::plan::TestPlan;
 use crate::clock::SECOND_NS;
+use crate::socket::TcpFigures;
 use crate::tally::Counts;
 
 /// What this end has measured.

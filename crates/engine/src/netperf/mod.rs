@@ -36,10 +36,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::error::Error;
 
+pub use crate::socket::TcpFigures;
 pub use client::{Client, run, run_alone};
 pub use outcome::{
-    BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, TcpFigures,
-    method_letter,
+    BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, method_letter,
 };
 pub use plan::{
     ControlPlan, Dirt, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use linerate_measure::histogram::Histogram;
 
+use crate::socket::TcpFigures;
+
 /// What an end shows for a size that it doesn't know.
 pub const SIZE_UNKNOWN: i32 = -1;
 
@@ -102,31 +104,6 @@ impl Default for BufferFigures {
     fn default() -> Self {
         Self { asked: SIZE_UNKNOWN, at_start: SIZE_UNKNOWN, at_end: SIZE_UNKNOWN }
     }
-}
-
-/// The kernel's view of a TCP connection (TCP_INFO, linux/tcp.h), as far as netperf shows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpFigures {
-    /// Time until what isn't acknowledged is sent again.
-    pub rto_us: u32,
-    /// Time that an acknowledgement is put off.
-    pub ato_us: u32,
-    /// The path's MTU.
-    pub pmtu_bytes: u32,
-    /// Slow start threshold of the receive window.
-    pub receive_ssthresh_bytes: u32,
-    /// Smoothed round-trip time.
-    pub rtt_us: u32,
-    /// Its variation.
-    pub rtt_var_us: u32,
-    /// Slow start threshold of the congestion window.
-    pub send_ssthresh_segments: u32,
-    /// Congestion window.
-    pub cwnd_segments: u32,
-    /// Segments that may be out of order and not lost.
-    pub reordering_segments: u32,
-    /// Segments sent again.
-    pub retransmitted_segments: u32,
 }
 
 /// How busy one machine was during a test, all its processors and everything that ran on them; where both

@@ -25,10 +25,11 @@ use super::spinners::{Spinner, Spinners};
 use super::watchdog::Watchdog;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
-use crate::load::{Bell, Load};
+use crate::load::Load;
 use crate::socket::accept_stream;
 use crate::tally::Counts;
 use crate::transport::readiness;
+use crate::waker::Waker;
 
 /// What doesn't end when it should is given up after so long.
 const GRACE_NS: u64 = SECOND_NS;
@@ -48,7 +49,7 @@ pub(super) struct Served {
     /// What the load is made with.
     cpu: Option<u32>,
     cpu_count: u32,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     /// Who may give leave to answer without sleeping, and that leave.
     spinners: Option<Arc<Spinners>>,
     spinner: Option<Spinner>,
@@ -78,7 +79,7 @@ impl Served {
     pub(super) fn prepare(
         request: Request,
         place: &Place,
-        bell: &Arc<Bell>,
+        waker: &Arc<Waker>,
     ) -> Result<(Self, Setup), i32> {
         let address = place.address(&request);
         let client = Some(place.client.ip()).filter(|_| !place.other_addresses);
@@ -104,7 +105,7 @@ impl Served {
             watchdog: None,
             cpu: place.cpu,
             cpu_count: place.cpu_count,
-            bell: Arc::clone(bell),
+            waker: Arc::clone(waker),
             spinners: place.spinners.clone().filter(|_| request.part == Part::Answer),
             spinner: None,
             waiting: Some(socket).filter(|_| listener.is_none()),
@@ -155,7 +156,7 @@ impl Served {
         });
         let workload = self.job.endless_workload();
         let (cpus, steps) = (Vec::from_iter(self.cpu), vec![self.job.steps_at_server()]);
-        Load::prepare_given(Role::Server, &workload, steps, &cpus, &self.bell, connections)
+        Load::prepare_given(Role::Server, &workload, steps, &cpus, &self.waker, connections)
     }
 
     /// The load goes on from here.
@@ -180,7 +181,7 @@ impl Served {
         Liveness::new(Role::Server, &self.job, monotonic_ns())
     }
 
-    /// What to wait for beside the control connection and the bell.
+    /// What to wait for beside the control connection and the waker.
     pub(super) fn awaited(&self) -> Option<&Socket> {
         let listener = self.listener.as_deref().filter(|_| self.load.is_none());
         self.waiting.as_ref().or(listener).filter(|_| self.stopped_ns.is_none())

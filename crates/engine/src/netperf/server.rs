@@ -25,7 +25,7 @@ const MOST_CLIENTS: usize = 4096;
 const MOST_IDLE: usize = 1024;
 /// While so many clients are on their way out, others wait to be let in.
 const MOST_LEAVING: usize = 256;
-/// Descriptors of a client: its control connection, two bells, a listener, its data, and one more.
+/// Descriptors of a client: its control connection, two wakers, a listener, its data, and one more.
 const DESCRIPTORS_OF_CLIENT: u64 = 6;
 /// A session needs little room: its test has threads of its own.
 const STACK_BYTES: usize = 256 << 10;
@@ -195,7 +195,7 @@ fn admit(
         Err(error) => return sink.offer(Event::Note(error.to_string())),
     };
     clients.fetch_add(1, Ordering::Relaxed);
-    let seat = crowd.admit(client, session.bell());
+    let seat = crowd.admit(client, session.waker());
     let (counted, stopping, told) = (Arc::clone(clients), Arc::clone(stopping), sink.clone());
     let thread = std::thread::Builder::new().name("session".into()).stack_size(STACK_BYTES);
     let started = thread.spawn(move || {

@@ -17,8 +17,8 @@ use super::server::ServerOptions;
 use super::spinners::Spinners;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
-use crate::load::Bell;
-use crate::server::strangers::Acquaintance;
+use crate::pending::Acquaintance;
+use crate::waker::Waker;
 
 /// A session looks this often whether the server is to stop.
 const LOOK_NS: u64 = 500 * MILLISECOND_NS;
@@ -73,7 +73,7 @@ pub(super) struct Session {
     local: SocketAddr,
     house: Arc<House>,
     machine: Machine,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     served: Option<Served>,
     /// From a test's answer until its results have arrived; else the kernel sees who is gone.
     liveness: Option<Liveness>,
@@ -90,14 +90,14 @@ impl Session {
     ) -> Result<Self, Error> {
         let idle_since_ns = monotonic_ns();
         let machine = Machine::new(house.passphrase.as_deref(), idle_since_ns);
-        let bell = Arc::new(Bell::new()?);
+        let waker = Arc::new(Waker::new()?);
         Ok(Self {
             control,
             client,
             local,
             house,
             machine,
-            bell,
+            waker,
             served: None,
             liveness: None,
             tests: 0,
@@ -105,8 +105,8 @@ impl Session {
         })
     }
 
-    pub(super) fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.bell)
+    pub(super) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
     }
 
     /// Serves the client until it has finished, something has failed, others need its seat, or the
@@ -125,7 +125,7 @@ impl Session {
                             cpu_count: self.house.cpu_count(),
                             spinners: self.house.spinners.clone(),
                         };
-                        match Served::prepare(*request, &place, &self.bell) {
+                        match Served::prepare(*request, &place, &self.waker) {
                             Ok((served, setup)) => {
                                 self.machine.set_up(&setup);
                                 self.control.set_patient(true);
@@ -210,9 +210,9 @@ impl Session {
             (due_ns.saturating_sub(now_ns) + 1).min(LOOK_NS)
         });
         let data = self.served.as_ref().and_then(Served::awaited);
-        let sources = [self.control.as_fd(), self.bell.as_fd()];
+        let sources = [self.control.as_fd(), self.waker.as_fd()];
         wait(sources.into_iter().chain(data.map(AsFd::as_fd)), wait_ns);
-        self.bell.silence();
+        self.waker.silence();
         self.listen();
         if let Some(served) = self.served.take_if(|served| served.advance(monotonic_ns())) {
             let results = served.results(monotonic_ns());

@@ -32,8 +32,9 @@ use super::watchdog::Watchdog;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::load::{Bell, Load};
+use crate::load::Load;
 use crate::socket::tcp_figures;
+use crate::waker::Waker;
 
 /// How often it is looked whether somebody asked to stop.
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
@@ -68,7 +69,7 @@ struct Course {
     liveness: Liveness,
     /// Of connections that come and go.
     watchdog: Option<Watchdog>,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     /// Where they were asked for.
     processors: Option<Processors>,
     results: Option<Results>,
@@ -216,7 +217,7 @@ impl<'a> Trial<'a> {
     /// Starts the shard, then the clock, then connects: the time of a test begins before its
     /// connection.
     fn begin(&mut self, server: SocketAddr) -> Result<Course, Error> {
-        let bell = Arc::new(Bell::new()?);
+        let waker = Arc::new(Waker::new()?);
         let workload = self.job.workload();
         let watchdog = self.job_is_connections().then(|| Watchdog::new(CLIENT_SILENCE, None));
         let connections =
@@ -224,7 +225,7 @@ impl<'a> Trial<'a> {
         let cpus: Vec<u32> = self.plan.local.bind_cpu.into_iter().collect();
         let steps = vec![self.job.steps()];
         let mut load =
-            Load::prepare_given(Role::Client, &workload, steps, &cpus, &bell, connections)?;
+            Load::prepare_given(Role::Client, &workload, steps, &cpus, &waker, connections)?;
         load.be_patient(DRAIN_NS);
         let made = match file_flow(self.plan)?.or_else(|| ring_flow(&self.job)) {
             None => timed_flow(&self.job)?,
@@ -267,7 +268,7 @@ impl<'a> Trial<'a> {
             load,
             liveness: Liveness::new(Role::Client, &self.job, began_ns),
             watchdog,
-            bell,
+            waker,
             processors,
             results: None,
             told_ns: 0,
@@ -313,7 +314,7 @@ impl<'a> Trial<'a> {
             }
             let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
             let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);
-            match self.listen(Some(&course.bell), wait_ns) {
+            match self.listen(Some(&course.waker), wait_ns) {
                 Ok(Some(results)) => {
                     course.results = Some(results);
                     course.told_ns = monotonic_ns();
@@ -323,7 +324,7 @@ impl<'a> Trial<'a> {
                 Err(error) if cancel.requested() && self.outlives(&error) => {}
                 Err(error) => return Err(error),
             }
-            course.bell.silence();
+            course.waker.silence();
         }
     }
 

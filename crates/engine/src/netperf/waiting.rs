@@ -14,7 +14,7 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::flow::say_end;
-use crate::load::Bell;
+use crate::waker::Waker;
 
 /// How often the end of datagrams is said while results are awaited.
 const FAREWELL_NS: u64 = 100 * MILLISECOND_NS;
@@ -24,15 +24,15 @@ impl Trial<'_> {
     /// end can only be its results.
     pub(super) fn listen(
         &mut self,
-        bell: Option<&Bell>,
+        waker: Option<&Waker>,
         wait_ns: u64,
     ) -> Result<Option<Results>, Error> {
-        let bell = bell.map(AsFd::as_fd);
+        let waker = waker.map(AsFd::as_fd);
         let Some(client) = &mut self.client else {
-            wait(bell, wait_ns);
+            wait(waker, wait_ns);
             return Ok(None);
         };
-        match client.listen(bell, wait_ns)? {
+        match client.listen(waker, wait_ns)? {
             Some(ClientEvent::Results(results)) => Ok(Some(results)),
             Some(_) => {
                 Err(client.failed(&Fault::Protocol("it answers what nobody asked".to_owned())))

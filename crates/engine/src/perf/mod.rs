@@ -19,9 +19,8 @@ pub use server::{Delay, Server, ServerEvent, ServerPlan};
 
 pub use crate::transport::quic::{ConnectionIds, Mark};
 
-pub use crate::transport::multiplexer::{
-    Ending, QuicStatistics, Statistics, StreamWaits, TcpCounts,
-};
+pub use crate::socket::TcpCounts;
+pub use crate::transport::multiplexer::{Ending, QuicStatistics, Statistics, StreamWaits};
 
 /// What carries the streams.
 #[derive(Clone, Debug)]

@@ -8,7 +8,8 @@ use std::thread;
 use linerate_wire::native::server::Server as Machine;
 
 use crate::error::Error;
-use crate::load::{Bell, Load};
+use crate::load::Load;
+use crate::waker::Waker;
 
 /// What a load came to, on its way.
 pub(super) struct Conclusion(Receiver<Documents>);
@@ -21,9 +22,9 @@ struct Documents {
 
 impl Conclusion {
     /// Ends a load of which every flow has ended; rings when its report is made.
-    pub(super) fn begin(load: Load, now_ns: u64, bell: &Arc<Bell>) -> Result<Self, String> {
+    pub(super) fn begin(load: Load, now_ns: u64, waker: &Arc<Waker>) -> Result<Self, String> {
         let (tell, documents) = sync_channel(1);
-        let bell = Arc::clone(bell);
+        let waker = Arc::clone(waker);
         let made = thread::Builder::new().name("report".into()).spawn(move || {
             let (sample, report) = load.finish(now_ns);
             // The client may have left.
@@ -32,7 +33,7 @@ impl Conclusion {
                 report: serde_json::to_string(&report)
                     .map_err(|error| format!("the result can't be written as JSON: {error}")),
             });
-            bell.ring();
+            waker.wake();
         });
         made.map(|_goes_on_alone| Self(documents))
             .map_err(|error| format!("the result can't be made: {}", Error::no_thread(&error)))

@@ -9,12 +9,12 @@ use linerate_wire::native::server::{Server as Machine, ServerConfig, ServerEvent
 use rustls::{Connection, ServerConnection};
 use socket2::Socket;
 
-use super::strangers::Acquaintance;
 use super::test::Test;
 use crate::access::SharedKey;
 use crate::clock::{SECOND_NS, monotonic_ns, now};
 use crate::control::{Link, Reading, proof};
 use crate::error::Error;
+use crate::pending::Acquaintance;
 
 /// TLS must be agreed on within this time.
 const HANDSHAKE_NS: u64 = 3 * SECOND_NS;

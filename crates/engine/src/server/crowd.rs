@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use super::reception::{Guest, Reception};
-use super::strangers::{Acquaintance, Origin};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::pending::{Acquaintance, Origin};
 
 /// Strangers have their turns for so long before others have theirs: some dozens of handshakes.
 const STRANGERS_TURN_NS: u64 = 10 * MILLISECOND_NS;

@@ -14,7 +14,6 @@ mod lifetime;
 mod listening;
 mod reception;
 mod requests;
-pub(crate) mod strangers;
 mod test;
 mod udp;
 

@@ -20,7 +20,6 @@ use super::admission::{Admission, Limits};
 use super::arrival::{Arrival, Identified, PATIENCE_NS};
 use super::control::{Control, Standing};
 use super::lifetime::Lifetime;
-use super::strangers::{Origin, Strangers, Turns};
 use super::test::Test;
 use super::udp::UdpPort;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
@@ -28,14 +27,16 @@ use crate::connections::restore_accepted;
 use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::load::{Bell, no_delay};
+use crate::pending::{Origin, Strangers, Turns};
 use crate::probe::{processors, raise_open_files_limit};
 use crate::socket::{Binding, FirstWindow, configure_stream, is_short_of_descriptors, plain};
+use crate::steps::no_delay;
 use crate::transport::Negotiation;
+use crate::waker::Waker;
 
 pub(super) const LISTENER: usize = 0;
 const DATAGRAMS: usize = 1;
-const BELL: usize = 2;
+const WAKER: usize = 2;
 const FIRST_GUEST: usize = 3;
 
 /// Connections that hold no test. When there are more, some of the most alike go.
@@ -68,7 +69,7 @@ pub(super) struct Reception {
     pub(super) strays: (Sender<Socket>, Receiver<Socket>),
     pub(super) udp: UdpPort,
     pub(super) poll: OwnedFd,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<Waker>,
     control_tls: Arc<rustls::ServerConfig>,
     pub(super) data_tls: Arc<rustls::ServerConfig>,
     pub(super) guests: BTreeMap<usize, Guest>,
@@ -95,9 +96,9 @@ impl Reception {
     ) -> Result<Self, Error> {
         let failed = |error| Error::Host(format!("can't poll for clients: {error}"));
         let poll = epoll::create(CreateFlags::CLOEXEC).map_err(failed)?;
-        let bell = Arc::new(Bell::new()?);
+        let waker = Arc::new(Waker::new()?);
         for (token, source) in
-            [(LISTENER, listener.as_fd()), (DATAGRAMS, datagrams.as_fd()), (BELL, bell.as_fd())]
+            [(LISTENER, listener.as_fd()), (DATAGRAMS, datagrams.as_fd()), (WAKER, waker.as_fd())]
         {
             let data = EventData::new_u64(token as u64);
             epoll::add(&poll, source, data, EventFlags::IN).map_err(failed)?;
@@ -125,7 +126,7 @@ impl Reception {
             strays: channel(),
             udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
             poll,
-            bell,
+            waker,
             control_tls: Arc::new(control_server(&options.identity)?),
             data_tls: Arc::new(server_tls(&options.identity, &[], Vec::new())?),
             guests: BTreeMap::new(),
@@ -158,7 +159,7 @@ impl Reception {
                     LISTENER if self.listener_is_left => {}
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
-                    BELL => self.handle_bell(),
+                    WAKER => self.handle_waker(),
                     guest => self.take_notice(guest),
                 }
             }
@@ -197,15 +198,15 @@ impl Reception {
         }
     }
 
-    fn handle_bell(&mut self) {
-        self.bell.silence();
+    fn handle_waker(&mut self) {
+        self.waker.silence();
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
             let Ok(socket) = self.strays.1.try_recv() else { return };
             if let Ok(from) = socket.peer_addr() {
                 self.receive(socket, &from);
             }
         }
-        self.bell.ring();
+        self.waker.wake();
     }
 
     fn receive(&mut self, socket: Socket, from: &SockAddr) {

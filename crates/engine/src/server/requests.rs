@@ -13,11 +13,11 @@ use super::reception::{Guest, Reception};
 use super::test::Test;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, utc_ns};
-use crate::connections::{Connections, Serve};
+use crate::connections::Serve;
 use crate::control::{data_server, random};
 use crate::error::Error;
 use crate::event::Event;
-use crate::load::Load;
+use crate::load::{Connections, Load};
 use crate::probe::host_facts;
 
 /// Connections that come and go: accepted before others have their turn.
@@ -108,7 +108,7 @@ impl Reception {
                     workload: Box::new(workload.clone()),
                 });
                 let bounds = (self.options.max_time_ns, self.admission.is_alone(guest));
-                let test = Test::new(token, run_id, load, bounds, &self.bell, monotonic_ns());
+                let test = Test::new(token, run_id, load, bounds, &self.waker, monotonic_ns());
                 control.test = Some(test);
                 self.tests.insert(token, guest);
                 self.leave_or_take_listener();
@@ -135,7 +135,7 @@ impl Reception {
         granted.busy_poll &= refused.is_none();
         let connections = self.connections(&granted, token)?;
         let cpus = &self.options.cpus;
-        let mut load = Load::prepare(Role::Server, &granted, cpus, &self.bell, connections)?;
+        let mut load = Load::prepare(Role::Server, &granted, cpus, &self.waker, connections)?;
         if let Some(why) = refused {
             load.note(why);
         }
@@ -165,7 +165,7 @@ impl Reception {
                 strangers: Arc::default(),
                 most_guests: self.admission.most_guests(workload),
                 reception: self.strays.0.clone(),
-                reception_bell: Arc::clone(&self.bell),
+                reception_waker: Arc::clone(&self.waker),
             })
         }))
     }

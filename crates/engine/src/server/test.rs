@@ -12,7 +12,8 @@ use socket2::Socket;
 
 use super::conclusion::Conclusion;
 use crate::clock::{SECOND_NS, now, utc_ns};
-use crate::load::{Bell, Load};
+use crate::load::Load;
+use crate::waker::Waker;
 
 /// The flows must stand and the load begin within this time after admission, or after the time
 /// that the client named.
@@ -41,7 +42,7 @@ pub(super) struct Test {
     /// What the load comes to, while that is found out.
     conclusion: Option<Conclusion>,
     /// The reception's.
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     workload: Workload,
     max_time_ns: Option<u64>,
     /// Whether nobody else measures meanwhile.
@@ -61,7 +62,7 @@ impl Test {
         run_id: String,
         load: Load,
         (max_time_ns, exclusive): (Option<u64>, bool),
-        bell: &Arc<Bell>,
+        waker: &Arc<Waker>,
         now_ns: u64,
     ) -> Self {
         Self {
@@ -72,7 +73,7 @@ impl Test {
             failure: None,
             figures: None,
             conclusion: None,
-            bell: Arc::clone(bell),
+            waker: Arc::clone(waker),
             max_time_ns,
             exclusive,
             said_ready: false,
@@ -268,7 +269,7 @@ impl Test {
     fn conclude(&mut self, machine: &mut Machine, now_ns: u64) {
         self.figures = self.figures(now_ns);
         let Some(load) = self.load.take() else { return };
-        match Conclusion::begin(load, now_ns, &self.bell) {
+        match Conclusion::begin(load, now_ns, &self.waker) {
             Ok(conclusion) => self.conclusion = Some(conclusion),
             Err(why) => self.fail(machine, why, now_ns),
         }

@@ -16,10 +16,11 @@ use super::reception::{Guest, Reception};
 use crate::clock::monotonic_ns;
 use crate::control::cookie;
 use crate::error::Error;
-use crate::load::{Load, flow_tag};
+use crate::load::Load;
 use crate::socket::{
     Binding, Outgoing, enable_packet_facts, flow_datagram, receive_packets, send_packets,
 };
+use crate::steps::flow_tag;
 
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;

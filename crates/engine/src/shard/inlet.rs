@@ -1,6 +1,6 @@
 //! How flows come to a shard, and how it is woken.
 //!
-//! A shard in the shared file table takes its flows from a channel, socket and all, beside a bell.
+//! A shard in the shared file table takes its flows from a channel, socket and all, beside a waker.
 //! One apart takes a socket as a descriptor over a pair of Unix sockets (SCM_RIGHTS, unix(7)), and
 //! the rest of the flow, of the same number, from the channel; a shorter message wakes it.
 
@@ -20,7 +20,7 @@ use rustix::net::{
 use socket2::Socket;
 
 use crate::flow::{Drive, Fresh};
-use crate::load::Bell;
+use crate::waker::Waker;
 
 /// Descriptors on their way are waited for so long: the server's other clients wait meanwhile.
 const IN_FLIGHT_PATIENCE: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(1);
 /// The conductor's end.
 pub(super) enum Outlet {
     /// To a shard in the shared table.
-    Shared { inbox: Sender<(Fresh, Arc<Socket>)>, bell: Arc<Bell> },
+    Shared { inbox: Sender<(Fresh, Arc<Socket>)>, waker: Arc<Waker> },
     /// To a shard apart.
     Apart { inbox: Sender<Fresh>, link: OwnedFd },
 }
@@ -39,9 +39,9 @@ impl Outlet {
     pub(super) fn send(&self, flow: Fresh, socket: Arc<Socket>) -> io::Result<()> {
         let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
         match self {
-            Self::Shared { inbox, bell } => {
+            Self::Shared { inbox, waker } => {
                 inbox.send((flow, socket)).map_err(|_| ended())?;
-                bell.ring();
+                waker.wake();
                 Ok(())
             }
             Self::Apart { inbox, link } => {
@@ -60,7 +60,7 @@ impl Outlet {
 
     pub(super) fn wake(&self) {
         match self {
-            Self::Shared { bell, .. } => bell.ring(),
+            Self::Shared { waker, .. } => waker.wake(),
             Self::Apart { link, .. } => {
                 // Fails only when so much is unread that one more makes no difference.
                 let _awake_anyway = send(link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
@@ -84,7 +84,7 @@ fn send_when_counted(mut message: impl FnMut() -> Result<usize, Errno>) -> io::R
 /// The shard's end.
 pub(crate) enum Inlet {
     /// In the shared table.
-    Shared { inbox: Receiver<(Fresh, Arc<Socket>)>, bell: Arc<Bell> },
+    Shared { inbox: Receiver<(Fresh, Arc<Socket>)>, waker: Arc<Waker> },
     /// Apart.
     Apart { inbox: Receiver<Fresh>, link: OwnedFd },
 }
@@ -124,8 +124,8 @@ impl Inlet {
 
     /// Makes it ready for the next waking.
     pub(crate) fn silence(&self) {
-        if let Self::Shared { bell, .. } = self {
-            bell.silence();
+        if let Self::Shared { waker, .. } = self {
+            waker.silence();
         }
     }
 }
@@ -133,7 +133,7 @@ impl Inlet {
 impl AsFd for Inlet {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Shared { bell, .. } => bell.as_fd(),
+            Self::Shared { waker, .. } => waker.as_fd(),
             Self::Apart { link, .. } => link.as_fd(),
         }
     }

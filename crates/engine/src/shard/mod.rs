@@ -28,10 +28,11 @@ use socket2::Socket;
 use crate::error::Error;
 use crate::flow::{ActiveFlows, Fresh, Local};
 use crate::latencies::Latencies;
-use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
+use crate::ready_count::ReadyCount;
 use crate::socket::{own_table, thread_usage};
+use crate::waker::Waker;
 use inlet::Outlet;
 pub(crate) use inlet::{Coming, Inlet};
 pub(crate) use slots::Slots;
@@ -68,7 +69,7 @@ pub(crate) struct ShardPlan {
     /// Empty, to be filled.
     pub(crate) latencies: Latencies,
     pub(crate) phase: Arc<SharedPhase>,
-    pub(crate) census: Arc<Census>,
+    pub(crate) ready_count: Arc<ReadyCount>,
     /// For [`Shape::Own`].
     pub(crate) own_loop: Option<OwnLoop>,
 }
@@ -94,14 +95,14 @@ struct Vitals {
 /// Tells that the thread has failed, whose flows will never say that they have ended.
 struct Mourner<'a> {
     vitals: &'a Vitals,
-    conductor: Arc<Bell>,
+    conductor: Arc<Waker>,
 }
 
 impl Drop for Mourner<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.vitals.failed.store(true, Ordering::Release);
-            self.conductor.ring();
+            self.conductor.wake();
         }
     }
 }
@@ -118,8 +119,8 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Starts a shard, which rings the conductor's bell when its flows have news.
-    pub(crate) fn spawn(plan: ShardPlan, conductor: &Arc<Bell>) -> Result<Self, Error> {
+    /// Starts a shard, which rings the conductor's waker when its flows have news.
+    pub(crate) fn spawn(plan: ShardPlan, conductor: &Arc<Waker>) -> Result<Self, Error> {
         let (shape, apart) = (plan.shape, plan.apart);
         let vitals = Arc::new(Vitals::default());
         let own_vitals = Arc::clone(&vitals);
@@ -127,12 +128,12 @@ impl Shard {
         let (outlet, thread) = if apart {
             spawn_apart(plan, conductor, own_vitals, tell)?
         } else {
-            let bell = Arc::new(Bell::new()?);
+            let waker = Arc::new(Waker::new()?);
             let (inbox, receiver) = channel();
-            let inlet = Inlet::Shared { inbox: receiver, bell: Arc::clone(&bell) };
+            let inlet = Inlet::Shared { inbox: receiver, waker: Arc::clone(&waker) };
             let conductor = Arc::clone(conductor);
             let thread = start(move || run(plan, &inlet, conductor, &own_vitals, &tell))?;
-            (Outlet::Shared { inbox, bell }, thread)
+            (Outlet::Shared { inbox, waker }, thread)
         };
         Ok(Self { shape, outlet: Some(outlet), vitals, thread, end })
     }
@@ -186,10 +187,10 @@ impl Shard {
         self.wake();
         let Some(outlet) = self.outlet.take() else { return };
         // The link's end is the last thing that a shard apart hears. One in the shared table
-        // hears its bell, after the channel has ended.
-        if let Outlet::Shared { inbox, bell } = outlet {
+        // hears its waker, after the channel has ended.
+        if let Outlet::Shared { inbox, waker } = outlet {
             drop(inbox);
-            bell.ring();
+            waker.wake();
         }
         self.thread.unpark();
     }
@@ -203,7 +204,7 @@ fn start(body: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
 /// Starts a thread with a file table of its own, and sees it have one.
 fn spawn_apart(
     plan: ShardPlan,
-    conductor: &Bell,
+    conductor: &Waker,
     own_vitals: Arc<Vitals>,
     tell_end: SyncSender<ShardEnd>,
 ) -> Result<(Outlet, Thread), Error> {
@@ -213,15 +214,15 @@ fn spawn_apart(
             "can't open another file descriptor ({error}): raise the limit (ulimit -n)"
         ))
     })?;
-    let (far, bell) = (Arc::new(far), conductor.descriptor());
-    let keep = [Arc::clone(&far), Arc::clone(&bell)];
+    let (far, waker) = (Arc::new(far), conductor.descriptor());
+    let keep = [Arc::clone(&far), Arc::clone(&waker)];
     let (inbox, receiver) = channel::<Fresh>();
     let (tell, told) = sync_channel(1);
     // Nothing that goes into the thread but these may hold a descriptor.
     let thread = start(move || {
-        if let Ok([link, bell]) = own_table_of(keep, &tell) {
+        if let Ok([link, waker]) = own_table_of(keep, &tell) {
             let inlet = Inlet::Apart { inbox: receiver, link };
-            run(plan, &inlet, Arc::new(Bell::of(bell)), &own_vitals, &tell_end);
+            run(plan, &inlet, Arc::new(Waker::of(waker)), &own_vitals, &tell_end);
         }
     })?;
     let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
@@ -233,7 +234,7 @@ fn spawn_apart(
              twice their number, ask for fewer --flows, or let the container call unshare"
         ))
     })?;
-    drop((far, bell));
+    drop((far, waker));
     Ok((Outlet::Apart { inbox, link: near }, thread))
 }
 
@@ -255,11 +256,11 @@ fn own_table_of<const N: usize>(
 fn run(
     plan: ShardPlan,
     inlet: &Inlet,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     vitals: &Vitals,
     tell_end: &SyncSender<ShardEnd>,
 ) {
-    let _mourner = Mourner { vitals, conductor: Arc::clone(&bell) };
+    let _mourner = Mourner { vitals, conductor: Arc::clone(&waker) };
     vitals.thread_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let pinning_error = plan.cpu.and_then(|cpu| pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
@@ -271,8 +272,8 @@ fn run(
         plan.pattern,
         plan.latencies,
         plan.phase,
-        plan.census,
-        bell,
+        plan.ready_count,
+        waker,
         spins_alone,
     );
     local.active = plan.active;

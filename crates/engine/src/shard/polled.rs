@@ -87,7 +87,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
     }
 }
 
-/// Waits for events and hands them on; says whether somebody rang the shard's bell.
+/// Waits for events and hands them on; says whether somebody rang the shard's waker.
 fn take_events(
     poll: Option<&OwnedFd>,
     events: &mut Vec<Event>,

@@ -55,6 +55,7 @@ pub(crate) use steering::share_packets;
 pub(crate) use table::own_table;
 #[cfg(test)]
 pub(crate) use tcp_info::tcp_bytes;
+pub use tcp_info::{TcpCounts, TcpFigures};
 pub(crate) use tcp_info::{
     tcp_counts, tcp_figures, tcp_is_retransmitting, tcp_last_heard, tcp_movement,
     tcp_retransmissions, tcp_status, tcp_window,

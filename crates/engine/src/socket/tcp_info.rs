@@ -6,8 +6,48 @@ use std::time::Duration;
 use linerate_measure::sample::TcpStatus;
 
 use super::option::read_option;
-use crate::netperf::TcpFigures;
-use crate::transport::multiplexer::TcpCounts;
+
+/// The kernel's view of a TCP connection (TCP_INFO, linux/tcp.h), with what congestion and flow control know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFigures {
+    /// Time until what isn't acknowledged is sent again.
+    pub rto_us: u32,
+    /// Time that an acknowledgement is put off.
+    pub ato_us: u32,
+    /// The path's MTU.
+    pub pmtu_bytes: u32,
+    /// Slow start threshold of the receive window.
+    pub receive_ssthresh_bytes: u32,
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Its variation.
+    pub rtt_var_us: u32,
+    /// Slow start threshold of the congestion window.
+    pub send_ssthresh_segments: u32,
+    /// Congestion window.
+    pub cwnd_segments: u32,
+    /// Segments that may be out of order and not lost.
+    pub reordering_segments: u32,
+    /// Segments sent again.
+    pub retransmitted_segments: u32,
+}
+
+/// What the kernel has counted on a TCP connection; what it doesn't count is absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpCounts {
+    /// Whether segments carry timestamps (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Bytes sent, those sent again counted again.
+    pub sent_bytes: Option<u64>,
+    /// Bytes received.
+    pub received_bytes: Option<u64>,
+    /// Bytes sent again.
+    pub retransmitted_bytes: Option<u64>,
+    /// How often the connection recovered from a retransmission time-out.
+    pub timeouts: Option<u64>,
+    /// How often this end's first segment was sent again, until the connection stood.
+    pub syn_retransmissions: Option<u64>,
+}
 
 /// `struct tcp_info` as far as linerate reads it (linux/tcp.h). Older kernels write less of it, so
 /// each field is there only when the kernel wrote that far.

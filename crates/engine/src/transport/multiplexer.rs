@@ -7,6 +7,8 @@ use std::time::Duration;
 use linerate_measure::sample::TcpStatus;
 use linerate_wire::perf::answer::Start;
 
+use crate::socket::TcpCounts;
+
 /// A connection of a [`Multiplexer`]. One that has ended is not known any more: what is asked of it does
 /// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,23 +67,6 @@ pub enum Statistics {
     Tcp(TcpStatus, TcpCounts),
     /// QUIC's.
     Quic(QuicStatistics),
-}
-
-/// What the kernel has counted on a TCP connection; what it doesn't count is absent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TcpCounts {
-    /// Whether segments carry timestamps (RFC 7323).
-    pub timestamps: Option<bool>,
-    /// Bytes sent, those sent again counted again.
-    pub sent_bytes: Option<u64>,
-    /// Bytes received.
-    pub received_bytes: Option<u64>,
-    /// Bytes sent again.
-    pub retransmitted_bytes: Option<u64>,
-    /// How often the connection recovered from a retransmission time-out.
-    pub timeouts: Option<u64>,
-    /// How often this end's first segment was sent again, until the connection stood.
-    pub syn_retransmissions: Option<u64>,
 }
 
 /// What QUIC counts in a connection; what isn't counted is absent.

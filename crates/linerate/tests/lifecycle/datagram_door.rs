@@ -9,7 +9,7 @@ use linerate_wire::native::datagram::{
 };
 
 use crate::conversation::{Conversation, stream, workload};
-use crate::ends::Server;
+use crate::ends::{Server, holds_within};
 use crate::resources::Held;
 
 /// An answer that has not come after so long does not come.
@@ -94,12 +94,14 @@ fn only_the_address_that_got_the_cookie_opens_a_flow() {
 
     let answer = owner.ask(&proof(0, cookie.cookie));
     assert!(matches!(answer, Some((Handshake::Welcome(_), WELCOME_BYTES))), "{answer:?}");
-    assert_eq!(Held::by(server.pid()).descriptors, held.descriptors + 1);
+    // A flow that begins to send asks the kernel for its queue over a socket, which it closes again.
+    let holds_one_more = || Held::by(server.pid()).descriptors == held.descriptors + 1;
+    assert!(holds_within(Duration::from_secs(5), holds_one_more));
     // The flow stands, so the same proof opens no second one, wherever it comes from.
     assert_eq!(owner.ask(&proof(0, cookie.cookie)), None);
     assert_eq!(thief.ask(&proof(0, cookie.cookie)), None);
     assert_eq!(thief.ask(&hello), None);
-    assert_eq!(Held::by(server.pid()).descriptors, held.descriptors + 1);
+    assert!(holds_within(Duration::from_secs(5), holds_one_more));
     assert_eq!(thief.received_bytes, 0);
     assert!(owner.received_bytes <= owner.sent_bytes);
 }

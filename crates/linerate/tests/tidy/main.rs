@@ -13,6 +13,7 @@
 mod arrows;
 mod documents;
 mod quotations;
+mod rooms;
 mod source;
 mod sources;
 mod workspace;

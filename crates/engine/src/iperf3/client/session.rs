@@ -20,8 +20,8 @@ use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
 use crate::iperf3::tail::Late;
 use crate::iperf3::{Event, Failure, Keepalive, Observer, Report, Role, TestPlan, sockets, token};
-use crate::load::Bell;
 use crate::transport::MOST_SEGMENTS_OF_OLD;
+use crate::waker::Waker;
 
 /// The default block over TCP, and over UDP where the control connection tells no segment size.
 const TCP_BLOCK_BYTES: u32 = 128 << 10;
@@ -39,7 +39,7 @@ pub(super) struct Session<'a> {
     control: Control,
     /// The control connection's segment size.
     mss_bytes: Option<u32>,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     running: Option<Running>,
     /// What this end counted, once nothing more is counted.
     totals: Option<(Results, Report)>,
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
             machine: Client::new(cookie, monotonic_ns()),
             control: Control::new(socket, plan.keepalive, plan.send_timeout)?,
             mss_bytes: None,
-            bell: Arc::new(Bell::new().map_err(host)?),
+            waker: Arc::new(Waker::new().map_err(host)?),
             running: None,
             totals: None,
             told: false,
@@ -186,9 +186,9 @@ impl<'a> Session<'a> {
             file: self.plan.file.clone(),
             affinity: self.plan.affinity,
         };
-        let load = Load::prepare(setup, opened, &self.bell)?;
+        let load = Load::prepare(setup, opened, &self.waker)?;
         while !load.all_ready() && !load.any_ended() {
-            self.control.wait(&self.bell, monotonic_ns() + LOOK_NS);
+            self.control.wait(&self.waker, monotonic_ns() + LOOK_NS);
             self.pump()?;
             if self.cancel.requested() {
                 return Err(self.terminate());
@@ -215,7 +215,7 @@ impl<'a> Session<'a> {
             if self.cancel.requested() {
                 return Err(self.terminate());
             }
-            self.control.await_more(&mut self.machine, &self.bell);
+            self.control.await_more(&mut self.machine, &self.waker);
         }
     }
 
@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
                 return Err(failure);
             }
             let until_ns = running.next_tick(now_ns);
-            self.control.wait(&self.bell, until_ns);
+            self.control.wait(&self.waker, until_ns);
         }
     }
 
@@ -262,7 +262,7 @@ impl<'a> Session<'a> {
     fn stop_load(&mut self) {
         let Some(running) = &mut self.running else { return };
         running.load.stop();
-        self.totals = Some(running.finish(&self.bell, self.observer));
+        self.totals = Some(running.finish(&self.waker, self.observer));
     }
 
     /// Tells the server that the user wants to stop.

@@ -130,9 +130,9 @@ impl Conversation {
             parameters,
             file: self.test.plan.file.clone(),
         };
-        let load = Load::prepare(setup, opened, &self.test.bell)?;
+        let load = Load::prepare(setup, opened, &self.test.waker)?;
         while !load.all_ready() && !load.any_ended() {
-            self.control.wait(&self.test.bell, monotonic_ns() + LOOK_NS);
+            self.control.wait(&self.test.waker, monotonic_ns() + LOOK_NS);
             self.check()?;
         }
         Ok(load)
@@ -212,7 +212,7 @@ impl Conversation {
                 let detail = format!("no streams in time: {otherwise}");
                 return Err(Failure::of(Code::STREAM_ACCEPT).because(detail));
             }
-            self.control.wait(&self.test.bell, deadline_ns.min(now_ns + LOOK_NS));
+            self.control.wait(&self.test.waker, deadline_ns.min(now_ns + LOOK_NS));
         }
     }
 
@@ -251,7 +251,7 @@ impl Conversation {
                 return Ok(said);
             }
             self.check_cancel()?;
-            self.control.await_more(&mut self.machine, &self.test.bell);
+            self.control.await_more(&mut self.machine, &self.test.waker);
         }
     }
 
@@ -284,7 +284,7 @@ impl Conversation {
             }
             let until_ns = running.next_tick(now_ns);
             self.check_rate(now_ns, &mut rate)?;
-            self.control.wait(&self.test.bell, until_ns);
+            self.control.wait(&self.test.waker, until_ns);
         }
     }
 
@@ -319,7 +319,7 @@ impl Conversation {
                 return Ok(());
             }
             self.check()?;
-            self.control.wait(&self.test.bell, now_ns + TAIL_LOOK_NS);
+            self.control.wait(&self.test.waker, now_ns + TAIL_LOOK_NS);
         }
     }
 
@@ -327,7 +327,7 @@ impl Conversation {
     fn stop_load(&mut self) -> Option<(Results, Report)> {
         let running = self.running.as_mut()?;
         running.load.drain();
-        let totals = running.finish(&self.test.bell, &mut *self.test.observer);
+        let totals = running.finish(&self.test.waker, &mut *self.test.observer);
         running.load.close();
         Some(totals)
     }

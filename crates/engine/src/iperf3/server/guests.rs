@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use super::peer_of;
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::server::strangers::{Acquaintance, Origin, Strangers};
+use crate::pending::{Acquaintance, Origin, Strangers};
 
 /// How long a connection may take for its cookie.
 const COOKIE_NS: u64 = 5 * SECOND_NS;

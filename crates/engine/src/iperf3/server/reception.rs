@@ -21,9 +21,9 @@ use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::event::Cancel;
 use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::{Failure, Observer, ServerEvent};
-use crate::load::Bell;
-use crate::server::strangers::Origin;
+use crate::pending::Origin;
 use crate::socket::is_short_of_descriptors;
+use crate::waker::Waker;
 
 /// Connections accepted before others have their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -47,7 +47,7 @@ pub(super) struct Entry {
     cookie: Cookie,
     pub(super) origin: Origin,
     to: Sender<Arrival>,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     /// Whether it has its streams.
     pub(super) complete: bool,
     /// The streams over TCP that it waits for; others that come are closed.
@@ -66,14 +66,14 @@ impl Entry {
         };
         // A test that is over hears nothing, and the connection closes.
         let _over = self.to.send(arrival);
-        self.bell.ring();
+        self.waker.wake();
     }
 }
 
 /// The server's first thread.
 pub(super) struct Reception {
     server: Server,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     notices: (Sender<Notice>, Receiver<Notice>),
     guests: Guests,
     udp: UdpPort,
@@ -88,12 +88,12 @@ pub(super) struct Reception {
 
 impl Reception {
     pub(super) fn new(mut server: Server) -> Result<Self, Failure> {
-        let bell =
-            Bell::new().map_err(|error| Failure::of(Code::INIT_TEST).because(error.to_string()))?;
+        let waker = Waker::new()
+            .map_err(|error| Failure::of(Code::INIT_TEST).because(error.to_string()))?;
         let udp = UdpPort::new(server.datagrams.take());
         Ok(Self {
             server,
-            bell: Arc::new(bell),
+            waker: Arc::new(waker),
             notices: channel(),
             guests: Guests::default(),
             udp,
@@ -209,7 +209,7 @@ impl Reception {
             return false;
         };
         entry.turned_out.request();
-        entry.bell.ring();
+        entry.waker.wake();
         true
     }
 
@@ -221,7 +221,7 @@ impl Reception {
         cancel: &Cancel,
     ) -> Option<Test> {
         let origin = Origin::of(peer_of(socket)?);
-        let bell = Arc::new(Bell::new().ok()?);
+        let waker = Arc::new(Waker::new().ok()?);
         self.count += 1;
         let (to, arrivals) = channel();
         let turned_out = Cancel::default();
@@ -229,7 +229,7 @@ impl Reception {
             cookie,
             origin,
             to: to.clone(),
-            bell: Arc::clone(&bell),
+            waker: Arc::clone(&waker),
             complete: false,
             awaited: None,
             turned_out: turned_out.clone(),
@@ -243,10 +243,10 @@ impl Reception {
             observer: observe(self.count),
             cancel: cancel.clone(),
             turned_out,
-            bell,
+            waker,
             to_self: to,
             arrivals,
-            reception: (self.notices.0.clone(), Arc::clone(&self.bell)),
+            reception: (self.notices.0.clone(), Arc::clone(&self.waker)),
         })
     }
 
@@ -301,7 +301,7 @@ impl Reception {
         entry.awaited = Some(awaited);
         // A test that is over hears nothing.
         let _over = entry.to.send(Arrival::Turn);
-        entry.bell.ring();
+        entry.waker.wake();
         Ok(())
     }
 
@@ -317,7 +317,7 @@ impl Reception {
 
     fn wait(&self) {
         let mut polled = vec![
-            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.server.listener.descriptor(), PollFlags::IN),
         ];
         let others: Vec<BorrowedFd<'_>> =
@@ -325,14 +325,14 @@ impl Reception {
         polled.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
         let _interrupted = poll(&mut polled, Some(&timeout));
-        self.bell.silence();
+        self.waker.silence();
     }
 
     /// Lets the tests tell their clients that the server ends.
     fn say_farewell(&mut self, tell: &mut dyn FnMut(ServerEvent)) {
         let deadline_ns = monotonic_ns() + FAREWELL_NS;
         for entry in self.tests.values() {
-            entry.bell.ring();
+            entry.waker.wake();
         }
         loop {
             let _lost = self.handle_notices(tell);
@@ -341,7 +341,7 @@ impl Reception {
                 return;
             }
             // A ring may have been heard before its notice was there.
-            self.bell.wait(deadline_ns.min(now_ns + LOOK_NS));
+            self.waker.wait(deadline_ns.min(now_ns + LOOK_NS));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::reception::Entry;
-use crate::server::strangers::Origin;
+use crate::pending::Origin;
 
 /// The oldest test without streams of the place that has the most such, for one that comes from
 /// `newcomer`. Nobody makes room for another of its own place, nor who is alone in his.

@@ -20,7 +20,7 @@ use crate::iperf3::control::Control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::token::Gate;
 use crate::iperf3::{Event, Failure, Keepalive, Observer, Role, ServePlan, sockets};
-use crate::load::Bell;
+use crate::waker::Waker;
 
 /// What the reception tells a test.
 pub(super) enum Arrival {
@@ -42,10 +42,10 @@ pub(super) struct Test {
     pub(super) cancel: Cancel,
     /// Whether others need its place.
     pub(super) turned_out: Cancel,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<Waker>,
     pub(super) to_self: Sender<Arrival>,
     pub(super) arrivals: Receiver<Arrival>,
-    pub(super) reception: (Sender<Notice>, Arc<Bell>),
+    pub(super) reception: (Sender<Notice>, Arc<Waker>),
 }
 
 impl Test {
@@ -88,7 +88,7 @@ impl Test {
     pub(super) fn tell(&self, notice: Notice) {
         // The reception outlives its tests, unless the process ends.
         let _ended = self.reception.0.send(notice);
-        self.reception.1.ring();
+        self.reception.1.wake();
     }
 
     /// Whether the server lets a client do what it asks for, and with what.
@@ -136,7 +136,7 @@ impl Test {
             block_bytes,
             newest: None,
             to: self.to_self.clone(),
-            bell: Arc::clone(&self.bell),
+            waker: Arc::clone(&self.waker),
         }
     }
 }
@@ -144,13 +144,13 @@ impl Test {
 /// Tells the reception that a test is over, whatever ended it.
 struct Ending {
     number: u64,
-    reception: (Sender<Notice>, Arc<Bell>),
+    reception: (Sender<Notice>, Arc<Waker>),
     failure: Option<Failure>,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         let _ended = self.reception.0.send(Notice::Over(self.number, self.failure.take()));
-        self.reception.1.ring();
+        self.reception.1.wake();
     }
 }

@@ -17,8 +17,8 @@ use super::test::Arrival;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::Failure;
 use crate::iperf3::repeats::Repeats;
-use crate::load::Bell;
 use crate::socket::{bind_beside, bind_datagram, plain};
+use crate::waker::Waker;
 
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -86,14 +86,14 @@ pub(super) struct Claim {
     pub(super) block_bytes: usize,
     pub(super) newest: Option<Newest>,
     pub(super) to: Sender<Arrival>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<Waker>,
 }
 
 impl Claim {
     fn tell(&self, arrival: Arrival) {
         // A test that is over hears nothing.
         let _over = self.to.send(arrival);
-        self.bell.ring();
+        self.waker.wake();
     }
 
     /// Makes a stream of a greeting, where one is waited for; who else's greetings were caught meanwhile. `None`: it
@@ -314,7 +314,7 @@ mod tests {
                     block_bytes: 1000,
                     newest: None,
                     to,
-                    bell: Arc::new(Bell::new().unwrap()),
+                    waker: Arc::new(Waker::new().unwrap()),
                 };
                 port.claim(claim, address, None);
                 arrivals

@@ -6,7 +6,7 @@ use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 
 use super::super::place::Place;
 use super::super::processor::tests::spend_50_ms;
-use super::{Bell, SECOND_NS, Served};
+use super::{SECOND_NS, Served, Waker};
 use crate::clock::monotonic_ns;
 
 /// A test of one second on one processor of this machine, whose data has begun, and its client.
@@ -25,8 +25,8 @@ fn begun(part: Part) -> (Served, UdpSocket) {
     let plain = Request::new(part, Carrier::Udp);
     let length = Length::Seconds(1);
     let request = Request { length, cpu: true, request_bytes: 1, response_bytes: 1, ..plain };
-    let bell = Arc::new(Bell::new().unwrap());
-    let (mut served, setup) = Served::prepare(request, &place, &bell).unwrap();
+    let waker = Arc::new(Waker::new().unwrap());
+    let (mut served, setup) = Served::prepare(request, &place, &waker).unwrap();
     client.connect(("127.0.0.1", setup.data_port)).unwrap();
     client.send(&[1]).unwrap();
     while served.load.is_none() {

@@ -10,9 +10,10 @@ use socket2::{Domain, Socket, Type};
 use super::*;
 use crate::flow::{ActiveFlows, FlowShared, Fresh, Over};
 use crate::latencies::Latencies;
-use crate::load::{Bell, Census};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
+use crate::ready_count::ReadyCount;
+use crate::waker::Waker;
 
 /// A flow whose turns end as written down, and then for ever as the last one.
 struct Scripted {
@@ -32,13 +33,13 @@ impl Drive for Scripted {
 
 fn scripted(turns: &[Turn]) -> (Slots, Local) {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
-    let bell = Arc::new(Bell::new().unwrap());
+    let waker = Arc::new(Waker::new().unwrap());
     let mut slots = Slots::default();
     slots.add(Box::new(Scripted { socket, turns: turns.iter().copied().collect() }));
     let latencies = Latencies::default();
     let phase = Arc::new(SharedPhase::new());
-    let (pattern, census) = (Arc::new(Pattern::new(1)), Arc::new(Census::new(1)));
-    (slots, Local::new(1, pattern, latencies, phase, census, bell, false))
+    let (pattern, ready_count) = (Arc::new(Pattern::new(1)), Arc::new(ReadyCount::new(1)));
+    (slots, Local::new(1, pattern, latencies, phase, ready_count, waker, false))
 }
 
 fn wait(until_ns: u64) -> Turn {
@@ -82,9 +83,10 @@ const ASKING: u32 = 5;
 /// connections.
 fn asking(most: usize, end: StepEnd) -> (Slots, Local, Arc<SharedPhase>, Vec<Socket>) {
     let phase = Arc::new(SharedPhase::new());
-    let (pattern, census) = (Arc::new(Pattern::new(1)), Arc::new(Census::new(ASKING)));
-    let (latencies, bell) = (Latencies::default(), Arc::new(Bell::new().unwrap()));
-    let mut local = Local::new(1, pattern, latencies, Arc::clone(&phase), census, bell, false);
+    let (pattern, ready_count) = (Arc::new(Pattern::new(1)), Arc::new(ReadyCount::new(ASKING)));
+    let (latencies, waker) = (Latencies::default(), Arc::new(Waker::new().unwrap()));
+    let mut local =
+        Local::new(1, pattern, latencies, Arc::clone(&phase), ready_count, waker, false);
     local.active = ActiveFlows::new(most, ASKING as usize);
     let (mut slots, mut peers) = (Slots::default(), Vec::new());
     for number in 0..ASKING {

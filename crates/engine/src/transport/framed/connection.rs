@@ -10,9 +10,10 @@ use socket2::Socket;
 
 use super::session::{Fault, Incoming, Session};
 use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::socket::TcpCounts;
 use crate::socket::{tcp_counts, tcp_retransmissions, tcp_status};
 use crate::transport::comes_from_elsewhere;
-use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics, TcpCounts};
+use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
 
 /// A read that brings so much is followed by another at once, up to so many before others get their
 /// turn.

@@ -17,7 +17,7 @@ use super::connection::{Connection, READ_WAIT, Turn};
 use super::look::Look;
 use super::session::Session;
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::server::strangers::{Acquaintance, Origin, Strangers};
+use crate::pending::{Acquaintance, Origin, Strangers};
 use crate::socket::{Binding, accept_stream, connect_stream, dial_stream, is_short_of_descriptors};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::server::strangers::{Acquaintance, Origin, Strangers};
+use crate::pending::{Acquaintance, Origin, Strangers};
 
 /// How long a handshake may take.
 const LIMIT: Duration = Duration::from_secs(10);

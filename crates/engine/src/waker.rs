@@ -9,11 +9,11 @@ use rustix::time::Timespec;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
 
-/// A file descriptor that becomes readable when somebody rings.
+/// A file descriptor that becomes readable when somebody wakes its reader.
 #[derive(Debug)]
-pub(crate) struct Bell(Arc<OwnedFd>);
+pub(crate) struct Waker(Arc<OwnedFd>);
 
-impl Bell {
+impl Waker {
     pub(crate) fn new() -> Result<Self, Error> {
         let opened = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         opened.map(Self::of).map_err(|error| {
@@ -24,7 +24,7 @@ impl Bell {
         })
     }
 
-    /// The bell that a descriptor belongs to.
+    /// The one that a descriptor belongs to.
     pub(crate) fn of(descriptor: OwnedFd) -> Self {
         Self(Arc::new(descriptor))
     }
@@ -34,12 +34,12 @@ impl Bell {
         Arc::clone(&self.0)
     }
 
-    pub(crate) fn ring(&self) {
-        // Fails only when so many rings are unheard that one more makes no difference.
-        let _heard_anyway = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    pub(crate) fn wake(&self) {
+        // Fails only when so many calls are unread that one more makes no difference.
+        let _woken_anyway = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Waits until somebody rings, or until a time.
+    /// Waits until somebody calls [`wake`](Self::wake), or until a time.
     pub(crate) fn wait(&self, until_ns: u64) {
         let wait_ns = until_ns.saturating_sub(monotonic_ns());
         let timeout =
@@ -49,15 +49,15 @@ impl Bell {
         self.silence();
     }
 
-    /// Makes the bell ready for the next ring.
+    /// Makes it ready for the next call.
     pub(crate) fn silence(&self) {
-        let mut rings = [0_u8; 8];
-        // Fails only when nobody has rung.
-        let _silent_anyway = rustix::io::read(&*self.0, &mut rings);
+        let mut calls = [0_u8; 8];
+        // Fails only when nobody has called.
+        let _silent_anyway = rustix::io::read(&*self.0, &mut calls);
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -2,19 +2,19 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Up to so many flows, each one's progress rings the conductor's bell.
-const RING_EACH: u32 = 256;
+/// Up to so many flows, each one's progress wakes the conductor.
+const WAKE_EACH: u32 = 256;
 
 /// How many of a load's flows are ready and how many have ended: each flow adds itself once to
 /// either, so that nobody has to ask them all.
 #[derive(Debug)]
-pub(crate) struct Census {
+pub(crate) struct ReadyCount {
     total: u32,
     ready: AtomicU32,
     ended: AtomicU32,
 }
 
-impl Census {
+impl ReadyCount {
     pub(crate) fn new(total: u32) -> Self {
         Self { total, ready: AtomicU32::new(0), ended: AtomicU32::new(0) }
     }
@@ -31,7 +31,7 @@ impl Census {
 
     fn is_news(&self, count: &AtomicU32) -> bool {
         let now = count.fetch_add(1, Ordering::AcqRel) + 1;
-        now == self.total || self.total <= RING_EACH
+        now == self.total || self.total <= WAKE_EACH
     }
 
     pub(crate) fn all_ready(&self) -> bool {

@@ -21,7 +21,7 @@ struct Come {
 
 impl Claims {
     /// Of a load of so many flows, none of which has come.
-    pub(super) fn new(flows: u32) -> Self {
+    pub(crate) fn new(flows: u32) -> Self {
         Self { flows, come: Mutex::default() }
     }
 
@@ -37,7 +37,7 @@ impl Claims {
     }
 
     /// The flows that have come since this was last asked.
-    pub(super) fn take_new(&self) -> Vec<Arc<FlowShared>> {
+    pub(crate) fn take_new(&self) -> Vec<Arc<FlowShared>> {
         std::mem::take(&mut self.come.lock().unwrap_or_else(PoisonError::into_inner).new)
     }
 }
