@@ -124,7 +124,7 @@ pub enum Record {
 /// What a test came to at the server's end, the warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestFigures {
-    /// From the beginning of the load to the last byte that moved.
+    /// From the beginning of the load to the last byte that moved; of a test that was cut short, to its end.
     pub elapsed_ns: u64,
     /// Bytes of payload that arrived here.
     pub received_bytes: u64,

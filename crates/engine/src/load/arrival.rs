@@ -79,12 +79,16 @@ impl Load {
         if let Some(slot) = self.flows.get_mut(flow as usize) {
             *slot = Some(Arc::clone(&shared));
         }
+        if self.undelivered.is_some() {
+            // The load can't be whole, and each further try would keep its conductor waiting.
+            return;
+        }
         let fresh = Fresh { shared, steps: self.steps_of(flow), over };
         let shards = self.shards.len().max(1);
         if let Some(shard) = self.shards.get(flow as usize % shards)
             && let Err(error) = shard.add(fresh, socket)
         {
-            self.undelivered.get_or_insert_with(|| undelivered(&error));
+            self.undelivered = Some(undelivered(&error));
         }
     }
 

@@ -130,7 +130,7 @@ impl Control {
     /// Does what is due at this time, and writes what there is to say.
     pub(super) fn conduct(&mut self, now_ns: u64) -> Standing {
         if let Some(machine) = &mut self.machine {
-            if self.test.is_some() && self.link.is_found_dark(now_ns) {
+            if machine.stage() >= Stage::Asking && self.link.is_found_dark(now_ns) {
                 machine.handle_dark_path();
             }
             if machine.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {

@@ -88,7 +88,9 @@ pub(crate) fn listen_at(listener: &Socket, address: SocketAddr) -> io::Result<()
 pub(crate) fn bind_datagram(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     prepare_listener(&socket, address, device)?;
-    bind_beside(&socket, address)?;
+    // Nobody else's socket is there yet: a port that is taken is taken.
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
     Ok(socket)
 }
 

@@ -22,6 +22,9 @@ const ROUTE_THROUGH: u16 = libc::RTA_OIF;
 const DISCIPLINE_BYTES: usize = 20;
 const DISCIPLINE_KIND: u16 = 1;
 
+/// Disciplines that hold nothing: none at all, and hooks for filters.
+const NO_QUEUES: [&str; 3] = ["noqueue", "clsact", "ingress"];
+
 thread_local! {
     /// What the last socket of this thread met: a thread's flows mostly have one peer, and a host with a thousand
     /// interfaces has much to tell.
@@ -32,16 +35,21 @@ thread_local! {
 #[derive(PartialEq, Eq)]
 struct Ends {
     device: Option<Vec<u8>>,
-    local: Option<IpAddr>,
+    local: Option<SocketAddr>,
     peer: Option<SocketAddr>,
 }
 
 impl Ends {
     fn of(socket: &Socket) -> Self {
-        let address = |address: io::Result<SockAddr>| address.ok()?.as_socket();
+        // Each flow has a port of its own, on which no route depends.
+        let address = |address: io::Result<SockAddr>| {
+            let mut address = address.ok()?.as_socket()?;
+            address.set_port(0);
+            Some(address)
+        };
         Self {
             device: socket.device().ok().flatten(),
-            local: address(socket.local_addr()).map(|local| local.ip()),
+            local: address(socket.local_addr()),
             peer: address(socket.peer_addr()),
         }
     }
@@ -53,7 +61,7 @@ pub(crate) struct Queues {
     /// Whether there is any queue, which may drop a datagram.
     pub(crate) some: bool,
     /// Whether one of them cuts trains and tells nobody what became of their parts: tbf and taprio do so with trains
-    /// longer than their burst.
+    /// longer than their burst. Of an interface above others (VLAN, bond, bridge) its own are known alone.
     pub(crate) cut_trains: bool,
 }
 
@@ -76,7 +84,7 @@ impl Queues {
 
     fn of_kinds(kinds: &[String]) -> Self {
         Self {
-            some: kinds.iter().any(|kind| kind != "noqueue"),
+            some: kinds.iter().any(|kind| !NO_QUEUES.contains(&kind.as_str())),
             cut_trains: kinds.iter().any(|kind| kind == "tbf" || kind == "taprio"),
         }
     }

@@ -1,8 +1,9 @@
-//! Text for people: a line for each interval, a report of each run, one table where several sizes
+//! Text for people: a line for each interval, a report of each run, one table where several runs
 //! were asked.
 
 mod figures;
 mod latencies;
+mod several;
 
 use linerate_engine::event::Event;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
@@ -12,9 +13,10 @@ use linerate_measure::{
 
 use super::ends::render_ends;
 use super::live::LiveLines;
-use super::{Printer, Style, Table};
+use super::{Printer, Style};
 use crate::host::render_host_port;
 pub(crate) use figures::{render_cpu_per_unit, render_loss, render_main_figure, render_quantile};
+use several::SeveralRuns;
 
 /// The columns of a screen that nobody knows.
 const COLUMNS_UNLESS_TOLD: usize = 80;
@@ -25,11 +27,8 @@ pub struct TextPrinter {
     live: Option<LiveLines>,
     /// Whether the reason of a failure stands in the text too; otherwise only on standard error.
     with_failures: bool,
-    /// One row for each run, where more than one was asked.
-    sizes: Option<Table>,
-    /// What the table's reader must know, run by run.
-    remarks: String,
-    titled: bool,
+    /// Where more than one run was asked.
+    several: Option<SeveralRuns>,
     /// Whether all of what both ends counted and ran on is shown.
     verbose: bool,
     /// The screen's.
@@ -40,14 +39,11 @@ impl TextPrinter {
     /// A printer of so many runs. `live` shows each interval; `with_failures` keeps the reason of
     /// a failure in the text itself, for a file that stands alone.
     pub fn new(style: Style, runs: usize, live: bool, with_failures: bool) -> Self {
-        let head = ["size", "result", "p50", "p99", "lost", "CPU", "outcome"];
         Self {
             style,
             live: live.then(|| LiveLines::new(style)),
             with_failures,
-            sizes: (runs > 1).then(|| Table::with_head(&head)),
-            remarks: String::new(),
-            titled: false,
+            several: (runs > 1).then(SeveralRuns::default),
             verbose: false,
             columns: COLUMNS_UNLESS_TOLD,
         }
@@ -87,25 +83,17 @@ impl Printer for TextPrinter {
         // What a run had measured before it failed is lost nowhere.
         let shown = tells_why || !run.reports.is_empty();
         let verdict = if tells_why { render_verdict(run, self.style) } else { String::new() };
-        let untitled = self.live.is_none() && !std::mem::replace(&mut self.titled, true);
-        if shown && untitled {
-            text.push_str(&format!("{}\n", render_title(&run.plan)));
-        }
-        match &mut self.sizes {
-            Some(sizes) => {
-                let row = row_of(run);
-                if let Some(size) = row.first() {
-                    let remarks = render_beside_table(run) + &verdict;
-                    for remark in remarks.lines() {
-                        self.remarks.push_str(&format!("{size}: {remark}\n"));
-                    }
-                }
-                sizes.push(row);
+        match &mut self.several {
+            Some(several) => {
+                several.push(run, &verdict);
                 if self.live.is_some() {
                     text.push('\n');
                 }
             }
             None if shown => {
+                if self.live.is_none() {
+                    text.push_str(&format!("{}\n", render_title(&run.plan)));
+                }
                 text.push_str(&format!("\n{}{verdict}", self.render_measured(run)));
             }
             None => {}
@@ -114,19 +102,9 @@ impl Printer for TextPrinter {
     }
 
     fn render_end(&mut self) -> String {
-        let Some(table) = self.sizes.take().filter(|table| !table.is_empty()) else {
-            return String::new();
-        };
-        let gap = if self.live.is_some() { "" } else { "\n" };
-        format!("{gap}{}{}", table.render(self.style), self.remarks)
+        let several = self.several.take().unwrap_or_default();
+        several.render(self.style, self.live.is_none())
     }
-}
-
-/// What a row of the table has no column for, a line each: what was never sent, what failed, the notes.
-fn render_beside_table(run: &Run) -> String {
-    let left_out = figures::render_left_out(&run.summary);
-    let notes = run.status.notes.iter().map(|note| format!("note: {note}\n"));
-    left_out.into_iter().chain(notes).collect()
 }
 
 /// What a run isn't, and why; empty for a valid one.
@@ -241,36 +219,6 @@ fn render_size(workload: &Workload) -> String {
             format!("{request_bytes} B out, {response_bytes} B back")
         }
     }
-}
-
-fn row_of(run: &Run) -> Vec<String> {
-    let summary = &run.summary;
-    let size = match run.plan.workload.kind {
-        Kind::Stream { send_bytes, .. } => send_bytes.to_string(),
-        Kind::Rr { request_bytes, response_bytes, .. }
-        | Kind::Connect { request_bytes, response_bytes, .. } => {
-            if request_bytes == response_bytes {
-                request_bytes.to_string()
-            } else {
-                format!("{request_bytes}/{response_bytes}")
-            }
-        }
-    };
-    let outcome = match run.status.outcome {
-        Outcome::Complete => "valid",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Untrustworthy => "not to be trusted",
-        Outcome::Failed => "failed",
-    };
-    vec![
-        size,
-        render_main_figure(summary),
-        render_quantile(summary, |latency| latency.p50),
-        render_quantile(summary, |latency| latency.p99),
-        render_loss(summary),
-        render_cpu_per_unit(summary),
-        outcome.to_owned(),
-    ]
 }
 
 /// A number of things, exact below a million.

@@ -18,7 +18,7 @@ use super::trust;
 use super::{Ending, Placement, QuicOptions};
 use crate::error::Error;
 use crate::probe::raise_open_files_limit;
-use crate::socket::{HandedSockets, listen};
+use crate::socket::{HandedSockets, enlarge_datagram_buffers, listen};
 use crate::transport::framed::FramedEndpoint;
 pub use delays::Delay;
 #[cfg(test)]
@@ -150,6 +150,10 @@ impl Server {
             let each = (0..plan.threads.max(1)).map(|_| quic::bind_server(self.address));
             each.collect::<Result<_, _>>()?
         } else {
+            for socket in &handed {
+                // A socket with smaller buffers serves too, and drops more.
+                let _as_large_as_it_goes = enlarge_datagram_buffers(socket);
+            }
             handed
         };
         if let Some(first) = sockets.first() {

@@ -5,7 +5,7 @@ use linerate_measure::histogram::observations_for;
 use linerate_measure::summary::{Latency, LatencyFrom};
 use linerate_measure::units::render_duration_ns;
 
-use super::{Style, Table};
+use crate::output::{Style, Table};
 
 /// The latency and the parts of it that were measured apart, in lines of at most so many columns where that can be;
 /// then how many observations the missing percentiles take.

@@ -1,9 +1,19 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::visible::visible_line;
 
 fn hex(digits: usize) -> impl Strategy<Value = String> {
     prop::string::string_regex(&format!("[0-9a-f]{{{digits}}}")).unwrap()
+}
+
+/// A text that may be shown: what else a peer sends is decoded with points in its place.
+fn text() -> impl Strategy<Value = String> {
+    any::<String>().prop_map(|text| visible_line(&text))
+}
+
+fn short_text() -> impl Strategy<Value = String> {
+    "\\PC{0,30}".prop_map(|text| visible_line(&text))
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
@@ -15,14 +25,14 @@ fn sent() -> impl Strategy<Value = Sent> {
 fn client_message() -> impl Strategy<Value = ClientMessage> {
     let hello = (
         prop::collection::vec(any::<u16>(), 1..=MAX_VERSIONS),
-        "\\PC{0,30}",
+        short_text(),
         prop::option::of(hex(64)),
     );
     prop_oneof![
         hello.prop_map(|(versions, software, proof)| {
             ClientMessage::Hello(ClientHello { versions, software, proof })
         }),
-        (any::<String>(), any::<bool>())
+        (text(), any::<bool>())
             .prop_map(|(plan, exclusive)| ClientMessage::Request(Request { plan, exclusive })),
         any::<u64>().prop_map(|sent_ns| ClientMessage::Ping(Ping { sent_ns })),
         prop::option::of(0..=i64::MAX)
@@ -39,26 +49,25 @@ fn cause() -> impl Strategy<Value = RefusalCause> {
 
 fn server_message() -> impl Strategy<Value = ServerMessage> {
     prop_oneof![
-        (any::<u16>(), "\\PC{0,30}", any::<bool>()).prop_map(
+        (any::<u16>(), short_text(), any::<bool>()).prop_map(
             |(version, software, key_required)| {
                 ServerMessage::Hello(ServerHello { version, software, key_required })
             }
         ),
         (1..=u32::MAX).prop_map(|place| ServerMessage::Queued(Queued { place })),
-        (hex(32), hex(32), any::<String>()).prop_map(|(run_id, token, host)| {
+        (hex(32), hex(32), text()).prop_map(|(run_id, token, host)| {
             ServerMessage::Admitted(Admitted { run_id, token, host })
         }),
-        (cause(), any::<String>())
-            .prop_map(|(cause, text)| ServerMessage::Refused(Refused { cause, text })),
+        (cause(), text()).prop_map(|(cause, text)| ServerMessage::Refused(Refused { cause, text })),
         any::<(u64, i64, i64)>().prop_map(|(sent_ns, received_ns, replied_ns)| {
             ServerMessage::Pong(Pong { sent_ns, received_ns, replied_ns })
         }),
         Just(ServerMessage::Ready),
         any::<i64>().prop_map(|utc_ns| ServerMessage::Started(Started { utc_ns })),
-        any::<String>().prop_map(|sample| ServerMessage::Sample(Sample { sample })),
+        text().prop_map(|sample| ServerMessage::Sample(Sample { sample })),
         sent().prop_map(ServerMessage::Sent),
-        any::<String>().prop_map(|report| ServerMessage::Result(Report { report })),
-        any::<String>().prop_map(|text| ServerMessage::Error(Failure { text })),
+        text().prop_map(|report| ServerMessage::Result(Report { report })),
+        text().prop_map(|text| ServerMessage::Error(Failure { text })),
     ]
 }
 

@@ -1,0 +1,111 @@
+//! Several runs: a table with a row each, and below it what has no column.
+
+use linerate_measure::{Kind, Outcome, Plan, Run};
+
+use super::figures::{
+    render_cpu_per_unit, render_left_out, render_loss, render_main_figure, render_quantile,
+};
+use super::{render_title, render_transport};
+use crate::host::render_host_port;
+use crate::output::{Style, Table};
+
+/// The runs so far.
+#[derive(Default)]
+pub(super) struct SeveralRuns {
+    runs: Vec<(Plan, Vec<String>, String)>,
+}
+
+impl SeveralRuns {
+    /// Adds a run; `verdict` says what it isn't.
+    pub(super) fn push(&mut self, run: &Run, verdict: &str) {
+        let remarks = render_beside_table(run) + verdict;
+        self.runs.push((run.plan.clone(), cells_of(run), remarks));
+    }
+
+    /// The table and the remarks. A row is named by its size, where the plans differ in nothing else. `with_title`
+    /// begins with what all of them do.
+    pub(super) fn render(self, style: Style, with_title: bool) -> String {
+        let Some((first, ..)) = self.runs.first() else { return String::new() };
+        let alike = self.runs.iter().all(|(plan, ..)| without_size(plan) == without_size(first));
+        let title = match with_title && alike {
+            true => format!("{}\n\n", render_title(first)),
+            false => String::new(),
+        };
+        let key = if alike { "size" } else { "plan" };
+        let mut table = Table::with_head(&[key, "result", "p50", "p99", "lost", "CPU", "outcome"]);
+        let mut remarks = String::new();
+        for (plan, cells, of_run) in self.runs {
+            let name = if alike { render_size(&plan) } else { name_of(&plan) };
+            for remark in of_run.lines() {
+                remarks.push_str(&format!("{name}: {remark}\n"));
+            }
+            table.push(std::iter::once(name).chain(cells).collect());
+        }
+        format!("{title}{}{remarks}", table.render(style))
+    }
+}
+
+/// What tells a plan from others: its title, or what it does to which server.
+fn name_of(plan: &Plan) -> String {
+    if let Some(title) = &plan.title {
+        return title.clone();
+    }
+    let what = match plan.workload.kind {
+        Kind::Stream { .. } => "stream",
+        Kind::Rr { .. } => "rr",
+        Kind::Connect { .. } => "connect",
+    };
+    let server = render_host_port(&plan.host, plan.port);
+    format!("{} {what} {server} {}", render_transport(&plan.workload), render_size(plan))
+}
+
+fn without_size(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    match &mut plan.workload.kind {
+        Kind::Stream { send_bytes, .. } => *send_bytes = 0,
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => {
+            (*request_bytes, *response_bytes) = (0, 0);
+        }
+    }
+    plan
+}
+
+fn render_size(plan: &Plan) -> String {
+    match plan.workload.kind {
+        Kind::Stream { send_bytes, .. } => send_bytes.to_string(),
+        Kind::Rr { request_bytes, response_bytes, .. }
+        | Kind::Connect { request_bytes, response_bytes, .. } => {
+            if request_bytes == response_bytes {
+                request_bytes.to_string()
+            } else {
+                format!("{request_bytes}/{response_bytes}")
+            }
+        }
+    }
+}
+
+/// What a row has no column for, a line each: what was never sent, what failed, the notes.
+fn render_beside_table(run: &Run) -> String {
+    let left_out = render_left_out(&run.summary);
+    let notes = run.status.notes.iter().map(|note| format!("note: {note}\n"));
+    left_out.into_iter().chain(notes).collect()
+}
+
+fn cells_of(run: &Run) -> Vec<String> {
+    let summary = &run.summary;
+    let outcome = match run.status.outcome {
+        Outcome::Complete => "valid",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Untrustworthy => "not to be trusted",
+        Outcome::Failed => "failed",
+    };
+    vec![
+        render_main_figure(summary),
+        render_quantile(summary, |latency| latency.p50),
+        render_quantile(summary, |latency| latency.p99),
+        render_loss(summary),
+        render_cpu_per_unit(summary),
+        outcome.to_owned(),
+    ]
+}
