@@ -5,7 +5,10 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+
+use crate::args::Cli;
 
 /// Our flags and their aliases.
 const ALIASES: [(&str, &[&str]); 6] = [
@@ -49,6 +52,19 @@ const FLAGS: [(&[&str], &str); 19] = [
     (&["--get-server-output"], "every result has both ends"),
 ];
 
+/// Flags of iperf3's server, and what they are for `serve`.
+const FLAGS_OF_SERVE: [(&[&str], &str); 6] = [
+    (&["-s", "--server"], "it is a server"),
+    (&["-1"], "--one-off serves one test"),
+    (&["-D", "--daemon"], "a service manager, or `linerate serve &`, keeps it in the background"),
+    (&["-B"], "--bind chooses the local address"),
+    (&["-A", "--affinity"], "--cpu chooses the processors of the threads"),
+    (&["--logfile"], "its log goes to standard output"),
+];
+
+/// The commands that measure with a host.
+const MEASURING: [&str; 3] = ["stream", "rr", "connect"];
+
 /// What another tool's word for a command is here.
 const COMMANDS: [(&[&str], &str); 3] = [
     (
@@ -63,15 +79,27 @@ const COMMANDS: [(&[&str], &str); 3] = [
     ),
 ];
 
-/// The words of a command line with `-c HOST` as HOST, where a server is all it can mean.
-pub(crate) fn without_client_flag(mut words: Vec<OsString>) -> Vec<OsString> {
+/// The words of a command line with `-c HOST` as HOST, where a server is all it can mean, and without `-b 0`, which means no
+/// rate in iperf3.
+pub(crate) fn as_ours(mut words: Vec<OsString>) -> Vec<OsString> {
     let is = |word: Option<&OsString>, names: &[&str]| {
         word.and_then(|word| word.to_str()).is_some_and(|word| names.contains(&word))
     };
-    if is(words.get(1), &["stream", "rr", "connect"])
-        && let Some(at) = words.iter().position(|word| is(Some(word), &["-c", "--client"]))
-    {
+    if !is(words.get(1), &MEASURING) {
+        return words;
+    }
+    if let Some(at) = words.iter().position(|word| is(Some(word), &["-c", "--client"])) {
         words.remove(at);
+    } else if let Some(word) =
+        words.iter_mut().find(|word| word.as_encoded_bytes().starts_with(b"--client="))
+    {
+        *word = word.to_string_lossy().trim_start_matches("--client=").into();
+    }
+    let no_rate = |at: &usize| {
+        is(words.get(*at), &["-b", "--bandwidth", "--bitrate"]) && is(words.get(at + 1), &["0"])
+    };
+    if let Some(at) = (2..words.len()).find(no_rate) {
+        words.drain(at..at + 2);
     }
     words
 }
@@ -94,16 +122,39 @@ pub(crate) fn explain(error: &Error, words: &[OsString]) -> Option<String> {
             "'{typed}': {sentence}; `linerate iperf3 ...` takes iperf3's own flags, such as -c HOST and -s"
         ));
     }
-    if typed.parse::<u16>().is_ok() {
+    let measures = MEASURING.contains(&command);
+    if measures && typed.parse::<u16>().is_ok() {
         return Some(format!(
             "'{typed}': the port goes with the host, as HOST:{typed}, or behind --port"
         ));
     }
-    let sentence = find(&FLAGS)?;
+    if command == "serve" {
+        let sentence = find(&FLAGS_OF_SERVE)?;
+        return Some(format!(
+            "{command} has no '{typed}': {sentence}. `linerate iperf3 -s {typed} ...` takes iperf3's flags and serves its \
+             clients"
+        ));
+    }
+    let sentence = find(&FLAGS).filter(|_| measures)?;
+    let where_it_is = match flag_in(sentence) {
+        Some(flag) if !has_flag(command, flag) => "; in `linerate stream`,",
+        _ => ":",
+    };
     Some(format!(
-        "{command} has no '{typed}': {sentence}. `linerate iperf3 -c HOST {typed} ...` takes iperf3's flags and speaks to \
-         its servers"
+        "{command} has no '{typed}'{where_it_is} {sentence}. `linerate iperf3 -c HOST {typed} ...` takes iperf3's flags and \
+         speaks to its servers"
     ))
+}
+
+/// The flag of ours that a sentence begins with.
+fn flag_in(sentence: &str) -> Option<&str> {
+    sentence.split([' ', ',']).next()?.strip_prefix("--")
+}
+
+fn has_flag(command: &str, flag: &str) -> bool {
+    let all = Cli::command();
+    let flags = all.find_subcommand(command).into_iter().flat_map(|found| found.get_arguments());
+    flags.filter_map(|argument| argument.get_long()).any(|long| long == flag)
 }
 
 /// An error without a tip that is no correction of a slip: a flag that shares some letters helps nobody.

@@ -259,11 +259,14 @@ fn check(plan: &Plan) -> Result<(), Error> {
 
 /// The flag that sets a field of a plan.
 fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
+    let connects = matches!(workload.kind, Kind::Connect { .. });
     Some(match field {
         "number of flows" | "number of flows over QUIC" | "connections at once" => "--flows",
         "number of threads" => "--threads",
         "number of active flows" => "--active",
         "datagram size" | "size of a send" => "--size",
+        "request size" if connects => "--request",
+        "response size" if connects => "--response",
         "request size" => "--request or --size",
         "response size" => "--response or --size",
         "measured time" => "--time",

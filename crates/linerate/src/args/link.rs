@@ -31,7 +31,7 @@ pub struct LinkArgs {
     /// interop-handshakecorruption, interop-blackhole
     #[arg(long, value_name = "NAME", value_parser = ProfileName, hide_possible_values = true)]
     pub profile: Option<String>,
-    /// The seed of all chance [default: the description's]
+    /// The seed of the random numbers [default: the description's]
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub seed: Option<u64>,
     /// The namespace to make on the left

@@ -311,7 +311,7 @@ pub struct ConnectArgs {
     /// The server's port, TCP and UDP [default: 5250]
     #[arg(long, short, value_name = "PORT", value_parser = values::port, allow_hyphen_values = true)]
     pub port: Option<u16>,
-    /// IPv4 only [default: whatever the name has]
+    /// IPv4 only [default: the family of the first address of HOST]
     #[arg(short = '4', group = "family", hide_short_help = true)]
     pub ipv4: bool,
     /// IPv6 only
@@ -320,7 +320,7 @@ pub struct ConnectArgs {
     /// The local address of connections; several, or a prefix (127.0.0.0/29): in turn
     #[arg(long, value_name = "ADDRESS", value_parser = Sources::parse, hide_short_help = true)]
     pub bind: Option<Sources>,
-    /// The network device of every connection [default: what the route says]
+    /// The network device of every connection [default: that of the route]
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub bind_device: Option<String>,
     /// Processors for this end's threads: 0,2-5 or numa:INTERFACE (`serve` has its own) [default: all that it may run

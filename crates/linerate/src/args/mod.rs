@@ -81,7 +81,7 @@ pub enum Command {
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes
     Connect(ConnectRateArgs),
-    /// Measure what plans say, those that --dry-run prints or your own
+    /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
@@ -117,7 +117,8 @@ pub struct SelfArgs {
   linerate schema                   all of them, as one object: plan, sample, run, link
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
-    /// One of them only
+    /// One of them only: what was asked (plan), what one end counted in an interval (sample), what came out (run), what an
+    /// emulated link did (link)
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }

@@ -26,10 +26,13 @@ pub struct KeyArgs {
 
 /// The flags of `run`.
 #[derive(Args, Debug)]
-#[command(before_help = "Examples:
+#[command(
+    before_help = "Examples:
   linerate stream HOST --udp --rate 1G --dry-run > plan.json
   linerate run plan.json                  what that command would measure
-  linerate run plans.toml --json          all its plans, one after the other")]
+  linerate run plans.toml --json          all its plans, one after the other",
+    after_help = "Every flag: linerate run --help"
+)]
 pub struct RunArgs {
     /// The plans: a file of TOML (its name ends with .toml) or of JSON, or - for JSON from standard input
     #[arg(value_name = "PLANS")]

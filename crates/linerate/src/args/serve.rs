@@ -15,7 +15,7 @@ use crate::cpus::Cpus;
   linerate serve                                    listen on port 5250, TCP and UDP
   linerate serve --require-key key                  admit only who holds the key in file `key`
   linerate serve --max-tests 1 --max-time 60s       one test at a time, of a minute at most
-  linerate serve --one-off --idle-timeout 60s       one test; none within a minute: none at all
+  linerate serve --one-off --idle-timeout 60s       end after one test, or after 60 s without one
   linerate serve --port 0 --ndjson                  any free port; the first record names it",
     after_help = "Every flag, and how numbers are written: linerate serve --help",
     after_long_help = super::UNITS

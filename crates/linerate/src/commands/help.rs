@@ -1,4 +1,4 @@
-//! `-h`, which fits a screen, and `--help`, which has every flag.
+//! `-h`, which has 40 rows at most, and `--help`, which has every flag.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,6 +17,10 @@ pub(super) fn render_help(arguments: &[OsString]) -> String {
     let words = arguments.iter().skip(1).filter(|word| *word != "help");
     let named = words.filter_map(|word| word.to_str()).find_map(|word| all.find_subcommand(word));
     let mut command = named.unwrap_or(&all).clone();
+    command = command.mut_args(|flag| match flag.get_id() == "help" {
+        true => flag.help("Print help: -h the most used flags, --help all"),
+        false => flag,
+    });
     if is_whole {
         // The parser's own long form has two lines and more for every flag.
         command = command.mut_args(|flag| flag.hide_short_help(false));

@@ -11,7 +11,7 @@ mod run;
 mod serve;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
 use clap::Parser;
@@ -42,12 +42,12 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         return exit_code;
     }
     if let Some(text) = personality::help(&arguments) {
-        return print(&text).map_or_else(|failure| failure.exit_code, |()| exit::VALID);
+        return exit_code_of(print(&text));
     }
     // First of all: whoever ends a program that has just begun gets a document too.
     let cancel = Cancel::default();
     let listens = stop_on_signals(&cancel);
-    let arguments = habits::without_client_flag(arguments);
+    let arguments = habits::as_ours(arguments);
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return answer(error, &arguments),
@@ -62,6 +62,15 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
+/// The exit code of what was printed; a failure is told.
+fn exit_code_of(printed: Result<(), Failure>) -> u8 {
+    let Err(failure) = printed else { return exit::VALID };
+    if let Some(text) = &failure.text {
+        narrate(&format!("linerate: {text}\n"));
+    }
+    failure.exit_code
+}
+
 /// Says what a command line that can't be followed lacks; help and the version come this way too.
 fn answer(error: clap::Error, arguments: &[OsString]) -> u8 {
     if let Some(sentence) = habits::explain(&error, arguments) {
@@ -69,8 +78,7 @@ fn answer(error: clap::Error, arguments: &[OsString]) -> u8 {
         return exit::USAGE;
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelp {
-        let shown = print(&help::render_help(arguments));
-        return shown.map_or_else(|failure| failure.exit_code, |()| exit::VALID);
+        return exit_code_of(print(&help::render_help(arguments)));
     }
     let error = habits::without_far_tips(error);
     let plain = error.render().to_string();
@@ -79,11 +87,12 @@ fn answer(error: clap::Error, arguments: &[OsString]) -> u8 {
         narrate(&typed);
         return exit::USAGE;
     }
-    match (error.use_stderr(), error.print()) {
-        (true, _) => exit::USAGE,
-        (false, Err(broken)) if broken.kind() == ErrorKind::BrokenPipe => exit::READER_GONE,
-        (false, _) => exit::VALID,
+    if !error.use_stderr() {
+        return exit_code_of(print(&plain));
     }
+    // Styled where a terminal reads it. One that is closed hears nothing, and nothing is lost.
+    let _told = error.print();
+    exit::USAGE
 }
 
 fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {

@@ -14,6 +14,7 @@ fn words_that_mean_the_same_are_taken() {
         ("stream a -b 5M --udp", "stream a --rate-per-flow 5M --udp"),
         ("stream -c a -p 5201", "stream a --port 5201"),
         ("rr --client a -P 3", "rr a --flows 3"),
+        ("stream --client=a -b 0", "stream a"),
     ] {
         let [theirs, ours] = [theirs, ours].map(|words| run(&format!("{words} --dry-run")));
         assert_eq!((theirs.exit_code, theirs.stderr.as_str()), (0, ""));
@@ -27,6 +28,12 @@ fn words_that_mean_something_else_are_explained() {
         ("stream a -u", "--rate"),
         ("stream a -n 1G", "--bytes"),
         ("stream a -l 128K", "--size"),
+        ("rr a -n 1G", "in `linerate stream`, --bytes"),
+        ("connect a -l 5", "in `linerate stream`, --size"),
+        ("rr a -Z", "in `linerate stream`, --splice"),
+        ("serve -1", "--one-off"),
+        ("serve -D", "service manager"),
+        ("serve -B 127.0.0.1", "--bind"),
         ("stream a --length 128K", "--size"),
         ("stream a --zerocopy", "--splice"),
         ("stream a -w 1M", "--window"),
@@ -73,7 +80,7 @@ fn errors_name_the_flag_that_was_typed() {
         ("stream a --parallel 0", "--parallel: number of flows 0"),
         ("stream a --flows 0", "--flows: number of flows 0"),
         ("stream a --duration 0", "--duration: measured time"),
-        ("stream a --bandwidth 0", "--bandwidth: rate"),
+        ("stream a --bandwidth 0k", "--bandwidth: rate"),
         ("stream a --rate 0", "--rate: rate"),
         ("stream a --reverse --up", "'--reverse'"),
         ("stream a --quic --mtu 5", "--mtu: QUIC packet"),

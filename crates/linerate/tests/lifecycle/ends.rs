@@ -175,7 +175,10 @@ pub(crate) fn program(home: &Path) -> Command {
 #[allow(dead_code, reason = "for tests of ordinary users")]
 pub(crate) fn copy_for_every_user(home: &Path) -> PathBuf {
     let program = home.join("linerate");
-    std::fs::copy(env!("CARGO_BIN_EXE_linerate"), &program).unwrap();
+    // By another process: while this one has the copy open for writing, whatever it starts has it too, and nobody can
+    // run it.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_linerate")).arg(&program).status();
+    assert!(copied.unwrap().success(), "the program can't be copied");
     for path in [home, &program] {
         std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
     }

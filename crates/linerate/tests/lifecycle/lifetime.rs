@@ -72,22 +72,23 @@ fn a_test_that_its_server_ended_with_an_error_is_not_told_as_complete() {
 #[test]
 fn a_server_of_one_test_ends_after_it() {
     let mut server = Server::start("--one-off");
-    let first = server.start_client("rr --time 1s");
+    let first = server.start_client("rr --time 20s");
     server.await_record("test_started");
     for flags in ["", "--exclusive"] {
         let refused = server.measure(&format!("rr --count 3 {flags}")).document(5);
         assert!(refused.message().contains("--one-off"), "{}", refused.message());
     }
-    first.finish().document(0);
+    first.signal(Signal::INT);
+    first.finish().document(130);
     assert_eq!(how(&server.await_record("test_ended")), "complete");
     assert_eq!(await_exit(&mut server), Some(0));
 }
 
 #[test]
 fn a_server_without_tests_for_its_idle_timeout_ends() {
-    let mut server = Server::start("--idle-timeout 1s");
+    let mut server = Server::start("--idle-timeout 3s");
     // Longer than that by itself.
-    server.measure("rr --time 2s").document(0);
+    server.measure("rr --time 4s").document(0);
     assert_eq!(how(&server.await_record("test_ended")), "complete");
     let note = server.await_record("note");
     assert!(note["text"].as_str().unwrap().contains("--idle-timeout"), "{note}");

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::ends::copy_for_every_user;
 use crate::skipped::skip;
 
 const NAME_OF_LIMIT: &str = "ulimit -u";
@@ -42,12 +43,7 @@ impl Place {
         let directory = TempDir::new().unwrap();
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
         let place = Self(directory);
-        // By another process: while this one has the copy open for writing, whatever it starts has it too, and nobody
-        // can run it.
-        let copied =
-            Command::new("cp").arg(env!("CARGO_BIN_EXE_linerate")).arg(place.program()).status();
-        assert!(copied.unwrap().success(), "the program can't be copied");
-        std::fs::set_permissions(place.program(), Permissions::from_mode(0o755)).unwrap();
+        copy_for_every_user(place.0.path());
         Some(place)
     }
 

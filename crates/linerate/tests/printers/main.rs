@@ -127,10 +127,23 @@ fn a_table_of_sizes_says_what_was_never_sent_and_what_failed() {
     overloaded.summary.transactions_unsent = Some(123_456);
     overloaded.summary.errors = [("reset".to_owned(), 3), ("timed_out".to_owned(), 1)].into();
     overloaded.status.notes = vec!["the clock jumped".to_owned()];
-    let text = printed(&mut text_printer(3, false), &[rr_run(), overloaded, udp_run()]);
-    let remarks = "1: due, but never begun: 123456\n1: errors: reset: 3\n1: errors: timed_out: 1\n\
-                   1: note: the clock jumped\n1448: datagrams refused by own stack: 7\n";
-    assert!(text.ends_with(remarks), "{text}");
+    let mut larger = overloaded.clone();
+    if let linerate_measure::Kind::Rr { response_bytes, .. } = &mut larger.plan.workload.kind {
+        *response_bytes = 9;
+    }
+    let text = printed(&mut text_printer(2, false), &[larger, overloaded.clone()]);
+    let remarks = |name: &str| {
+        format!(
+            "{name}: due, but never begun: 123456\n{name}: errors: reset: 3\n{name}: errors: timed_out: 1\n\
+             {name}: note: the clock jumped\n"
+        )
+    };
+    assert!(text.ends_with(&(remarks("1/9") + &remarks("1"))), "{text}");
+    // Where plans differ in more, that is told.
+    let text = printed(&mut text_printer(2, false), &[overloaded, udp_run()]);
+    let mixed = remarks("1. TCP rr [::1]:5250 1")
+        + "2. UDP stream 127.0.0.1:5250 1448: datagrams refused by own stack: 7\n";
+    assert!(text.ends_with(&mixed), "{text}");
 }
 
 #[test]

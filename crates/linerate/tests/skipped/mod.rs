@@ -11,6 +11,7 @@ pub(crate) fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "can't be skipped here: {why}");
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // A standard error that nobody reads is no reason to fail.
-    let _written = writeln!(std::io::stderr(), "SKIPPED {test}: {}", why.trim_end());
+    // In one piece, which no other line can come between. A standard error that nobody reads is no reason to fail.
+    let line = format!("SKIPPED {test}: {}\n", why.trim_end());
+    let _written = std::io::stderr().write_all(line.as_bytes());
 }

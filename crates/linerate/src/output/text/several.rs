@@ -22,7 +22,8 @@ impl SeveralRuns {
         self.runs.push((run.plan.clone(), cells_of(run), remarks));
     }
 
-    /// The table and the remarks. A row is named by its size, where the plans differ in nothing else. `with_title`
+    /// The table and the remarks. A row is named by its size, where the plans differ in nothing else, or by its number and
+    /// what it does. `with_title`
     /// begins with what all of them do.
     pub(super) fn render(self, style: Style, with_title: bool) -> String {
         let Some((first, ..)) = self.runs.first() else { return String::new() };
@@ -34,8 +35,9 @@ impl SeveralRuns {
         let key = if alike { "size" } else { "plan" };
         let mut table = Table::with_head(&[key, "result", "p50", "p99", "lost", "CPU", "outcome"]);
         let mut remarks = String::new();
-        for (plan, cells, of_run) in self.runs {
-            let name = if alike { render_size(&plan) } else { name_of(&plan) };
+        for ((plan, cells, of_run), number) in self.runs.into_iter().zip(1..) {
+            let name =
+                if alike { render_size(&plan) } else { format!("{number}. {}", name_of(&plan)) };
             for remark in of_run.lines() {
                 remarks.push_str(&format!("{name}: {remark}\n"));
             }
