@@ -25,6 +25,7 @@ pub mod datagram;
 pub mod fairness;
 pub mod histogram;
 pub mod link;
+pub mod paths;
 pub mod plan;
 pub mod record;
 pub mod report;

@@ -1,13 +1,17 @@
 //! Comma-separated values (RFC 4180, with line feeds): a row for each sample of each end, then a
 //! summary row for the run. Columns of what was not measured are empty.
 
+use std::collections::BTreeMap;
+
 use linerate_engine::event::Event;
-use linerate_measure::sample::{CpuSeconds, DatagramCounts};
+use linerate_measure::paths::{PathFigures, SendingPaths};
+use linerate_measure::sample::{CpuSeconds, DatagramCounts, Role};
 use linerate_measure::summary::Latency;
-use linerate_measure::{Kind, Run, Sample};
+use linerate_measure::{Kind, Run, Sample, Transport};
 
 use super::Printer;
-use super::text::name_of;
+use super::text::{name_of, render_transport};
+use crate::host::render_host_port;
 
 /// Prints rows; the heading stands above the first.
 #[derive(Default)]
@@ -16,7 +20,7 @@ pub struct CsvPrinter {
 }
 
 /// The columns. New ones are added at the end, so that a script may count.
-const COLUMNS: [&str; 35] = [
+const COLUMNS: [&str; 45] = [
     "run_id",
     "row",
     "role",
@@ -52,6 +56,16 @@ const COLUMNS: [&str; 35] = [
     "establishment_p99_ns",
     "first_byte_p50_ns",
     "first_byte_p99_ns",
+    "utc_ns",
+    "host",
+    "workload",
+    "transport",
+    "loss_ratio",
+    "lost_packets",
+    "rtt_us",
+    "cwnd_bytes",
+    "title",
+    "tags",
 ];
 
 impl Printer for CsvPrinter {
@@ -66,10 +80,14 @@ impl Printer for CsvPrinter {
             text.push('\n');
             self.headed = true;
         }
+        let plan = Facts::of(run);
+        let mut paths: BTreeMap<Role, SendingPaths> = BTreeMap::new();
         for sample in &run.samples {
-            text.push_str(&Row::of_sample(run, sample).render());
+            let figures =
+                paths.entry(sample.role).or_default().record_sample(sample, &run.plan.workload);
+            text.push_str(&Row::of_sample(run, sample, figures).render(&plan));
         }
-        text.push_str(&Row::of_summary(run).render());
+        text.push_str(&Row::of_summary(run).render(&plan));
         text
     }
 
@@ -105,10 +123,53 @@ struct Row<'a> {
     errors: Option<u64>,
     establishment: Option<Latency>,
     first_byte: Option<Latency>,
+    utc_ns: Option<i64>,
+    loss_ratio: Option<f64>,
+    lost_packets: Option<u64>,
+    rtt_us: Option<f64>,
+    cwnd_bytes: Option<u64>,
+}
+
+/// What the rows of a run share: which host, what, and how it was named.
+struct Facts {
+    host: String,
+    workload: String,
+    transport: String,
+    title: String,
+    tags: String,
+}
+
+impl Facts {
+    fn of(run: &Run) -> Self {
+        let plan = &run.plan;
+        let kind = match plan.workload.kind {
+            Kind::Stream { .. } => "stream",
+            Kind::Rr { .. } => "rr",
+            Kind::Connect { .. } => "connect",
+        };
+        let tags: Vec<String> =
+            plan.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Self {
+            host: quoted(&render_host_port(&plan.host, plan.port)),
+            workload: kind.to_owned(),
+            transport: render_transport(&plan.workload).to_owned(),
+            title: quoted(plan.title.as_deref().unwrap_or_default()),
+            tags: quoted(&tags.join(" ")),
+        }
+    }
+}
+
+/// A text in quotation marks where it needs them (RFC 4180, section 2).
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
 }
 
 impl<'a> Row<'a> {
-    fn of_sample(run: &'a Run, sample: &Sample) -> Self {
+    fn of_sample(run: &'a Run, sample: &Sample, paths: PathFigures) -> Self {
+        let is_quic = run.plan.workload.transport == Transport::Quic;
         let seconds = sample.to_ns.saturating_sub(sample.from_ns).max(1) as f64 / 1e9;
         let received_bytes = sample.received.map(|received| received.bytes);
         Self {
@@ -128,6 +189,11 @@ impl<'a> Row<'a> {
             latency_mean_ns: sample.latency_mean_ns,
             datagrams: sample.datagrams.unwrap_or_default(),
             cpu: sample.cpu.as_ref().map(|cpu| cpu.load),
+            retransmitted_segments: paths.lost.filter(|_| !is_quic),
+            lost_packets: paths.lost.filter(|_| is_quic),
+            rtt_us: paths.mean_rtt_ns.map(|rtt_ns| rtt_ns as f64 / 1e3),
+            cwnd_bytes: paths.cwnd_bytes,
+            utc_ns: Some(sample.utc_ns),
             ..Self::default()
         }
     }
@@ -163,13 +229,15 @@ impl<'a> Row<'a> {
                 .then(|| summary.errors.values().fold(0, |sum: u64, n| sum.saturating_add(*n))),
             establishment: summary.establishment_ns,
             first_byte: summary.first_byte_ns,
+            utc_ns: run.environment.started_utc_ns,
+            loss_ratio: summary.loss_ratio,
             ..Self::default()
         }
     }
 
-    /// The values in the order of [`COLUMNS`]. None of them can hold a comma or a quotation mark:
-    /// they are numbers and words of this program.
-    fn render(&self) -> String {
+    /// The values in the order of [`COLUMNS`]. But for the facts none of them can hold a comma or a quotation mark: they
+    /// are numbers and words of this program.
+    fn render(&self, facts: &Facts) -> String {
         let datagrams = &self.datagrams;
         let values: [String; COLUMNS.len()] = [
             self.run_id.to_owned(),
@@ -207,6 +275,16 @@ impl<'a> Row<'a> {
             cell(self.establishment.and_then(|latency| latency.p99)),
             cell(self.first_byte.and_then(|latency| latency.p50)),
             cell(self.first_byte.and_then(|latency| latency.p99)),
+            cell(self.utc_ns),
+            facts.host.clone(),
+            facts.workload.clone(),
+            facts.transport.clone(),
+            cell(self.loss_ratio),
+            cell(self.lost_packets),
+            cell(self.rtt_us),
+            cell(self.cwnd_bytes),
+            facts.title.clone(),
+            facts.tags.clone(),
         ];
         values.join(",") + "\n"
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::event::Event;
+use linerate_measure::paths::{PathFigures, SendingPaths};
 use linerate_measure::units::{render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, Kind, Plan, Role, Sample, Transport, Workload};
 
@@ -16,9 +17,8 @@ pub(crate) struct LiveLines {
     style: Style,
     workload: Option<Workload>,
     pairing: Pairing,
-    /// What was lost on each path up to the interval before: counters run from a connection's start, and
-    /// a path that is silent for a while keeps its own.
-    lost_before: BTreeMap<Role, BTreeMap<u32, u64>>,
+    /// Each end's.
+    paths: BTreeMap<Role, SendingPaths>,
 }
 
 /// Widths of the columns: time, direction, figure, and two or three more.
@@ -26,7 +26,7 @@ const WIDTHS: [usize; 6] = [14, 4, 13, 13, 13, 10];
 
 impl LiveLines {
     pub(crate) fn new(style: Style) -> Self {
-        Self { style, workload: None, pairing: Pairing::default(), lost_before: BTreeMap::new() }
+        Self { style, workload: None, pairing: Pairing::default(), paths: BTreeMap::new() }
     }
 
     /// The lines that an event completes.
@@ -49,7 +49,7 @@ impl LiveLines {
 
     fn render_start(&mut self, plan: &Plan) -> String {
         self.workload = Some(plan.workload.clone());
-        self.lost_before.clear();
+        self.paths.clear();
         let mut head = vec!["time".to_owned(), String::new()];
         let names: &[&str] = match (&plan.workload.kind, plan.workload.transport) {
             (Kind::Rr { .. }, _) if plan.workload.has_datagrams() => {
@@ -112,53 +112,13 @@ impl LiveLines {
             row.push(counts.lost.map_or_else(dash, |lost| lost.to_string()));
         } else {
             let sender = interval.of(sender_of(direction));
-            let paths = sender.map_or_else(Vec::new, |sample| self.paths(sample, workload));
-            let lost = sender.and_then(|sample| self.lost(sample.role, &paths));
-            row.push(lost.map_or_else(dash, |n| n.to_string()));
-            row.push(mean_rtt_ns(&paths).map_or_else(dash, render_duration_ns));
+            let figures = sender.map_or_else(PathFigures::default, |sample| {
+                self.paths.entry(sample.role).or_default().record_sample(sample, workload)
+            });
+            row.push(figures.lost.map_or_else(dash, |n| n.to_string()));
+            row.push(figures.mean_rtt_ns.map_or_else(dash, render_duration_ns));
         }
         render_row(&row, &WIDTHS) + "\n"
-    }
-
-    /// Segments sent again, or packets lost, in this interval, on all paths of the sending end
-    /// together.
-    fn lost(&mut self, sender: Role, paths: &[Path]) -> Option<u64> {
-        let before = self.lost_before.entry(sender).or_default();
-        let since = |path: &Path| {
-            let before = before.insert(path.number, path.lost).unwrap_or(0);
-            path.lost.saturating_sub(before)
-        };
-        paths.iter().map(since).reduce(|sum, lost| sum.saturating_add(lost))
-    }
-
-    /// The connections that this end sends on, or has sent on before, each once, however many flows
-    /// share it.
-    fn paths(&self, sample: &Sample, workload: &Workload) -> Vec<Path> {
-        let before = self.lost_before.get(&sample.role);
-        let mut paths: Vec<Path> = Vec::new();
-        // Nobody has more of them than were asked for.
-        let flows = workload.total_flows();
-        for flow in sample.flows.iter().filter(|flow| flow.flow < flows) {
-            let number = match flow.tcp {
-                Some(_) => flow.flow,
-                None => workload.connection_of(flow.flow),
-            };
-            let sends = flow.sent_bytes.is_some();
-            if !sends && !before.is_some_and(|before| before.contains_key(&number)) {
-                continue;
-            }
-            let (lost, rtt_us) = match (flow.tcp, flow.quic) {
-                (Some(tcp), _) => (tcp.retransmitted_segments.into(), tcp.rtt_us),
-                (None, Some(quic)) => (quic.lost_packets, quic.rtt_us),
-                (None, None) => continue,
-            };
-            // Flows of one connection stand beside each other.
-            match paths.last_mut().filter(|path| path.number == number) {
-                Some(path) => path.sends |= sends,
-                None => paths.push(Path { number, sends, lost, rtt_us: rtt_us.into() }),
-            }
-        }
-        paths
     }
 }
 
@@ -195,25 +155,6 @@ fn render_time(sample: &Sample) -> String {
 
 fn seconds_of(sample: &Sample) -> f64 {
     (sample.to_ns.saturating_sub(sample.from_ns).max(1)) as f64 / 1e9
-}
-
-/// What is known of a connection that this end sends on.
-struct Path {
-    /// The flow's over TCP, the connection's over QUIC.
-    number: u32,
-    /// Whether it was sent on in this interval.
-    sends: bool,
-    /// Segments sent again, or packets lost, since its start.
-    lost: u64,
-    rtt_us: u64,
-}
-
-fn mean_rtt_ns(paths: &[Path]) -> Option<u64> {
-    let (sum, count) = paths
-        .iter()
-        .filter(|path| path.sends)
-        .fold((0_u64, 0), |(sum, count), path| (sum + path.rtt_us, count + 1));
-    (sum * 1000).checked_div(count)
 }
 
 fn dash() -> String {
