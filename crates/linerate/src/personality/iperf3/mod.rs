@@ -220,7 +220,7 @@ impl Performance<'_> {
                 return 1;
             }
         };
-        // Whoever starts a server for its sockets waits for none in the background.
+        // An activated server stays in the foreground.
         let daemon = self.options.daemon && handed.is_empty();
         let background = daemon && background::is_background();
         if daemon && !background {

@@ -166,7 +166,7 @@ pub(in super::super) fn usage() -> String {
          OMNI UUID LOC_CPU REM_CPU\n\
          \nOptions that take a pair set both halves with `a`, one with `a,` or `,b`; -b -D -F -H -I -L -p\n\
          -w, and -H -L -m -M of a test, set only the first with `a`. Sizes may end with K, M, G (1024) or\n\
-         k, m, g (1000), and b; -1 is the default.\n",
+         k, m, g (1000), and b; -1 is the default of most options.\n",
         render_flags(GLOBAL),
         render_flags(TEST),
     )

@@ -149,7 +149,7 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         return 0;
     }
     let done = match HandedSockets::take() {
-        // Whoever starts a server for its sockets waits for none in the background.
+        // An activated server stays in the foreground.
         Ok(handed) if !handed.is_empty() => serve(&typed, handed, false),
         Ok(_) if !in_background && stdin_is_socket() => serve_stdin(&typed),
         Ok(none) if in_background || typed.foreground => serve(&typed, none, in_background),
