@@ -42,9 +42,9 @@ const ALWAYS: [&str; 7] = [
 /// The rows, in their order; a row that neither end can fill is left out.
 const ROWS: &[(&str, Figure)] = &[
     ("sent", |end| Some(render_bytes(sent(end)?.bytes))),
-    ("  a call", |end| per_call(sent(end)?)),
+    ("  per call", |end| per_call(sent(end)?)),
     ("received", |end| Some(render_bytes(received(end)?.bytes))),
-    ("  a call", |end| per_call(received(end)?)),
+    ("  per call", |end| per_call(received(end)?)),
     ("transactions", |end| {
         let flows = end.flows.iter().map(|flow| flow.transactions);
         let others = unlisted(end).map(|sum| sum.transactions);
@@ -66,7 +66,7 @@ const ROWS: &[(&str, Figure)] = &[
     ("smoothed RTT", |end| {
         rtt(end, |flow| flow.tcp.map(|tcp| tcp.rtt_us).or(flow.quic.map(|quic| quic.rtt_us)))
     }),
-    ("least RTT", |end| {
+    ("minimum RTT", |end| {
         let of_quic = |flow: &FlowReport| flow.quic.map(|quic| quic.min_rtt_us);
         rtt(end, |flow| flow.tcp.and_then(|tcp| tcp.min_rtt_us).or(of_quic(flow)))
     }),

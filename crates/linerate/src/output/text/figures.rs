@@ -101,7 +101,7 @@ impl Lines {
         self.push("goodput", goodput);
         self.push("  up", summary.goodput_up_bps.map(render_rate));
         self.push("  down", summary.goodput_down_bps.map(render_rate));
-        self.push("handed to the stack", summary.sent_bps.map(render_rate));
+        self.push("sent", summary.sent_bps.map(render_rate));
         self.push("retransmitted", summary.retransmitted_segments.map(|n| plural(n, "segment")));
         self.push("fairness", summary.fairness.map(|index| format!("{index:.4} (Jain)")));
         self.push("verified", summary.verified_bytes.map(render_bytes));
