@@ -167,7 +167,7 @@ pub(crate) fn without_far_tips(mut error: Error) -> Error {
         let near = |tip: &str| {
             text_of(&error, typed).is_some_and(|word| {
                 let word = word.split('=').next().unwrap_or(word);
-                edits_between(word, tip) <= MOST_EDITS
+                strsim::levenshtein(word, tip) <= MOST_EDITS
                     || word.replace('-', "") == tip.replace('-', "")
             })
         };
@@ -224,37 +224,12 @@ fn text_of(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// So many letters may be wrong in a slip of the finger.
+/// So many letters may be wrong in a slip of the finger (Levenshtein distance).
 const MOST_EDITS: usize = 2;
-
-/// Letters to insert, remove or change between two words (Levenshtein).
-fn edits_between(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.chars().enumerate() {
-        let mut next = vec![place + 1];
-        for ((above_left, above), theirs) in row.iter().zip(row.iter().skip(1)).zip(&other) {
-            let left = next.last().copied().unwrap_or_default();
-            let changed = above_left + usize::from(letter != *theirs);
-            next.push(changed.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn edits_are_letters_inserted_removed_or_changed() {
-        for (one, other, edits) in
-            [("", "", 0), ("", "abc", 3), ("--flws", "--flows", 1), ("kitten", "sitting", 3)]
-        {
-            assert_eq!((edits_between(one, other), edits_between(other, one)), (edits, edits));
-        }
-    }
 
     #[test]
     fn a_longer_flag_is_not_renamed_by_its_beginning() {

@@ -1,12 +1,8 @@
 //! A path that drops packets of more than 1,280 bytes and tells nobody, as behind a tunnel whose ICMP is filtered.
 
-use std::process::Command;
-
 use crate::ends::{Server, Spoken};
 use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, SERVER_V4, run};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
 const FILTER: &str = "table inet black_hole {\n\
     chain input { type filter hook input priority 0; meta length > 1280 drop; }\n}\n";
@@ -21,14 +17,6 @@ fn lower_into_black_hole(network: &Network) {
         let path = file.path().to_str().unwrap();
         run(&["ip", "netns", "exec", namespace, "nft", "-f", path]).unwrap();
     }
-}
-
-fn run_client(network: &Network, words: &str) -> String {
-    let namespace = ["netns", "exec", &network.client, PROGRAM];
-    let output = Command::new("ip").args(namespace).args(words.split_whitespace()).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{words}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -56,7 +44,7 @@ fn results_of_iperf3_come_in_segments_that_fit() {
         let _server = Spoken::start(network, &["iperf3", "-s", "--forceflush"], "-----");
         for form in ["-u -l 1000 -b 1M", "-R", "-M 1000", "-u -b 1M -l 1000 --get-server-output"] {
             let words = format!("iperf3 -c {SERVER_V4} -t 1 -P 16 {form}");
-            let told = run_client(network, &words);
+            let told = network.run_client(&words);
             assert!(told.contains("receiver"), "{words}: {told}");
         }
     });
@@ -68,10 +56,10 @@ fn netperf_and_secnetperf_find_their_results_too() {
         lower_into_black_hole(network);
         let _netserver = Spoken::start(network, &["netserver", "-D", "-4"], "Starting netserver");
         for test in ["TCP_RR", "UDP_RR", "TCP_CRR"] {
-            run_client(network, &format!("netperf -H {SERVER_V4} -t {test} -l 1"));
+            network.run_client(&format!("netperf -H {SERVER_V4} -t {test} -l 1"));
         }
         let _secnetperf = Spoken::start(network, &["secnetperf"], "Started!");
         let words = format!("secnetperf -target:{SERVER_V4} -pctput:1 -down:100kb");
-        run_client(network, &words);
+        network.run_client(&words);
     });
 }

@@ -1,25 +1,14 @@
 //! Datagrams that are larger than the path's packets: the kernel's own counter is the judge.
 
-use std::process::Command;
-
 use crate::ends::{Server, Spoken};
 use crate::in_network;
 use crate::network::{Network, SERVER_V4};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
 /// Datagrams that the server's kernel put together of fragments meanwhile.
 fn reassembled(network: &Network, work: impl FnOnce()) -> u64 {
     let before = network.server_snmp("Ip", "ReasmOKs");
     work();
     network.server_snmp("Ip", "ReasmOKs") - before
-}
-
-fn run_client(network: &Network, words: &str) {
-    let namespace = ["netns", "exec", &network.client, PROGRAM];
-    let output = Command::new("ip").args(namespace).args(words.split_whitespace()).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{words}: {output:?}");
 }
 
 /// The kernel cuts trains into packets, and not into datagrams that themselves are to be cut.
@@ -38,12 +27,12 @@ fn datagrams_larger_than_a_packet_leave_in_fragments() {
         assert!(native > 20, "{native}");
         let _iperf3 = Spoken::start(network, &["iperf3", "-s", "--forceflush"], "-----");
         let iperf3 = reassembled(network, || {
-            run_client(network, &format!("iperf3 -c {SERVER_V4} -u -l 8K -b 0 -n 2M"));
+            network.run_client(&format!("iperf3 -c {SERVER_V4} -u -l 8K -b 0 -n 2M"));
         });
         assert!(iperf3 > 20, "{iperf3}");
         let _netserver = Spoken::start(network, &["netserver", "-D", "-4"], "Starting netserver");
         let netperf = reassembled(network, || {
-            run_client(network, &format!("netperf -H {SERVER_V4} -t UDP_STREAM -l 1 -- -m 8192"));
+            network.run_client(&format!("netperf -H {SERVER_V4} -t UDP_STREAM -l 1 -- -m 8192"));
         });
         assert!(netperf > 20, "{netperf}");
     });

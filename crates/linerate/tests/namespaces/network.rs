@@ -27,6 +27,16 @@ pub(crate) struct Network {
 }
 
 impl Network {
+    /// What the program prints with these words in the client's namespace. It must end well.
+    #[track_caller]
+    pub(crate) fn run_client(&self, words: &str) -> String {
+        let program = ["netns", "exec", &self.client, env!("CARGO_BIN_EXE_linerate")];
+        let output = Command::new("ip").args(program).args(words.split_whitespace()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{words}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Makes the namespaces, devices and addresses; says what is missing where it can't.
     pub(crate) fn create() -> Result<Self, String> {
         let network = Self::name()?;

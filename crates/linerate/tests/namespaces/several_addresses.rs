@@ -1,13 +1,9 @@
 //! Servers on a host with several addresses: each answers from the one that was asked, which is all that a client's
 //! connected socket takes.
 
-use std::process::Command;
-
 use crate::ends::{Server, Spoken};
 use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, run};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
 /// Addresses that the server's host has beside its first, from which it would send by itself.
 const OTHERS: [&str; 2] = ["10.98.77.66", "fd00:6c72:2::2"];
@@ -21,13 +17,6 @@ fn add_other_addresses(network: &Network) {
         run(&["ip", "-n", &network.client, "route", "add", &address, "dev", CLIENT_DEVICE])
             .unwrap();
     }
-}
-
-fn run_client(network: &Network, words: &str) {
-    let namespace = ["netns", "exec", &network.client, PROGRAM];
-    let output = Command::new("ip").args(namespace).args(words.split_whitespace()).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{words}: {output:?}");
 }
 
 #[test]
@@ -60,9 +49,9 @@ fn servers_of_other_dialects_answer_from_the_address_that_was_asked() {
         let _secnetperf = Spoken::start(network, &["secnetperf"], "Started!");
         for other in OTHERS {
             for form in ["-u", "-u -R", "-u --bidir -P 2"] {
-                run_client(network, &format!("iperf3 -c {other} -b 10M -t 1 {form}"));
+                network.run_client(&format!("iperf3 -c {other} -b 10M -t 1 {form}"));
             }
-            run_client(network, &format!("secnetperf -target:{other} -pctput:1 -down:100kb"));
+            network.run_client(&format!("secnetperf -target:{other} -pctput:1 -down:100kb"));
         }
     });
 }
