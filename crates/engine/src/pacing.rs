@@ -1,6 +1,6 @@
 //! Keeping to a rate, evenly.
 
-use linerate_wire::step::Pace;
+use linerate_measure::step::Pace;
 
 use crate::clock::MILLISECOND_NS;
 

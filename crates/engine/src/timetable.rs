@@ -1,6 +1,7 @@
 //! When requests are due.
 
-use linerate_wire::step::{Arrivals, Schedule};
+use linerate_measure::Arrivals;
+use linerate_measure::step::FlowSchedule;
 
 /// Random gaps that are drawn to count what was due: more would hold up the shard.
 const MOST_DRAWN: u64 = 1 << 20;
@@ -24,12 +25,12 @@ pub(crate) struct Timetable {
 }
 
 impl Timetable {
-    pub(crate) fn new(schedule: &Schedule) -> Self {
+    pub(crate) fn new(schedule: &FlowSchedule) -> Self {
         let mean_gap_ns = 1e9 / schedule.per_s;
         let random = match schedule.arrivals {
             Arrivals::Even => None,
-            Arrivals::Poisson { seed } => {
-                let mut state = seed;
+            Arrivals::Poisson => {
+                let mut state = schedule.seed;
                 let first_gap_ns = exponential(&mut state) * mean_gap_ns;
                 Some((state, first_gap_ns))
             }
@@ -114,22 +115,23 @@ fn exponential(state: &mut u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn timetable(per_s: f64, arrivals: Arrivals) -> Timetable {
-        let mut timetable = Timetable::new(&Schedule { per_s, arrivals, first_ns: 0 });
+    fn timetable(per_s: f64, arrivals: Arrivals, seed: u64) -> Timetable {
+        let schedule = FlowSchedule { per_s, arrivals, seed, first_ns: 0 };
+        let mut timetable = Timetable::new(&schedule);
         timetable.begin(1);
         timetable
     }
 
     #[test]
     fn even_requests_never_drift() {
-        let mut timetable = timetable(3.0, Arrivals::Even);
+        let mut timetable = timetable(3.0, Arrivals::Even, 0);
         (0..3_000_000).for_each(|_| timetable.take());
         assert_eq!(timetable.due_ns(), 1_000_000_000_000_001);
     }
 
     #[test]
     fn random_gaps_are_exponential() {
-        let mut timetable = timetable(1000.0, Arrivals::Poisson { seed: 7 });
+        let mut timetable = timetable(1000.0, Arrivals::Poisson, 7);
         let mut before_ns = timetable.due_ns();
         let mut gaps_ns = Vec::new();
         for _ in 0..200_000 {
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_due_is_counted_once() {
-        let mut timetable = timetable(1000.0, Arrivals::Even);
+        let mut timetable = timetable(1000.0, Arrivals::Even, 0);
         assert_eq!(timetable.take_due_before(5_000_001, u64::MAX), 5);
         assert_eq!(timetable.take_due_before(5_000_001, u64::MAX), 0);
         assert_eq!(timetable.take_due_before(50_000_001, 3), 3);
@@ -157,10 +159,10 @@ mod tests {
 
     #[test]
     fn what_was_due_is_counted_without_going_through_all_of_it() {
-        let mut even = timetable(1e9, Arrivals::Even);
+        let mut even = timetable(1e9, Arrivals::Even, 0);
         assert_eq!(even.take_due_before(3_600_000_000_001, u64::MAX), 3_600_000_000_000);
         assert_eq!(even.take_due_before(3_600_000_000_001, u64::MAX), 0);
-        let mut random = timetable(1e9, Arrivals::Poisson { seed: 3 });
+        let mut random = timetable(1e9, Arrivals::Poisson, 3);
         let count = random.take_due_before(3_600_000_000_001, u64::MAX) as f64;
         assert!((count / 3.6e12 - 1.0).abs() < 1e-5, "{count}");
     }

@@ -11,7 +11,7 @@
 //!
 //! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
 //! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
-//! [`fairness`] compares flows, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
+//! [`fairness`] compares flows, [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
 //! publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or who prints a result.
@@ -32,6 +32,7 @@ pub mod report;
 pub mod run;
 pub mod sample;
 pub mod schema;
+pub mod step;
 pub mod summary;
 pub mod units;
 

@@ -5,7 +5,6 @@
 //! to do next comes out as values. No dialect opens a socket, so each is tested in memory: client
 //! against server, cut at every byte, under a virtual clock, fuzzed without a network.
 //!
-//! What a flow does is a short list of [`step::Step`]s, values that can be printed and compared.
 //! Bulk bytes never pass through a machine.
 //!
 //! The crate may not know: sockets, TLS, threads, async, or what a workload means. It gets plain
@@ -15,5 +14,4 @@ pub mod iperf3;
 pub mod native;
 pub mod netperf;
 pub mod perf;
-pub mod step;
 pub mod visible;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use linerate_measure::step::{Connection, Step, flow_steps};
 use linerate_measure::{Handshake, Workload};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
-use linerate_wire::step::{Connection, Step};
 use socket2::Socket;
 
 use super::attempt::{Attempt, Script};
@@ -18,7 +18,6 @@ use crate::connections::{Due, Milestones, Places};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
-use crate::steps::flow_steps;
 use crate::transport::quic::{ClientSide, Event};
 
 /// The part of a load of connections that falls to one shard.

@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linerate_measure::Workload;
-use linerate_wire::native::datagram::tag_of;
+use linerate_measure::step::Step;
+use linerate_wire::native::datagram::{flow_tag, tag_of};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
-use linerate_wire::step::Step;
 use socket2::Socket;
 
 use super::Quic;
 use crate::flow::{DatagramFlow, FlowShared, Native, StreamFlow};
 use crate::shard::Slots;
-use crate::steps::flow_tag;
 use crate::transport::quic::{
     Arrivals, Dir, Facts, QuicDatagrams, QuicStream, SharedConnection, Side, StreamId, Way,
 };

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use linerate_measure::Workload;
 use linerate_measure::sample::QuicStatus;
+use linerate_measure::step::{Step, flow_steps};
 use linerate_wire::native::opening::Opening;
-use linerate_wire::step::Step;
 use socket2::Socket;
 
 use super::Claims;
@@ -20,7 +20,6 @@ use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowError, FlowShared, Local};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
-use crate::steps::flow_steps;
 use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
 
 /// Handshakes of a client's shard that are under way at a time.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use linerate_measure::Workload;
+use linerate_measure::step::{Connection as ConnectionStep, Step, flow_steps};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
-use linerate_wire::step::{Connection as ConnectionStep, Step};
 use socket2::Socket;
 
 use super::sockets::Place;
@@ -17,7 +17,6 @@ use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::Inlet;
-use crate::steps::flow_steps;
 use crate::tally::Tally;
 use crate::transport::quic::{Dir, Event, SharedConnection, StreamId};
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use linerate_measure::Workload;
-use linerate_wire::native::datagram::{Handshake, PADDED_BYTES, Welcome};
+use linerate_wire::native::datagram::{Handshake, PADDED_BYTES, Welcome, flow_tag};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use socket2::Socket;
@@ -15,7 +15,6 @@ use socket2::Socket;
 use super::{DONE, LONGEST_WAIT, Quic, Side};
 use crate::phase::Phase;
 use crate::shard::{Coming, Inlet};
-use crate::steps::flow_tag;
 use crate::transport::quic::{Endpoint, Event, Link};
 
 /// A shard that is busy looks for what was rung for once in so many rounds.

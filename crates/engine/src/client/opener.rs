@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_measure::{Kind, Plan, Transport, Workload};
-use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof};
+use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof, flow_tag};
 use linerate_wire::native::opening::Opening;
 use linerate_wire::native::server::START_NS;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -22,8 +22,6 @@ use crate::error::Error;
 use crate::load::Load;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{configure_stream, connect_stream, flow_datagram};
-use crate::steps::flow_tag;
-use crate::steps::no_delay;
 use crate::transport::Negotiation;
 
 /// The most connections that are on their way at once: enough to hide the path's delay, few enough not to
@@ -198,7 +196,7 @@ impl Opener {
     fn hand_over_stream(&self, flow: u32, socket: Socket, load: &mut Load) -> Result<(), Error> {
         let workload = &self.plan.workload;
         let failed = |error| flow_error(self.server, error);
-        configure_stream(&socket, &workload.socket, no_delay(workload))
+        configure_stream(&socket, &workload.socket, workload.no_delay())
             .map_err(|error| option_error(workload, self.server, error))?;
         // 32 bytes always fit into the buffer of a new connection.
         socket.send(&Opening { flow, token: self.token }.encode()).map_err(failed)?;

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_measure::step::Connection;
 use linerate_wire::native::opening::Opening;
-use linerate_wire::step::Connection;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 

@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_measure::SocketOptions;
+use linerate_measure::step::Connection;
+use linerate_measure::{Closing, SocketOptions};
 use linerate_wire::native::opening::{Arrival, OPENING_BYTES, Opening, sniff};
-use linerate_wire::step::{Closing, Connection};
 use rustix::net::{RecvFlags, recv};
 use rustls::{Connection as Session, ServerConnection};
 use socket2::Socket;

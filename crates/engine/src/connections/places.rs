@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_measure::Handshake;
 use linerate_measure::report::Handshakes;
-use linerate_wire::step::{Connection, Schedule, StepEnd};
+use linerate_measure::step::{Connection, FlowSchedule, StepEnd};
 
 use super::LONGEST_WAIT_NS;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
@@ -122,7 +122,7 @@ impl Places {
         // The schedule of all together: whichever place is free takes the next.
         let schedule = step
             .schedule
-            .map(|first| Schedule { per_s: first.per_s * steps.len() as f64, ..first });
+            .map(|first| FlowSchedule { per_s: first.per_s * steps.len() as f64, ..first });
         let place = |shared| Place {
             shared,
             errors: BTreeMap::new(),

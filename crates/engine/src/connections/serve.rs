@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use linerate_wire::step::{Closing, Connection};
+use linerate_measure::Closing;
+use linerate_measure::step::Connection;
 use socket2::Socket;
 
 use super::guest::{Fate, Guest, Stage};

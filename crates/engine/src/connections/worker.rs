@@ -3,9 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use linerate_measure::Handshake;
+use linerate_measure::{Closing, Handshake};
 use linerate_wire::native::opening::OPENING_BYTES;
-use linerate_wire::step::Closing;
 use rustls::{ClientConnection, Connection};
 
 use super::Interest;

@@ -1,6 +1,6 @@
 //! Which requests are to leave, and when.
 
-use linerate_wire::step::{Exchange, StepEnd};
+use linerate_measure::step::{Exchange, StepEnd};
 
 use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
@@ -132,7 +132,8 @@ impl Departures {
 
 #[cfg(test)]
 mod tests {
-    use linerate_wire::step::{Arrivals, Content, Framing, Schedule};
+    use linerate_measure::Arrivals;
+    use linerate_measure::step::{Content, FlowSchedule, Framing};
 
     use super::*;
 
@@ -149,7 +150,7 @@ mod tests {
             request_bytes: 1,
             response_bytes: 1,
             outstanding: 1,
-            schedule: Some(Schedule { per_s, arrivals: Arrivals::Even, first_ns: 0 }),
+            schedule: Some(FlowSchedule { per_s, arrivals: Arrivals::Even, seed: 0, first_ns: 0 }),
             timeout_ns: None,
             content: Content::Filler,
             framing: Framing::None,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_wire::step::{Exchange, StepEnd};
+use linerate_measure::step::{Exchange, StepEnd};
 
 use super::{Calls, Local, Stage, Turn};
 use crate::clock::monotonic_ns;

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use linerate_measure::datagram::SequenceTracker;
 use linerate_measure::report::{EndReport, Handshakes, SocketFacts, Verification};
 use linerate_measure::sample::{CpuSeconds, QuicStatus, TcpStatus};
-use linerate_wire::step::Step;
+use linerate_measure::step::Step;
 use socket2::Socket;
 
 use crate::latencies::Latencies;

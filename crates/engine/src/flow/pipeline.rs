@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use linerate_wire::step::Exchange;
+use linerate_measure::step::Exchange;
 
 use super::departures::Departures;
 use super::failure::EarlyResponse;

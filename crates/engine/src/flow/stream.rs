@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_measure::report::Verification;
-use linerate_wire::step::{Close, Step};
+use linerate_measure::step::{Close, Step};
 use socket2::Socket;
 
 use super::departures::Departures;

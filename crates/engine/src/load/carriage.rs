@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linerate_measure::Workload;
-use linerate_wire::step::{Movement, Step};
+use linerate_measure::step::{Movement, Step};
 
 use super::{Load, Spread};
 use crate::error::Error;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_measure::sample::Role;
+use linerate_measure::step::Step;
 use linerate_measure::{End, Kind};
 use linerate_wire::native::message::FlowCount;
-use linerate_wire::step::Step;
 
 use super::{LOOK_NS, LOOK_NS_PER_FLOW, Load};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use linerate_measure::Workload;
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
-use linerate_wire::step::Step;
+use linerate_measure::step::Step;
 use socket2::Socket;
 
 use super::Connections;

@@ -21,8 +21,8 @@ use std::sync::mpsc::Sender;
 use linerate_measure::record::TestFigures;
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::{Role, Sample};
+use linerate_measure::step::{Step, flow_steps};
 use linerate_measure::{End, Kind, Workload};
-use linerate_wire::step::Step;
 use socket2::Socket;
 
 use crate::associations::Claims;
@@ -33,7 +33,6 @@ use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, processors, raise_open_files_limit};
 use crate::ready_count::ReadyCount;
 use crate::shard::Shard;
-use crate::steps::flow_steps;
 use crate::transport::PageCache;
 use crate::waker::Waker;
 

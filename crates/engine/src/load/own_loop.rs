@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use linerate_measure::step::{Step, flow_steps};
 use linerate_measure::{Kind, Workload};
-use linerate_wire::step::Step;
 use socket2::Socket;
 
 use crate::associations::{Calling, Carrying, Claims, Hosting, Quic, Side};
 use crate::connections::{Dial, Dialing, Serve, Serving};
 use crate::flow::FlowShared;
 use crate::shard::OwnLoop;
-use crate::steps::flow_steps;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
 pub(crate) enum Connections {

@@ -6,8 +6,8 @@ use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 use linerate_measure::report::SocketFacts;
+use linerate_measure::step::FlowSchedule;
 use linerate_wire::netperf::test::Carrier;
-use linerate_wire::step::Schedule;
 use socket2::Socket;
 
 use super::connections::{CLIENT_SILENCE, Exchanged, PAUSE, is_taken, kind_of, looped};
@@ -42,7 +42,7 @@ pub(super) struct Dialer {
     /// After so many it is over.
     pub(super) count: Option<u64>,
     /// When each is due; absent: as soon as the one before is over.
-    pub(super) schedule: Option<Schedule>,
+    pub(super) schedule: Option<FlowSchedule>,
     pub(super) watched: Watched,
 }
 
@@ -260,7 +260,7 @@ fn connect(socket: &Socket, server: SocketAddr) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_wire::step::Arrivals;
+    use linerate_measure::Arrivals;
 
     use super::*;
 
@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn connections_are_awaited_until_they_are_due_and_while_the_test_goes_on() {
-        let schedule = Schedule { per_s: 100.0, arrivals: Arrivals::Even, first_ns: 0 };
+        let schedule =
+            FlowSchedule { per_s: 100.0, arrivals: Arrivals::Even, seed: 0, first_ns: 0 };
         let mut timetable = Timetable::new(&schedule);
         let began_ns = monotonic_ns();
         timetable.begin(began_ns);

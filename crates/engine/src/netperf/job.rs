@@ -1,10 +1,10 @@
 //! From what is asked for to what a load does, at either end.
 
-use linerate_measure::{Direction, End, Kind, Transport, Variant, Workload};
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
-use linerate_wire::step::{
-    Arrivals, Close, Content, Exchange, Framing, Movement, Pace, Schedule, Step, StepEnd, Transfer,
+use linerate_measure::step::{
+    Close, Content, Exchange, FlowSchedule, Framing, Movement, Pace, Step, StepEnd, Transfer,
 };
+use linerate_measure::{Arrivals, Direction, End, Kind, Schedule, Transport, Variant, Workload};
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 
 use super::filling::dirt;
 use crate::buffers::Buffers;
@@ -120,10 +120,9 @@ impl Job {
                 (*request_bytes, *response_bytes) = (largest, largest);
                 // An asker alone with its socket blocks; an answerer always may.
                 *outstanding = Some(if self.task == Task::Ask { self.outstanding } else { 1 });
-                *schedule = self.schedule().map(|schedule| linerate_measure::Schedule {
-                    per_s: schedule.per_s,
-                    arrivals: linerate_measure::Arrivals::Even,
-                });
+                *schedule = self
+                    .schedule()
+                    .map(|FlowSchedule { per_s, arrivals, .. }| Schedule { per_s, arrivals });
             }
             Kind::Connect { request_bytes, response_bytes, .. } => {
                 (*request_bytes, *response_bytes) = (largest, largest);
@@ -218,11 +217,11 @@ impl Job {
     }
 
     /// When requests, or connections, are due: spread evenly over each interval.
-    pub(super) fn schedule(&self) -> Option<Schedule> {
+    pub(super) fn schedule(&self) -> Option<FlowSchedule> {
         let is_paced = matches!(self.task, Task::Ask | Task::Connections);
         let (burst, interval_us) = self.pacing.filter(|_| is_paced)?;
         let per_s = f64::from(burst) * 1e6 / f64::from(interval_us.max(1));
-        Some(Schedule { per_s, arrivals: Arrivals::Even, first_ns: 0 })
+        Some(FlowSchedule { per_s, arrivals: Arrivals::Even, seed: 0, first_ns: 0 })
     }
 }
 

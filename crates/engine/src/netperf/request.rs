@@ -1,8 +1,8 @@
 //! From a plan to what the server is asked for, and to this end's part.
 
+use linerate_measure::step::Movement;
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Rings};
-use linerate_wire::step::Movement;
 
 use super::data::{DataPlan, Granted, ring};
 use super::filling::told;

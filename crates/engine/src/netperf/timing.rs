@@ -6,8 +6,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use linerate_measure::step::{Movement, Step};
 use linerate_wire::netperf::test::Carrier;
-use linerate_wire::step::{Movement, Step};
 use socket2::Socket;
 
 use super::job::{Job, Task};

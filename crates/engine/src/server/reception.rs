@@ -30,7 +30,6 @@ use crate::event::{Cancel, Event, Sink};
 use crate::pending::{Origin, Strangers, Turns};
 use crate::probe::{processors, raise_open_files_limit};
 use crate::socket::{Binding, FirstWindow, configure_stream, is_short_of_descriptors, plain};
-use crate::steps::no_delay;
 use crate::transport::Negotiation;
 use crate::waker::Waker;
 
@@ -294,7 +293,7 @@ impl Reception {
         if matches!(workload.transport, Transport::Udp | Transport::Quic) {
             return refuse(&self.sink, "a data connection belongs to a test over UDP");
         }
-        if let Err(error) = configure_stream(&arrival.socket, &workload.socket, no_delay(workload))
+        if let Err(error) = configure_stream(&arrival.socket, &workload.socket, workload.no_delay())
         {
             return refuse(&self.sink, &format!("its options can't be set: {error}"));
         }

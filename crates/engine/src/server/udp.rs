@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use bytes::BytesMut;
 use linerate_measure::Transport;
-use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome};
+use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome, flow_tag};
 use socket2::Socket;
 
 use super::control::Control;
@@ -20,7 +20,6 @@ use crate::load::Load;
 use crate::socket::{
     Binding, Outgoing, enable_packet_facts, flow_datagram, receive_packets, send_packets,
 };
-use crate::steps::flow_tag;
 
 /// Datagrams looked at before others have their turn.
 const MOST_AT_ONCE: usize = 64;

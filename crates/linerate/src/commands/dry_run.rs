@@ -2,8 +2,8 @@
 
 use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
+use linerate_measure::step::{Step, flow_steps};
 use linerate_measure::{Direction, Plan};
-use linerate_wire::step::Step;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub(super) fn print_steps(
 }
 
 fn steps_of(plan: &Plan, flow: u32) -> FlowPlan {
-    let steps = linerate_engine::steps(&plan.workload, flow);
+    let steps = flow_steps(&plan.workload, flow);
     FlowPlan {
         flow,
         direction: plan.workload.flow_direction(flow),

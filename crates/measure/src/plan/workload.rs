@@ -144,6 +144,12 @@ impl Workload {
         !matches!(self.kind, Kind::Stream { .. })
     }
 
+    /// Whether small sends over a connection leave at once: what is asked of a stream, and always so for requests
+    /// and responses, of which a last part would otherwise wait for an acknowledgement.
+    pub fn no_delay(&self) -> bool {
+        self.socket.no_delay || self.has_transactions()
+    }
+
     /// Number of flows, both directions together.
     pub fn total_flows(&self) -> u32 {
         match self.direction() {

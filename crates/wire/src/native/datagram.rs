@@ -17,6 +17,8 @@
 //! So until its address is proved, a client gets fewer bytes than it sent. All numbers are
 //! big-endian, reserved bytes are zero, and decoding accepts nothing else.
 
+use super::TOKEN_BYTES;
+
 mod handshake;
 mod header;
 
@@ -39,6 +41,13 @@ pub const DATA: u8 = 0x25;
 pub const REQUEST: u8 = 0x26;
 /// The kind byte of a response's [`RrHeader`].
 pub const RESPONSE: u8 = 0x27;
+
+/// What stands for a flow of datagrams in each of them. Both ends know it, so that a lost welcome
+/// does no harm.
+pub fn flow_tag(token: &[u8; TOKEN_BYTES], flow: u32) -> u32 {
+    let [a, b, c, d, ..] = *token;
+    u32::from_be_bytes([a, b, c, d]) ^ flow
+}
 
 /// Whether a datagram with this first byte is QUIC's; otherwise it is ours.
 #[inline]

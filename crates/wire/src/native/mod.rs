@@ -3,8 +3,8 @@
 //! One control connection (TLS over TCP) carries length-prefixed JSON messages both ways
 //! ([`frame`], [`message`]); [`client::Client`] and [`server::Server`] are the two ends of that
 //! conversation as pure machines. Data connections say whose they are with an [`opening`]; UDP
-//! flows with a handshake of their own ([`datagram`]). What each flow then does follows from
-//! plain parameters at both ends alike ([`load`]).
+//! flows with a handshake of their own ([`datagram`]). What each flow then does
+//! follows from the workload at both ends alike.
 //!
 //! Both machines have the same shape: `handle_bytes`, `handle_end` and `handle_timeout` tell what
 //! happened; `poll_write`, `poll_event` and `poll_timeout` say what next; commands are the
@@ -20,7 +20,6 @@ mod fault;
 pub mod frame;
 mod hex;
 mod inbox;
-pub mod load;
 pub mod message;
 pub mod opening;
 mod outbox;

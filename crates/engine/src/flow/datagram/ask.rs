@@ -2,8 +2,8 @@
 
 use std::io;
 
+use linerate_measure::step::{Exchange, StepEnd};
 use linerate_wire::native::datagram::RrHeader;
-use linerate_wire::step::{Exchange, StepEnd};
 use socket2::Socket;
 
 use crate::clock::monotonic_ns;

@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 use linerate_measure::sample::QuicStatus;
-use linerate_wire::step::Step;
+use linerate_measure::step::Step;
 use socket2::Socket;
 
 use super::pipeline::Pipeline;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_wire::step::Step;
+use linerate_measure::step::Step;
 
 use super::ask::{DatagramAnswerer, DatagramAsker};
 use super::pipeline::DatagramPipeline;

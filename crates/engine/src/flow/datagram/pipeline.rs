@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 
+use linerate_measure::step::Exchange;
 use linerate_wire::native::datagram::RrHeader;
-use linerate_wire::step::Exchange;
 
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;

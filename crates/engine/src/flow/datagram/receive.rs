@@ -3,7 +3,7 @@
 use std::io;
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_wire::step::{Content, Transfer};
+use linerate_measure::step::{Content, Transfer};
 
 use super::{Heading, Mark};
 use crate::clock::monotonic_ns;

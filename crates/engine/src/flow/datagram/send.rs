@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_wire::step::{Content, StepEnd, Transfer};
+use linerate_measure::step::{Content, StepEnd, Transfer};
 
 use super::{Heading, Mark};
 use crate::buffers::{Buffers, Dirt};

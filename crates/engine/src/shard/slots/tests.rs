@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use linerate_wire::step::{Content, Exchange, Framing, Step, StepEnd};
+use linerate_measure::step::{Content, Exchange, Framing, Step, StepEnd};
 use socket2::{Domain, Socket, Type};
 
 use super::*;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_wire::step::Exchange;
+use linerate_measure::step::Exchange;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_wire::step::{Close, Step};
+use linerate_measure::step::{Close, Step};
 use rustix::net::SendFlags;
 use socket2::Socket;
 

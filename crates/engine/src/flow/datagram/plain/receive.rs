@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use linerate_wire::step::Transfer;
+use linerate_measure::step::Transfer;
 use socket2::Socket;
 
 use crate::buffers::Dirt;

@@ -2,6 +2,12 @@
 
 use serde::Serialize;
 
+use crate::{Arrivals, Closing};
+
+mod flow;
+
+pub use flow::{BURST_NS, FlowSteps, LEAST_SEND_BYTES, PATTERN_STRIDE, flow_steps};
+
 /// One thing that a flow does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "step")]
@@ -78,7 +84,7 @@ pub struct Exchange {
     pub outstanding: u32,
     /// When requests are to be sent; absent: each as soon as there is room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<FlowSchedule>,
     /// How long a response is waited for before the transaction counts as lost; absent: for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ns: Option<u64>,
@@ -103,43 +109,20 @@ pub struct Connection {
     pub close: Closing,
     /// When connections are to be begun; absent: each as soon as the last one is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<FlowSchedule>,
 }
 
-/// Who closes a connection that comes and goes, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Closing {
-    /// The client, in order.
-    Fin,
-    /// The client, by a reset.
-    Rst,
-    /// The server, in order.
-    Server,
-}
-
-/// When requests are due.
+/// When the requests or connections of one flow are due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Schedule {
+pub struct FlowSchedule {
     /// How many per second.
     pub per_s: f64,
     /// How they follow each other.
     pub arrivals: Arrivals,
+    /// Where the random numbers of [`Arrivals::Poisson`] begin: the same ones in every run.
+    pub seed: u64,
     /// The first, since the load's beginning.
     pub first_ns: u64,
-}
-
-/// How requests follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "process")]
-pub enum Arrivals {
-    /// At equal distances.
-    Even,
-    /// At distances with an exponential distribution.
-    Poisson {
-        /// Where the random numbers begin: the same ones in every run.
-        seed: u64,
-    },
 }
 
 /// When a step ends.

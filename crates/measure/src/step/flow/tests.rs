@@ -1,34 +1,34 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{Arrivals, Closing, Rate, Transport};
 
-const fn stream_of(unit_bytes: u32, up_flows: u32, down_flows: u32) -> LoadKind {
-    let (sent, received) = (Movement::Copy, Movement::Copy);
-    LoadKind::Stream { unit_bytes, up_flows, down_flows, sent, received }
+/// Two flows up and as many down that share 101 bytes in each direction, at 8 kbit/s each.
+fn stream() -> Workload {
+    let mut workload = Workload::stream(Direction::Both, Transport::Tcp);
+    workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: 1000 };
+    workload.flows = 2;
+    workload.end = End::Bytes { bytes: 101 };
+    workload.rate = Some(Rate::EachFlow { bps: 8_000 });
+    workload.verify = true;
+    workload
 }
 
-const STREAM: Load = Load {
-    kind: stream_of(1000, 2, 1),
-    datagrams: false,
-    end: LoadEnd::Bytes { bytes: 101 },
-    pace_bps_per_flow: Some(8_000),
-    verify: true,
-};
-
-const RR: Load = Load {
-    kind: LoadKind::Rr {
+/// Four flows of 10 transactions in all.
+fn rr(transport: Transport) -> Workload {
+    let mut workload = Workload::rr(transport);
+    workload.kind = Kind::Rr {
         request_bytes: 1,
         response_bytes: 2,
         timeout_ns: 3,
-        outstanding: 5,
+        outstanding: Some(5),
+        active_flows: None,
         schedule: None,
-        flows: 4,
-    },
-    datagrams: true,
-    end: LoadEnd::Count { count: 10 },
-    pace_bps_per_flow: None,
-    verify: false,
-};
+    };
+    workload.flows = 4;
+    workload.end = End::Count { count: 10 };
+    workload
+}
 
 #[test]
 fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
@@ -43,45 +43,59 @@ fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
     };
     let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000, least_bytes: 1000, first_ns: 0 });
     let send = Transfer { end: StepEnd::Bytes { bytes: 51 }, pace, ..receive.clone() };
-    let FlowSteps { client, server } = steps(&STREAM, 0);
+    let FlowSteps { client, server } = flow_steps(&stream(), 0);
     assert_eq!(client, [Step::Send(send), Step::Close(Close::Graceful)]);
     assert_eq!(server, [Step::Receive(receive), Step::Close(Close::AfterPeer)]);
 }
 
 #[test]
 fn each_end_moves_bytes_in_its_own_way() {
-    let (sent, received) = (Movement::ZeroCopy, Movement::Discard);
-    let kind = LoadKind::Stream { unit_bytes: 1, up_flows: 1, down_flows: 1, sent, received };
-    for flow in 0..2 {
-        let FlowSteps { client, server } = steps(&Load { kind, ..STREAM }, flow);
+    let mut workload = stream();
+    workload.variant = Variant { zero_copy: true, discard: true, ..Variant::default() };
+    for flow in 0..4 {
+        let FlowSteps { client, server } = flow_steps(&workload, flow);
         for step in client.iter().chain(&server) {
             match step {
-                Step::Send(transfer) => assert_eq!(transfer.movement, sent),
-                Step::Receive(transfer) => assert_eq!(transfer.movement, received),
+                Step::Send(transfer) => assert_eq!(transfer.movement, Movement::ZeroCopy),
+                Step::Receive(transfer) => assert_eq!(transfer.movement, Movement::Discard),
                 _ => assert!(matches!(step, Step::Close(_)), "{step:?}"),
             }
         }
     }
+    workload.variant = Variant { splice: true, ..Variant::default() };
+    let FlowSteps { client, server } = flow_steps(&workload, 0);
+    let [Step::Send(send), _] = &client[..] else { panic!("{client:?}") };
+    let [Step::Receive(receive), _] = &server[..] else { panic!("{server:?}") };
+    assert_eq!((send.movement, receive.movement), (Movement::Splice, Movement::Splice));
 }
 
 #[test]
 fn a_stream_down_is_sent_by_the_server_and_closed_by_it() {
-    let FlowSteps { client, server } = steps(&STREAM, 2);
+    let FlowSteps { client, server } = flow_steps(&stream(), 2);
     let [Step::Receive(receive), Step::Close(Close::AfterPeer)] = &client[..] else {
         panic!("{client:?}")
     };
     let [Step::Send(send), Step::Close(Close::Graceful)] = &server[..] else {
         panic!("{server:?}")
     };
-    // The only flow down has all of the direction's bytes.
-    assert_eq!((send.end, receive.end), (StepEnd::Bytes { bytes: 101 }, StepEnd::Peer));
+    // The first flow of its direction.
+    assert_eq!((send.end, receive.end), (StepEnd::Bytes { bytes: 51 }, StepEnd::Peer));
     assert_eq!(send.content, Content::Pattern { offset: 2 * 7919 });
     assert_eq!(send.content, receive.content);
 }
 
 #[test]
+fn a_time_includes_the_warm_up() {
+    let mut workload = stream();
+    (workload.end, workload.omit_ns) = (End::Time { duration_ns: 5 }, 2);
+    let FlowSteps { client, .. } = flow_steps(&workload, 0);
+    let [Step::Send(send), _] = &client[..] else { panic!("{client:?}") };
+    assert_eq!(send.end, StepEnd::Time { duration_ns: 7 });
+}
+
+#[test]
 fn udp_transactions_time_out_and_close_nothing() {
-    let FlowSteps { client, server } = steps(&RR, 3);
+    let FlowSteps { client, server } = flow_steps(&rr(Transport::Udp), 3);
     let [Step::Exchange(exchange)] = &client[..] else { panic!("{client:?}") };
     let [Step::Answer(answer)] = &server[..] else { panic!("{server:?}") };
     assert_eq!((exchange.timeout_ns, answer.timeout_ns), (Some(3), None));
@@ -92,7 +106,7 @@ fn udp_transactions_time_out_and_close_nothing() {
 
 #[test]
 fn tcp_transactions_wait_for_ever() {
-    let FlowSteps { client, .. } = steps(&Load { datagrams: false, ..RR }, 0);
+    let FlowSteps { client, .. } = flow_steps(&rr(Transport::Tcp), 0);
     let [Step::Exchange(exchange), Step::Close(Close::Graceful)] = &client[..] else {
         panic!("{client:?}")
     };
@@ -102,19 +116,19 @@ fn tcp_transactions_wait_for_ever() {
 #[test]
 fn there_is_nothing_past_the_last_flow() {
     let nothing = FlowSteps { client: Vec::new(), server: Vec::new() };
-    assert_eq!(steps(&STREAM, 3), nothing);
-    assert_eq!(steps(&RR, u32::MAX), nothing);
+    assert_eq!(flow_steps(&stream(), 4), nothing);
+    assert_eq!(flow_steps(&rr(Transport::Udp), u32::MAX), nothing);
 }
 
-fn ends(load: &Load) -> Vec<StepEnd> {
+fn ends(workload: &Workload) -> Vec<StepEnd> {
     let own_end = |step: &Step| match step {
         Step::Send(transfer) => Some(transfer.end),
         Step::Exchange(exchange) => Some(exchange.end),
         _ => None,
     };
-    (0..load.flows())
+    (0..workload.total_flows())
         .flat_map(|flow| {
-            let FlowSteps { client, server } = steps(load, flow);
+            let FlowSteps { client, server } = flow_steps(workload, flow);
             client.iter().chain(&server).filter_map(own_end).collect::<Vec<_>>()
         })
         .collect()
@@ -123,15 +137,7 @@ fn ends(load: &Load) -> Vec<StepEnd> {
 proptest! {
     #[test]
     fn shares_are_even_and_lose_nothing(count: u64, flows in 1_u32..100) {
-        let kind = LoadKind::Rr {
-            request_bytes: 1,
-            response_bytes: 1,
-            timeout_ns: 1,
-            outstanding: 1,
-            schedule: None,
-            flows,
-        };
-        let load = Load { kind, end: LoadEnd::Count { count }, ..RR };
+        let load = Workload { flows, end: End::Count { count }, ..rr(Transport::Udp) };
         let shares: Vec<u64> = ends(&load)
             .into_iter()
             .map(|end| match end { StepEnd::Count { count } => count, _ => 0 })
@@ -142,9 +148,8 @@ proptest! {
     }
 
     #[test]
-    fn each_direction_gets_all_bytes(bytes in 0..u64::MAX / 2, up_flows in 1_u32..50, down_flows in 1_u32..50) {
-        let kind = stream_of(1, up_flows, down_flows);
-        let load = Load { kind, end: LoadEnd::Bytes { bytes }, ..STREAM };
+    fn each_direction_gets_all_bytes(bytes in 0..u64::MAX / 2, flows in 1_u32..50) {
+        let load = Workload { flows, end: End::Bytes { bytes }, ..stream() };
         let sum: u64 = ends(&load)
             .into_iter()
             .map(|end| match end { StepEnd::Bytes { bytes } => bytes, _ => 0 })
@@ -153,31 +158,31 @@ proptest! {
     }
 
     #[test]
-    fn any_load_has_steps(up_flows: u32, down_flows: u32, flow: u32, end: u64, datagrams: bool) {
-        let kind = stream_of(0, up_flows, down_flows);
-        let load = Load { kind, datagrams, end: LoadEnd::Bytes { bytes: end }, ..STREAM };
-        prop_assert_eq!(steps(&load, flow).client.is_empty(), flow >= load.flows());
+    fn any_load_has_steps(flows: u32, flow: u32, bytes: u64, is_datagrams: bool, send_bytes: u32) {
+        let transport = if is_datagrams { Transport::Udp } else { Transport::Tls };
+        let kind = Kind::Stream { direction: Direction::Both, send_bytes };
+        let load = Workload { kind, transport, flows, end: End::Bytes { bytes }, ..stream() };
+        prop_assert_eq!(flow_steps(&load, flow).client.is_empty(), flow >= load.total_flows());
     }
 }
 
 #[test]
 fn a_schedule_is_shared_by_the_flows_in_turns() {
-    let schedule = Some(LoadSchedule { per_s: 1000.0, poisson: false });
-    let kind = LoadKind::Connect {
+    let kind = Kind::Connect {
         request_bytes: 1,
         response_bytes: 2,
         timeout_ns: 3,
         close: Closing::Rst,
-        schedule,
-        flows: 4,
+        schedule: Some(Schedule { per_s: 1000.0, arrivals: Arrivals::Even }),
     };
-    let load = Load { kind, datagrams: false, ..RR };
+    let load = Workload { kind, ..rr(Transport::Tcp) };
     for flow in 0..4 {
-        let FlowSteps { client, server } = steps(&load, flow);
+        let FlowSteps { client, server } = flow_steps(&load, flow);
         let [Step::Connect(connection)] = &client[..] else { panic!("{client:?}") };
-        let due = Schedule {
+        let due = FlowSchedule {
             per_s: 250.0,
             arrivals: Arrivals::Even,
+            seed: u64::from(flow),
             first_ns: u64::from(flow) * 1_000_000,
         };
         assert_eq!(connection.schedule, Some(due));
@@ -187,11 +192,9 @@ fn a_schedule_is_shared_by_the_flows_in_turns() {
 
 #[test]
 fn flows_of_a_low_rate_take_turns_and_those_of_a_high_one_begin_together() {
-    let LoadKind::Stream { sent, received, .. } = STREAM.kind else { panic!() };
-    let kind = LoadKind::Stream { unit_bytes: 1000, up_flows: 4, down_flows: 0, sent, received };
     let first_ns = |bps, flow| {
-        let load = Load { kind, pace_bps_per_flow: Some(bps), ..STREAM };
-        match &steps(&load, flow).client[..] {
+        let load = Workload { flows: 4, rate: Some(Rate::EachFlow { bps }), ..stream() };
+        match &flow_steps(&load, flow).client[..] {
             [Step::Send(Transfer { pace: Some(pace), .. }), ..] => pace.first_ns,
             other => panic!("{other:?}"),
         }
