@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from . import machine, network, placement, table
+from . import figures, machine, network, placement, table
 from .options import parse_options
 from .outcome import FAIL, Outcome
 from .page import Page
@@ -175,6 +175,13 @@ def main(arguments=None):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if options.remake_page:
+        figures.record([], None)
+        return 0
+    if options.record is not None and options.record not in figures.load()["machines"]:
+        print(f"--record {options.record}: describe this machine under `machines` in {figures.FIGURES} first",
+              file=sys.stderr)
+        return 2
     for kind in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(kind, _interrupt)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -194,6 +201,8 @@ def main(arguments=None):
     print(table.render_doubt(options), end="")
     if options.json:
         table.write_json(options.json, options, outcomes)
+    if options.record:
+        figures.record(outcomes, options.record)
     if interrupted:
         return INTERRUPTED
     return exit_code(outcomes)

@@ -36,6 +36,10 @@ def parse_options(arguments):
     add("--json", type=Path, metavar="FILE", help="write every pair's figures")
     add("--against", type=Path, metavar="FILE",
         help="say of each row whether its interval overlaps the one that this page has (docs/benchmark.md)")
+    add("--record", metavar="MACHINE",
+        help="keep the figures in benches/figures.json under this machine's mark, in the place of the"
+             " rows' older ones, and remake docs/benchmark.md from all of them")
+    add("--remake-page", action="store_true", help="remake docs/benchmark.md from benches/figures.json and stop")
     add("--list", action="store_true", help="list the rows with their bars and stop")
     add("--self-check", action="store_true",
         help="compare the C loops with themselves: the ratio must be near 1")

@@ -1,5 +1,6 @@
-"""Running one row in one placement: alternating pairs, their ratio or their difference in loss."""
+"""Running one row in one placement: pairs of runs, their ratio or their difference in loss."""
 
+import random
 import time
 from dataclasses import replace
 
@@ -10,12 +11,12 @@ from .interval import LEAST_VALUES
 from .outcome import Outcome
 from .own import run_first_byte, run_memory
 from .process import BROKEN, PeerFailed, RunFailed, reason_of
-from .tools import BareLoop, Linerate, Personality
+from .tools import BareLoop, Linerate, LinerateBefore, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
 CALIBRATION_RUNS = 3
 LEAST_SENT = 0.98  # of the rate asked for: who sends less has less to lose
-OURS = (Linerate, BareLoop, Personality)  # whose failures are this project's
+OUR_SIDE, THEIR_SIDE = 0, 1
 
 
 def run_row(row, place, context):
@@ -54,7 +55,7 @@ class _Sides:
 
     def __enter__(self):
         try:
-            for side in (0, 1):
+            for side in (OUR_SIDE, THEIR_SIDE):
                 self._guarded(side, lambda tool, work: tool.start_server(self.place, work))
         except BaseException:
             self.__exit__()
@@ -80,8 +81,13 @@ class _Sides:
         try:
             return action(tool, self.works[side])
         except BROKEN as failure:
-            kind = RunFailed if isinstance(tool, OURS) else PeerFailed
+            kind = RunFailed if _is_ours(tool) else PeerFailed
             raise kind(reason_of(failure)) from failure
+
+
+def _is_ours(tool):
+    """Whether this project is to blame where it fails; an earlier build is a peer."""
+    return isinstance(tool, (Linerate, BareLoop, Personality)) and tool.name != LinerateBefore.name
 
 
 def _side_record(measured):
@@ -96,7 +102,7 @@ def _side_record(measured):
 
 
 def _each_pair(sides, context, outcome, value_of, changes):
-    """Alternating pairs, until as many as were asked for are complete; `changes` are both sides'
+    """Pairs whose order is drawn, until as many as were asked for are complete; `changes` are both sides'
     departures from their work."""
     outcome.least_values = LEAST_VALUES
     own_cpu_s = 0.0
@@ -104,10 +110,11 @@ def _each_pair(sides, context, outcome, value_of, changes):
     while len(outcome.values) < context.pairs:
         tried += 1
         try:
-            ours = sides.run(0, **changes)
-            own_cpu_s += ours.cpu_s
-            theirs = sides.run(1, **changes)
-            own_cpu_s += theirs.cpu_s
+            measured = {}
+            for side in random.sample((OUR_SIDE, THEIR_SIDE), 2):
+                measured[side] = sides.run(side, **changes)
+                own_cpu_s += measured[side].cpu_s
+            ours, theirs = measured[OUR_SIDE], measured[THEIR_SIDE]
             value = value_of(ours, theirs)
         except RunFailed as failure:
             of_peer = isinstance(failure, PeerFailed)
@@ -176,7 +183,7 @@ def _run_loss_pairs(row, place, context, outcome):
         return ours.loss - theirs.loss
 
     with _Sides(row, place, context) as sides:
-        calibration = [sides.run(1) for _ in range(CALIBRATION_RUNS)]
+        calibration = [sides.run(THEIR_SIDE) for _ in range(CALIBRATION_RUNS)]
         rate_bps = row.fraction * max(run.extra["goodput_bps"] for run in calibration)
         outcome.notes.append(f"both paced at {rate_bps / 1e6:.0f} Mbit/s")
         used_s = sum(run.cpu_s for run in calibration)

@@ -52,33 +52,57 @@ def render_row(row):
     return f"{row.name:<45} {bar:<12} {' '.join(row.placements)}"
 
 
+def entry_of(outcome):
+    """What is kept of an outcome: figures in their units, as many digits as the table shows."""
+    figure = "loss" if outcome.unit == "loss" else "figure"
+
+    def rounded(value, digits):
+        return None if value is None else float(f"{value:.{digits}g}")
+
+    cpu = [outcome.side(side, "cpu_s_per_unit") for side in ("ours", "theirs")]
+    return {
+        "row": outcome.row,
+        "placement": outcome.placement,
+        "unit": outcome.unit,
+        "median": rounded(outcome.median, 6),
+        "interval": outcome.interval and [rounded(bound, 6) for bound in outcome.interval],
+        "bar": outcome.bar,
+        "verdict": outcome.verdict,
+        "ours": rounded(outcome.side("ours", figure), 6),
+        "theirs": rounded(outcome.side("theirs", figure), 6),
+        "cpu": [rounded(used, 3) for used in cpu],
+        "other": None if outcome.other_cpus is None else round(outcome.other_cpus, 2),
+        "notes": [*outcome.notes,
+                  *(f"FAILED {first_line(failure)}" for failure in outcome.failures),
+                  *(f"the peer failed: {first_line(failure)}" for failure in outcome.peer_failures)],
+    }
+
+
 def render_outcome(outcome):
     """One row of the table, with a line for every note and failure below it."""
-    name = f"{outcome.row:<45} {outcome.placement:<6}"
     if outcome.verdict == SKIPPED:
-        return f"{name} skipped: {outcome.skipped}"
-    if outcome.verdict == NOT_COMPLETED:
-        return f"{name} {NOT_COMPLETED}: {first_line(outcome.peer_failures[-1])}"
+        return f"{outcome.row:<45} {outcome.placement:<6} skipped: {outcome.skipped}"
+    return render_entry(entry_of(outcome))
+
+
+def render_entry(entry):
+    """A row of which this is kept. The mark of its machine, if it has one, is the last word of its first line."""
+    name = f"{entry['row']:<45} {entry['placement']:<6}"
+    if entry["verdict"] == NOT_COMPLETED:
+        return f"{name} {NOT_COMPLETED}: {entry['notes'][-1].removeprefix('the peer failed: ')}"
 
     def value(number):
-        return render_value(outcome.unit, number)
+        return render_value(entry["unit"], number)
 
-    interval = outcome.interval
+    interval = entry["interval"]
     bounds = "-" if interval is None else f"{value(interval[0])}..{value(interval[1])}"
-    figure = "loss" if outcome.unit == "loss" else "figure"
-    cpu = [outcome.side(side, "cpu_s_per_unit") for side in ("ours", "theirs")]
-    cpu = ["-" if used is None else f"{used:.3g}" for used in cpu]
-    other = "-" if outcome.other_cpus is None else f"{outcome.other_cpus:.2f}"
-    lines = [
-        f"{name} {value(outcome.median):>9} {bounds:>19} {value(outcome.bar):>8}"
-        f"  {outcome.verdict:<7} {render_figure(outcome.side('ours', figure)):>9}"
-        f" {render_figure(outcome.side('theirs', figure)):>9}"
-        f" {cpu[0]:>9} {cpu[1]:>9} {other:>5}"
-    ]
-    lines += [f"    {note}" for note in outcome.notes]
-    lines += [f"    FAILED {first_line(failure)}" for failure in outcome.failures]
-    lines += [f"    the peer failed: {first_line(failure)}" for failure in outcome.peer_failures]
-    return "\n".join(lines)
+    cpu = ["-" if used is None else f"{used:.3g}" for used in entry["cpu"]]
+    other = "-" if entry["other"] is None else f"{entry['other']:.2f}"
+    line = (f"{name} {value(entry['median']):>9} {bounds:>19} {value(entry['bar']):>8}"
+            f"  {entry['verdict']:<7} {render_figure(entry['ours']):>9}"
+            f" {render_figure(entry['theirs']):>9} {cpu[0]:>9} {cpu[1]:>9} {other:>5}"
+            f"  {entry.get('machine', '')}")
+    return "\n".join([line.rstrip(), *(f"    {note}" for note in entry["notes"])])
 
 
 def render_summary(outcomes, minutes):

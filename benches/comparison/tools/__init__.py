@@ -3,19 +3,22 @@ search.py, its rows in ../rows, and a captured output in ../tests."""
 
 from .bare import BareLoop, BareStream, BareTls
 from .iperf import Iperf2, Iperf3, Iperf3New
-from .linerate import Linerate
+from .linerate import Linerate, LinerateBefore
 from .neper import Neper
 from .netperf import Netperf
 from .others import Ethr, Nuttcp
-from .personality import (OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf, OurNetperfClient,
-                          OurNetserver, OurSecnetperf, Personality)
+from .personality import (BeforeIperf3, BeforeNetperf, BeforeSecnetperf, OurIperf3, OurIperf3Client,
+                          OurIperf3Server, OurNetperf, OurNetperfClient, OurNetserver, OurSecnetperf,
+                          OwnIperf3, OwnNetperf, OwnSecnetperf, Personality)
 from .quic_peers import QuinnPerf, S2nPerf
 from .secnetperf import Secnetperf
 from .sockperf import Sockperf
 from .tool import GRACE_S, Measured, Tool, Work
 
 __all__ = [
-    "GRACE_S", "BareLoop", "BareStream", "BareTls", "Ethr", "Iperf2", "Iperf3", "Iperf3New", "Linerate",
-    "Measured", "Neper", "Netperf", "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf",
-    "OurNetperfClient", "OurNetserver", "OurSecnetperf", "Personality", "QuinnPerf", "S2nPerf", "Secnetperf", "Sockperf", "Tool", "Work",
+    "BareLoop", "BareStream", "BareTls", "BeforeIperf3", "BeforeNetperf", "BeforeSecnetperf", "Ethr",
+    "GRACE_S", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "LinerateBefore", "Measured", "Neper", "Netperf",
+    "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf", "OurNetperfClient",
+    "OurNetserver", "OurSecnetperf", "OwnIperf3", "OwnNetperf", "OwnSecnetperf", "Personality", "QuinnPerf",
+    "S2nPerf", "Secnetperf", "Sockperf", "Tool", "Work",
 ]

@@ -118,6 +118,12 @@ class Linerate(Tool):
         return Measured(summary["goodput_bps"], gigabytes)
 
 
+class LinerateBefore(Linerate):
+    """An earlier build, which stands in `--peers` or on PATH as `linerate-before`."""
+
+    name = "linerate-before"
+
+
 def command_of(work):
     """The command of linerate that does the work."""
     return "stream" if work.is_stream else "connect" if work.kind.endswith("_crr") else "rr"

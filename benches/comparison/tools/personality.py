@@ -3,7 +3,7 @@
 import re
 
 from .iperf import Iperf3New
-from .linerate import Linerate
+from .linerate import Linerate, LinerateBefore
 from .netperf import Netperf
 from .secnetperf import Secnetperf
 from .tool import Tool
@@ -103,3 +103,45 @@ class OurSecnetperf(Personality, Secnetperf):
     def client_argv(self, work):
         limit = [f"--mtu-limit:{work.packet}"] if work.packet else []
         return super().client_argv(work) + limit
+
+
+class _Own:
+    """A personality at both ends that needs no original."""
+
+    @classmethod
+    def parts(cls):
+        return (Linerate, Linerate)
+
+
+class _Before:
+    """The same of an earlier build."""
+
+    name = LinerateBefore.name
+
+    @classmethod
+    def parts(cls):
+        return (LinerateBefore, LinerateBefore)
+
+
+class OwnIperf3(_Own, OurIperf3):
+    """iperf3's."""
+
+
+class BeforeIperf3(_Before, OurIperf3):
+    """iperf3's."""
+
+
+class OwnNetperf(_Own, OurNetperf):
+    """netperf's."""
+
+
+class BeforeNetperf(_Before, OurNetperf):
+    """netperf's."""
+
+
+class OwnSecnetperf(_Own, OurSecnetperf):
+    """secnetperf's."""
+
+
+class BeforeSecnetperf(_Before, OurSecnetperf):
+    """secnetperf's."""

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from .iperf import Iperf2, Iperf3, Iperf3New
+from .linerate import LinerateBefore
 from .neper import Neper
 from .netperf import Netperf
 from .others import Ethr, Nuttcp
@@ -27,6 +28,7 @@ PROGRAMS = {
     Secnetperf: ("secnetperf", None),
     QuinnPerf: ("quinn-perf", None),
     S2nPerf: ("s2n-quic-qns", None),
+    LinerateBefore: ("linerate-before", None),
 }
 
 

@@ -1,0 +1,50 @@
+"""The figures that are kept, and the page that is made of them."""
+
+import json
+import unittest
+
+from .. import figures
+from ..outcome import Outcome
+from ..rows import all_rows
+from ..table import entry_of, render_entry, render_outcome
+
+
+def outcome(row, values, **more):
+    """An outcome of six pairs or more in one placement."""
+    return Outcome(row, "same", 1.0, "bit/s", values=values, **more)
+
+
+class Figures(unittest.TestCase):
+    """benches/figures.json and docs/benchmark.md."""
+
+    def test_the_page_shows_the_figures_that_are_kept(self):
+        page = figures.PAGE.read_text(encoding="utf-8")
+        remade = figures.remade(page, figures.load())
+        self.assertTrue(page == remade, "run benches/compare --remake-page")
+
+    def test_the_document_is_kept_in_one_form(self):
+        text = figures.FIGURES.read_text(encoding="utf-8")
+        self.assertEqual(figures.render(json.loads(text)), text)
+
+    def test_each_row_is_kept_once_and_its_machine_is_described(self):
+        document = figures.load()
+        kept = [(entry["row"], entry["placement"]) for entry in document["rows"]]
+        self.assertEqual(len(kept), len(set(kept)))
+        self.assertLessEqual({entry["machine"] for entry in document["rows"]}, document["machines"].keys())
+        self.assertLessEqual({row for row, _ in kept}, {row.name for row in all_rows()})
+
+    def test_a_new_run_takes_the_place_of_the_older_one(self):
+        document = {"machines": {"z": {}}, "rows": []}
+        row = all_rows()[0].name
+        for median in (1.1, 1.2):
+            document = figures.merged(document, [outcome(row, [median] * 6, least_values=6)], "z")
+        self.assertEqual([entry["median"] for entry in document["rows"]], [1.2])
+        for undecided in (outcome(row, [1.3], least_values=6), outcome(row, [1.3] * 6, is_judged=False)):
+            self.assertEqual(figures.merged(document, [undecided], "z"), document)
+
+    def test_a_kept_row_is_shown_as_the_table_showed_it(self):
+        measured = outcome("a row", [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], notes=["a note"],
+                           peer_failures=["it died"], other_cpus=0.123)
+        kept = json.loads(json.dumps(entry_of(measured)))
+        self.assertEqual(render_entry(kept), render_outcome(measured))
+        self.assertTrue(render_entry(dict(kept, machine="z")).splitlines()[0].endswith("  z"))
