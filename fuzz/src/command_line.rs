@@ -1,14 +1,13 @@
 //! The command lines of other tools. Each function takes any bytes and panics only when the reader
 //! of options is wrong.
 
-use linerate::personality::colon_options::{
+use linerate_personality::colon_options::{
     ColonOptions, means, parse_leading, parse_quantity, parse_u32,
 };
-use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
-use linerate::personality::iperf3::plan::{serve_plan, test_plan};
-use linerate::personality::iperf3::release::Release;
-use linerate::personality::iperf3::render_failure;
-use linerate::personality::netperf::check_command_line;
+use linerate_personality::iperf3::command_line::{UsageError, parse_command_line};
+use linerate_personality::iperf3::fault::render_failure;
+use linerate_personality::iperf3::parameters::parameters;
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::parameters::limits;
 
 /// iperf3's options, one word a line: what is accepted is within the limits of the wire, and what
@@ -16,7 +15,7 @@ use linerate_wire::iperf3::parameters::limits;
 pub fn iperf3_options(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let words: Vec<String> = text.split('\n').map(str::to_owned).collect();
-    let options = match parse_command_line(&words) {
+    let options = match parse_command_line(&words, |_| true) {
         Ok(options) => options,
         Err(UsageError::Lexical(error)) => return assert!(!error.to_string().is_empty()),
         Err(UsageError::Parameter(failure)) => {
@@ -27,19 +26,11 @@ pub fn iperf3_options(data: &[u8]) {
     if options.wants_help || options.wants_version {
         return;
     }
-    // Names are left to the resolver, files to the system: here there are neither.
-    let is_alone = options.bind.is_none()
-        && options.public_key.is_none()
-        && options.private_key.is_none()
-        && options.file.is_none();
-    if !is_alone {
-        return;
-    }
     if options.host().is_none() {
-        return assert!(serve_plan(&options, Release::default()).is_ok());
+        assert!(options.interval().is_none_or(|interval| !interval.is_zero()));
+        return assert!(options.rate_limit().is_none_or(|(_, interval)| !interval.is_zero()));
     }
-    let Ok(plan) = test_plan(&options, Release::V3_21, || None) else { return };
-    let parameters = &plan.parameters;
+    let parameters = parameters(&options, Release::V3_21, |_| Some(1));
     assert!((1..=limits::PARALLEL).contains(&parameters.parallel));
     assert!(parameters.time_s <= limits::TIME_S && parameters.omit_s <= limits::OMIT_S);
     assert!(parameters.block_bytes <= limits::BLOCK_BYTES);
@@ -52,7 +43,7 @@ pub fn iperf3_options(data: &[u8]) {
 pub fn netperf_options(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Err(told) = check_command_line(&words) {
+    if let Err(told) = linerate::personality::netperf::check_command_line(&words) {
         assert!(!told.is_empty());
     }
 }

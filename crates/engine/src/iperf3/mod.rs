@@ -7,7 +7,6 @@ mod client;
 mod control;
 mod descriptors;
 mod event;
-mod failure;
 mod load;
 mod lull;
 mod meter;
@@ -28,7 +27,7 @@ pub use event::{
     Control, DatagramFigures, Event, Interval, Observer, Report, Role, ServerEvent, Start, Stream,
     StreamInterval, StreamReport, TcpExtremes, TcpFigures, Totals,
 };
-pub use failure::Failure;
+pub use linerate_wire::iperf3::Failure;
 pub use plan::{
     Authority, Credentials, Keepalive, Padding, RECEIVE_TIMEOUT, RateLimit, ServePlan, TestPlan,
 };

@@ -2,19 +2,18 @@
 //! behind them.
 //!
 //! `linerate netperf ...` and a link of the name `netperf` to this program do the same. A
-//! personality is a table of flags ([`getopt`]), a map from flags to a plan of its dialect, and
+//! personality is a table of flags (the crate `linerate-personality`), a map from flags to a plan of its dialect, and
 //! printers.
 
-pub mod colon_options;
-pub mod getopt;
 pub mod iperf3;
 pub mod netperf;
 pub mod secnetperf;
-mod service_class;
 mod stdout;
 
 use std::ffi::OsString;
 use std::path::Path;
+
+use linerate_personality::iperf3::help;
 
 use crate::output::narrate;
 use stdout::say;
@@ -45,7 +44,7 @@ pub const PERSONALITIES: &[Personality] = &[
                    linerate iperf3 -c HOST -P 4 -t 30\n\
                    linerate iperf3 -c HOST -u -b 100M -R\n\
                    linerate iperf3 -c HOST -J",
-        render_help: iperf3::help::render_help,
+        render_help: help::render_help,
     },
     Personality {
         name: "netperf",

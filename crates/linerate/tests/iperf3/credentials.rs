@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use linerate::personality::iperf3::command_line::parse_command_line;
 use linerate::personality::iperf3::plan::test_plan;
-use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::read;
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Authority, Credentials, Padding, ServePlan, run};
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Code;
 
 use super::guests::short;
@@ -72,7 +72,7 @@ fn a_client_pads_as_the_release_that_it_claims_or_as_it_is_told() {
     ] {
         let words = format!("-c h --username me --rsa-public-key-path {} {flag}", key.display());
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let options = parse_command_line(&words).unwrap();
+        let options = read(&words).unwrap();
         let plan = test_plan(&options, release, || Some("secret".to_owned())).unwrap();
         assert_eq!(plan.credentials.unwrap().padding, padding, "{flag} {release:?}");
     }

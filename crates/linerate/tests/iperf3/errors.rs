@@ -3,9 +3,10 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
-use linerate::personality::iperf3::release::Release;
-use linerate::personality::iperf3::render_failure;
+use linerate::personality::iperf3::read;
+use linerate_personality::iperf3::command_line::UsageError;
+use linerate_personality::iperf3::fault::render_failure;
+use linerate_personality::iperf3::release::Release;
 
 use super::cli::document;
 use super::ours;
@@ -103,7 +104,7 @@ fn ended(words: &str) -> (i32, String, String) {
 fn wrong_parameters_are_told_as_the_original_tells_them() {
     for (words, error) in PARAMETERS {
         let line: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let Err(UsageError::Parameter(failure)) = parse_command_line(&line) else {
+        let Err(UsageError::Parameter(failure)) = read(&line) else {
             panic!("{words} was taken");
         };
         assert_eq!(render_failure(&failure, Release::V3_21), *error, "{words}");

@@ -1,13 +1,13 @@
 //! Tests made up by hand: events with fixed figures, for the printers.
 
-use linerate::personality::iperf3::command_line::parse_command_line;
 use linerate::personality::iperf3::context::Context;
 use linerate::personality::iperf3::plan::test_plan;
-use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::read;
 use linerate_engine::iperf3::{
     Control, DatagramFigures, Event, Interval, Report, Role, Start, Stream, StreamInterval,
     StreamReport, TcpExtremes, TcpFigures, Totals,
 };
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::results::CpuPercent;
 use linerate_wire::iperf3::{Cookie, Parameters, Protocol, stream_id};
 
@@ -23,7 +23,7 @@ pub(crate) fn scene(words: &str, role: Role, release: Release) -> Scene {
     let words: Vec<String> =
         format!("-c host.example {words}").split(' ').map(str::to_owned).collect();
     let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let options = parse_command_line(&words).unwrap();
+    let options = read(&words).unwrap();
     let mut parameters = test_plan(&options, release, || None).unwrap().parameters;
     if parameters.block_bytes == 0 {
         parameters.block_bytes = if options.udp { 1448 } else { 131_072 };

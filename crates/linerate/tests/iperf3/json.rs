@@ -1,10 +1,10 @@
 //! JSON output, field by field, fed with fixed figures.
 
 use linerate::personality::iperf3::printer::{Form, JsonPrinter};
-use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::stock::Stock;
 use linerate::personality::iperf3::text::TextPrinter;
 use linerate_engine::iperf3::{DatagramFigures, Event, Role};
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 use serde_json::Value;

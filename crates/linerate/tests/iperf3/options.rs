@@ -3,14 +3,15 @@
 use crate::skipped::skip;
 use std::process::Command;
 
-use linerate::personality::getopt::Takes;
-use linerate::personality::iperf3::command_line::{UsageError, parse_command_line};
-use linerate::personality::iperf3::flags::{Row, Side, TABLE, flags};
-use linerate::personality::iperf3::options::{Direction, Options, Role};
 use linerate::personality::iperf3::plan::{serve_plan, test_plan};
-use linerate::personality::iperf3::release::Release;
+use linerate::personality::iperf3::read;
 use linerate_engine::iperf3::{ServePlan, TestPlan};
 use linerate_measure::plan::Family;
+use linerate_personality::getopt::Takes;
+use linerate_personality::iperf3::command_line::UsageError;
+use linerate_personality::iperf3::flags::{Row, Side, TABLE, flags};
+use linerate_personality::iperf3::options::{Direction, Options, Role};
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::{Code, Protocol};
 
 /// The long flags in the help of 3.12 and 3.21 together, and those that it doesn't tell.
@@ -32,7 +33,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn options(text: &str) -> Options {
-    parse_command_line(&words(text)).unwrap_or_else(|error| panic!("{text}: {error:?}"))
+    read(&words(text)).unwrap_or_else(|error| panic!("{text}: {error:?}"))
 }
 
 fn client(text: &str) -> TestPlan {
@@ -249,7 +250,7 @@ fn a_password_is_asked_for_with_a_name() {
     std::fs::write(key.path(), "key").unwrap();
     let words =
         words(&format!("-c h --username me --rsa-public-key-path {}", key.path().display()));
-    let options = parse_command_line(&words).unwrap();
+    let options = read(&words).unwrap();
     let plan = test_plan(&options, Release::V3_12, || Some("secret".to_owned())).unwrap();
     let credentials = plan.credentials.unwrap();
     assert_eq!((credentials.username.as_str(), credentials.password.as_str()), ("me", "secret"));
@@ -265,7 +266,7 @@ fn no_command_line_panics() {
                 let mut line = words(role);
                 line.extend((role == "-c").then(|| "h".to_owned()));
                 line.push(format!("--{}={value}", row.flag.long));
-                let _: Result<Options, UsageError> = parse_command_line(&line);
+                let _: Result<Options, UsageError> = read(&line);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Text output in all its forms, fed with fixed figures.
 
-use linerate::personality::iperf3::release::Release;
 use linerate::personality::iperf3::text::TextPrinter;
 use linerate_engine::iperf3::{Event, Keepalive, Role};
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 

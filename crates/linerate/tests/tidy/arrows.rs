@@ -8,16 +8,18 @@ use crate::assert_tidy;
 use crate::workspace::{files, metadata};
 
 /// Every arrow between our crates that is allowed.
-const ARROWS: [(&str, &str); 5] = [
+const ARROWS: [(&str, &str); 7] = [
     ("linerate-engine", "linerate-measure"),
     ("linerate-engine", "linerate-wire"),
+    ("linerate-personality", "linerate-wire"),
     ("linerate", "linerate-engine"),
     ("linerate", "linerate-measure"),
+    ("linerate", "linerate-personality"),
     ("linerate", "linerate-wire"),
 ];
 
 /// The crates without I/O, clock and threads.
-const PURE: [&str; 2] = ["linerate-measure", "linerate-wire"];
+const PURE: [&str; 3] = ["linerate-measure", "linerate-wire", "linerate-personality"];
 
 /// Crates that a pure crate can have no use for.
 const IMPURE_CRATES: [&str; 9] =

@@ -9,8 +9,8 @@ use crate::workspace::files;
 /// A screen.
 const MOST_LINES_OF_A_FUNCTION: usize = 70;
 
-/// What a file may have before it must be taken apart.
-const MOST_LINES_OF_A_FILE: usize = 400;
+/// What a file with one subject may have.
+const MOST_LINES_OF_A_FILE: usize = 600;
 
 /// Rooms for whatever fits nowhere: a module is named after its subject.
 const BANNED_NAMES: [&str; 12] = [
@@ -49,7 +49,7 @@ fn files_and_functions_are_small() {
             }
         }
     }
-    assert_tidy("files of at most 400 lines, functions of at most 70:", &offences);
+    assert_tidy("files of at most 600 lines, functions of at most 70:", &offences);
 }
 
 #[test]

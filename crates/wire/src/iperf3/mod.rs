@@ -12,6 +12,7 @@ pub mod client;
 pub mod code;
 mod cookie;
 pub mod datagram;
+mod failure;
 mod inbox;
 mod json;
 pub mod parameters;
@@ -22,6 +23,7 @@ pub mod token;
 
 pub use code::Code;
 pub use cookie::{COOKIE_BYTES, Cookie};
+pub use failure::Failure;
 pub use inbox::Fault;
 pub use parameters::{Parameters, Protocol};
 pub use results::{Results, StreamResult};

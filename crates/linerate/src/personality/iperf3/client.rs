@@ -5,11 +5,11 @@ use linerate_engine::iperf3::{Event, Failure, Observer, Report, TestPlan};
 use linerate_wire::iperf3::Code;
 
 use super::context::Context;
-use super::fault::{render_failure, render_server_error};
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
-use super::release::Release;
 use super::signals::Signals;
+use linerate_personality::iperf3::fault::{render_failure, render_server_error};
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::visible::visible;
 
 /// Runs one test.

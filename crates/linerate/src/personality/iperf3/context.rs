@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use linerate_engine::iperf3::Interval;
 use linerate_wire::iperf3::Parameters;
 
-use super::amount::RateFormat;
-use super::options::Options;
-use super::release::Release;
 use super::stock::Stock;
+use linerate_personality::iperf3::amount::RateFormat;
+use linerate_personality::iperf3::options::Options;
+use linerate_personality::iperf3::release::Release;
 
 /// What printers know before a test begins.
 #[derive(Clone, Debug)]
@@ -59,11 +59,6 @@ impl Context {
             system,
             stock: Stock::for_tests(1),
         }
-    }
-
-    /// The first line of `-V` and `--version`, and the version in JSON.
-    pub fn version(&self) -> String {
-        format!("iperf {}", self.release.number())
     }
 
     /// Whether an interval is printed: the short rest at a test's end isn't, when nothing came in

@@ -14,7 +14,7 @@ use super::sum::{Sum, direction, rate};
 pub(super) fn start_of_nothing(context: &Context) -> Fields {
     Fields::new()
         .with("connected", Vec::new())
-        .with("version", context.version())
+        .with("version", context.release.title())
         .with("system_info", context.system.as_str())
 }
 
@@ -41,7 +41,7 @@ pub(super) fn start(context: &Context, control: Option<&Control>, start: &Start)
     let connected: Vec<Json> = start.streams.iter().map(connected).collect();
     let head = Fields::new()
         .with("connected", connected)
-        .with("version", context.version())
+        .with("version", context.release.title())
         .with("system_info", context.system.as_str());
     let is_paced = parameters.bandwidth_bps > 0;
     let rate = Fields::new().with("target_bitrate", parameters.bandwidth_bps);

@@ -4,54 +4,44 @@
 //! `client` and `server` run it; [`printer`] turns what happens into text or JSON.
 //! docs/compat/iperf3.md says what is the same as in the original and what isn't.
 
-pub mod amount;
 mod background;
 mod client;
-pub mod command_line;
 pub mod context;
 mod document;
-mod dscp;
 mod ending;
-mod fault;
-pub mod flags;
-pub mod help;
 pub mod json;
 mod long_object;
 mod moment;
-mod most_tests;
-pub mod options;
 mod outlet;
 mod password;
 mod pid_file;
 pub mod plan;
 pub mod printer;
 mod relayed;
-pub mod release;
 mod row;
 mod server;
 mod signals;
 pub mod stock;
 mod sum;
 pub mod text;
-mod values;
 
 use std::sync::Arc;
 
 use linerate_engine::HandedSockets;
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Failure, ServePlan, Server};
+use linerate_personality::iperf3::command_line::{UsageError, parse_command_line};
+use linerate_personality::iperf3::fault::render_failure;
+use linerate_personality::iperf3::options::Options;
+use linerate_personality::iperf3::release::Release;
+use linerate_personality::iperf3::{help, most_tests, release};
 use linerate_wire::iperf3::Code;
 
-pub use fault::render_failure;
-
-use command_line::{UsageError, parse_command_line};
 use context::Context;
 use moment::Stamp;
-use options::Options;
 use outlet::Outlet;
 use pid_file::{Denied, PidFile};
 use printer::Form;
-use release::Release;
 use signals::Signals;
 use stock::Stock;
 
@@ -66,7 +56,7 @@ pub fn perform(name: &str, words: &[String]) -> u8 {
             return 1;
         }
     };
-    match parse_command_line(words) {
+    match read(words) {
         Ok(options) => Performance { words, options, release, tests }.perform(),
         Err(UsageError::Lexical(error)) => {
             narrate(&format!("{name}: {error}\n{}", help::USAGE));
@@ -81,6 +71,17 @@ fn settings() -> Result<(Release, Option<usize>), String> {
     let value = |name| std::env::var(name).ok();
     let release = Release::parse(value(release::VARIABLE).as_deref())?;
     Ok((release, most_tests::parse(value(most_tests::VARIABLE).as_deref())?))
+}
+
+/// Reads a command line, without the program's name.
+///
+/// # Errors
+/// Those of [`parse_command_line`].
+pub fn read(words: &[String]) -> Result<Options, UsageError> {
+    parse_command_line(words, |path| {
+        let facts = std::fs::File::open(path).and_then(|file| file.metadata());
+        facts.is_ok_and(|facts| !facts.is_dir())
+    })
 }
 
 /// Says why a command line isn't one.
@@ -107,7 +108,7 @@ impl Performance<'_> {
             let text = if options.wants_help {
                 help::render_help()
             } else {
-                help::render_version(&context)
+                help::render_version(self.release, &context.system)
             };
             super::stdout::say(&text);
             return 0;

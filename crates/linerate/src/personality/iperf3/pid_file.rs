@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, test_kill_process};
 
-use super::amount::parse_leading_integer;
+use linerate_personality::iperf3::amount::parse_leading_integer;
 
 /// More than any number of a process has.
 const MOST_DIGITS: u64 = 16;

@@ -10,21 +10,14 @@ use linerate_engine::iperf3::{
     TestPlan,
 };
 use linerate_measure::plan::Family;
-use linerate_wire::iperf3::parameters::Offload;
-use linerate_wire::iperf3::{Code, Parameters, Protocol};
+use linerate_wire::iperf3::Code;
 
-use super::options::{Direction, Options};
-use super::release::Release;
-use super::values::split_device;
-
-/// What UDP streams send unless told otherwise, bit/s.
-const UDP_RATE_BPS: u64 = 1 << 20;
+use linerate_personality::iperf3::options::Options;
+use linerate_personality::iperf3::parameters::parameters;
+use linerate_personality::iperf3::release::Release;
 
 /// How far a client's clock may be off unless told otherwise, seconds.
 const TIME_SKEW_S: u32 = 10;
-
-/// The time that a server's limit is averaged over unless told otherwise, seconds.
-const RATE_INTERVAL_S: f64 = 5.0;
 
 /// A client's plan. `password` is asked for where a name was given.
 ///
@@ -35,15 +28,15 @@ pub fn test_plan(
     release: Release,
     password: impl FnOnce() -> Option<String>,
 ) -> Result<TestPlan, Failure> {
-    let (host, device) = split_device(options.host().unwrap_or_default());
+    let (host, device) = options.host_and_device();
     let mut plan = TestPlan::new(host);
     plan.port = options.port();
     plan.family = family(options);
     plan.bind = bind(options, Code::CONNECT)?;
     plan.bind_device = options.bind_device.clone().or(device);
     plan.client_port = options.client_port;
-    plan.parameters = parameters(options, release);
-    plan.interval = interval(options);
+    plan.parameters = parameters(options, release, file_bytes);
+    plan.interval = options.interval();
     plan.affinity = options.affinity;
     plan.file.clone_from(&options.file);
     plan.connect_timeout = milliseconds(options.connect_timeout_ms);
@@ -69,10 +62,7 @@ pub fn test_plan(
 /// # Errors
 /// A name or file that can't be read, as the original words it.
 pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Failure> {
-    let rate_limit = options.bitrate_limit_bps.filter(|bps| *bps > 0).map(|bps| {
-        let seconds = options.bitrate_limit_interval_s.filter(|seconds| *seconds > 0.0);
-        RateLimit { bps, interval: Duration::from_secs_f64(seconds.unwrap_or(RATE_INTERVAL_S)) }
-    });
+    let rate_limit = options.rate_limit().map(|(bps, interval)| RateLimit { bps, interval });
     let authority = match (&options.private_key, &options.users) {
         (Some(key), Some(users)) => Some(Authority {
             private_key_pem: read_text(key).map_err(|_| Failure::of(Code::SERVER_AUTH))?,
@@ -87,7 +77,7 @@ pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Fail
         family: family(options),
         bind: bind(options, Code::LISTEN)?,
         bind_device: options.bind_device.clone(),
-        interval: interval(options),
+        interval: options.interval(),
         affinity: options.affinity,
         file: options.file.clone(),
         one_off: options.one_off,
@@ -102,64 +92,8 @@ pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Fail
     })
 }
 
-fn parameters(options: &Options, release: Release) -> Parameters {
-    let num_bytes = options.bytes.unwrap_or(0).max(size_to_send(options));
-    let block_count = options.blocks.unwrap_or(0);
-    let time_s = if num_bytes > 0 || block_count > 0 { 0 } else { 10 };
-    let bandwidth_bps = if options.udp { UDP_RATE_BPS } else { 0 };
-    Parameters {
-        protocol: if options.udp { Protocol::Udp } else { Protocol::Tcp },
-        omit_s: options.omit_s,
-        server_affinity: options.server_affinity,
-        time_s: options.time_s.unwrap_or(time_s),
-        num_bytes,
-        block_count,
-        mss_bytes: options.mss_bytes.map(u32::from),
-        no_delay: options.no_delay,
-        parallel: options.streams(),
-        reverse: options.direction == Direction::Down,
-        bidirectional: options.direction == Direction::Both,
-        mptcp: options.mptcp,
-        window_bytes: options.window_bytes,
-        block_bytes: options.length_bytes.unwrap_or(0),
-        bandwidth_bps: options.bitrate_bps.unwrap_or(bandwidth_bps),
-        fq_rate_bps: options.fq_rate_bps.unwrap_or(0),
-        pacing_timer_us: options.pacing_timer_us.unwrap_or(1000),
-        burst_blocks: options.burst.unwrap_or(0),
-        tos: options.tos,
-        flow_label: options.flow_label,
-        title: options.title.clone(),
-        extra_data: options.extra_data.clone(),
-        congestion: options.congestion.clone(),
-        get_server_output: options.server_output,
-        wide_counters: options.counters_64bit,
-        repeating_payload: options.repeating_payload,
-        zero_copy: options.zero_copy,
-        dont_fragment: options.dont_fragment,
-        auth_token: None,
-        skip_rx_copy: options.skip_rx_copy,
-        offload: Offload { gso: options.gsro, gro: options.gsro, ..Offload::default() },
-        client_version: release.number().to_owned(),
-    }
-}
-
-/// A file that is sent is the end of its test, unless another end was given.
-fn size_to_send(options: &Options) -> u64 {
-    let has_end = [options.bytes, options.blocks].iter().flatten().any(|count| *count > 0);
-    if has_end || options.time_s.is_some() || options.direction != Direction::Up {
-        return 0;
-    }
-    let facts = options.file.as_deref().and_then(|path| std::fs::metadata(path).ok());
-    facts.map_or(0, |facts| facts.len())
-}
-
 fn family(options: &Options) -> Option<Family> {
     options.ipv6.map(|ipv6| if ipv6 { Family::Ipv6 } else { Family::Ipv4 })
-}
-
-fn interval(options: &Options) -> Option<Duration> {
-    let seconds = options.interval_s.unwrap_or(1.0);
-    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
 }
 
 fn milliseconds(value: Option<u32>) -> Option<Duration> {
@@ -191,6 +125,10 @@ fn bind(options: &Options, refusal: Code) -> Result<Option<SocketAddr>, Failure>
     };
     let first = found.find(fits);
     first.map(Some).ok_or_else(|| unknown("Address family for hostname not supported"))
+}
+
+fn file_bytes(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().map(|facts| facts.len())
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

@@ -2,9 +2,9 @@
 
 use linerate_engine::iperf3::{DatagramFigures, TcpFigures};
 
-use super::amount::{RateFormat, render_bytes, render_rate};
 use super::json::render_general;
-use super::release::Release;
+use linerate_personality::iperf3::amount::{RateFormat, render_bytes, render_rate};
+use linerate_personality::iperf3::release::Release;
 
 /// Between tables, and between the intervals of several streams.
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";

@@ -10,11 +10,11 @@ use linerate_wire::iperf3::results::ServerOutput;
 
 use super::client::{render_interruption, tell_alone};
 use super::context::Context;
-use super::fault::render_failure;
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::signals::Signals;
 use super::text::TextPrinter;
+use linerate_personality::iperf3::fault::render_failure;
 use linerate_wire::visible::visible;
 
 /// The printers of the tests that run, by their numbers.

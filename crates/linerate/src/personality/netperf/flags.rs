@@ -9,7 +9,7 @@ use super::number::{
 };
 use super::typed::{Deed, Stop, bare, ours, parse_family, takes, takes_if};
 use super::unit::Unit;
-use crate::personality::getopt::Flag;
+use linerate_personality::getopt::Flag;
 
 /// Whether the next word is the rate of `-c` or `-C`.
 fn is_rate(word: &str) -> bool {

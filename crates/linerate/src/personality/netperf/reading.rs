@@ -9,7 +9,7 @@ use super::selection::render_names;
 use super::test_flags::TEST;
 use super::typed::{Deed, OmniTyped, Stop, Typed, blame};
 use super::{EXIT_FAILED, EXIT_USAGE, VERSION_LINE};
-use crate::personality::getopt::{Flag, parse_words, render_flags};
+use linerate_personality::getopt::{Flag, parse_words, render_flags};
 
 /// What a command line comes to.
 #[derive(Debug)]

@@ -18,9 +18,9 @@ use super::number::{pair_of_first, parse_port, parse_size};
 use super::typed::{blame, resolve_all};
 use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
 use crate::output::narrate;
-use crate::personality::getopt::{Flag, Takes, parse_words, render_flags};
 use crate::personality::say;
 use crate::signals::stop_on_signals;
+use linerate_personality::getopt::{Flag, Takes, parse_words, render_flags};
 
 /// The word that makes a netserver go on in the background; it comes first.
 const IN_BACKGROUND: &str = "--in-background";

@@ -9,7 +9,7 @@ use super::number::{
 use super::typed::{
     DataHost, Deed, Direction, Layout, Selected, Stop, Typed, bare, parse_family, takes, takes_if,
 };
-use crate::personality::getopt::Flag;
+use linerate_personality::getopt::Flag;
 
 /// Whether the next word is a selection rather than an option.
 fn is_selection(word: &str) -> bool {

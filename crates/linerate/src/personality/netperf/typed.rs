@@ -7,7 +7,7 @@ use linerate_engine::netperf::{ControlPlan, EndPlan, TestOptions};
 use linerate_measure::plan::Family;
 
 use super::unit::Unit;
-use crate::personality::getopt::{Flag, Takes};
+use linerate_personality::getopt::{Flag, Takes};
 
 /// What a flag does with its argument.
 pub(super) type Act = fn(&mut Typed, &str) -> Result<(), String>;

@@ -1,7 +1,7 @@
 //! Every option of the original, with what it does here: the one source of `-help`, of the notes, and
 //! of the test that none is missing.
 
-use super::super::colon_options::{ColonOptions, means};
+use linerate_personality::colon_options::{ColonOptions, means};
 
 /// Who has an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,10 +22,10 @@ use linerate_measure::plan::limits::QUIC_MTU_BYTES;
 use linerate_measure::run::exit;
 
 use self::options::{ClientOptions, Refusal, ServerOptions, SharedOptions};
-use super::colon_options::ColonOptions;
 use super::stdout::{self, say};
 use crate::output::narrate;
 use crate::signals::stop_on_signals;
+use linerate_personality::colon_options::ColonOptions;
 
 /// The original's statuses on Linux: errno numbers, which the process ends with.
 mod status {

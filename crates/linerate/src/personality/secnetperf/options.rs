@@ -11,10 +11,10 @@ use linerate_engine::perf::{Delay, QuicOptions};
 use linerate_wire::perf::DEFAULT_PORT;
 use linerate_wire::perf::exchange::Shape;
 
-use super::super::colon_options::{
+use super::status;
+use linerate_personality::colon_options::{
     ColonOptions, Quantity, means, parse_leading, parse_quantity, parse_u8, parse_u16, parse_u32,
 };
-use super::status;
 pub(super) use threads::ThreadOptions;
 
 /// The most threads of a client.

@@ -49,7 +49,7 @@ impl TextPrinter {
     }
 
     fn render_versions(&self) -> Vec<String> {
-        vec![format!("{}\n", self.context.version()), format!("{}\n", self.context.system)]
+        vec![format!("{}\n", self.context.release.title()), format!("{}\n", self.context.system)]
     }
 
     /// What a server says when it waits for its next client.

@@ -5,8 +5,8 @@ use super::super::planning::Work;
 use super::super::reading::{Read, read};
 use super::super::test_flags::TEST;
 use super::super::unit::Unit;
-use crate::personality::getopt::render_spelling;
 use linerate_engine::netperf::{Dirt, Pacing, TestEnd, TestKind, TestTransport};
+use linerate_personality::getopt::render_spelling;
 
 use super::fixture::{request, said, words};
 

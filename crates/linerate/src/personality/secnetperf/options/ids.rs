@@ -2,8 +2,8 @@
 
 use linerate_engine::perf::{ConnectionIds, Mark};
 
-use super::super::super::colon_options::{ColonOptions, parse_u32};
 use super::Refusal;
+use linerate_personality::colon_options::{ColonOptions, parse_u32};
 
 /// What stands in connection ids. Only a server has a number.
 pub(super) fn parse_ids(options: ColonOptions<'_>, is_client: bool) -> ConnectionIds {

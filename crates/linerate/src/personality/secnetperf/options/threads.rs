@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use linerate_engine::perf::{Placement, Urgency};
 
-use super::super::super::colon_options::{ColonOptions, means, parse_leading, parse_u32};
 use super::{Refusal, set};
+use linerate_personality::colon_options::{ColonOptions, means, parse_leading, parse_u32};
 
 /// As many processors as the original takes.
 const PROCESSOR_LIMIT: usize = 256;

@@ -3,7 +3,7 @@
 /// The code point of a name, in any case: class selectors (`cs0` to `cs7`, RFC 2474, section
 /// 4.2.2), assured forwarding (`af11` to `af43`, RFC 2597, section 6), `ef` (RFC 3246) and `va`
 /// (RFC 5865).
-pub(super) fn parse_service_class(name: &str) -> Option<u8> {
+pub fn parse_service_class(name: &str) -> Option<u8> {
     let name = name.to_ascii_lowercase();
     match *name.as_bytes() {
         [b'c', b's', class @ b'0'..=b'7'] => Some((class - b'0') << 3),
@@ -17,7 +17,7 @@ pub(super) fn parse_service_class(name: &str) -> Option<u8> {
 }
 
 /// The bits of a type of service (RFC 1349), in any case, as the code point that holds them.
-pub(super) fn parse_type_of_service(name: &str) -> Option<u8> {
+pub fn parse_type_of_service(name: &str) -> Option<u8> {
     const TYPES: [(&str, u8); 3] = [("lowdelay", 4), ("throughput", 2), ("reliability", 1)];
     let (_, point) = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(*point)

@@ -34,7 +34,7 @@ pub struct Flag<I: 'static> {
 
 impl<I: Copy + 'static> Flag<I> {
     /// A flag that is a letter alone.
-    pub(super) const fn letter(
+    pub const fn letter(
         short: char,
         takes: Takes,
         value_name: &'static str,
@@ -45,7 +45,7 @@ impl<I: Copy + 'static> Flag<I> {
     }
 
     /// A flag of ours that is a name alone and takes nothing.
-    pub(super) const fn name(long: &'static str, help: &'static str, id: I) -> Self {
+    pub const fn name(long: &'static str, help: &'static str, id: I) -> Self {
         let takes = Takes::Nothing;
         Self { id, short: None, long, takes, value_name: "", help, is_ours: true }
     }

@@ -3,8 +3,8 @@
 //! A failure is the engine's; its number and text are the dialect's. Here is what stands behind the
 //! text, and what 3.12 says otherwise.
 
-use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::Failure;
 
 use super::release::Release;
 
@@ -49,7 +49,7 @@ pub fn render_failure(failure: &Failure, release: Release) -> String {
 }
 
 /// `SERVER ERROR - ...`: what a server said before it closed, with the system's words behind any text.
-pub(super) fn render_server_error(failure: &Failure, release: Release) -> String {
+pub fn render_server_error(failure: &Failure, release: Release) -> String {
     let text = render_failure(failure, release);
     match failure.system_error.filter(|number| *number > 0) {
         Some(number) => format!("SERVER ERROR - {text}, errno: {}", render_system_error(number)),

@@ -1,16 +1,16 @@
 //! How many tests a server has at once.
 
-use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::Failure;
 
 /// The variable that says so where `--max-tests` doesn't.
-pub(super) const VARIABLE: &str = "LINERATE_IPERF3_TESTS";
+pub const VARIABLE: &str = "LINERATE_IPERF3_TESTS";
 
 /// The number that the value of [`VARIABLE`] names; `None`: as many as the server takes unasked.
 ///
 /// # Errors
 /// A sentence about a value that is no such number.
-pub(super) fn parse(value: Option<&str>) -> Result<Option<usize>, String> {
+pub fn parse(value: Option<&str>) -> Result<Option<usize>, String> {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
     number(value).map(Some).ok_or_else(|| refusal(VARIABLE, value))
 }

@@ -34,6 +34,11 @@ impl Release {
         }
     }
 
+    /// The first line of `-V` and `--version`, and the version in JSON.
+    pub fn title(self) -> String {
+        format!("iperf {}", self.number())
+    }
+
     /// Whether this release is the newest one, with what came after 3.12.
     pub fn is_new(self) -> bool {
         self == Self::V3_21

@@ -1,9 +1,10 @@
 //! What was typed, flag by flag, each value within the limits of the original.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::Failure;
 use linerate_wire::iperf3::parameters::limits;
 
 use super::amount::{RateFormat, Step, parse_amount, parse_any_base, parse_leading_float};
@@ -29,6 +30,8 @@ const MSS_MAX: i64 = 32_767;
 const BUFFER_MAX_BYTES: u64 = 512 * 1024 * 1024;
 const AFFINITY_MAX: i64 = 1024;
 const RATE_INTERVAL_MAX_S: f64 = 60.0;
+/// The time that a server's limit is averaged over unless told otherwise, seconds.
+const RATE_INTERVAL_S: f64 = 5.0;
 const FLOW_LABEL_MAX: i64 = 0xf_ffff;
 
 /// Which end we are.
@@ -150,6 +153,24 @@ impl Options {
             Some(Role::Client(host)) => Some(host),
             _ => None,
         }
+    }
+
+    /// The server's host, and the device behind its `%`.
+    pub fn host_and_device(&self) -> (String, Option<String>) {
+        split_device(self.host().unwrap_or_default())
+    }
+
+    /// The time between reports; None: no reports.
+    pub fn interval(&self) -> Option<Duration> {
+        let seconds = self.interval_s.unwrap_or(1.0);
+        (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+    }
+
+    /// The most that a server's test may transfer, bit/s, and the time that this is averaged over.
+    pub fn rate_limit(&self) -> Option<(u64, Duration)> {
+        let bps = self.bitrate_limit_bps.filter(|bps| *bps > 0)?;
+        let seconds = self.bitrate_limit_interval_s.filter(|seconds| *seconds > 0.0);
+        Some((bps, Duration::from_secs_f64(seconds.unwrap_or(RATE_INTERVAL_S))))
     }
 
     /// Takes one flag with its value.

@@ -1,7 +1,7 @@
 //! The table of iperf3's flags: the parser, `--help`, and the test that no flag of the original is
 //! missing all read it.
 
-use crate::personality::getopt::{Flag, Takes};
+use crate::getopt::{Flag, Takes};
 
 /// Whose flag it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

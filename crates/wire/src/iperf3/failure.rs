@@ -1,6 +1,6 @@
 //! Failures, by the original's numbers.
 
-use linerate_wire::iperf3::Code;
+use super::Code;
 
 /// Why a test failed.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct Failure {
     pub system_error: Option<i32>,
     /// What else is known: what was tried, and the way out.
     pub detail: Option<String>,
-    /// Whether the other end said so ([`State::ServerError`](linerate_wire::iperf3::State)).
+    /// Whether the other end said so ([`State::ServerError`](crate::iperf3::State)).
     pub from_peer: bool,
     /// Whether the user ended the test at this end; the report so far was told.
     pub interrupted: bool,

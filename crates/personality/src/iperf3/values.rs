@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::Failure;
 
 use super::amount::{Step, parse_amount, parse_leading_float, parse_leading_integer};
 use super::fault::wrong_unit;

@@ -1,9 +1,8 @@
 //! `--help` and `--version`.
 
-use super::context::Context;
 use super::flags::{Side, TABLE};
-use super::release::VARIABLE;
-use crate::personality::getopt::{Flag, render_flags};
+use super::release::{Release, VARIABLE};
+use crate::getopt::{Flag, render_flags};
 
 /// What stands behind a parameter error.
 pub const USAGE: &str =
@@ -33,14 +32,14 @@ pub fn render_help() -> String {
     text
 }
 
-/// `--version`.
-pub fn render_version(context: &Context) -> String {
+/// `--version`; `system` is what `uname` says of this machine.
+pub fn render_version(release: Release, system: &str) -> String {
     format!(
         "{} (linerate {})\n{}\nOptional features available: CPU affinity setting, IPv6 flow label, \
          TCP congestion algorithm setting, sendfile / zerocopy, socket pacing, authentication, \
          bind to device, support IPv4 don't fragment, GSO/GRO support\n",
-        context.version(),
+        release.title(),
         env!("CARGO_PKG_VERSION"),
-        context.system
+        system
     )
 }

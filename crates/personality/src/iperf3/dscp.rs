@@ -1,7 +1,7 @@
 //! The names of differentiated services (RFC 4594) that `--dscp` knows.
 
 use super::amount::parse_any_base;
-use crate::personality::service_class::{parse_service_class, parse_type_of_service};
+use crate::service_class::{parse_service_class, parse_type_of_service};
 
 /// The type of service octet that a name or a number from 0 to 63 stands for.
 pub(super) fn parse_dscp(text: &str) -> Option<u8> {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use linerate_engine::iperf3::Failure;
 use linerate_wire::iperf3::Code;
+use linerate_wire::iperf3::Failure;
 use linerate_wire::iperf3::parameters::limits;
 
-use crate::personality::getopt::{LexError, Lexeme, Lexer};
+use crate::getopt::{LexError, Lexeme, Lexer};
 
 use super::flags::{Id, Side, flags, side};
 use super::options::{Direction, Options, Role};
@@ -31,8 +31,11 @@ impl From<Failure> for UsageError {
 ///
 /// # Errors
 /// The original's errors with the original's numbers; a number that can't be read at all is an
-/// error too, where the original takes it for zero.
-pub fn parse_command_line(words: &[String]) -> Result<Options, UsageError> {
+/// error too, where the original takes it for zero. `is_readable` tells whether a file can be read.
+pub fn parse_command_line(
+    words: &[String],
+    is_readable: impl FnOnce(&Path) -> bool,
+) -> Result<Options, UsageError> {
     let mut options = Options::default();
     let (mut client_only, mut server_only) = (false, false);
     let flags = flags();
@@ -50,7 +53,10 @@ pub fn parse_command_line(words: &[String]) -> Result<Options, UsageError> {
     client_only |= options.has_client_affinity;
     check_role(&options, client_only, server_only)?;
     check_values(&options)?;
-    Ok(options)
+    match &options.users {
+        Some(users) if !is_readable(users) => Err(Failure::of(Code::USERS_FILE).into()),
+        _ => Ok(options),
+    }
 }
 
 fn check_role(options: &Options, client_only: bool, server_only: bool) -> Result<(), Failure> {
@@ -94,12 +100,5 @@ fn check_values(options: &Options) -> Result<(), Failure> {
     if options.udp && options.file.is_some() {
         return Err(Failure::of(Code::UDP_FILE));
     }
-    match &options.users {
-        Some(users) if !is_readable(users) => Err(Failure::of(Code::USERS_FILE)),
-        _ => Ok(()),
-    }
-}
-
-fn is_readable(path: &Path) -> bool {
-    std::fs::File::open(path).and_then(|file| file.metadata()).is_ok_and(|facts| !facts.is_dir())
+    Ok(())
 }
