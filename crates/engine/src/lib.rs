@@ -45,9 +45,9 @@ mod timetable;
 mod transport;
 mod waker;
 
-pub use client::run;
+pub use client::{random_run_id, run};
 pub use control::{check_identity, make_identity};
 pub use load::client_threads;
-pub use probe::cpus_near;
+pub use probe::{cpus_near, host_facts};
 pub use server::{ServeOptions, Server};
-pub use socket::{HandedSockets, stdout_was_closed};
+pub use socket::{HandedSockets, inherited_file, stdout_was_closed};

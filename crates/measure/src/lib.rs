@@ -11,7 +11,8 @@
 //!
 //! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
 //! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
-//! [`fairness`] compares flows, [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
+//! [`fairness`] compares flows, [`dialect`] has what only another tool's test has,
+//! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
 //! publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or who prints a result.
@@ -22,6 +23,7 @@
 
 pub mod clock_offset;
 pub mod datagram;
+pub mod dialect;
 pub mod fairness;
 pub mod histogram;
 pub mod link;
@@ -36,6 +38,7 @@ pub mod step;
 pub mod summary;
 pub mod units;
 
+pub use dialect::{Dialect, DialectOptions};
 pub use plan::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Pacing, Plan, PlanError,
     QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant,

@@ -56,6 +56,22 @@ pub struct Plan {
 impl Plan {
     /// The name and version of the plan's JSON format.
     pub const SCHEMA: &'static str = "linerate.plan/1";
+
+    /// This load against this server, and nothing else asked for.
+    pub fn new(host: impl Into<String>, port: u16, workload: Workload) -> Self {
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            host: host.into(),
+            port,
+            family: None,
+            workload,
+            local: Local::default(),
+            exclusive: false,
+            start_at_utc_ns: None,
+            title: None,
+            tags: BTreeMap::new(),
+        }
+    }
 }
 
 /// IPv4 or IPv6.

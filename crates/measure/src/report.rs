@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::dialect::{EndExtension, FlowExtension};
 use crate::plan::Handshake;
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
@@ -28,8 +29,9 @@ pub struct EndReport {
     pub unlisted: Option<Unlisted>,
     /// Measured time of this end, all flows together.
     pub elapsed_ns: u64,
-    /// CPU of the threads that carried the flows.
-    pub cpu: CpuSeconds,
+    /// CPU of the threads that carried the flows; absent where the dialect or the peer doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuSeconds>,
     /// CPU of the whole machine in that time, processor by processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_cpu: Vec<MachineCpu>,
@@ -55,11 +57,35 @@ pub struct EndReport {
     /// What the reader of the result must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What only the run's dialect has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<EndExtension>,
 }
 
 impl EndReport {
     /// The most flows that a report lists one by one.
     pub const MAX_FLOWS: usize = 1000;
+
+    /// The report of an end that has counted nothing yet.
+    pub fn nothing(role: Role) -> Self {
+        Self {
+            role,
+            host: HostFacts::default(),
+            flows: Vec::new(),
+            unlisted: None,
+            elapsed_ns: 0,
+            cpu: None,
+            machine_cpu: Vec::new(),
+            latency_hdr: None,
+            service_hdr: None,
+            establishment_hdr: None,
+            first_byte_hdr: None,
+            handshakes: None,
+            errors: BTreeMap::new(),
+            notes: Vec::new(),
+            extension: None,
+        }
+    }
 }
 
 /// How connections agreed on their keys (RFC 8446, section 2).
@@ -128,6 +154,9 @@ pub struct FlowReport {
     /// Interarrival jitter (RFC 3550, section 6.4.1 and appendix A.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<f64>,
+    /// Segments sent again (TCP), where no more is known of the connection: the other dialects' peers tell this alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmitted_segments: Option<u64>,
     /// What the kernel said of the connection at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpStatus>,
@@ -144,6 +173,9 @@ pub struct FlowReport {
     /// How the flow ended, where not as planned: `reset`, `closed_early`, ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What only the run's dialect has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<FlowExtension>,
 }
 
 /// What checking every byte of a flow found.
@@ -208,21 +240,31 @@ pub struct SocketFacts {
     pub cipher: Option<String>,
 }
 
-/// The machine and program of one end.
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The machine and program of one end. linerate tells all of it; what another program doesn't tell is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct HostFacts {
     /// linerate's version.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// The host's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub hostname: String,
     /// Kernel name and release.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kernel: String,
     /// Processor architecture.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub architecture: String,
     /// Processor model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// Processors in use by the kernel.
+    #[serde(skip_serializing_if = "is_zero")]
     pub cpus_online: u32,
     /// The processors that the load's threads were found on when they ended, in the order of the
     /// threads.

@@ -1,11 +1,16 @@
 //! What came out: one document, the same whether the measurement succeeded, failed or was cut off.
 
+mod draft;
+
+pub use draft::Draft;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::dialect::{Dialect, DialectOptions};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
-use crate::sample::Sample;
+use crate::sample::{Role, Sample};
 use crate::summary::{Summary, Unmet};
 
 /// What came out of one plan.
@@ -15,8 +20,17 @@ pub struct Run {
     pub schema: String,
     /// Names this run in the records of both ends (32 hexadecimal digits).
     pub run_id: String,
-    /// What was asked.
+    /// Whose test it was. Documents without it are linerate's own.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// The end that wrote this document. Documents without it are the client's.
+    #[serde(default = "client", skip_serializing_if = "is_client")]
+    pub written_by: Role,
+    /// What was asked; of another dialect's test the nearest plan that there is.
     pub plan: Plan,
+    /// What was asked in the words of the dialect's original; absent where the dialect is linerate's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<DialectOptions>,
     /// Where it was done.
     pub environment: Environment,
     /// What both ends counted, interval by interval.
@@ -34,12 +48,21 @@ impl Run {
     pub const SCHEMA: &'static str = "linerate.run/1";
 }
 
+fn client() -> Role {
+    Role::Client
+}
+
+fn is_client(role: &Role) -> bool {
+    *role == Role::Client
+}
+
 /// Where a run took place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
-    /// The client's machine.
+    /// The client's machine. Of a peer that tells nothing of itself every field is absent.
+    #[serde(default)]
     pub client: HostFacts,
-    /// The server's machine; absent where none was reached.
+    /// The server's machine; absent where none was reached, or it tells nothing of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<HostFacts>,
     /// When the load began (UTC, nanoseconds since 1970, the client's clock).
@@ -69,7 +92,7 @@ pub struct ClockOffset {
 pub struct Status {
     /// How it ended.
     pub outcome: Outcome,
-    /// The exit code that the native commands return for it.
+    /// The exit code of the command: linerate's own ([`exit`]), or the one that the dialect's original returns.
     pub exit_code: u8,
     /// What went wrong, and the way out; absent where nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::dialect::{FlowSampleExtension, SampleExtension};
+
 /// The end that a figure comes from.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -20,8 +22,19 @@ pub enum Role {
 pub struct Traffic {
     /// Bytes of payload.
     pub bytes: u64,
-    /// System calls that moved at least one byte.
-    pub calls: u64,
+    /// System calls that moved at least one byte; absent where a dialect's peer doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+}
+
+impl Traffic {
+    /// Both added up; calls only where both are known.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            calls: self.calls.zip(other.calls).map(|(a, b)| a.saturating_add(b)),
+        }
+    }
 }
 
 /// What one end counted in one interval, over all its flows.
@@ -63,6 +76,9 @@ pub struct Sample {
     /// What it cost this end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSample>,
+    /// What only the run's dialect has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<SampleExtension>,
 }
 
 impl Sample {
@@ -70,6 +86,27 @@ impl Sample {
     pub const SCHEMA: &'static str = "linerate.sample/1";
     /// The most flows that a sample lists one by one.
     pub const MAX_FLOWS: usize = 64;
+
+    /// The first interval of an end, in which nothing has been counted yet.
+    pub fn nothing(role: Role) -> Self {
+        Self {
+            schema: Self::SCHEMA.to_owned(),
+            role,
+            index: 0,
+            from_ns: 0,
+            to_ns: 0,
+            utc_ns: 0,
+            warm_up: false,
+            sent: None,
+            received: None,
+            transactions: None,
+            latency_mean_ns: None,
+            datagrams: None,
+            flows: Vec::new(),
+            cpu: None,
+            extension: None,
+        }
+    }
 }
 
 /// One flow in one interval.
@@ -90,6 +127,15 @@ pub struct FlowSample {
     /// the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicStatus>,
+    /// Datagrams of the interval, where they are counted flow by flow (iperf3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramCounts>,
+    /// Interarrival jitter (RFC 3550) at the interval's end, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<f64>,
+    /// What only the run's dialect has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<FlowSampleExtension>,
 }
 
 /// The kernel's TCP_INFO (tcp(7), linux/tcp.h), as far as this kernel has it. Counters run from

@@ -95,8 +95,8 @@ impl Session<'_> {
             self.opens_at_ns = None;
             load.open(now_ns);
             let utc_ns = utc_ns();
-            self.record.started_utc_ns = Some(utc_ns);
-            let (run_id, plan) = (self.record.run_id.clone(), Box::new(self.plan.clone()));
+            self.record.draft.environment.started_utc_ns = Some(utc_ns);
+            let (run_id, plan) = (self.record.draft.run_id.clone(), Box::new(self.plan.clone()));
             self.sink.offer(Event::Started { run_id, plan, utc_ns });
         }
         Ok(())
@@ -124,6 +124,6 @@ impl Session<'_> {
 
     fn keep(&mut self, sample: Sample) {
         self.sink.offer(Event::Sample(Box::new(sample.clone())));
-        self.record.samples.push(sample);
+        self.record.draft.samples.push(sample);
     }
 }

@@ -14,6 +14,7 @@ use linerate_measure::{Plan, Run};
 use crate::access::Access;
 use crate::event::{Cancel, Sink};
 use record::Record;
+pub use record::random_run_id;
 
 /// Measures. Whatever happens, the answer is a document: a failure, too, is a [`Run`], and its
 /// status says what went wrong and with which exit code a program should end.

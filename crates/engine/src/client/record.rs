@@ -1,12 +1,8 @@
 //! What is known of a run so far, and the document it becomes.
 
 use linerate_measure::Plan;
-use linerate_measure::report::{EndReport, HostFacts};
-use linerate_measure::run::{ClockOffset, Environment, Outcome, Run, Status, exit};
-use linerate_measure::sample::Sample;
-use linerate_measure::summary::{
-    Unmet, judge, judge_server_times, machine_notes, summarize, unmet,
-};
+use linerate_measure::run::{Draft, Outcome, Run, exit};
+use linerate_measure::summary::{judge, judge_server_times};
 
 use crate::control::random;
 use crate::error::Error;
@@ -15,89 +11,28 @@ use crate::probe::host_facts;
 
 /// What is known of a run so far.
 pub(super) struct Record {
-    plan: Plan,
-    pub(super) run_id: String,
-    pub(super) server_host: Option<HostFacts>,
-    pub(super) started_utc_ns: Option<i64>,
-    pub(super) clock_offset: Option<ClockOffset>,
-    pub(super) control_rtt_ns: Option<u64>,
-    pub(super) samples: Vec<Sample>,
-    pub(super) client: Option<EndReport>,
-    pub(super) server: Option<EndReport>,
-    pub(super) notes: Vec<String>,
+    pub(super) draft: Draft,
     /// From the load's opening until the server's result had come.
     pub(super) load_ns: Option<u64>,
-    host: HostFacts,
 }
 
 impl Record {
     pub(super) fn new(plan: &Plan) -> Self {
-        Self {
-            plan: plan.clone(),
-            run_id: local_run_id(),
-            server_host: None,
-            started_utc_ns: None,
-            clock_offset: None,
-            control_rtt_ns: None,
-            samples: Vec::new(),
-            client: None,
-            server: None,
-            notes: Vec::new(),
-            load_ns: None,
-            host: host_facts(),
-        }
+        let mut draft = Draft::new(random_run_id(), plan.clone());
+        draft.environment.client = host_facts();
+        Self { draft, load_ns: None }
     }
 
     /// The document. `outcome` says whether the session came to its end.
-    pub(super) fn into_run(
-        mut self,
-        outcome: Result<(), Error>,
-        sink: &Sink,
-        cancel: &Cancel,
-    ) -> Run {
-        let summary = summarize(&self.plan.workload, self.client.as_ref(), self.server.as_ref());
+    pub(super) fn into_run(self, outcome: Result<(), Error>, sink: &Sink, cancel: &Cancel) -> Run {
         let (outcome, exit_code, message) = self.conclude(outcome, cancel);
-        let mut notes = std::mem::take(&mut self.notes);
-        for report in self.client.iter().chain(&self.server) {
-            let role = format!("{:?}", report.role).to_lowercase();
-            notes.extend(report.notes.iter().map(|note| format!("{role}: {note}")));
+        let mut run = self.draft.into_run(outcome, exit_code, message);
+        let dropped = sink.dropped();
+        if dropped > 0 {
+            let note = format!("{dropped} events were not shown: the reader was too slow");
+            run.status.notes.push(note);
         }
-        let unmet = self.unmet(outcome);
-        notes.extend(unmet.iter().map(Unmet::note));
-        notes.extend(machine_notes(self.client.as_ref(), self.server.as_ref()));
-        if sink.dropped() > 0 {
-            notes
-                .push(format!("{} events were not shown: the reader was too slow", sink.dropped()));
-        }
-        let client = self.client.as_ref().map_or(self.host, |report| report.host.clone());
-        let server = self.server.as_ref().map(|report| report.host.clone()).or(self.server_host);
-        self.samples.sort_by_key(|sample| (sample.to_ns, sample.role));
-        Run {
-            schema: Run::SCHEMA.to_owned(),
-            run_id: self.run_id,
-            plan: self.plan,
-            environment: Environment {
-                client,
-                server,
-                started_utc_ns: self.started_utc_ns,
-                clock_offset: self.clock_offset,
-                control_rtt_ns: self.control_rtt_ns,
-            },
-            samples: self.samples,
-            summary,
-            reports: self.client.into_iter().chain(self.server).collect(),
-            status: Status { outcome, exit_code, message, unmet, notes },
-        }
-    }
-
-    /// What was asked for and not got; nothing where nothing was measured.
-    fn unmet(&self, outcome: Outcome) -> Vec<Unmet> {
-        if outcome == Outcome::Failed {
-            return Vec::new();
-        }
-        let (client, server) = (self.client.as_ref(), self.server.as_ref());
-        let interrupted = outcome == Outcome::Interrupted;
-        unmet(&self.plan.workload, client, server, &self.samples, interrupted)
+        run
     }
 
     fn conclude(
@@ -116,17 +51,19 @@ impl Record {
             }
             Err(error) => (Outcome::Failed, error.exit_code(), Some(error.to_string())),
             Ok(()) if cancel.requested() => {
-                let measured = self.client.as_ref().is_some_and(|report| report.elapsed_ns > 0);
-                let message = match self.plan.workload.omit_ns {
+                let measured =
+                    self.draft.client.as_ref().is_some_and(|report| report.elapsed_ns > 0);
+                let message = match self.draft.plan.workload.omit_ns {
                     1.. if !measured => "in the warm-up: nothing was measured",
                     _ => "the figures hold for the part that was done",
                 };
                 (Outcome::Interrupted, exit::INTERRUPTED, Some(message.to_owned()))
             }
             Ok(()) => {
-                let workload = &self.plan.workload;
-                let mut doubts = judge(workload, self.client.as_ref(), self.server.as_ref());
-                if let (Some(server), Some(load_ns)) = (&self.server, self.load_ns) {
+                let workload = &self.draft.plan.workload;
+                let mut doubts =
+                    judge(workload, self.draft.client.as_ref(), self.draft.server.as_ref());
+                if let (Some(server), Some(load_ns)) = (&self.draft.server, self.load_ns) {
                     doubts.extend(judge_server_times(workload, server, load_ns));
                 }
                 if doubts.is_empty() {
@@ -139,8 +76,8 @@ impl Record {
     }
 }
 
-/// Names a run until the server has given it a name.
-fn local_run_id() -> String {
+/// A name for a run that no other end has named.
+pub fn random_run_id() -> String {
     let bytes: [u8; 16] = random().unwrap_or_default();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

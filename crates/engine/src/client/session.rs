@@ -56,7 +56,7 @@ pub(super) fn measure(
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
                     outcome => {
-                        session.record.notes.extend(access.doubt.clone());
+                        session.record.draft.notes.extend(access.doubt.clone());
                         return session.close(outcome);
                     }
                 }
@@ -255,8 +255,8 @@ impl<'a> Session<'a> {
             ClientEvent::Welcomed { .. } => {}
             ClientEvent::Queued { place } => self.sink.offer(Event::Queued { place }),
             ClientEvent::Admitted { run_id, token, host } => {
-                self.record.run_id = run_id;
-                self.record.server_host = read_host(&host);
+                self.record.draft.run_id = run_id;
+                self.record.draft.environment.server = read_host(&host);
                 self.open_flows(token)?;
             }
             ClientEvent::ClockSample(sample) => self.record_clock(&sample),
@@ -320,8 +320,8 @@ impl<'a> Session<'a> {
         });
         let dials = dials.transpose()?;
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.waker, dials.or(quic))?;
-        self.record.notes.extend(unused_binds(self.plan, load.associations()));
-        self.record.notes.extend(self.plan.local.key_log.as_deref().map(key_log_note));
+        self.record.draft.notes.extend(unused_binds(self.plan, load.associations()));
+        self.record.draft.notes.extend(self.plan.local.key_log.as_deref().map(key_log_note));
         let now_ns = monotonic_ns();
         let mut opener =
             Opener::new(self.plan, self.server, token, tls, load.associations(), now_ns);
@@ -338,8 +338,8 @@ impl<'a> Session<'a> {
             server_sent_ns: sample.server_replied_utc_ns,
             client_received_ns: sample.client_received_utc_ns,
         });
-        self.record.clock_offset = self.offset.estimate();
-        self.record.control_rtt_ns = self.offset.rtt_ns();
+        self.record.draft.environment.clock_offset = self.offset.estimate();
+        self.record.draft.environment.control_rtt_ns = self.offset.rtt_ns();
     }
 
     fn handle_started(&mut self) {
@@ -364,11 +364,11 @@ impl<'a> Session<'a> {
             if let Some(sample) = sample {
                 self.keep_own(sample);
             }
-            self.record.client = Some(report);
+            self.record.draft.client = Some(report);
         }
-        self.record.server = self.result.take();
+        self.record.draft.server = self.result.take();
         if self.progress.samples_left_out > 0 {
-            self.record.notes.push(format!(
+            self.record.draft.notes.push(format!(
                 "{} samples of the server's were left out: they can't be read, or there were more \
                  of them than intervals",
                 self.progress.samples_left_out

@@ -75,7 +75,7 @@ pub(super) fn report(
         flows,
         unlisted: (unlisted.flows() > 0).then_some(unlisted),
         elapsed_ns: spans.all.length_ns().unwrap_or(0),
-        cpu,
+        cpu: Some(cpu),
         machine_cpu,
         latency_hdr: render_histogram(&latencies.total),
         service_hdr: latencies.service.as_ref().and_then(render_histogram),
@@ -84,6 +84,7 @@ pub(super) fn report(
         handshakes,
         errors,
         notes,
+        extension: None,
     }
 }
 
@@ -319,7 +320,7 @@ fn measured_time(
 }
 
 fn traffic(bytes: u64, calls: u64) -> Option<Traffic> {
-    (calls > 0).then_some(Traffic { bytes, calls })
+    (calls > 0).then_some(Traffic { bytes, calls: Some(calls) })
 }
 
 /// Datagrams that a socket dropped, from the kernel's count of what it dropped.
@@ -339,7 +340,7 @@ fn dropped_datagrams(drops: u64, counts: &Counts, offload: Option<bool>) -> u64 
 fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, ending: &Ending) {
     let datagrams = &ending.datagrams;
     if let Some(sent) = datagrams.sent {
-        let calls = report.sent.map_or(0, |sent| sent.calls);
+        let calls = report.sent.map_or(Some(0), |sent| sent.calls);
         report.sent = Some(Traffic { bytes: datagrams.sent_bytes, calls });
         report.datagrams = Some(DatagramCounts {
             sent: Some(sent),
@@ -349,7 +350,7 @@ fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, e
     }
     if let Some(arrivals) = &datagrams.arrivals {
         let counts = arrivals.counts(None, drops);
-        let calls = report.received.map_or(0, |received| received.calls);
+        let calls = report.received.map_or(Some(0), |received| received.calls);
         let bytes = counts.received.unwrap_or(0) * unit_bytes;
         report.received = Some(Traffic { bytes, calls });
         report.jitter_ns = arrivals.jitter_ns();

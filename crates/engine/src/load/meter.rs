@@ -132,7 +132,6 @@ impl Meter {
         let machine = MachineTimes::now();
         let load = cpu_of(shards);
         let sample = Sample {
-            schema: Sample::SCHEMA.to_owned(),
             role: self.role,
             index: self.index,
             from_ns: self.last_ns - opened_ns,
@@ -205,18 +204,11 @@ fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
 
 /// The sums over all flows, in a sample whose other fields are still empty.
 fn totals(since: &Counts) -> Sample {
-    let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls });
+    let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
     let (sent, received) = (since.datagrams_sent, since.datagrams_received);
     let expected = since.datagrams_expected;
     Sample {
-        schema: String::new(),
-        role: Role::Client,
-        index: 0,
-        from_ns: 0,
-        to_ns: 0,
-        utc_ns: 0,
-        warm_up: false,
         sent: traffic(since.sent_bytes, since.send_calls),
         received: traffic(since.received_bytes, since.receive_calls),
         transactions: (transactions > 0).then_some(transactions),
@@ -228,8 +220,7 @@ fn totals(since: &Counts) -> Sample {
             lost: (expected > 0).then(|| expected.saturating_sub(received)),
             ..DatagramCounts::default()
         }),
-        flows: Vec::new(),
-        cpu: None,
+        ..Sample::nothing(Role::Client)
     }
 }
 
@@ -244,6 +235,7 @@ fn flow_samples(flows: &Flows, now: &Reading, last: &Reading) -> Vec<FlowSample>
         received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
         tcp: flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd())),
         quic: flow.path(),
+        ..FlowSample::default()
     };
     flows.iter().flatten().zip(counts).map(sample).collect()
 }

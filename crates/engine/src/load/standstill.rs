@@ -46,7 +46,7 @@ impl Load {
     /// kernel.
     pub(crate) fn handle_peer_sample(&mut self, sample: &Sample, now_ns: u64) {
         let traffic = [sample.sent, sample.received];
-        let moves = traffic.into_iter().flatten().any(|traffic| traffic.calls > 0);
+        let moves = traffic.into_iter().flatten().any(|traffic| traffic.calls > Some(0));
         if let Some(standstill) = self.standstill.as_mut().filter(|_| moves) {
             standstill.moved_ns = now_ns;
         }

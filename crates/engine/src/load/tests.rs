@@ -65,7 +65,7 @@ fn whatever_moves_at_either_end_puts_off_the_standstill() {
     load.flows[0].as_ref().unwrap().tally.record_sent(1);
     assert!(!stands_still_after(&mut load, 21) && !stands_still_after(&mut load, 50));
     let mut sample = load.tick(OPENED_NS + 51 * SECOND_NS).unwrap();
-    sample.received = Some(linerate_measure::sample::Traffic { bytes: 1, calls: 1 });
+    sample.received = Some(linerate_measure::sample::Traffic { bytes: 1, calls: Some(1) });
     load.handle_peer_sample(&sample, 51 * SECOND_NS);
     assert!(!stands_still_after(&mut load, 80));
     // One in which nothing moved puts nothing off.

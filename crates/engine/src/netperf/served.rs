@@ -345,7 +345,7 @@ impl Served {
         let concluded = self.load.take().map(|load| load.conclude(now_ns));
         let (counts, load_cpu, facts) = concluded.map_or_else(
             || (Counts::default(), CpuSeconds::default(), None),
-            |(_, counts, mut report)| (counts, report.cpu, report.flows.pop()),
+            |(_, counts, mut report)| (counts, report.cpu.unwrap_or_default(), report.flows.pop()),
         );
         let elapsed_ns = self.elapsed_ns(now_ns, facts.as_ref().and_then(|flow| flow.to_ns));
         let cpus = self.processors.as_ref().map_or(0, |_| self.cpu_count);

@@ -166,7 +166,8 @@ impl<'a> Trial<'a> {
             client.set_patient(false);
         }
         let elapsed_ns = ended_ns.saturating_sub(course.began_ns);
-        let cpu = course.processors.and_then(|processors| processors.used(report.cpu, elapsed_ns));
+        let load_cpu = report.cpu.unwrap_or_default();
+        let cpu = course.processors.and_then(|processors| processors.used(load_cpu, elapsed_ns));
         let mut measured =
             Measured { elapsed_ns, interrupted, counts, report, cpu, tcp, granted, server, told };
         if !told {

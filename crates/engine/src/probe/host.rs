@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::Error;
 
 /// The facts of this machine.
-pub(crate) fn host_facts() -> HostFacts {
+pub fn host_facts() -> HostFacts {
     let system = rustix::system::uname();
     let shown = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     HostFacts {

@@ -6,5 +6,6 @@ mod host;
 mod processor;
 
 pub use host::cpus_near;
-pub(crate) use host::{cpus_online, host_facts, memory_bytes, processors, raise_open_files_limit};
+pub use host::host_facts;
+pub(crate) use host::{cpus_online, memory_bytes, processors, raise_open_files_limit};
 pub(crate) use processor::{MachineTimes, thread_cpu};

@@ -1,8 +1,10 @@
 //! Sockets that whoever started this program has opened for it: socket activation, as systemd has it
 //! (sd_listen_fds(3)).
 
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -166,7 +168,7 @@ impl HandedPort {
 }
 
 /// Sockets of flows will be bound beside it, also where another user has opened it.
-fn share_port(socket: &Socket) -> std::io::Result<()> {
+fn share_port(socket: &Socket) -> io::Result<()> {
     socket.set_reuse_port(true)?;
     socket.set_reuse_address(true)
 }
@@ -180,4 +182,23 @@ fn copy_of(socket: &Socket) -> Result<Socket, Error> {
     socket
         .try_clone()
         .map_err(|error| Error::Host(format!("can't take over a socket of {COUNT}: {error}")))
+}
+/// A file of its own for a descriptor that this program was started with, as `3` is in `linerate ... 3>FILE`.
+///
+/// # Errors
+///
+/// When no such descriptor was handed to the program.
+pub fn inherited_file(number: RawFd) -> io::Result<File> {
+    // SAFETY: F_GETFD takes no pointer and changes nothing, whatever the descriptor is.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    if flags == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // What the program has opened itself closes on exec; what it was started with can't.
+    if flags & libc::FD_CLOEXEC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is open, and nothing closes a descriptor that the program was started with while it is duplicated.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    descriptor.try_clone_to_owned().map(File::from)
 }

@@ -31,7 +31,7 @@ pub(crate) use discard::discard;
 pub(crate) use drops::socket_drops;
 pub(crate) use error_queue::{only_passing_errors, tell_refusals};
 pub(crate) use first_window::FirstWindow;
-pub use handed::HandedSockets;
+pub use handed::{HandedSockets, inherited_file};
 pub(crate) use heap::give_back_freed_memory;
 pub(crate) use interface::local_socket_address;
 pub(crate) use lending::{enable_lending, take_returned};

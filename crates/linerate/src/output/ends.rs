@@ -51,9 +51,9 @@ const ROWS: &[(&str, Figure)] = &[
         flows.chain(others).flatten().reduce(u64::saturating_add).map(super::text::render_number)
     }),
     ("measured time", |end| Some(render_duration_ns(end.elapsed_ns))),
-    ("CPU user", |end| Some(render_cpu(end.cpu.user_s))),
-    ("CPU system", |end| Some(render_cpu(end.cpu.system_s))),
-    ("CPU of flows' threads", |end| share(end, &end.cpu)),
+    ("CPU user", |end| end.cpu.map(|cpu| render_cpu(cpu.user_s))),
+    ("CPU system", |end| end.cpu.map(|cpu| render_cpu(cpu.system_s))),
+    ("CPU of flows' threads", |end| share(end, &end.cpu?)),
     ("machine softirq", |end| machine(end, |cpu| cpu.softirq_s)),
     ("machine busy", |end| {
         machine(end, |cpu| cpu.user_s + cpu.system_s + cpu.irq_s + cpu.softirq_s)
@@ -103,14 +103,11 @@ fn received(end: &EndReport) -> Option<Traffic> {
 }
 
 fn add(parts: impl Iterator<Item = Option<Traffic>>) -> Option<Traffic> {
-    parts.flatten().reduce(|a, b| Traffic {
-        bytes: a.bytes.saturating_add(b.bytes),
-        calls: a.calls.saturating_add(b.calls),
-    })
+    parts.flatten().reduce(Traffic::plus)
 }
 
 fn per_call(traffic: Traffic) -> Option<String> {
-    traffic.bytes.checked_div(traffic.calls).map(render_bytes)
+    traffic.bytes.checked_div(traffic.calls?).map(render_bytes)
 }
 
 fn render_cpu(seconds: f64) -> String {

@@ -89,22 +89,7 @@ mod tests {
     use super::*;
 
     fn sample(role: Role, index: u32) -> Sample {
-        Sample {
-            schema: Sample::SCHEMA.to_owned(),
-            role,
-            index,
-            from_ns: 0,
-            to_ns: 1,
-            utc_ns: 0,
-            warm_up: false,
-            sent: None,
-            received: None,
-            transactions: None,
-            latency_mean_ns: None,
-            datagrams: None,
-            flows: Vec::new(),
-            cpu: None,
-        }
+        Sample { index, to_ns: 1, ..Sample::nothing(role) }
     }
 
     #[test]

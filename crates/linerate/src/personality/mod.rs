@@ -7,6 +7,7 @@
 
 pub mod iperf3;
 pub mod netperf;
+pub mod run_document;
 pub mod secnetperf;
 mod stdout;
 

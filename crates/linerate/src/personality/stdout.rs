@@ -21,6 +21,11 @@ pub(super) fn begin(tool: &'static str) {
     let _again = TOOL.set(tool);
 }
 
+/// The tool that is performed.
+pub(super) fn tool() -> &'static str {
+    TOOL.get().copied().unwrap_or("linerate")
+}
+
 /// Whether output was lost.
 pub(super) fn is_lost() -> bool {
     LOST.load(Ordering::Relaxed)
@@ -53,6 +58,5 @@ pub(super) fn note(target: &str, error: &io::Error) {
     if error.kind() == ErrorKind::BrokenPipe || LOST.swap(true, Ordering::Relaxed) {
         return;
     }
-    let tool = TOOL.get().copied().unwrap_or("linerate");
-    narrate(&format!("{tool}: error - output is lost: can't write to {target}: {error}\n"));
+    narrate(&format!("{}: error - output is lost: can't write to {target}: {error}\n", tool()));
 }

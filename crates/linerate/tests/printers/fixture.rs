@@ -1,15 +1,14 @@
 //! Runs with every figure that a printer shows, built by hand.
 
 use linerate_engine::event::Event;
-use linerate_measure::plan::Local;
 use linerate_measure::report::{HostFacts, SocketFacts};
 use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, TcpStatus, Traffic,
 };
 use linerate_measure::summary::{CpuOfEnds, Latency, LatencyFrom};
 use linerate_measure::{
-    Direction, End, EndReport, Environment, FlowReport, Outcome, Plan, Role, Run, Sample, Status,
-    Summary, Transport, Workload,
+    Dialect, Direction, End, EndReport, Environment, FlowReport, Outcome, Plan, Role, Run, Sample,
+    Status, Summary, Transport, Workload,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -31,7 +30,7 @@ pub(crate) fn events_of(run: &Run) -> Vec<Event> {
 
 /// 2 s of TCP up at 8 Gbit/s: 10^9 bytes in each second.
 pub(crate) fn tcp_run() -> Run {
-    let traffic = Traffic { bytes: 1_000_000_000, calls: 8_000 };
+    let traffic = Traffic { bytes: 1_000_000_000, calls: Some(8_000) };
     let mut samples = Vec::new();
     for index in 0..2 {
         let tcp = tcp_status(index + 1);
@@ -45,7 +44,7 @@ pub(crate) fn tcp_run() -> Run {
         });
         samples.push(Sample { received: Some(traffic), ..sample(Role::Server, index) });
     }
-    let total = Traffic { bytes: 2_000_000_000, calls: 16_000 };
+    let total = Traffic { bytes: 2_000_000_000, calls: Some(16_000) };
     let client = FlowReport {
         sent: Some(total),
         tcp: Some(tcp_status(2)),
@@ -86,7 +85,7 @@ pub(crate) fn udp_run() -> Run {
         dropped_by_socket: Some(900),
         ..DatagramCounts::default()
     };
-    let traffic = Traffic { bytes: 99_000 * 1448, calls: 2_000 };
+    let traffic = Traffic { bytes: 99_000 * 1448, calls: Some(2_000) };
     let samples = (0..2)
         .map(|index| Sample {
             received: Some(traffic),
@@ -175,18 +174,10 @@ fn run(workload: Workload, samples: Vec<Sample>, summary: Summary, reports: Vec<
     Run {
         schema: Run::SCHEMA.to_owned(),
         run_id: "0123456789abcdef0123456789abcdef".to_owned(),
-        plan: Plan {
-            schema: Plan::SCHEMA.to_owned(),
-            host: "127.0.0.1".to_owned(),
-            port: 5250,
-            family: None,
-            workload: Workload { end, ..workload },
-            local: Local::default(),
-            exclusive: false,
-            start_at_utc_ns: None,
-            title: None,
-            tags: Default::default(),
-        },
+        dialect: Dialect::Native,
+        written_by: Role::Client,
+        plan: Plan::new("127.0.0.1", 5250, Workload { end, ..workload }),
+        options: None,
         environment: Environment { client: host(), server: Some(host()), ..Environment::default() },
         samples,
         summary,
@@ -203,46 +194,23 @@ fn run(workload: Workload, samples: Vec<Sample>, summary: Summary, reports: Vec<
 
 fn report(role: Role, flow: FlowReport) -> EndReport {
     EndReport {
-        role,
         host: host(),
         flows: vec![flow],
-        unlisted: None,
         elapsed_ns: 2 * SECOND_NS,
-        cpu: cpu(0.5, 1.0),
+        cpu: Some(cpu(0.5, 1.0)),
         machine_cpu: vec![MachineCpu {
             user_s: 0.5,
             system_s: 1.0,
             softirq_s: 0.25,
             ..MachineCpu::default()
         }],
-        latency_hdr: None,
-        service_hdr: None,
-        establishment_hdr: None,
-        first_byte_hdr: None,
-        handshakes: None,
-        errors: Default::default(),
-        notes: Vec::new(),
+        ..EndReport::nothing(role)
     }
 }
 
 fn sample(role: Role, index: u32) -> Sample {
     let from_ns = u64::from(index) * SECOND_NS;
-    Sample {
-        schema: Sample::SCHEMA.to_owned(),
-        role,
-        index,
-        from_ns,
-        to_ns: from_ns + SECOND_NS,
-        utc_ns: 0,
-        warm_up: false,
-        sent: None,
-        received: None,
-        transactions: None,
-        latency_mean_ns: None,
-        datagrams: None,
-        flows: Vec::new(),
-        cpu: None,
-    }
+    Sample { index, from_ns, to_ns: from_ns + SECOND_NS, ..Sample::nothing(role) }
 }
 
 fn host() -> HostFacts {

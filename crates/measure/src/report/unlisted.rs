@@ -161,8 +161,8 @@ impl FlowSum {
     /// listed too.
     pub fn add(&mut self, workload: &Workload, flow: &FlowReport, span: Span) {
         self.flows = self.flows.saturating_add(1);
-        self.sent = add(self.sent, flow.sent, plus);
-        self.received = add(self.received, flow.received, plus);
+        self.sent = add(self.sent, flow.sent, Traffic::plus);
+        self.received = add(self.received, flow.received, Traffic::plus);
         self.span.cover(Span { from_ns: flow.from_ns, to_ns: flow.to_ns });
         let sum = u64::saturating_add;
         self.transactions = add(self.transactions, flow.transactions, sum);
@@ -171,7 +171,9 @@ impl FlowSum {
         self.datagrams = add(self.datagrams, flow.datagrams, add_datagrams);
         self.jitter_sum_ns = add(self.jitter_sum_ns, flow.jitter_ns, |a, b| a + b);
         self.jitter_flows += u64::from(flow.jitter_ns.is_some());
-        let again = flow.tcp.map(|tcp| u64::from(tcp.retransmitted_segments));
+        let again = flow
+            .retransmitted_segments
+            .or(flow.tcp.map(|tcp| u64::from(tcp.retransmitted_segments)));
         self.retransmitted_segments = add(self.retransmitted_segments, again, sum);
         self.add_verification(flow);
         self.silent_flows += u64::from(amount(workload, flow) == 0);
@@ -259,10 +261,6 @@ fn add<T>(a: Option<T>, b: Option<T>, plus: impl Fn(T, T) -> T) -> Option<T> {
         (Some(a), Some(b)) => Some(plus(a, b)),
         (a, b) => a.or(b),
     }
-}
-
-fn plus(a: Traffic, b: Traffic) -> Traffic {
-    Traffic { bytes: a.bytes.saturating_add(b.bytes), calls: a.calls.saturating_add(b.calls) }
 }
 
 /// Two counts of datagrams added up, field by field.

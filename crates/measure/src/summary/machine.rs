@@ -2,7 +2,7 @@
 
 use super::judge::name_of;
 use crate::report::EndReport;
-use crate::sample::{CpuSeconds, MachineCpu};
+use crate::sample::MachineCpu;
 
 /// /proc/stat counts in hundredths of a second: a shorter time says too little.
 const SHORTEST_S: f64 = 0.5;
@@ -19,11 +19,11 @@ pub fn machine_notes(client: Option<&EndReport>, server: Option<&EndReport>) -> 
     let shared = client.zip(server).is_some_and(|(client, server)| {
         !client.host.hostname.is_empty() && client.host.hostname == server.host.hostname
     });
-    let both = client.zip(server).map(|(client, server)| total(client.cpu) + total(server.cpu));
+    let both = client.zip(server).map(|(client, server)| own_s(client) + own_s(server));
     let mut notes = Vec::new();
     for report in [client, server].into_iter().flatten() {
-        let own_s = both.filter(|_| shared).unwrap_or(total(report.cpu));
-        let told = machine_of(report, own_s);
+        let used_s = both.filter(|_| shared).unwrap_or(own_s(report));
+        let told = machine_of(report, used_s);
         let end = name_of(report.role);
         notes.extend(told.into_iter().map(|note| format!("{end}: {note}")));
         if shared && !notes.is_empty() {
@@ -68,8 +68,9 @@ fn machine_of(report: &EndReport, own_s: f64) -> Vec<String> {
     notes
 }
 
-fn total(cpu: CpuSeconds) -> f64 {
-    cpu.user_s + cpu.system_s
+/// CPU seconds of an end's own threads; 0 where nobody tells them, so that what they used counts as others'.
+fn own_s(report: &EndReport) -> f64 {
+    report.cpu.map_or(0.0, |cpu| cpu.user_s + cpu.system_s)
 }
 
 fn all_of(cpu: &MachineCpu) -> f64 {

@@ -145,8 +145,8 @@ fn add_datagram_figures(summary: &mut Summary, lanes: &[Lane]) {
 
 fn add_cpu(summary: &mut Summary, client: Option<&EndReport>, server: Option<&EndReport>) {
     let ends = CpuOfEnds {
-        client: client.map(|report| report.cpu),
-        server: server.map(|report| report.cpu),
+        client: client.and_then(|report| report.cpu),
+        server: server.and_then(|report| report.cpu),
     };
     if ends == CpuOfEnds::default() {
         return;
@@ -177,10 +177,7 @@ fn all<'a, T>(lanes: &'a [Lane], figure: impl Fn(&'a Lane) -> Option<T>) -> Opti
 }
 
 fn add_traffic(parts: Vec<Traffic>) -> Traffic {
-    parts.into_iter().fold(Traffic::default(), |a, b| Traffic {
-        bytes: a.bytes.saturating_add(b.bytes),
-        calls: a.calls.saturating_add(b.calls),
-    })
+    parts.into_iter().reduce(Traffic::plus).unwrap_or_default()
 }
 
 fn sent_bps(lane: &Lane) -> Option<f64> {
@@ -188,7 +185,7 @@ fn sent_bps(lane: &Lane) -> Option<f64> {
 }
 
 fn bytes_per_call(traffic: Traffic) -> Option<f64> {
-    ratio(traffic.bytes, traffic.calls)
+    ratio(traffic.bytes, traffic.calls?)
 }
 
 /// The mean over the flows that have a jitter.

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -13,25 +11,16 @@ const SECOND_NS: u64 = 1_000_000_000;
 fn report(role: Role, flows: Vec<FlowReport>) -> EndReport {
     EndReport {
         role,
-        host: HostFacts::default(),
         flows,
-        unlisted: None,
         elapsed_ns: 2 * SECOND_NS,
-        cpu: CpuSeconds { user_s: 0.25, system_s: 0.75 },
-        machine_cpu: Vec::new(),
-        latency_hdr: None,
-        service_hdr: None,
-        establishment_hdr: None,
-        first_byte_hdr: None,
-        handshakes: None,
-        errors: BTreeMap::new(),
-        notes: Vec::new(),
+        cpu: Some(CpuSeconds { user_s: 0.25, system_s: 0.75 }),
+        ..EndReport::nothing(role)
     }
 }
 
 /// A flow that moved `bytes` in `calls` between 1 s and 3 s.
 fn sender(flow: u32, bytes: u64, calls: u64) -> FlowReport {
-    let sent = Some(Traffic { bytes, calls });
+    let sent = Some(Traffic { bytes, calls: Some(calls) });
     FlowReport {
         flow,
         sent,
@@ -42,7 +31,11 @@ fn sender(flow: u32, bytes: u64, calls: u64) -> FlowReport {
 }
 
 fn receiver(flow: u32, bytes: u64, calls: u64) -> FlowReport {
-    FlowReport { sent: None, received: Some(Traffic { bytes, calls }), ..sender(flow, 0, 0) }
+    FlowReport {
+        sent: None,
+        received: Some(Traffic { bytes, calls: Some(calls) }),
+        ..sender(flow, 0, 0)
+    }
 }
 
 fn tcp(direction: Direction, flows: u32) -> Workload {
@@ -271,14 +264,14 @@ fn missing_or_strange_reports() {
 #[test]
 fn bytes_that_do_not_fit() {
     let (mut workload, mut client, mut server) = sound();
-    client.flows[0].received = Some(Traffic { bytes: 1_001, calls: 1 });
+    client.flows[0].received = Some(Traffic { bytes: 1_001, calls: Some(1) });
     let reasons = judge(&workload, Some(&client), Some(&server));
     assert_one_reason(&reasons, &["1001 bytes arrived from the server", "1000 were sent"]);
     workload.omit_ns = 1;
     assert!(judge(&workload, Some(&client), Some(&server)).is_empty());
     workload.omit_ns = 0;
     workload.end = End::Bytes { bytes: 2_000 };
-    server.flows[0].sent = Some(Traffic { bytes: 2_000, calls: 1 });
+    server.flows[0].sent = Some(Traffic { bytes: 2_000, calls: Some(1) });
     let reasons = judge(&workload, Some(&client), Some(&server));
     assert_one_reason(&reasons, &["2000 bytes were asked", "1001 arrived"]);
     client.flows[0].received = Some(Traffic::default());
@@ -340,7 +333,7 @@ prop_compose! {
         counts: [Option<u64>; 4],
     ) -> FlowReport {
         let [sent, received] =
-            traffic.map(|pair| pair.map(|(bytes, calls)| Traffic { bytes, calls }));
+            traffic.map(|pair| pair.map(|(bytes, calls)| Traffic { bytes, calls: Some(calls) }));
         let [transactions, transactions_lost, datagrams_sent, datagrams_received] = counts;
         let datagrams = datagrams_sent.map(|sent| DatagramCounts {
             sent: Some(sent),

@@ -7,23 +7,16 @@ use super::*;
 fn shown(workload: &Workload, intervals: &[&[FlowSample]]) -> Vec<[String; 2]> {
     let mut lines = LiveLines::new(Style::Plain);
     lines.workload = Some(workload.clone());
-    let traffic = Some(Traffic { bytes: 1_000, calls: 1 });
+    let traffic = Some(Traffic { bytes: 1_000, calls: Some(1) });
     let shown = intervals.iter().enumerate().map(|(index, flows)| {
         let of = |role, flows: &[FlowSample]| Sample {
-            schema: Sample::SCHEMA.to_owned(),
-            role,
             index: index as u32,
             from_ns: index as u64 * 1_000_000_000,
             to_ns: (index as u64 + 1) * 1_000_000_000,
-            utc_ns: 0,
-            warm_up: false,
             sent: traffic,
             received: traffic,
-            transactions: None,
-            latency_mean_ns: None,
-            datagrams: None,
             flows: flows.to_vec(),
-            cpu: None,
+            ..Sample::nothing(role)
         };
         let mut text = String::new();
         for sample in [of(Role::Client, flows), of(Role::Server, &[])] {

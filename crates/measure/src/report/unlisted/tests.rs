@@ -1,30 +1,19 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::fairness::jain_index;
 use crate::plan::Transport;
-use crate::report::{EndReport, HostFacts, Verification};
+use crate::report::{EndReport, Verification};
 use crate::sample::{CpuSeconds, Role, TcpStatus};
 use crate::summary::{judge, summarize};
 
 fn report(role: Role, flows: Vec<FlowReport>) -> EndReport {
     EndReport {
         role,
-        host: HostFacts::default(),
         flows,
-        unlisted: None,
         elapsed_ns: 2_000_000_000,
-        cpu: CpuSeconds { user_s: 0.25, system_s: 0.75 },
-        machine_cpu: Vec::new(),
-        latency_hdr: None,
-        service_hdr: None,
-        establishment_hdr: None,
-        first_byte_hdr: None,
-        handshakes: None,
-        errors: BTreeMap::new(),
-        notes: Vec::new(),
+        cpu: Some(CpuSeconds { user_s: 0.25, system_s: 0.75 }),
+        ..EndReport::nothing(role)
     }
 }
 
@@ -61,7 +50,7 @@ prop_compose! {
         error in proptest::option::weighted(0.1, prop_oneof![Just("reset"), Just("closed_early")]),
     ) -> FlowReport {
         let [sent, received] = traffic
-            .map(|pair| pair.map(|(bytes, calls)| Traffic { bytes: bytes.into(), calls: calls.into() }));
+            .map(|pair| pair.map(|(bytes, calls)| Traffic { bytes: bytes.into(), calls: Some(calls.into()) }));
         let [from_ns, to_ns] = times.map(|at| at.map(u64::from));
         let [transactions, transactions_lost, datagrams_sent, datagrams_received] =
             counts.map(|count| count.map(u64::from));

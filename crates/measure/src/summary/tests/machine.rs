@@ -19,7 +19,7 @@ fn machine(role: Role, hostname: &str, user_s: [f64; 2], steal_s: f64) -> EndRep
             ran_on_cpus: vec![1],
             ..HostFacts::default()
         },
-        cpu: CpuSeconds { user_s: 1.0, system_s: 3.0 },
+        cpu: Some(CpuSeconds { user_s: 1.0, system_s: 3.0 }),
         machine_cpu: (0..).zip(user_s).map(cpu).collect(),
         ..report(role, Vec::new())
     }
@@ -52,7 +52,7 @@ fn steal_and_a_machine_without_time_left_are_told() {
     let notes = machine_notes(Some(&stolen), None);
     assert_one_reason(&notes, &["client: the hypervisor took 1.00 of 20.00 s"]);
     let mut full = machine(Role::Client, "a", [10.0, 9.98], 0.0);
-    full.cpu.user_s = 6.9;
+    full.cpu = Some(CpuSeconds { user_s: 6.9, system_s: 3.0 });
     let notes = machine_notes(Some(&full), None);
     assert_one_reason(&notes, &["client: machine busy 19.98 of 20.00 s"]);
 }

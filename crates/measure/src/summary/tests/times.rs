@@ -57,7 +57,7 @@ fn a_client_that_received_everything_at_once_needs_no_time() {
 fn what_was_lost_needs_no_time() {
     let (mut workload, client, mut server) = upload(Some(SECOND_NS), Some(3 * SECOND_NS));
     workload.transport = Transport::Udp;
-    server.flows[0].received = Some(Traffic { bytes: 2_000_000, calls: 100 });
+    server.flows[0].received = Some(Traffic { bytes: 2_000_000, calls: Some(100) });
     assert!(judge(&workload, Some(&client), Some(&server)).is_empty());
     server.flows[0].to_ns = Some(SECOND_NS + SECOND_NS / 10);
     assert_eq!(judge(&workload, Some(&client), Some(&server)).len(), 1);

@@ -278,20 +278,11 @@ fn an_interval_in_which_nothing_came_is_part_of_the_next() {
 
 fn sample(bytes: u64) -> Sample {
     Sample {
-        schema: String::new(),
-        role: Role::Client,
-        index: 0,
         from_ns: 500_000_000,
         to_ns: 1_000_000_000,
         utc_ns: 1_795_223_409_492_000_000,
-        warm_up: false,
-        sent: Some(Traffic { bytes, calls: 1 }),
-        received: None,
-        transactions: None,
-        latency_mean_ns: None,
-        datagrams: None,
-        flows: Vec::new(),
-        cpu: None,
+        sent: Some(Traffic { bytes, calls: Some(1) }),
+        ..Sample::nothing(Role::Client)
     }
 }
 

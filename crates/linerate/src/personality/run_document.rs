@@ -1,0 +1,284 @@
+//! The run document of another tool's test, and its records as they happen.
+//!
+//! Two environment variables ask for them, since the originals' command lines have no room for more:
+//!
+//! * [`DOCUMENT`] names a file, which appears whole when the test is over; or a directory, where each test leaves
+//!   a file that its run id names.
+//! * [`RECORDS`] names a file, a FIFO or a device, or as `fd:N` a descriptor that the program was started with.
+//!   It takes the records of [`linerate_measure::record`] as they happen: `started`, `sample`, `finished`, `error`.
+//!
+//! How a personality uses this:
+//!
+//! 1. [`RunOutput::of_environment`], once, before the test begins. An error is a sentence: say it on standard
+//!    error, and end with the original's code for a failure.
+//! 2. [`RunOutput::begin`] for each test, with the dialect and the nearest native [`Plan`]. It gives a [`RunRecord`].
+//!    All its functions cost next to nothing where no variable is set.
+//! 3. What happens goes to the record: [`RunRecord::draft`] for what becomes known (plan, options, run id,
+//!    environment, notes), [`RunRecord::start`] when the load begins, [`RunRecord::record_sample`] for each interval
+//!    of either end, [`Draft::record_report`] for what an end counted in all. Of a peer only what it told is known:
+//!    begin its report with [`EndReport::nothing`](linerate_measure::EndReport::nothing).
+//! 4. [`RunRecord::finish`] with the outcome and the original's exit code, also when the test failed, was refused
+//!    or was interrupted. A record that is dropped without it leaves a document that says `failed`.
+//!
+//! Keep secrets out of the options: a passphrase on the command line, for one.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use linerate_engine::event::{Cancel, Event};
+use linerate_engine::{host_facts, inherited_file, random_run_id};
+use linerate_measure::run::Draft;
+use linerate_measure::{Dialect, Outcome, Plan, Role, Run, Sample};
+
+use super::stdout;
+use crate::output::{Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json};
+use crate::signals::unless_stopped;
+
+/// Names the file or directory of run documents.
+pub const DOCUMENT: &str = "LINERATE_RUN_DOCUMENT";
+/// Names where records go.
+pub const RECORDS: &str = "LINERATE_RUN_RECORDS";
+
+/// Records that may wait for a slow reader; more are dropped and counted.
+const RECORDS_WAITING_MAX: usize = 4096;
+/// Flows in samples that a document keeps: some 200 MB. A test that has more loses the later samples.
+const FLOW_SAMPLES_MAX: usize = 1_000_000;
+
+/// Where the run documents and records of this process go.
+#[derive(Debug, Default)]
+pub struct RunOutput {
+    document: Option<PathBuf>,
+    records: Option<Records>,
+}
+
+impl RunOutput {
+    /// What the environment asks for. Paths are tried now. A request to stop ends the wait for the reader of a FIFO.
+    ///
+    /// # Errors
+    /// A sentence for the user, with the variable and the path.
+    pub fn of_environment(cancel: &Cancel) -> Result<Arc<Self>, String> {
+        let asked = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self::open(asked(DOCUMENT), asked(RECORDS), cancel)
+    }
+
+    fn open(
+        document: Option<PathBuf>,
+        records: Option<PathBuf>,
+        cancel: &Cancel,
+    ) -> Result<Arc<Self>, String> {
+        let document = document.map(|path| try_document(&path, cancel)).transpose()?;
+        let records = records.map(|path| Records::open(path, cancel)).transpose()?;
+        Ok(Arc::new(Self { document, records }))
+    }
+
+    /// Whether anything is asked for.
+    pub fn is_wanted(&self) -> bool {
+        self.document.is_some() || self.records.is_some()
+    }
+
+    /// The record of a test that begins.
+    pub fn begin(self: &Arc<Self>, dialect: Dialect, role: Role, plan: Plan) -> RunRecord {
+        let mut draft = Draft::new(random_run_id(), plan);
+        draft.dialect = dialect;
+        draft.written_by = role;
+        if self.is_wanted() {
+            let host = host_facts();
+            match role {
+                Role::Client => draft.environment.client = host,
+                Role::Server => draft.environment.server = Some(host),
+            }
+        }
+        let printer = NdjsonPrinter::default();
+        RunRecord { output: Arc::clone(self), draft: Some(draft), printer, kept: 0, dropped: 0 }
+    }
+
+    /// Writes the document of a run that is over.
+    fn write(&self, run: &Run) {
+        let Some(path) = &self.document else { return };
+        let path = match path.is_dir() {
+            true => path.join(format!("{}.json", run.run_id)),
+            false => path.clone(),
+        };
+        let text = render_json(run) + "\n";
+        let written = Destination::open(Some(&path)).map_err(Unwritten::Failed);
+        let written = written.and_then(|mut destination| {
+            destination.put(&text)?;
+            destination.commit().map_err(Unwritten::Failed)
+        });
+        if let Err(Unwritten::Failed(why)) = written {
+            complain(DOCUMENT, &why);
+        }
+    }
+}
+
+/// The path, made absolute, once a document can be written there.
+fn try_document(path: &Path, cancel: &Cancel) -> Result<PathBuf, String> {
+    let wrong = |why: &str| format!("{DOCUMENT}: {why}");
+    let path = std::path::absolute(path).map_err(|error| wrong(&error.to_string()))?;
+    let tried = if path.is_dir() { path.join("run.json") } else { path.clone() };
+    // A device or FIFO has its reader when the test is over.
+    let is_file = fs::metadata(&tried).map_or(true, |facts| facts.is_file());
+    if is_file {
+        let open = move || Destination::open(Some(&tried)).map(drop);
+        unless_stopped(cancel, open)
+            .map_err(|error| wrong(&error.to_string()))?
+            .unwrap_or_else(|| Err("interrupted".to_owned()))
+            .map_err(|why| wrong(&why))?;
+    }
+    Ok(path)
+}
+
+/// Tells on standard error what couldn't be written. The test goes on, and the exit code stays.
+fn complain(variable: &str, why: &str) {
+    narrate(&format!("{}: {variable}: {why}\n", stdout::tool()));
+}
+
+/// Lines on their way to whoever reads records, written by a thread of their own.
+#[derive(Debug)]
+struct Records {
+    sender: Option<SyncSender<String>>,
+    writing: Option<JoinHandle<()>>,
+}
+
+impl Records {
+    fn open(path: PathBuf, cancel: &Cancel) -> Result<Self, String> {
+        let wrong = |why: &str| format!("{RECORDS}: {why}");
+        let opened = unless_stopped(cancel, move || open_records(&path));
+        let destination = opened
+            .map_err(|error| wrong(&error.to_string()))?
+            .unwrap_or_else(|| Err("interrupted before there was a reader".to_owned()))
+            .map_err(|why| wrong(&why))?;
+        let (sender, lines) = sync_channel(RECORDS_WAITING_MAX);
+        let write = move || write_lines(destination, &lines);
+        let writing = thread::Builder::new().name("records".to_owned()).spawn(write);
+        let writing = writing.map_err(|error| wrong(&error.to_string()))?;
+        Ok(Self { sender: Some(sender), writing: Some(writing) })
+    }
+
+    /// Hands a line over where there is room for it; whether it was lost.
+    fn offer(&self, line: String) -> bool {
+        let sent = self.sender.as_ref().map(|sender| sender.try_send(line));
+        matches!(sent, Some(Err(TrySendError::Full(_))))
+    }
+
+    /// Hands over a line that mustn't be lost.
+    fn deliver(&self, line: String) {
+        // A writer that couldn't go on has told why.
+        let _gone = self.sender.as_ref().map(|sender| sender.send(line));
+    }
+}
+
+impl Drop for Records {
+    /// Waits until all is written.
+    fn drop(&mut self) {
+        self.sender = None;
+        let _panicked = self.writing.take().map(JoinHandle::join);
+    }
+}
+
+fn open_records(path: &Path) -> Result<Destination, String> {
+    let failed = |error| format!("can't write records to {}: {error}", path.display());
+    let inherited = path.to_str().and_then(|text| text.strip_prefix("fd:"));
+    let file = match inherited.map(str::parse::<u16>) {
+        Some(Ok(number)) => inherited_file(number.into()).map_err(failed)?,
+        Some(Err(_)) => {
+            return Err(format!("'{}' is no descriptor: give fd:3, say", path.display()));
+        }
+        None => {
+            OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(failed)?
+        }
+    };
+    Ok(Destination::Device { path: path.to_owned(), file })
+}
+
+fn write_lines(mut destination: Destination, lines: &Receiver<String>) {
+    for line in lines {
+        match destination.put(&line) {
+            Ok(()) => {}
+            Err(Unwritten::ReaderGone) => return,
+            Err(Unwritten::Failed(why)) => return complain(RECORDS, &why),
+        }
+    }
+}
+
+/// What is known of a test so far, on its way to a document and to records.
+pub struct RunRecord {
+    output: Arc<RunOutput>,
+    /// None once it is finished.
+    draft: Option<Draft>,
+    printer: NdjsonPrinter,
+    /// Flows in the samples kept.
+    kept: usize,
+    /// Records that came faster than they were read.
+    dropped: u64,
+}
+
+impl RunRecord {
+    /// What becomes known.
+    pub fn draft(&mut self) -> Option<&mut Draft> {
+        self.draft.as_mut().filter(|_| self.output.is_wanted())
+    }
+
+    /// The load begins, at this time (UTC, nanoseconds since 1970). The draft's plan and run id stand by now.
+    pub fn start(&mut self, utc_ns: i64) {
+        let Some(draft) = self.draft() else { return };
+        draft.environment.started_utc_ns = Some(utc_ns);
+        let (run_id, plan) = (draft.run_id.clone(), Box::new(draft.plan.clone()));
+        self.offer(&Event::Started { run_id, plan, utc_ns });
+    }
+
+    /// An interval of an end is over.
+    pub fn record_sample(&mut self, sample: &Sample) {
+        if !self.output.is_wanted() {
+            return;
+        }
+        self.offer(&Event::Sample(Box::new(sample.clone())));
+        let flows = sample.flows.len().max(1);
+        let has_room = self.kept.saturating_add(flows) <= FLOW_SAMPLES_MAX;
+        let Some(draft) = self.draft.as_mut() else { return };
+        if has_room {
+            self.kept += flows;
+            draft.samples.push(sample.clone());
+        } else if self.kept != usize::MAX {
+            // A document ends early, but has no gap.
+            self.kept = usize::MAX;
+            let end_s = sample.from_ns as f64 / 1e9;
+            draft.notes.push(format!("the document has no samples after {end_s:.0} s"));
+        }
+    }
+
+    /// The test is over. `exit_code` is the original's.
+    pub fn finish(mut self, outcome: Outcome, exit_code: u8, message: Option<String>) {
+        self.conclude(outcome, exit_code, message);
+    }
+
+    fn conclude(&mut self, outcome: Outcome, exit_code: u8, message: Option<String>) {
+        let Some(draft) = self.draft.take().filter(|_| self.output.is_wanted()) else { return };
+        let run = draft.into_run(outcome, exit_code, message);
+        if let Some(records) = &self.output.records {
+            records.deliver(self.printer.render_run(&run, self.dropped));
+        }
+        self.output.write(&run);
+    }
+
+    fn offer(&mut self, event: &Event) {
+        if let Some(records) = &self.output.records {
+            let line = self.printer.render_event(event);
+            self.dropped += u64::from(records.offer(line));
+        }
+    }
+}
+
+impl Drop for RunRecord {
+    fn drop(&mut self) {
+        let message = "the test ended without a result; standard error says why".to_owned();
+        self.conclude(Outcome::Failed, 1, Some(message));
+    }
+}
+
+#[cfg(test)]
+mod tests;

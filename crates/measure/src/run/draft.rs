@@ -1,0 +1,104 @@
+//! What is known of a run while it goes on, and the document it becomes.
+
+use super::{Environment, Outcome, Run, Status};
+use crate::dialect::{Dialect, DialectOptions};
+use crate::plan::Plan;
+use crate::report::{EndReport, HostFacts};
+use crate::sample::{Role, Sample};
+use crate::summary::{Unmet, machine_notes, summarize, unmet};
+
+/// What is known of a run so far.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Whose test it is.
+    pub dialect: Dialect,
+    /// The end that writes the document.
+    pub written_by: Role,
+    /// Names the run at both ends.
+    pub run_id: String,
+    /// What was asked.
+    pub plan: Plan,
+    /// The same in the words of the dialect's original.
+    pub options: Option<DialectOptions>,
+    /// Where it is done. A machine that an end's report tells replaces the one here.
+    pub environment: Environment,
+    /// What both ends have counted, in any order.
+    pub samples: Vec<Sample>,
+    /// The client's report.
+    pub client: Option<EndReport>,
+    /// The server's report.
+    pub server: Option<EndReport>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+impl Draft {
+    /// A native run of this plan, of which nothing is known.
+    pub fn new(run_id: String, plan: Plan) -> Self {
+        Self {
+            dialect: Dialect::Native,
+            written_by: Role::Client,
+            run_id,
+            plan,
+            options: None,
+            environment: Environment::default(),
+            samples: Vec::new(),
+            client: None,
+            server: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes an end's report.
+    pub fn record_report(&mut self, report: EndReport) {
+        match report.role {
+            Role::Client => self.client = Some(report),
+            Role::Server => self.server = Some(report),
+        }
+    }
+
+    /// The document: the summary is computed, notes are collected, samples are put in order of time.
+    pub fn into_run(mut self, outcome: Outcome, exit_code: u8, message: Option<String>) -> Run {
+        let (client, server) = (self.client.as_ref(), self.server.as_ref());
+        let summary = summarize(&self.plan.workload, client, server);
+        let mut notes = std::mem::take(&mut self.notes);
+        for report in client.into_iter().chain(server) {
+            let role = format!("{:?}", report.role).to_lowercase();
+            notes.extend(report.notes.iter().map(|note| format!("{role}: {note}")));
+        }
+        let unmet = self.unmet(outcome);
+        notes.extend(unmet.iter().map(Unmet::note));
+        notes.extend(machine_notes(client, server));
+        let told = |report: Option<&EndReport>| {
+            report.map(|report| report.host.clone()).filter(|host| *host != HostFacts::default())
+        };
+        let (client_host, server_host) = (told(client), told(server));
+        let mut environment = self.environment;
+        environment.client = client_host.unwrap_or(environment.client);
+        environment.server = server_host.or(environment.server);
+        self.samples.sort_by_key(|sample| (sample.to_ns, sample.role));
+        Run {
+            schema: Run::SCHEMA.to_owned(),
+            run_id: self.run_id,
+            dialect: self.dialect,
+            written_by: self.written_by,
+            plan: self.plan,
+            options: self.options,
+            environment,
+            samples: self.samples,
+            summary,
+            reports: self.client.into_iter().chain(self.server).collect(),
+            status: Status { outcome, exit_code, message, unmet, notes },
+        }
+    }
+
+    /// What was asked for and not got; nothing where nothing was measured.
+    fn unmet(&self, outcome: Outcome) -> Vec<Unmet> {
+        if outcome == Outcome::Failed {
+            return Vec::new();
+        }
+        let (client, server) = (self.client.as_ref(), self.server.as_ref());
+        let interrupted = outcome == Outcome::Interrupted;
+        unmet(&self.plan.workload, client, server, &self.samples, interrupted)
+    }
+}
