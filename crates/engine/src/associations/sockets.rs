@@ -127,6 +127,9 @@ impl Sockets {
         let _interrupted = poll(&mut polled, Some(&timeout));
         let rung = polled.first().is_some_and(|waker| !waker.revents().is_empty());
         self.rung.set(self.rung.get() || rung);
+        for (polled, endpoint) in polled.iter().skip(1).zip(&self.endpoints) {
+            endpoint.handle_readiness(polled.revents());
+        }
     }
 
     /// Closes every connection in order, and sees the words of that out.

@@ -56,11 +56,18 @@ pub(crate) trait DatagramPath {
         None
     }
 
-    /// How many of the datagrams that were taken it has dropped itself, each told once, when the
-    /// others have left; `None`: not yet.
-    fn flush(&mut self) -> Option<u64> {
-        Some(0)
+    /// Whether none of the datagrams that were taken waits any more: each has left or was refused.
+    fn is_flushed(&mut self) -> bool {
+        true
     }
+
+    /// How many datagrams were refused after they had been taken, each told once.
+    fn take_refused(&mut self) -> u64 {
+        0
+    }
+
+    /// Datagrams of the warm-up end here: refused ones of them are not told any more.
+    fn end_sent_warm_up(&mut self) {}
 
     /// Makes ready to receive in bulk.
     fn begin_receiving(&mut self);

@@ -117,8 +117,16 @@ impl<P: DatagramPath> DatagramPath for Timed<P> {
         self.way.adapt(error, most)
     }
 
-    fn flush(&mut self) -> Option<u64> {
-        self.way.flush()
+    fn is_flushed(&mut self) -> bool {
+        self.way.is_flushed()
+    }
+
+    fn take_refused(&mut self) -> u64 {
+        self.way.take_refused()
+    }
+
+    fn end_sent_warm_up(&mut self) {
+        self.way.end_sent_warm_up();
     }
 
     fn begin_receiving(&mut self) {

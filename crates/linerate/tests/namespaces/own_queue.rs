@@ -7,35 +7,65 @@ use serde_json::Value;
 use crate::document::Document;
 use crate::ends::Server;
 use crate::in_network;
-use crate::network::{CLIENT_DEVICE, Network, run};
+use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, run};
 
-/// UDP goes through a short queue, TCP beside it, so that the queue's drops are UDP's alone.
-fn shorten_queue(network: &Network) {
-    for words in [
-        "qdisc add dev c0 root handle 1: htb default 1",
-        "class add dev c0 parent 1: classid 1:1 htb rate 10gbit",
-        "class add dev c0 parent 1: classid 1:2 htb rate 10gbit",
-        "qdisc add dev c0 parent 1:2 handle 20: tbf rate 20mbit burst 32kb limit 60000",
-        "filter add dev c0 parent 1: prio 1 protocol ip u32 match ip protocol 17 0xff flowid 1:2",
-        "filter add dev c0 parent 1: prio 2 protocol ipv6 u32 match ip6 protocol 17 0xff flowid 1:2",
-    ] {
-        let words: Vec<&str> = words.split(' ').collect();
-        run(&[&["tc", "-n", &network.client][..], &words].concat()).unwrap();
-    }
+/// A class's rate and a queue below it: one of 60 kB that lets 20 Mbit/s through and cuts trains.
+const TBF: [&str; 2] = ["10gbit", "tbf rate 20mbit burst 32kb limit 60000"];
+/// One that takes trains as they are, two of them.
+const PFIFO: [&str; 2] = ["20mbit burst 64kb", "pfifo limit 2"];
+/// All of UDP, over IPv4 and IPv6.
+const UDP: [&str; 2] = ["ip protocol 17 0xff", "ip6 protocol 17 0xff"];
+/// UDP packets of a length of 1,280 to 1,535 bytes, as IPv4 (with its header) and IPv6 (without) tell it. The rest of
+/// QUIC's packets are shorter: handshakes, acknowledgements, probes.
+const LONG_UDP: [&str; 2] = [
+    "ip protocol 17 0xff match u16 0x0500 0xff00 at 2",
+    "ip6 protocol 17 0xff match u16 0x0500 0xff00 at 4",
+];
+
+/// One end's device.
+#[derive(Clone, Copy)]
+struct Device<'a> {
+    namespace: &'a str,
+    name: &'a str,
 }
 
-/// What the short queue has dropped so far.
-fn dropped(network: &Network) -> u64 {
-    let namespace = ["-n", &network.client];
-    let output = Command::new("tc")
-        .args(namespace)
-        .args(["-s", "-j", "qdisc", "show", "dev", CLIENT_DEVICE])
-        .output()
-        .unwrap();
-    let disciplines: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let disciplines = disciplines.as_array().unwrap();
-    let queue = disciplines.iter().find(|one| one["kind"] == "tbf").unwrap();
-    queue["drops"].as_u64().unwrap()
+impl<'a> Device<'a> {
+    fn of_client(network: &'a Network) -> Self {
+        Self { namespace: &network.client, name: CLIENT_DEVICE }
+    }
+
+    fn of_server(network: &'a Network) -> Self {
+        Self { namespace: &network.server, name: SERVER_DEVICE }
+    }
+
+    /// What matches goes through a short queue, all else beside it, so that the queue's drops are of what matches
+    /// alone.
+    fn shorten_queue(self, [rate, queue]: [&str; 2], [ipv4, ipv6]: [&str; 2]) {
+        for words in [
+            "qdisc add dev D root handle 1: htb default 1",
+            "class add dev D parent 1: classid 1:1 htb rate 10gbit",
+            &format!("class add dev D parent 1: classid 1:2 htb rate {rate}"),
+            &format!("qdisc add dev D parent 1:2 handle 20: {queue}"),
+            &format!("filter add dev D parent 1: prio 1 protocol ip u32 match {ipv4} flowid 1:2"),
+            &format!("filter add dev D parent 1: prio 2 protocol ipv6 u32 match {ipv6} flowid 1:2"),
+        ] {
+            let words = words.split(' ').map(|word| if word == "D" { self.name } else { word });
+            let words: Vec<&str> = words.collect();
+            run(&[&["tc", "-n", self.namespace][..], &words].concat()).unwrap();
+        }
+    }
+
+    /// What the short queue has dropped so far.
+    fn dropped(self) -> u64 {
+        let output = Command::new("tc")
+            .args(["-n", self.namespace, "-s", "-j", "qdisc", "show", "dev", self.name])
+            .output()
+            .unwrap();
+        let disciplines: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let disciplines = disciplines.as_array().unwrap();
+        let queue = disciplines.iter().find(|one| one["handle"] == "20:").unwrap();
+        queue["drops"].as_u64().unwrap()
+    }
 }
 
 fn assert_told(load: &str, run: &Document, drops: u64) {
@@ -50,7 +80,8 @@ fn assert_told(load: &str, run: &Document, drops: u64) {
 #[test]
 fn datagrams_that_the_own_queue_drops_are_refused_and_not_lost() {
     in_network(|network| {
-        shorten_queue(network);
+        let device = Device::of_client(network);
+        device.shorten_queue(TBF, UDP);
         let server = Server::start(network);
         for load in [
             "--rate 50M",
@@ -63,9 +94,9 @@ fn datagrams_that_the_own_queue_drops_are_refused_and_not_lost() {
             let words = format!("stream --udp --size 1200 --time 1s {load}");
             let words: Vec<&str> = words.split(' ').collect();
             for starts in [Server::start_client, Server::start_client_v6] {
-                let before = dropped(network);
+                let before = device.dropped();
                 let run = starts(&server, &words).finish().document;
-                assert_told(load, &run, dropped(network) - before);
+                assert_told(load, &run, device.dropped() - before);
             }
         }
     });
@@ -74,15 +105,109 @@ fn datagrams_that_the_own_queue_drops_are_refused_and_not_lost() {
 #[test]
 fn a_request_that_the_own_queue_drops_is_asked_again_and_not_lost() {
     in_network(|network| {
-        shorten_queue(network);
+        let device = Device::of_client(network);
+        device.shorten_queue(TBF, UDP);
         let server = Server::start(network);
         let words = "rr --udp --outstanding 64 --request 1200 --flows 4 --time 1s";
-        let before = dropped(network);
+        let before = device.dropped();
         let run = server.measure(&words.split(' ').collect::<Vec<_>>());
         run.assert_complete();
-        assert!(dropped(network) > before, "nothing was too much");
+        assert!(device.dropped() > before, "nothing was too much");
         assert_eq!(run.count("/summary/transactions_lost"), 0);
         let refused = &run.json()["summary"]["errors"]["queue_full"];
-        assert_eq!(refused.as_u64(), Some(dropped(network) - before));
+        assert_eq!(refused.as_u64(), Some(device.dropped() - before));
+    });
+}
+
+/// What a load goes over.
+#[derive(Clone, Copy)]
+enum Family {
+    V4,
+    V6,
+}
+
+/// Runs loads of QUIC's datagrams through a short queue of their sender's; judges each by how many packets that
+/// dropped.
+fn send_quic(
+    queue: ([&str; 2], [&str; 2]),
+    loads: &[(&str, Family)],
+    judge: impl Fn(&str, &Document, u64),
+) {
+    for up in [true, false] {
+        in_network(|network| {
+            let device = if up { Device::of_client(network) } else { Device::of_server(network) };
+            device.shorten_queue(queue.0, queue.1);
+            let server = Server::start(network);
+            for (load, family) in loads {
+                let words = format!("stream --quic --datagram --mtu 1400 --time 1s {load}");
+                let words = words.split(' ').chain((!up).then_some("--down")).collect::<Vec<_>>();
+                let before = device.dropped();
+                let client = match family {
+                    Family::V4 => server.start_client(&words),
+                    Family::V6 => server.start_client_v6(&words),
+                };
+                let run = client.finish().document;
+                run.assert_complete();
+                judge(&words.join(" "), &run, device.dropped() - before);
+            }
+        });
+    }
+}
+
+/// Each packet so long holds one datagram. Shorter packets pass beside the queue, and so does the last one, which ends
+/// the connection before what the queue still holds has come.
+#[test]
+fn as_many_quic_datagrams_are_refused_as_the_own_queue_drops() {
+    let loads = [
+        ("--size 1300", Family::V4),
+        ("--size 1300 --rate 50M --no-offload", Family::V6),
+        ("--size 1300 --flows 3 --streams 3", Family::V6),
+    ];
+    send_quic((TBF, LONG_UDP), &loads, |load, run, drops| {
+        assert!(drops > 5, "{load}: {drops} dropped: nothing was too much");
+        assert_eq!(run.count("/summary/datagrams/refused"), drops, "{load}");
+    });
+}
+
+/// All packets pass through the queue. Those that it drops hold a datagram or several, or an acknowledgement alone.
+#[test]
+fn quic_datagrams_that_the_own_queue_drops_are_not_lost() {
+    let loads = [
+        ("--size 1300", Family::V6),
+        ("--size 300 --flows 4 --streams 2", Family::V4),
+        ("--size 1300 --flows 3 --streams 3 --omit 700ms", Family::V4),
+    ];
+    let judge = |load: &str, run: &Document, drops: u64| {
+        let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
+        assert!(drops > 5, "{load}: {drops} dropped: nothing was too much");
+        assert!(count("refused") > 0, "{load}");
+        assert_eq!(count("lost"), 0, "{load}");
+        assert_eq!(count("sent"), count("received"), "{load}");
+    };
+    send_quic((TBF, UDP), &loads, judge);
+    // It drops a train as a whole, which it counts as one.
+    send_quic((PFIFO, UDP), &loads, |load, run, drops| {
+        judge(load, run, drops);
+        let refused = run.count("/summary/datagrams/refused");
+        assert!(load.contains("--omit") || refused > drops, "{load}: {refused} of {drops}");
+    });
+}
+
+/// Nobody sends a request again that QUIC has taken: it is lost, and the refusal counted beside it.
+#[test]
+fn requests_in_quic_datagrams_that_the_own_queue_drops_are_counted() {
+    in_network(|network| {
+        let device = Device::of_client(network);
+        device.shorten_queue(TBF, LONG_UDP);
+        let server = Server::start(network);
+        let words = "rr --quic --datagram --mtu 1400 --outstanding 64 --request 1300 --flows 4 --time 1s --timeout 100ms";
+        let before = device.dropped();
+        let run = server.measure(&words.split(' ').collect::<Vec<_>>());
+        run.assert_complete();
+        let drops = device.dropped() - before;
+        assert!(drops > 20, "{drops} dropped: nothing was too much");
+        let refused = &run.json()["summary"]["errors"]["queue_full"];
+        assert_eq!(refused.as_u64(), Some(drops));
+        assert!(run.count("/summary/transactions_lost") >= drops);
     });
 }

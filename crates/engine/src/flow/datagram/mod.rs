@@ -157,6 +157,11 @@ impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
         self.collect();
         let mut ending = std::mem::take(&mut self.ending);
         ending.error = error;
+        let refused = self.path.take_refused();
+        if refused > 0 && ending.datagrams.sent.is_none() {
+            // Of requests and responses: nobody sends one again that its path had taken.
+            *ending.errors.entry("queue_full").or_insert(0) += refused;
+        }
         let path = &self.path;
         ending.socket = self
             .addresses
@@ -223,12 +228,12 @@ impl DatagramEnding {
         self.sent_bytes += datagrams * unit_bytes as u64;
     }
 
-    /// The path has dropped so many of them before they left.
+    /// So many of them were refused before they left.
     fn take_back(&mut self, datagrams: u64, unit_bytes: usize) {
         let sent = self.sent.get_or_insert(0);
-        let dropped = datagrams.min(*sent);
-        *sent -= dropped;
-        self.sent_bytes -= dropped * unit_bytes as u64;
-        self.refused += dropped;
+        let refused = datagrams.min(*sent);
+        *sent -= refused;
+        self.sent_bytes -= refused * unit_bytes as u64;
+        self.refused += refused;
     }
 }

@@ -84,10 +84,15 @@ impl<H: Heading> DatagramSender<H> {
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
+            self.take_back(path, tally);
             match local.phase() {
                 Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
                 phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
-                    self.mark.warm_up = phase == Phase::WarmUp;
+                    let warms_up = phase == Phase::WarmUp;
+                    if self.mark.warm_up && !warms_up {
+                        path.end_sent_warm_up();
+                    }
+                    self.mark.warm_up = warms_up;
                 }
                 _ => return Ok(self.finish(path, tally)),
             }
@@ -128,17 +133,29 @@ impl<H: Heading> DatagramSender<H> {
         }
     }
 
-    /// All was handed over; what the path took and dropped never was on its way.
+    /// All was handed over, and what waited has left.
     fn finish(&mut self, path: &mut impl DatagramPath, tally: &Tally) -> Stage {
         let now_ns = monotonic_ns();
-        let Some(dropped) = path.flush() else {
+        let is_flushed = path.is_flushed();
+        self.take_back(path, tally);
+        if !is_flushed {
             return Stage::Goes(Turn::Pause { until_ns: now_ns + FLUSH_NS });
-        };
-        let sent = tally.datagrams_sent.value();
-        tally.datagrams_sent.set(sent.saturating_sub(dropped));
-        self.ending.take_back(dropped, self.unit_bytes);
+        }
         tally.last_ns.set(now_ns);
         Stage::Over
+    }
+
+    /// What the path took and was refused then never was on its way.
+    fn take_back(&mut self, path: &mut impl DatagramPath, tally: &Tally) {
+        let refused = path.take_refused();
+        if refused == 0 {
+            return;
+        }
+        let sent = tally.datagrams_sent.value();
+        tally.datagrams_sent.set(sent.saturating_sub(refused));
+        if !self.mark.warm_up {
+            self.ending.take_back(refused, self.unit_bytes);
+        }
     }
 
     fn record_sent(&mut self, datagrams: usize, now_ns: u64, tally: &Tally) {

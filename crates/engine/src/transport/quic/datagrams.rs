@@ -1,7 +1,7 @@
 //! Datagrams of a connection (RFC 9221): what it takes to send, what has come, and the way of one
 //! flow.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -26,14 +26,77 @@ const MOST_AT_ONCE: usize = 1_024;
 /// What a datagram that waits takes beside its bytes, at most.
 const WAITING_BYTES: usize = 64;
 
-/// What a connection has taken to send in datagrams.
-#[derive(Clone, Copy, Debug, Default)]
+/// How many datagrams of one flow were refused and are not told yet.
+type Refused = Rc<Cell<u64>>;
+
+/// Datagrams that a connection has taken to send and that have not left yet.
+#[derive(Debug, Default)]
 pub(super) struct DatagramsTaken {
-    taken: u64,
-    /// Those of them that it dropped, as far as was told.
-    dropped: u64,
+    /// Whose they are, in the order in which they leave.
+    runs: VecDeque<Run>,
+    /// Frames in all packets that were made.
+    framed: u64,
+    /// Part of them: in the packets that were made last and have not left yet.
+    departing: u64,
     /// What there is room for when none waits.
     room_bytes: usize,
+}
+
+/// Datagrams of one flow, one behind the other.
+#[derive(Debug)]
+struct Run {
+    refused: Refused,
+    count: u64,
+}
+
+impl DatagramsTaken {
+    fn record_taken(&mut self, refused: &Refused, count: u64) {
+        match self.runs.back_mut() {
+            Some(run) if Rc::ptr_eq(&run.refused, refused) => run.count += count,
+            _ => self.runs.push_back(Run { refused: Rc::clone(refused), count }),
+        }
+    }
+
+    /// Whether no datagram waits to leave.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Packets were made, and hold frames up to this number since the connection began.
+    pub(super) fn record_framed(&mut self, framed: u64) {
+        self.departing += framed.saturating_sub(self.framed);
+        self.framed = framed;
+    }
+
+    /// What was made last has left, but for so many of its packets, which were refused. Of a train that was refused
+    /// in part its last frames were: all its packets hold equally many.
+    pub(super) fn record_departure(&mut self, packets: usize, refused: usize) {
+        let departing = std::mem::take(&mut self.departing);
+        let refused = departing * refused as u64 / packets.max(1) as u64;
+        self.take(departing - refused, false);
+        self.take(refused, true);
+    }
+
+    /// All that is left was dropped before it came into a packet.
+    fn record_drop(&mut self) {
+        self.take(u64::MAX, true);
+    }
+
+    fn take(&mut self, mut count: u64, are_refused: bool) {
+        while count > 0
+            && let Some(run) = self.runs.front_mut()
+        {
+            let taken = run.count.min(count);
+            run.count -= taken;
+            count -= taken;
+            if are_refused {
+                run.refused.set(run.refused.get() + taken);
+            }
+            if run.count == 0 {
+                self.runs.pop_front();
+            }
+        }
+    }
 }
 
 impl Connection {
@@ -62,7 +125,6 @@ impl Connection {
         let length = bytes.len();
         match self.proto.datagrams().send(bytes, false) {
             Ok(()) => {
-                self.datagrams.taken += 1;
                 self.touch();
                 Ok(())
             }
@@ -79,16 +141,16 @@ impl Connection {
         self.proto.datagrams().recv()
     }
 
-    /// How many of those that it took it has dropped, each told once, when none waits any more.
-    fn flush_datagrams(&mut self) -> Option<u64> {
-        if self.lost.is_none() && self.datagram_room() < self.datagrams.room_bytes {
-            return None;
+    /// Whether none of those that it took waits any more. What left in no packet was dropped: the path carries shorter
+    /// ones now, or the connection has ended.
+    fn has_flushed_datagrams(&mut self) -> bool {
+        let waits =
+            self.datagram_room() < self.datagrams.room_bytes || self.datagrams.departing > 0;
+        if self.lost.is_none() && waits {
+            return false;
         }
-        let left = self.proto.stats().frame_tx.datagram;
-        let DatagramsTaken { taken, dropped, .. } = self.datagrams;
-        let more = taken.saturating_sub(left).saturating_sub(dropped);
-        self.datagrams.dropped += more;
-        Some(more)
+        self.datagrams.record_drop();
+        true
     }
 }
 
@@ -116,6 +178,7 @@ pub(crate) struct QuicDatagrams {
     arrivals: Arrivals,
     socket: Arc<Socket>,
     facts: Facts,
+    refused: Refused,
     outgoing: BytesMut,
     began: Instant,
     /// Whether the path was found to carry what is asked for.
@@ -130,7 +193,8 @@ impl QuicDatagrams {
         facts: Facts,
     ) -> Self {
         let (outgoing, began, carried) = (BytesMut::new(), Instant::now(), false);
-        Self { connection, arrivals, socket, facts, outgoing, began, carried }
+        let refused = Refused::default();
+        Self { connection, arrivals, socket, facts, refused, outgoing, began, carried }
     }
 
     /// Why nothing has come.
@@ -181,11 +245,21 @@ impl DatagramPath for QuicDatagrams {
                 Err(error) => return Err(error),
             }
         }
+        connection.datagrams.record_taken(&self.refused, taken as u64);
         Ok(taken)
     }
 
-    fn flush(&mut self) -> Option<u64> {
-        self.connection.borrow_mut().flush_datagrams()
+    fn is_flushed(&mut self) -> bool {
+        self.connection.borrow_mut().has_flushed_datagrams()
+    }
+
+    #[inline]
+    fn take_refused(&mut self) -> u64 {
+        self.refused.take()
+    }
+
+    fn end_sent_warm_up(&mut self) {
+        self.refused = Refused::default();
     }
 
     fn begin_receiving(&mut self) {}
@@ -236,5 +310,48 @@ impl DatagramPath for QuicDatagrams {
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {
         self.facts.complete(&self.connection.borrow().agreed(), facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each of some flows is told of.
+    fn told<const N: usize>(flows: &[Refused; N]) -> [u64; N] {
+        flows.each_ref().map(|flow| flow.take())
+    }
+
+    #[test]
+    fn a_refused_packet_is_told_to_the_flows_whose_datagrams_it_held() {
+        let flows = [Refused::default(), Refused::default()];
+        let mut taken = DatagramsTaken::default();
+        for (flow, count) in [(0, 2), (0, 1), (1, 2), (0, 4)] {
+            taken.record_taken(&flows[flow], count);
+        }
+        assert_eq!(taken.runs.len(), 3);
+        taken.record_framed(2);
+        taken.record_departure(1, 0);
+        assert_eq!(told(&flows), [0, 0]);
+        // One of the first flow's, both of the second's, one of the first's again.
+        taken.record_framed(6);
+        taken.record_departure(1, 1);
+        assert_eq!(told(&flows), [2, 2]);
+        taken.record_departure(1, 1);
+        assert_eq!(told(&flows), [0, 0], "a packet without datagrams");
+        taken.record_drop();
+        assert_eq!(told(&flows), [3, 0]);
+        assert!(taken.is_empty());
+    }
+
+    #[test]
+    fn of_a_train_that_is_refused_in_part_the_last_packets_are() {
+        let flows = [Refused::default(), Refused::default()];
+        let mut taken = DatagramsTaken::default();
+        taken.record_taken(&flows[0], 6);
+        taken.record_taken(&flows[1], 3);
+        taken.record_framed(8);
+        taken.record_departure(4, 2);
+        assert_eq!(told(&flows), [2, 2]);
     }
 }

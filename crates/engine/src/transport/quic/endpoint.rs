@@ -88,8 +88,8 @@ pub(crate) struct Endpoint {
     /// Whether somebody asks for those.
     keeps_foreign: bool,
     outgoing: Vec<u8>,
-    /// What the socket had no room for.
-    unsent: Option<(Transmit, Vec<u8>)>,
+    /// What the socket had no room for, and whose it is.
+    unsent: Option<(usize, Transmit, Vec<u8>)>,
     look: Look,
     /// Whether the packets in each datagram are counted.
     counts: bool,
@@ -288,6 +288,15 @@ impl Endpoint {
         let mut polled = [PollFd::new(&*self.packets.socket, self.poll_flags())];
         // Interrupted by a signal: as if the time were over.
         let _interrupted = poll(&mut polled, Some(&timespec(wait)));
+        let [polled] = polled;
+        self.handle_readiness(polled.revents());
+    }
+
+    /// A wait has found its socket so: errors that no call has told would have every wait return at once.
+    pub(crate) fn handle_readiness(&self, found: PollFlags) {
+        if found.contains(PollFlags::ERR) {
+            self.packets.forget_errors();
+        }
     }
 
     /// Whether much came in the last turn.

@@ -11,8 +11,9 @@ use quinn_proto::{EcnCodepoint, Transmit};
 use socket2::Socket;
 
 use crate::socket::{
-    LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, enable_receive_offload, forbid_fragments,
-    plain, receive_packets, route_mtu_bytes, send_packets,
+    LONGEST_TRAIN_BYTES, Outgoing, Queues, enable_packet_facts, enable_receive_offload,
+    forbid_fragments, only_passing_errors, plain, receive_packets, route_mtu_bytes, send_packets,
+    tell_refusals,
 };
 
 /// The most segments of one train: the kernel takes 64 (udp(7)), and more than these bring nothing.
@@ -68,6 +69,8 @@ pub(super) struct Packets {
     /// How many datagrams go out with one call.
     most_segments: usize,
     pub(super) receives_trains: bool,
+    /// Whether a send fails where a queue of this machine drops the packet.
+    tells_refusals: bool,
 }
 
 impl Packets {
@@ -86,7 +89,28 @@ impl Packets {
             ecn,
             most_segments: if offload { MOST_SEGMENTS } else { 1 },
             receives_trains,
+            tells_refusals: false,
         })
+    }
+
+    /// Has its sends fail where a queue of this machine drops the packet. Through queues that tell nobody what became
+    /// of a train's parts, packets leave one by one.
+    pub(super) fn telling_refusals(mut self) -> Self {
+        // Where the kernel can't, what it drops is taken for lost.
+        self.tells_refusals = tell_refusals(self.socket.as_fd(), self.ipv6).is_ok();
+        if self.tells_refusals && self.most_segments > 1 && Queues::of(&self.socket).cut_trains {
+            self.most_segments = 1;
+        }
+        self
+    }
+
+    /// A failed call: with the option that tells refusals all errors of the path queue up, and the socket is ready
+    /// until they are taken.
+    #[cold]
+    pub(super) fn forget_errors(&self) {
+        if self.tells_refusals {
+            only_passing_errors(self.socket.as_fd());
+        }
     }
 
     /// The other end of a connected socket, and its route's MTU, where the kernel knows it.
@@ -135,16 +159,21 @@ impl Packets {
                 }))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.forget_errors();
+                Err(error)
+            }
         }
     }
 
-    /// Sends what a connection or the endpoint has made.
+    /// Sends what a connection or the endpoint has made; says how many of its packets were refused where others were
+    /// not.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` where the socket takes no more now: the same is to be sent again.
-    pub(super) fn send(&mut self, transmit: &Transmit, bytes: &[u8]) -> io::Result<()> {
+    /// `WouldBlock` where the socket takes no more now: the same is to be sent again. With any other nothing of it has
+    /// left.
+    pub(super) fn send(&mut self, transmit: &Transmit, bytes: &[u8]) -> io::Result<usize> {
         let ecn = transmit.ecn.filter(|_| self.ecn).map_or(0, |ecn| ecn as u8);
         let out = Outgoing {
             to: self.peer.is_none().then(|| self.named(transmit.destination)),
@@ -157,28 +186,42 @@ impl Packets {
                 .and_then(|bytes| u16::try_from(bytes).ok()),
             bytes: bytes.get(..transmit.size).unwrap_or(bytes),
         };
-        let mut sent = send_packets(self.socket.as_fd(), &out);
-        if sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EMSGSIZE)) {
-            // A router that an earlier packet was too long for says so now, and nothing of this has left.
-            sent = send_packets(self.socket.as_fd(), &out);
-        }
-        match sent {
+        match self.send_now(&out) {
             // A path without segmentation offload says so at the first train (EIO, EINVAL).
             Err(error) if out.segment_bytes.is_some() && is_refused_train(&error) => {
-                self.send_one_by_one(&out)?;
                 self.most_segments = 1;
-                Ok(())
+                self.send_one_by_one(&out)
             }
-            other => other,
+            sent => sent.map(|()| 0),
         }
     }
 
-    fn send_one_by_one(&self, out: &Outgoing<'_>) -> io::Result<()> {
-        let each = usize::from(out.segment_bytes.unwrap_or(u16::MAX)).max(1);
-        for bytes in out.bytes.chunks(each) {
-            send_packets(self.socket.as_fd(), &Outgoing { segment_bytes: None, bytes, ..*out })?;
+    /// Sends with one call, or with a second one where the first only told what an earlier packet has met.
+    fn send_now(&self, out: &Outgoing<'_>) -> io::Result<()> {
+        let sent = send_packets(self.socket.as_fd(), out);
+        let Err(error) = &sent else { return sent };
+        let may_be_of_earlier = match error.raw_os_error() {
+            Some(libc::EMSGSIZE) => true,
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::EIO | libc::EINVAL | libc::EPERM) => false,
+            _ => self.tells_refusals,
+        };
+        if !may_be_of_earlier {
+            return sent;
         }
-        Ok(())
+        self.forget_errors();
+        send_packets(self.socket.as_fd(), out).inspect_err(|_| self.forget_errors())
+    }
+
+    fn send_one_by_one(&self, out: &Outgoing<'_>) -> io::Result<usize> {
+        let each = usize::from(out.segment_bytes.unwrap_or(u16::MAX)).max(1);
+        let mut refused = 0;
+        for bytes in out.bytes.chunks(each) {
+            match self.send_now(&Outgoing { segment_bytes: None, bytes, ..*out }) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => refused += 1,
+                sent => sent?,
+            }
+        }
+        Ok(refused)
     }
 
     /// An address in the socket's own family.

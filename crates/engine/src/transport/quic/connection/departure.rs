@@ -54,6 +54,9 @@ impl Connection {
             (None, 1) if !shut => Held::Congestion,
             (None, _) => Held::Pacing,
         };
+        if !self.datagrams.is_empty() {
+            self.datagrams.record_framed(self.proto.stats().frame_tx.datagram);
+        }
         match (&mut self.gate, &transmit) {
             (Some(gate), Some(transmit)) if !shut => gate.record_sent(transmit.size),
             (Some(gate), None) => {

@@ -49,6 +49,7 @@ impl Blueprint {
         let server = accepts.map(|server| server.config(any, None));
         let packets = Packets::new(socket, settings.offload, settings.ecn, settings.dscp)
             .map_err(|error| Error::Host(format!("can't set up a UDP socket for QUIC: {error}")))?;
+        let packets = if settings.datagrams { packets.telling_refusals() } else { packets };
         let route = settings.route_transport(|| packets.route());
         let finds_routes = route.is_none() && accepts.is_some() && settings.jumbo;
         let routes = finds_routes.then(|| Routes::new(settings.clone()));

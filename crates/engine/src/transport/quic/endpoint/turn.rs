@@ -178,10 +178,12 @@ impl Endpoint {
     /// more.
     pub(super) fn send(&mut self, now: Instant, outlet: &mut Outlet) -> io::Result<bool> {
         self.queue.extend(self.touched.borrow_mut().drain(..));
-        if let Some((transmit, bytes)) = self.unsent.take()
-            && !self.transmit(transmit, bytes)?
-        {
-            return Ok(false);
+        if let Some((index, transmit, bytes)) = self.unsent.take() {
+            let connection = self.connections.get(index).cloned().flatten();
+            let mut connection = connection.as_ref().map(|connection| connection.borrow_mut());
+            if !self.transmit(index, connection.as_deref_mut(), transmit, bytes)? {
+                return Ok(false);
+            }
         }
         while let Some(index) = self.queue.pop_front() {
             if outlet.is_spent() {
@@ -213,7 +215,7 @@ impl Endpoint {
         bytes.clear();
         let most = self.packets.most_segments(connection.proto.current_mtu().into());
         if let Some(transmit) = connection.poll_transmit(now, most, &mut bytes) {
-            self.transmit(transmit, bytes)?;
+            self.transmit(index, Some(connection), transmit, bytes)?;
             return Ok(true);
         }
         self.outgoing = bytes;
@@ -232,11 +234,18 @@ impl Endpoint {
         Ok(false)
     }
 
-    /// Sends; says whether the socket had room.
-    fn transmit(&mut self, transmit: Transmit, bytes: Vec<u8>) -> io::Result<bool> {
-        match self.packets.send(&transmit, &bytes) {
+    /// Sends what the connection with this number has made; says whether the socket had room.
+    fn transmit(
+        &mut self,
+        index: usize,
+        connection: Option<&mut Connection>,
+        transmit: Transmit,
+        bytes: Vec<u8>,
+    ) -> io::Result<bool> {
+        let packets = transmit.segment_size.map_or(1, |each| transmit.size.div_ceil(each.max(1)));
+        let refused = match self.packets.send(&transmit, &bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.unsent = Some((transmit, bytes));
+                self.unsent = Some((index, transmit, bytes));
                 return Ok(false);
             }
             // What a path doesn't take at once, it has lost: a probe that is too long, a full queue,
@@ -244,7 +253,12 @@ impl Endpoint {
             // to an address from which nothing can be sent (multicast, one that is gone, with its interface
             // or without). QUIC finds out by itself, and other connections go on.
             Err(error) if !is_of_the_path(&error) => return Err(error),
-            _ => self.outgoing = bytes,
+            Err(_) => packets,
+            Ok(refused) => refused,
+        };
+        self.outgoing = bytes;
+        if let Some(connection) = connection {
+            connection.datagrams.record_departure(packets, refused);
         }
         Ok(true)
     }
