@@ -14,7 +14,7 @@ use crate::host::HostPort;
     before_help = "Examples:
   linerate connect HOST                             connect, 1 byte out, 1 byte back, close; again
   linerate connect HOST --close rst --flows 100     100 at once, closed by resets
-  linerate connect HOST --rate 5k                   5000 a second, whatever the answers do
+  linerate connect HOST --rate 5k                   5000 a second, each begun when it is due
   linerate connect HOST --source-ports 1024-65535   more ports than the kernel would choose from
   linerate connect HOST --tls --time 30s            TLS handshakes, half a minute",
     after_help = "Every flag, and how numbers are written: linerate connect --help",
@@ -35,7 +35,7 @@ pub struct ConnectRateArgs {
     /// Bytes of a response
     #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: u32,
-    /// Who closes a connection: fin (the client, in order), rst (the client, at once: no TIME-WAIT) or server
+    /// Who closes: fin (the client, in order), rst (the client, by a reset: no TIME-WAIT) or server
     #[arg(
         long,
         value_enum,
@@ -45,10 +45,10 @@ pub struct ConnectRateArgs {
         help_heading = "Load"
     )]
     pub close: ClosingName,
-    /// Connections per second, all flows together, begun when they are due (open loop)
+    /// Connections per second of all flows together, each begun when it is due (open loop)
     #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
     pub rate: Option<f64>,
-    /// How they follow each other: even (default), or poisson
+    /// Spacing of connections: even (default), or poisson (random)
     #[arg(
         long,
         value_enum,
@@ -59,8 +59,8 @@ pub struct ConnectRateArgs {
         hide_short_help = true
     )]
     pub arrivals: Option<ArrivalsName>,
-    /// How connections agree on their keys: full (default), resumed (with a ticket of an earlier one) or early
-    /// (likewise, the request in the first packets, 0-RTT)
+    /// TLS handshake: full (default), resumed (with a ticket of an earlier connection) or early (resumed,
+    /// with the request in the first packets: 0-RTT)
     #[arg(
         long,
         value_enum,
@@ -70,10 +70,10 @@ pub struct ConnectRateArgs {
         hide_short_help = true
     )]
     pub handshake: Option<HandshakeName>,
-    /// How long a connection may take before it counts as timed out
+    /// Longest time of a connection before it counts as timed out
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub timeout: u64,
-    /// The local ports to walk through, as LOW-HIGH [default: the kernel's choice]
+    /// Local ports to use, LOW-HIGH [default: the kernel's choice]
     #[arg(long, value_name = "LO-HI", value_parser = values::port_range, allow_hyphen_values = true, help_heading = "Connection", hide_short_help = true)]
     pub source_ports: Option<(u16, u16)>,
     /// The other flags of the load.
@@ -91,14 +91,14 @@ fn hidden(flag: Arg) -> Arg {
     flag.hide(true)
 }
 
-/// How a connection agrees on its keys.
+/// The TLS handshake of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HandshakeName {
     /// With the server's certificate (default)
     Full,
     /// With a ticket of an earlier connection
     Resumed,
-    /// Likewise, the request in the first packets (0-RTT)
+    /// With such a ticket, and the request in the first packets (0-RTT)
     Early,
 }
 

@@ -15,7 +15,7 @@ use super::values;
 #[command(
     before_help = "Examples:
   linerate link --profile geo                       two namespaces, a satellite between them
-  ip netns exec linerate-right linerate serve       be measured on one side of it
+  ip netns exec linerate-right linerate serve       the server on one side of it
   ip netns exec linerate-left linerate stream 10.77.0.2       measure from the other
   linerate link path.toml --time 60s --json         a path from a file, and its report
   linerate link --profile lte --relay 127.0.0.1:6000=127.0.0.1:5250      without privileges",
@@ -26,42 +26,41 @@ pub struct LinkArgs {
     /// The file that describes the link, in TOML (docs/link.md)
     #[arg(value_name = "FILE", conflicts_with = "profile")]
     pub file: Option<PathBuf>,
-    /// A link that has a name: geo, leo, lte, wifi, dsl, interop, interop-longrtt,
-    /// interop-transferloss, interop-handshakeloss, interop-transfercorruption,
-    /// interop-handshakecorruption, interop-blackhole
+    /// Profile instead of a file: geo, leo, lte, wifi, dsl, interop, interop-longrtt, interop-transferloss,
+    /// interop-handshakeloss, interop-transfercorruption, interop-handshakecorruption, interop-blackhole
     #[arg(long, value_name = "NAME", value_parser = ProfileName, hide_possible_values = true)]
     pub profile: Option<String>,
     /// The seed of the random numbers [default: the description's]
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub seed: Option<u64>,
-    /// The namespace to make on the left
+    /// Name of the left namespace, which is made
     #[arg(long, value_name = "NAME", default_value = "linerate-left", hide_short_help = true)]
     pub left: String,
-    /// The namespace to make on the right
+    /// Name of the right namespace, which is made
     #[arg(long, value_name = "NAME", default_value = "linerate-right", hide_short_help = true)]
     pub right: String,
-    /// Relay what comes to one address to another instead, UDP and TCP; needs no privileges
+    /// Forward what arrives at one address to another, UDP and TCP; needs no privileges
     #[arg(long, value_name = "LISTEN=TARGET", value_parser = relay, conflicts_with_all = ["left", "right"])]
     pub relay: Option<(SocketAddr, SocketAddr)>,
-    /// Relay UDP alone
+    /// Forward UDP only
     #[arg(long, requires = "relay", conflicts_with = "tcp", hide_short_help = true)]
     pub udp: bool,
-    /// Relay TCP alone
+    /// Forward TCP only
     #[arg(long, requires = "relay", hide_short_help = true)]
     pub tcp: bool,
-    /// How long; otherwise until Ctrl-C
+    /// Duration [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub time: Option<u64>,
-    /// The processor that the emulator has for itself: it is pinned to it and never sleeps
+    /// Processor for the emulator alone: its thread is pinned to it and never sleeps
     #[arg(long, value_name = "NUMBER", conflicts_with = "sleep", hide_short_help = true)]
     pub cpu: Option<u32>,
-    /// Sleep between packets, where it would spin [default: on 3 processors or more it spins]
+    /// Sleep between packets [default: spin on 3 processors or more]
     #[arg(long, hide_short_help = true)]
     pub sleep: bool,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the report to a file: beside it first, then renamed
+    /// Write the report to FILE, as a whole or not at all
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print the report and errors only
@@ -69,7 +68,8 @@ pub struct LinkArgs {
     pub quiet: bool,
 }
 
-/// The name of a profile: completions offer those that there are, and the description says which is none.
+/// The name of a profile: completions offer the existing names, and an unknown name is an error of the
+/// description.
 #[derive(Clone)]
 struct ProfileName;
 

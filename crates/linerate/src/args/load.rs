@@ -35,22 +35,23 @@ pub struct StreamArgs {
     /// From the server to this machine
     #[arg(long, alias = "reverse", short_alias = 'R', group = "direction", help_heading = "Load")]
     pub down: bool,
-    /// Both directions at once, each on flows of its own
+    /// Both directions at once, on separate flows
     #[arg(long, alias = "bidir", group = "direction", help_heading = "Load")]
     pub both: bool,
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub verify: bool,
-    /// Bytes of a send or of a datagram; a list: one run each [default: 128Ki; 1448 with --udp, 1100 with --datagram]
+    /// Bytes of a send or of a datagram; a list: one run per size [default: 128Ki; 1448 with --udp, 1100 with
+    /// --datagram]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Vec<u32>,
-    /// The rate to keep to, all flows of a direction together [default: none: as fast as it goes, and UDP floods]
+    /// Rate of all flows of a direction together [default: none, as fast as possible: UDP floods]
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, conflicts_with = "rate_per_flow", help_heading = "Load")]
     pub rate: Option<u64>,
-    /// The rate that each flow keeps to [default: none]
+    /// Rate of each flow [default: none]
     #[arg(long, aliases = ["bandwidth", "bitrate"], short_alias = 'b', value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub rate_per_flow: Option<u64>,
-    /// Streams of one direction
+    /// Use one-way streams
     #[arg(
         long,
         requires = "quic",
@@ -59,13 +60,13 @@ pub struct StreamArgs {
         help_heading = "QUIC"
     )]
     pub unidirectional: bool,
-    /// TCP: lend pages to the kernel instead of copying them (MSG_ZEROCOPY)
+    /// TCP: lend pages to the kernel instead of copying bytes (MSG_ZEROCOPY)
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub zero_copy: bool,
-    /// TCP: send from the page cache, receive into nowhere, without touching a byte (sendfile, splice)
+    /// TCP: send from the page cache (sendfile), receive into /dev/null (splice), without copies
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub splice: bool,
-    /// TCP: the receiver drops what arrives unread (MSG_TRUNC)
+    /// TCP: the receiver's kernel drops what arrives, unread (MSG_TRUNC)
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub discard: bool,
     /// End after so many bytes in each direction
@@ -88,7 +89,7 @@ pub struct StreamArgs {
     before_help = "Examples:
   linerate rr HOST                                  TCP, 1 byte out, 1 byte back
   linerate rr HOST --udp --busy-poll                UDP, polling without sleep
-  linerate rr HOST --request 64 --response 16Ki     small question, large answer
+  linerate rr HOST --request 64 --response 16Ki     small request, large response
   linerate rr HOST --size 1,64,1024                 one run per size, one table
   linerate rr HOST --rate 10k --arrivals poisson    10,000 a second, answered or not
   linerate rr HOST --outstanding 16                 up to 16 requests at once
@@ -106,15 +107,14 @@ pub struct RrArgs {
     /// Bytes of a response [default: 1; datagrams 16]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: Option<u32>,
-    /// Bytes of request and response alike; a list: one run each
+    /// Bytes of both request and response; a list: one run per size
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, conflicts_with_all = ["request", "response"], help_heading = "Load", hide_short_help = true)]
     pub size: Vec<u32>,
-    /// Requests per second, all flows together, sent when they are due whatever the answers do (open
-    /// loop) [default: the next one when the last is answered]
+    /// Requests per second of all flows together, each sent when it is due (open loop) [default: each sent
+    /// after the previous response]
     #[arg(long, value_name = "N", value_parser = values::per_second, allow_hyphen_values = true, help_heading = "Load")]
     pub rate: Option<f64>,
-    /// How they follow each other: even (default), or poisson, at random as many independent users
-    /// make them
+    /// Spacing of requests: even (default), or poisson, random as from many independent users
     #[arg(
         long,
         value_enum,
@@ -125,14 +125,14 @@ pub struct RrArgs {
         hide_short_help = true
     )]
     pub arrivals: Option<ArrivalsName>,
-    /// Requests on their way in each flow [default: 1; 65536 with --rate]
+    /// Concurrent requests in each flow [default: 1; 65536 with --rate]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub outstanding: Option<u32>,
-    /// Flows with a request on its way at a time, or all; the others wait for their turn, which is 16
-    /// requests [default: all; above 1000 flows of TCP or TLS without --rate, 100 for each thread]
+    /// Flows with a request under way at a time, or all; others wait for a turn of 16 requests [default: all;
+    /// above 1000 flows of TCP or TLS without --rate, 100 for each thread]
     #[arg(long, value_name = "N", value_parser = values::active_flows, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub active: Option<ActiveFlows>,
-    /// How long the response to a datagram is waited for before the transaction counts as lost [default: 200ms]
+    /// UDP and datagrams: time until a transaction without a response counts as lost [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub timeout: Option<u64>,
     /// The other flags of the load.
@@ -155,12 +155,12 @@ pub enum ActiveFlows {
     Most(u32),
 }
 
-/// How requests follow each other.
+/// The spacing of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ArrivalsName {
     /// At equal distances (default)
     Even,
-    /// At random, as many independent users make them
+    /// At random, as from many independent users
     Poisson,
 }
 
@@ -180,7 +180,7 @@ pub struct LoadArgs {
     /// QUIC: each flow a stream
     #[arg(long, group = "transport")]
     pub quic: bool,
-    /// Measure so long, warm-up not counted [default: 10s]
+    /// Length of the measurement, without warm-up [default: 10s]
     #[arg(long, short, alias = "duration", value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, group = "end")]
     pub time: Option<u64>,
     /// End after so many sends or transactions, all flows together
@@ -189,16 +189,16 @@ pub struct LoadArgs {
     /// Flows, in each direction with --both
     #[arg(long, alias = "parallel", short_alias = 'P', value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true)]
     pub flows: u32,
-    /// Threads that carry them at each end [default: one per flow, at most one per processor]
+    /// Threads at each end [default: one per flow, at most one per processor]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true)]
     pub threads: Option<u32>,
-    /// Warm-up that is left out of every sum
+    /// Warm-up, excluded from every sum
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
     pub omit: u64,
     /// Length of a sample
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
     pub interval: u64,
-    /// Poll without sleeping, at both ends
+    /// Poll without sleeping; at the server this needs `serve --busy-poll`
     #[arg(long, hide_short_help = true)]
     pub busy_poll: bool,
     /// Send small segments at once (TCP_NODELAY); rr always does
@@ -216,28 +216,28 @@ pub struct LoadArgs {
     /// Differentiated-services code point of every packet, 0 to 63 [default: 0]
     #[arg(long, value_name = "N", value_parser = values::dscp, allow_hyphen_values = true, hide_short_help = true)]
     pub dscp: Option<u8>,
-    /// UDP and QUIC: one system call a datagram, without segmentation offload
+    /// UDP and QUIC: one system call per datagram, without segmentation offload
     #[arg(long, hide_short_help = true)]
     pub no_offload: bool,
-    /// Flows go in datagrams (RFC 9221), each of which may be lost
+    /// Use QUIC datagrams (RFC 9221), which may be lost, instead of streams
     #[arg(long, requires = "quic", hide_short_help = true, help_heading = "QUIC")]
     pub datagram: bool,
-    /// Flows that share a connection, each a stream of it [default: 1]
+    /// Flows per connection, each a stream [default: 1]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub streams: Option<u32>,
-    /// The congestion window that a connection begins with, at both ends [default: 12000]
+    /// Initial congestion window, at both ends [default: 12000]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub initial_window: Option<u32>,
-    /// What a receiver lets each stream have on its way [default: 8Mi]
+    /// Flow-control window of each stream [default: 8Mi]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub stream_window: Option<u32>,
-    /// What a receiver lets all streams of a connection have on their way together [default: 64Mi]
+    /// Flow-control window of a connection, all streams together [default: 64Mi]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub connection_window: Option<u32>,
-    /// The length of every full UDP payload [default: found out, up to 8972]
+    /// Length of every full UDP payload [default: discovered, up to 8972]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub mtu: Option<u32>,
-    /// What seals records and packets: aes128 (QUIC's default), aes256 or chacha20
+    /// Cipher: aes128 (QUIC's default), aes256 or chacha20
     #[arg(
         long,
         value_enum,
@@ -247,31 +247,31 @@ pub struct LoadArgs {
         help_heading = "TLS (in QUIC too)"
     )]
     pub cipher: Option<CipherName>,
-    /// The protocol that both ends say they speak inside [default: none; QUIC: linerate]
+    /// Protocol name that both ends announce (ALPN) [default: none; QUIC: linerate]
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = "TLS (in QUIC too)")]
     pub alpn: Option<String>,
-    /// A receiver acknowledges at least every so many packets [default: as it likes]
+    /// Acknowledge at least every N packets [default: the receiver decides]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub ack_packets: Option<u32>,
-    /// A receiver keeps an acknowledgement back no longer than this [default: 25ms]
+    /// Longest delay of an acknowledgement [default: 25ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub ack_delay: Option<u64>,
-    /// A receiver acknowledges at once after so many packets out of order; 0: not [default: as it likes]
+    /// Acknowledge at once after N packets out of order; 0: never [default: the receiver decides]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub ack_reordering: Option<u32>,
-    /// Send without marks of explicit congestion notification
+    /// Send packets without ECN marks
     #[arg(long, hide_short_help = true, help_heading = "QUIC")]
     pub no_ecn: bool,
-    /// How packets are spaced out: on (default), off, or each connection at a RATE of its own
+    /// Pacing of packets: on (default), off, or a RATE for each connection
     #[arg(long, value_name = "on|off|RATE", value_parser = values::pacing, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub pacing: Option<Pacing>,
-    /// A connection that hears nothing for so long has ended [default: 4s]
+    /// End a connection that receives nothing for so long [default: 4s]
     #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub idle_timeout: Option<u64>,
-    /// The longest UDP payload that is looked for [default: what the interface carries, 8972 at most]
+    /// Longest UDP payload that discovery tries [default: what the interface carries, 8972 at most]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, hide_short_help = true, help_heading = "QUIC")]
     pub mtu_limit: Option<u32>,
-    /// The version: v1 (default) or draft-29
+    /// QUIC version: v1 (default) or draft-29
     #[arg(
         long,
         value_enum,
@@ -293,7 +293,7 @@ pub enum QuicVersionName {
     Draft29,
 }
 
-/// What seals packets.
+/// The cipher of records and packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CipherName {
     /// AES-128-GCM
@@ -317,10 +317,10 @@ pub struct ConnectArgs {
     /// IPv6 only
     #[arg(short = '6', group = "family", hide_short_help = true)]
     pub ipv6: bool,
-    /// The local address of connections; several, or a prefix (127.0.0.0/29): in turn
+    /// Local address of connections; several, or a prefix (127.0.0.0/29), are used in turn
     #[arg(long, value_name = "ADDRESS", value_parser = Sources::parse, hide_short_help = true)]
     pub bind: Option<Sources>,
-    /// The network device of every connection [default: that of the route]
+    /// Network device of every connection [default: the route's]
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub bind_device: Option<String>,
     /// Processors for this end's threads: 0,2-5 or numa:INTERFACE (`serve` has its own) [default: all that it may run
@@ -334,7 +334,7 @@ pub struct ConnectArgs {
     /// SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "TLS (in QUIC too)")]
     pub keylog: Option<PathBuf>,
-    /// Write what happens on each connection to a file in this directory (qlog)
+    /// Write a qlog file for each connection into this directory
     #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = "QUIC")]
     pub qlog: Option<PathBuf>,
     /// Wait until no other client measures against this server

@@ -32,7 +32,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     about = "Measure networks: how fast, how reliable, how late, and why",
     before_help = "Examples:
   linerate self                                  measure this machine, in 12 seconds
-  linerate serve                                 be measured, on port 5250
+  linerate serve                                 serve clients, on port 5250
   linerate stream HOST                           TCP, to HOST, 10 seconds
   linerate stream HOST --down --tls --flows 8    TLS, from HOST, 8 connections
   linerate stream HOST --udp --rate 1G           UDP at 1 Gbit/s, with loss and jitter
@@ -73,7 +73,7 @@ pub enum Command {
     /// Measure this machine: a server of its own on loopback and the standard set of tests
     #[command(name = "self")]
     OwnMachine(SelfArgs),
-    /// Be measured: one port number, TCP and UDP, for any number of clients
+    /// Serve any number of clients, on one port number, TCP and UDP
     Serve(ServeArgs),
     /// Measure bulk transfer with a server
     Stream(StreamArgs),
@@ -100,7 +100,7 @@ pub enum Command {
   linerate self --time 10s          10 seconds each
   linerate self --json              the runs as an array of JSON documents")]
 pub struct SelfArgs {
-    /// How long each test takes
+    /// Length of each test
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration, allow_hyphen_values = true)]
     pub time: u64,
     /// Print the runs as a JSON array
@@ -117,8 +117,8 @@ pub struct SelfArgs {
   linerate schema                   all of them, as one object: plan, sample, run, link
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
-    /// One of them only: what was asked (plan), what one end counted in an interval (sample), what came out (run), what an
-    /// emulated link did (link)
+    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), or of the
+    /// report of `link`
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }

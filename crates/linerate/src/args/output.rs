@@ -17,13 +17,13 @@ pub struct OutputArgs {
     /// Print comma-separated values: a row for each sample of each end, then a summary row
     #[arg(long, group = "format", hide_short_help = true)]
     pub csv: bool,
-    /// Write the result to FILE, which is whole or not there
+    /// Write the result to FILE, as a whole or not at all
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print the result and errors only
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,
-    /// Print also what both ends ran on: sockets, kernels
+    /// Also print all that both ends counted and ran on: sockets, kernels
     #[arg(long, short_alias = 'V')]
     pub verbose: bool,
     /// Print the plan and the steps of each flow as JSON, and measure nothing

@@ -12,11 +12,11 @@ pub struct KeyArgs {
     /// The fingerprint that the server's key must have [default: known or trusted on first use]
     #[arg(long, value_name = "FINGERPRINT", value_parser = values::fingerprint, hide_short_help = true)]
     pub server_key: Option<String>,
-    /// The authority whose certificates (PEM) must vouch for the server, by the name of HOST [default: the
-    /// key is known or trusted on first use]
+    /// Authority (PEM) that must vouch for the server's certificate and HOST [default: the key is known or
+    /// trusted on first use]
     #[arg(long, value_name = "FILE", conflicts_with = "server_key", hide_short_help = true)]
     pub ca: Option<PathBuf>,
-    /// Look neither at the server's key nor for whom it is: anybody may be in between
+    /// Don't check the server's key: any host on the path may pose as the server
     #[arg(long, conflicts_with_all = ["server_key", "ca"], hide_short_help = true)]
     pub insecure: bool,
     /// The key shared with a server that asks for one (`serve --require-key`)

@@ -13,7 +13,7 @@ use crate::cpus::Cpus;
 #[command(
     before_help = "Examples:
   linerate serve                                    listen on port 5250, TCP and UDP
-  linerate serve --require-key key                  admit only who holds the key in file `key`
+  linerate serve --require-key key                  admit only holders of the key in file `key`
   linerate serve --max-tests 1 --max-time 60s       one test at a time, of a minute at most
   linerate serve --one-off --idle-timeout 60s       end after one test, or after 60 s without one
   linerate serve --port 0 --ndjson                  any free port; the first record names it",
@@ -33,23 +33,23 @@ pub struct ServeArgs {
     /// Processors for the load's threads: 0,2-5 or numa:INTERFACE (those near it) [default: all that it may run on]
     #[arg(long, value_name = "LIST", value_parser = Cpus::parse, hide_short_help = true)]
     pub cpu: Option<Cpus>,
-    /// The most tests at once; further clients are refused
+    /// Most concurrent tests; further clients are refused
     #[arg(long, value_name = "N", default_value = "64", value_parser = values::positive_count, allow_hyphen_values = true)]
     pub max_tests: u32,
-    /// The most that all tests together may ask for; one that asks for no rate is refused, rr and connect too
+    /// Most payload per second of all tests together; a test without --rate is refused, rr and connect too
     /// [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = values::positive_rate, allow_hyphen_values = true)]
     pub max_rate: Option<u64>,
-    /// The longest that one test may take [default: no limit]
+    /// Longest time of a test [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub max_time: Option<u64>,
     /// End after one test
     #[arg(long)]
     pub one_off: bool,
-    /// End when there was no test for so long
+    /// End after so long without a test
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub idle_timeout: Option<u64>,
-    /// Poll without sleeping at this end too where clients ask for it (--busy-poll); one processor stays free
+    /// Allow clients' --busy-poll to poll without sleeping at this end; one processor stays free
     #[arg(long, hide_short_help = true)]
     pub busy_poll: bool,
     /// Admit only clients that hold the key in FILE (any 1 to 4096 bytes)
@@ -58,7 +58,7 @@ pub struct ServeArgs {
     /// Where the server's own key is kept [default: ~/.local/state/linerate]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub identity: Option<PathBuf>,
-    /// The server's certificate from elsewhere and those that vouch for it, in PEM [default: one of its own]
+    /// Certificate (PEM), followed by those that vouch for it [default: the server's own key]
     #[arg(
         long,
         value_name = "FILE",
@@ -73,7 +73,7 @@ pub struct ServeArgs {
     /// Print records as they happen, a line of JSON each
     #[arg(long, hide_short_help = true)]
     pub ndjson: bool,
-    /// Print where it listens, then errors only
+    /// Print the listening address, then errors only
     #[arg(long)]
     pub quiet: bool,
 }
