@@ -29,7 +29,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(
     name = "linerate",
     version,
-    about = "Measure networks: how fast, how reliable, how late, and why",
+    about = "Measure networks: throughput, loss, latency and connection rate",
     before_help = "Examples:
   linerate self                                  measure this machine, in 12 seconds
   linerate serve                                 serve clients, on port 5250
