@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use linerate_measure::step::{Connection, Step, flow_steps};
+use linerate_measure::step::{Churn, Step, flow_steps};
 use linerate_measure::{Handshake, Workload};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
@@ -14,7 +14,7 @@ use super::attempt::{Attempt, Script};
 use super::sockets::Place;
 use super::{DONE, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
-use crate::connections::{Due, Milestones, Places};
+use crate::connections::{Due, Milestones, Slots};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
@@ -42,7 +42,7 @@ struct Caller {
     script: Script,
     /// How connections are to agree on their keys.
     handshake: Handshake,
-    places: Places,
+    slots: Slots,
     seats: Vec<Seat>,
     /// Places whose connection has its response, and waits for the ticket that the next needs.
     parting: Vec<usize>,
@@ -80,11 +80,11 @@ impl Calling {
             }
             let more_out = sockets.send_out(&mut events);
             if !more_in && !more_out && events.is_empty() {
-                let at_most_ns = caller.places.wait_at_most_ns(reached.phase);
+                let at_most_ns = caller.slots.wait_at_most_ns(reached.phase);
                 sockets.wait(Duration::from_nanos(at_most_ns), waker, reached.phase);
             }
         }
-        caller.places.leave(monotonic_ns(), local);
+        caller.slots.leave(monotonic_ns(), local);
         sockets.close();
     }
 }
@@ -99,27 +99,28 @@ impl Caller {
         local: &Local,
     ) -> Option<Self> {
         let Side::Client { server, client, agreement } = quic.side.clone() else { return None };
-        let steps: Vec<Connection> = flows
+        let steps: Vec<Churn> = flows
             .iter()
             .filter_map(|flow| match flow_steps(workload, flow.number).client.pop() {
                 Some(Step::Connect(step)) => Some(step),
                 _ => None,
             })
             .collect();
-        let step = steps.first()?;
+        let (request, response) = steps.first()?.life.amounts();
+        let (request_bytes, response_bytes) = (as_length(request), as_length(response));
         let opening = Opening { flow: shard as u32, token: quic.token };
         let mut first_bytes = opening.encode().to_vec();
-        first_bytes.extend_from_slice(local.pattern.slice(0, step.request_bytes as usize));
-        let mut places = Places::new(&steps, flows)?;
+        first_bytes.extend_from_slice(local.pattern.slice(0, request_bytes));
+        let mut slots = Slots::new(&steps, flows)?;
         let handshake = agreement.wanted();
-        places.count_handshakes(agreement);
+        slots.count_handshakes(agreement);
         Some(Self {
             client,
             server,
-            script: Script { first_bytes, response_bytes: step.response_bytes as usize },
+            script: Script { first_bytes, response_bytes },
             handshake,
-            seats: (0..places.len()).map(|_| Seat::default()).collect(),
-            places,
+            seats: (0..slots.len()).map(|_| Seat::default()).collect(),
+            slots,
             parting: Vec::new(),
             seat_of: HashMap::new(),
         })
@@ -132,15 +133,15 @@ impl Caller {
             }
             return true;
         }
-        self.places.are_done(reached, now_ns)
+        self.slots.are_done(reached, now_ns)
     }
 
     fn begin_due(&mut self, reached: Reached, sockets: &mut Sockets) {
         if reached.phase >= Phase::Stop {
             return;
         }
-        self.places.open_turn(reached);
-        while let Some(due) = self.places.take_due() {
+        self.slots.open_turn(reached);
+        while let Some(due) = self.slots.take_due() {
             self.begin(&due, sockets);
         }
     }
@@ -154,20 +155,20 @@ impl Caller {
         });
         let index = due.index;
         let Some(seat) = self.seats.get_mut(index) else { return };
-        self.places.note_first(index, began_ns);
+        self.slots.note_first(index, began_ns);
         match made {
             Some(Ok((link, connection))) => {
                 let (place, due_ns) = ((0, link), due.scheduled_ns.unwrap_or(began_ns));
                 let mut attempt = Attempt::new(connection, due_ns, began_ns, due.warm_up);
-                let begun = attempt.begin_early(&self.script, self.places.tally(index));
+                let begun = attempt.begin_early(&self.script, self.slots.tally(index));
                 seat.attempt = Some((place, attempt));
                 self.seat_of.insert(place, index);
                 if let Err(error) = begun {
                     self.give_up(index, error_kind(&error), began_ns);
                 }
             }
-            Some(Err(error)) => self.places.fail(index, error_kind(&error), due.warm_up, began_ns),
-            None => self.places.fail(index, "io", due.warm_up, began_ns),
+            Some(Err(error)) => self.slots.fail(index, error_kind(&error), due.warm_up, began_ns),
+            None => self.slots.fail(index, "io", due.warm_up, began_ns),
         }
     }
 
@@ -178,7 +179,7 @@ impl Caller {
         }
         let Some(seat) = self.seats.get_mut(index) else { return };
         let Some((_, attempt)) = &mut seat.attempt else { return };
-        match attempt.handle(event, &self.script, self.places.tally(index)) {
+        match attempt.handle(event, &self.script, self.slots.tally(index)) {
             Ok(false) => {}
             Ok(true) if self.handshake == Handshake::Full => self.finish(index, local),
             Ok(true) => self.parting.push(index),
@@ -219,20 +220,20 @@ impl Caller {
             warm_up: attempt.warm_up,
             handshake: Some(handshake),
         };
-        self.places.finish(index, &times, local);
+        self.slots.finish(index, &times, local);
     }
 
     /// A connection under way comes to nothing.
     fn give_up(&mut self, index: usize, kind: &'static str, now_ns: u64) {
         let Some(attempt) = self.take_attempt(index) else { return };
         attempt.close(DONE);
-        self.places.fail(index, kind, attempt.warm_up, now_ns);
+        self.slots.fail(index, kind, attempt.warm_up, now_ns);
     }
 
     /// Ends connections that take too long, and pauses that have been long enough.
     fn sweep(&mut self, now_ns: u64) {
-        self.places.end_pauses(now_ns);
-        let Some(oldest_ns) = self.places.oldest_begin(now_ns) else { return };
+        self.slots.end_pauses(now_ns);
+        let Some(oldest_ns) = self.slots.oldest_begin(now_ns) else { return };
         for index in 0..self.seats.len() {
             let begun = self.seats.get(index).and_then(|seat| seat.attempt.as_ref());
             if begun.is_some_and(|(_, attempt)| attempt.began_ns < oldest_ns) {
@@ -240,6 +241,11 @@ impl Caller {
             }
         }
     }
+}
+
+/// A number of bytes as a length in memory.
+pub(super) fn as_length(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Bytes before the request, which are no payload.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use linerate_measure::Workload;
-use linerate_measure::step::{Connection as ConnectionStep, Step, flow_steps};
+use linerate_measure::step::{Churn, Step, flow_steps};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
+use super::call::as_length;
 use super::sockets::Place;
 use super::{FOREIGN, LONGEST_WAIT, Quic, Sockets};
 use crate::clock::monotonic_ns;
@@ -41,7 +42,7 @@ struct Guest {
 
 struct Host {
     token: [u8; 16],
-    step: ConnectionStep,
+    step: Churn,
     shared: Arc<FlowShared>,
     guests: HashMap<Place, Guest>,
     ending: Ending,
@@ -124,7 +125,7 @@ impl Guest {
     fn advance(
         &mut self,
         token: [u8; 16],
-        step: &ConnectionStep,
+        step: &Churn,
         tally: &Tally,
         local: &Local,
     ) -> io::Result<()> {
@@ -133,7 +134,8 @@ impl Guest {
             self.stream = connection.accept_stream(Dir::Bi);
         }
         let Some(id) = self.stream else { return Ok(()) };
-        let asked = OPENING_BYTES + step.request_bytes as usize;
+        let (response, request) = step.life.amounts();
+        let asked = OPENING_BYTES + as_length(request);
         while self.received < asked {
             let (opening, received) = (&mut self.opening, &mut self.received);
             let before = *received;
@@ -160,7 +162,7 @@ impl Guest {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        let response = step.response_bytes as usize;
+        let response = as_length(response);
         while self.sent < response {
             let length = (response - self.sent).min(local.receive_buffer.len());
             let sent = connection.send(id, local.pattern.slice(0, length))?;

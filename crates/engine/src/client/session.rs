@@ -21,7 +21,7 @@ use super::record::Record;
 use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
-use crate::connections::{Agreement, Dial};
+use crate::connections::{Agreement, Dial, sockets_to};
 use crate::control::{Link, Reading, data_client, fingerprint, key_log_note, proof, random};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -307,15 +307,15 @@ impl<'a> Session<'a> {
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let dials = (connects && quic.is_none()).then(|| -> Result<_, Error> {
             Ok(Connections::Dial(Dial {
-                server: self.server,
-                token,
+                token: Some(token),
                 device: self.plan.local.bind_device.clone(),
                 binds: local_addresses(self.plan)?,
                 source_ports: self.plan.local.source_ports,
+                // By chance: those that the last run has used wait in TIME-WAIT for a minute.
                 first_source: u64::from_ne_bytes(random()?),
-                options: workload.socket.clone(),
                 tls: tls.clone(),
                 agreement: Agreement::new(workload.tls.handshake, workload.flows),
+                ..Dial::new(self.server, sockets_to(self.server, workload.socket.clone()))
             }))
         });
         let dials = dials.transpose()?;

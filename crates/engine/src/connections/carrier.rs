@@ -115,6 +115,14 @@ impl Carrier {
         self.tls.as_mut().map_or(Ok(()), |tls| tls.take_ticket())
     }
 
+    /// Says that nothing more will be sent.
+    pub(super) fn finish_sending(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.finish_sending(),
+            None => self.tcp.finish_sending(),
+        }
+    }
+
     /// Closes in order, after what TLS has to say.
     pub(super) fn close(mut self) {
         if let Some(tls) = &mut self.tls {

@@ -2,17 +2,17 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
-use linerate_measure::step::Connection;
+use linerate_measure::step::Churn;
 use linerate_wire::native::opening::Opening;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use super::places::{Due, Places};
+use super::attempt::{Attempt, Part};
+use super::script::Script;
+use super::slots::{Due, Slots};
 use super::source::{Source, kind_of};
 use super::spin_wait::SpinWait;
-use super::worker::{Attempt, Script};
 use super::{Dial, LONGEST_WAIT_NS, Poll};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
@@ -22,22 +22,26 @@ use crate::shard::Inlet;
 /// The part of a load of connections that falls to one shard.
 pub(crate) struct Dialing {
     pub(crate) dial: Dial,
-    /// What each of them does; the parts of one load.
-    pub(crate) steps: Vec<Connection>,
+    /// What each flow does; the parts of one load.
+    pub(crate) steps: Vec<Churn>,
     pub(crate) flows: Vec<Arc<FlowShared>>,
     /// Which shard this is, of how many.
     pub(crate) shard: (usize, usize),
 }
 
 struct Dialer {
-    script: Script,
+    part: Part,
     source: Source,
-    places: Places,
+    slots: Slots,
     /// A connection that is due, for which a source is still looked for.
     waiting: Option<Due>,
-    /// The connections under way, by their places.
+    /// The connections under way, by their slots.
     attempts: Vec<Option<Attempt>>,
-    /// Where there is one place, whose connections are not under TLS.
+    /// Whether there is one slot, whose sockets block: that is fewer calls than a poll set takes.
+    is_alone: bool,
+    /// Whether a connection may take its time as long as it goes on.
+    times_silence: bool,
+    /// Where there is one slot, whose connections are not under TLS.
     spin_wait: Option<SpinWait>,
 }
 
@@ -50,22 +54,21 @@ impl Dialing {
             flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
             return;
         };
-        dialer.places.set_ready(local);
+        dialer.slots.set_ready(local);
         let mut ready = Vec::new();
         loop {
             let reached = local.reached();
             let now_ns = monotonic_ns();
             if dialer.is_over(reached, now_ns) {
-                return dialer.places.leave(now_ns, local);
+                return dialer.slots.leave(now_ns, local);
             }
             if reached.phase > Phase::Hold {
                 dialer.begin_due(reached, &poll, local);
                 dialer.sweep(now_ns);
             }
             let looks_on = dialer.waiting.is_some();
-            let at_most_ns =
-                if looks_on { 0 } else { dialer.places.wait_at_most_ns(reached.phase) };
-            if dialer.is_alone() {
+            let at_most_ns = if looks_on { 0 } else { dialer.slots.wait_at_most_ns(reached.phase) };
+            if dialer.is_alone {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
                 poll.wait(at_most_ns);
@@ -81,32 +84,39 @@ impl Dialing {
 impl Dialer {
     /// `None` where the shard has nothing to do.
     fn new(dialing: Dialing, local: &Local) -> Option<Self> {
-        let step = dialing.steps.first()?;
-        let flow = dialing.flows.first()?.number;
-        let mut first_bytes = Opening { flow, token: dialing.dial.token }.encode().to_vec();
-        if dialing.dial.tls.is_none() {
-            first_bytes.extend_from_slice(local.pattern.slice(0, step.request_bytes as usize));
+        let Dialing { dial, steps, flows, shard: (shard, shards) } = dialing;
+        let life = &steps.first()?.life;
+        let flow = flows.first()?.number;
+        let script = Script::new(life, &dial.buffers);
+        let mut first_bytes = match dial.token {
+            Some(token) => Opening { flow, token }.encode().to_vec(),
+            None => Vec::new(),
+        };
+        let prefix_bytes = first_bytes.len();
+        if dial.tls.is_none() {
+            let length = script.first_sent(local.receive_buffer.len());
+            first_bytes.extend_from_slice(local.pattern.slice(0, length));
         }
-        let mut places = Places::new(&dialing.steps, dialing.flows)?;
-        if dialing.dial.tls.is_some() {
-            places.count_handshakes(dialing.dial.agreement.clone());
+        let mut slots = Slots::new(&steps, flows)?.with_rules(dial.rules);
+        if dial.tls.is_some() {
+            slots.count_handshakes(dial.agreement.clone());
         }
-        let (shard, shards) = dialing.shard;
+        let is_alone = slots.len() == 1 && !script.has_duplex();
         Some(Self {
-            script: Script {
-                first_bytes,
-                request_bytes: step.request_bytes as usize,
-                response_bytes: step.response_bytes as usize,
-                close: step.close,
-                tls: dialing.dial.tls.clone(),
-                handshake: dialing.dial.agreement.wanted(),
-            },
-            source: Source::new(&dialing.dial, shard, shards),
+            source: Source::new(&dial, shard, shards),
             waiting: None,
-            attempts: (0..places.len()).map(|_| None).collect(),
-            spin_wait: (places.len() == 1 && dialing.dial.tls.is_none())
-                .then(|| SpinWait::new(false)),
-            places,
+            attempts: (0..slots.len()).map(|_| None).collect(),
+            is_alone,
+            times_silence: dial.rules.times_silence,
+            spin_wait: (is_alone && dial.tls.is_none()).then(|| SpinWait::new(false)),
+            slots,
+            part: Part {
+                first_bytes,
+                prefix_bytes,
+                script,
+                tls: dial.tls,
+                handshake: dial.agreement.wanted(),
+            },
         })
     }
 
@@ -114,7 +124,7 @@ impl Dialer {
         if reached.phase >= Phase::Stop
             && let Some(due) = self.waiting.take()
         {
-            self.places.withdraw(&due);
+            self.slots.withdraw(&due);
         }
         if reached.phase == Phase::Abort {
             for index in 0..self.attempts.len() {
@@ -122,13 +132,7 @@ impl Dialer {
             }
             return true;
         }
-        self.places.are_done(reached, now_ns)
-    }
-
-    /// Whether there is one place: then its socket blocks, which is fewer calls than a poll set
-    /// takes.
-    fn is_alone(&self) -> bool {
-        self.attempts.len() == 1
+        self.slots.are_done(reached, now_ns)
     }
 
     /// Waits for the time of the next connection, unless there is one under way.
@@ -151,42 +155,45 @@ impl Dialer {
         if reached.phase >= Phase::Stop {
             return;
         }
-        self.places.open_turn(reached);
-        while let Some(due) = self.waiting.take().or_else(|| self.places.take_due()) {
+        self.slots.open_turn(reached);
+        while let Some(due) = self.waiting.take().or_else(|| self.slots.take_due()) {
             let index = due.index;
             self.begin(due, poll, local);
-            // A place that is free again at once gets its next turn after a look at the phase, and
+            // A slot that is free again at once gets its next turn after a look at the phase, and
             // whoever looks for a source the next after the other connections.
-            if self.waiting.is_some() || self.places.is_next(index) {
+            if self.waiting.is_some() || self.slots.is_next(index) {
                 return;
             }
         }
     }
 
     fn begin(&mut self, due: Due, poll: &Poll, local: &mut Local) {
-        let alone = self.is_alone();
-        let blocks_for = alone.then_some(Duration::from_nanos(LONGEST_WAIT_NS));
-        match self.source.connect(blocks_for) {
+        match self.source.connect(self.is_alone) {
             Ok(None) => self.waiting = Some(due),
             Ok(Some(dialed)) => {
                 let due_ns = due.scheduled_ns.unwrap_or(dialed.began_ns);
-                self.places.note_first(due.index, dialed.began_ns);
-                self.attempts[due.index] = Some(Attempt::new(dialed, alone, due_ns, due.warm_up));
+                self.slots.note_first(due.index, dialed.began_ns);
+                let attempt = Attempt::new(dialed, self.is_alone, due_ns, due.warm_up);
+                self.attempts[due.index] = Some(attempt);
                 self.advance(due.index, poll, local);
             }
             Err(error) => {
-                self.places.fail(due.index, kind_of(&error), due.warm_up, monotonic_ns());
+                self.slots.fail(due.index, kind_of(&error), due.warm_up, monotonic_ns());
             }
         }
     }
 
     fn advance(&mut self, index: usize, poll: &Poll, local: &mut Local) {
-        let alone = self.is_alone();
         let Some(Some(attempt)) = self.attempts.get_mut(index) else { return };
-        match attempt.advance(&self.script, self.places.tally(index), local, &mut self.spin_wait) {
+        let (part, tally) = (&mut self.part, self.slots.tally(index));
+        let mut outcome = attempt.advance(part, tally, local, &mut self.spin_wait);
+        if self.is_alone && matches!(outcome, Ok(Some(_))) && self.source.make_ahead() {
+            outcome = attempt.advance(part, tally, local, &mut self.spin_wait);
+        }
+        match outcome {
             Ok(Some(interest)) => {
-                if alone || poll.watch(attempt.carrier().as_fd(), index, attempt.watched, interest)
-                {
+                let fd = attempt.carrier().as_fd();
+                if self.is_alone || poll.watch(fd, index, attempt.watched, interest) {
                     attempt.watched = Some(interest);
                 } else {
                     self.give_up(index, "io", monotonic_ns());
@@ -199,11 +206,13 @@ impl Dialer {
 
     fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.attempts[index].take() else { return };
+        let socket = attempt.carrier().socket();
         if let Some(spin_wait) = &mut self.spin_wait {
-            spin_wait.learn(attempt.carrier().socket());
+            spin_wait.learn(socket);
         }
-        let times = attempt.close(self.script.close);
-        self.places.finish(index, &times, local);
+        self.slots.see(index, socket);
+        let times = attempt.close(self.part.script.close);
+        self.slots.finish(index, &times, local);
     }
 
     /// A connection under way comes to nothing.
@@ -211,16 +220,20 @@ impl Dialer {
         let Some(attempt) = self.attempts[index].take() else { return };
         let warm_up = attempt.warm_up;
         attempt.abandon();
-        self.places.fail(index, kind, warm_up, now_ns);
+        self.slots.fail(index, kind, warm_up, now_ns);
     }
 
     /// Ends connections that take too long, and pauses that have been long enough.
     fn sweep(&mut self, now_ns: u64) {
-        self.places.end_pauses(now_ns);
-        let Some(oldest_ns) = self.places.oldest_begin(now_ns) else { return };
+        self.slots.end_pauses(now_ns);
+        let Some(oldest_ns) = self.slots.oldest_begin(now_ns) else { return };
         for index in 0..self.attempts.len() {
-            let overdue = |attempt: &Attempt| attempt.began_ns < oldest_ns;
-            if self.attempts[index].as_ref().is_some_and(overdue) {
+            let Some(attempt) = &mut self.attempts[index] else { continue };
+            let since_ns = match self.times_silence {
+                true => attempt.silent_since_ns(now_ns),
+                false => attempt.began_ns,
+            };
+            if since_ns < oldest_ns {
                 self.give_up(index, "timed_out", now_ns);
             }
         }

@@ -1,84 +1,151 @@
-//! Connections that come and go: connect, one request, one response, close; again.
+//! Connections that come and go: connect, a life of transfers, close; again.
 //!
 //! They aren't flows that a shard holds, and they outlive no turn worth keeping: at this rate every
 //! system call counts. So a shard of such a load has a loop made for it, of which the client's dials
-//! and the server's serves. A server's loop takes the connections from the listener itself; one that
-//! turns out to be somebody else's goes to the reception.
+//! and the server's accepts. Where linerate's own load has them, a server's loop takes the connections
+//! from the listener of all; one that turns out to be somebody else's goes to the reception.
 
+mod accept;
+mod attempt;
 mod carrier;
 mod dial;
-mod guest;
-mod places;
-mod serve;
+mod incoming;
+mod pending;
+mod script;
+mod slots;
 mod source;
 mod spin_wait;
-mod strangers;
 mod wake_ups;
-mod worker;
 
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use linerate_measure::SocketOptions;
+use linerate_measure::{Handshake, SocketOptions};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use socket2::Socket;
 
+use crate::buffers::Buffers;
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::shard::Inlet;
+use crate::socket::open_stream;
 use crate::waker::Waker;
 
+pub(crate) use accept::{Accepting, limit_blocking, restore_accepted, restore_listener};
 pub(crate) use dial::Dialing;
-pub(crate) use places::{Agreement, Due, Milestones, Places};
-pub(crate) use serve::{Serving, limit_blocking, restore_accepted, restore_listener};
-pub(crate) use spin_wait::{Awaited, SpinWait};
-pub(crate) use wake_ups::WakeUps;
+pub(crate) use slots::{Agreement, Due, Milestones, Rules, Slots};
+
+/// Makes a socket with its options, which blocks for [`LONGEST_BLOCK`] at most, or not at all.
+pub(crate) type OpenSocket = Arc<dyn Fn(bool) -> io::Result<Socket> + Send + Sync>;
+
+/// Makes the sockets of connections to a server.
+pub(crate) fn sockets_to(server: SocketAddr, options: SocketOptions) -> OpenSocket {
+    Arc::new(move |blocks| open_stream(server, &options, blocks.then_some(LONGEST_BLOCK)))
+}
 
 /// Where the client's connections go, and from where.
 #[derive(Clone)]
 pub(crate) struct Dial {
     pub(crate) server: SocketAddr,
-    pub(crate) token: [u8; 16],
+    /// Each connection says first that it is of the test with this token; absent: nothing.
+    pub(crate) token: Option<[u8; 16]>,
     pub(crate) device: Option<String>,
     /// Source addresses, taken in turn; none: the kernel's choice.
     pub(crate) binds: Vec<SocketAddr>,
     pub(crate) source_ports: Option<(u16, u16)>,
-    /// Where the walk through the source ports of all addresses begins. By chance: those that the
-    /// last run has used wait in TIME-WAIT for a minute.
+    /// Where the walk through the source ports of all addresses begins.
     pub(crate) first_source: u64,
-    pub(crate) options: SocketOptions,
+    pub(crate) open: OpenSocket,
+    pub(crate) buffers: Buffers,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) agreement: Agreement,
+    pub(crate) rules: Rules,
+}
+
+impl Dial {
+    /// Plain connections that say nothing of themselves, from wherever the kernel chooses.
+    pub(crate) fn new(server: SocketAddr, open: OpenSocket) -> Self {
+        Self {
+            server,
+            token: None,
+            device: None,
+            binds: Vec::new(),
+            source_ports: None,
+            first_source: 0,
+            open,
+            buffers: Buffers::default(),
+            tls: None,
+            agreement: Agreement::new(Handshake::Full, 1),
+            rules: Rules::default(),
+        }
+    }
 }
 
 /// Where the server's connections come from.
 #[derive(Clone)]
-pub(crate) struct Serve {
+pub(crate) struct Accept {
     pub(crate) listener: Arc<Socket>,
     /// How many loops accept from it.
-    pub(crate) hosts: Arc<AtomicU32>,
-    pub(crate) token: [u8; 16],
+    pub(crate) loops: Arc<AtomicU32>,
     pub(crate) options: SocketOptions,
+    pub(crate) buffers: Buffers,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     /// Connections accepted before others have their turn. Where one comes at a time, asking for
     /// the next would be a call for nothing.
     pub(crate) at_once: u32,
+    /// Whether the loop chooses how often a connection wakes it.
+    pub(crate) chooses_wake_ups: bool,
+    /// Whether a connection may take its time as long as something moves on it.
+    pub(crate) times_silence: bool,
+    /// Who made the first connection, where somebody wants to know.
+    pub(crate) first_peer: Option<Arc<OnceLock<SocketAddr>>>,
+    /// What tells the connections of this load from others; absent: all that come are its own.
+    pub(crate) shared: Option<SharedPort>,
+}
+
+impl Accept {
+    /// Of a listener that has plain connections of this load alone, one at a time.
+    pub(crate) fn new(listener: Arc<Socket>) -> Self {
+        Self {
+            listener,
+            loops: Arc::default(),
+            options: SocketOptions::default(),
+            buffers: Buffers::default(),
+            tls: None,
+            at_once: 1,
+            chooses_wake_ups: true,
+            times_silence: false,
+            first_peer: None,
+            shared: None,
+        }
+    }
+}
+
+/// A port to which connections of several loads come, and others.
+#[derive(Clone)]
+pub(crate) struct SharedPort {
+    /// Which of them are this load's.
+    pub(crate) token: [u8; 16],
     /// Connections that the load's shards hold, all together.
-    pub(crate) guests: Arc<AtomicUsize>,
+    pub(crate) incoming: Arc<AtomicUsize>,
     /// Those of them that wait and haven't said whose they are.
-    pub(crate) strangers: Arc<AtomicUsize>,
-    /// The most guests. For whoever comes beyond, one that hasn't said whose it is goes to the reception, which knows
-    /// how to make room.
-    pub(crate) most_guests: usize,
+    pub(crate) pending: Arc<AtomicUsize>,
+    /// The most connections. For whoever comes beyond, one that hasn't said whose it is goes to the reception, which
+    /// knows how to make room.
+    pub(crate) most_incoming: usize,
     /// Takes the connections that aren't this load's, and the waker that wakes it.
     pub(crate) reception: Sender<Socket>,
     pub(crate) reception_waker: Arc<Waker>,
 }
 
+/// How long a socket that blocks waits.
+const LONGEST_BLOCK: Duration = Duration::from_nanos(LONGEST_WAIT_NS);
 /// The longest a loop sleeps: time-outs are looked at this often.
 const LONGEST_WAIT_NS: u64 = 10 * MILLISECOND_NS;
 /// Marks the waker among the events.
@@ -91,6 +158,7 @@ const EVENTS: usize = 256;
 enum Interest {
     Readable,
     Writable,
+    Both,
 }
 
 /// A level-triggered poll set.
@@ -118,6 +186,7 @@ impl Poll {
         let flags = match now {
             Interest::Readable => EventFlags::IN,
             Interest::Writable => EventFlags::OUT,
+            Interest::Both => EventFlags::IN | EventFlags::OUT,
         };
         let data = EventData::new_u64(index as u64);
         match before {

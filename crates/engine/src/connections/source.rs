@@ -2,14 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
 
-use linerate_measure::SocketOptions;
 use socket2::Socket;
 
-use super::Dial;
+use super::{Dial, OpenSocket};
 use crate::clock::monotonic_ns;
-use crate::socket::{Binding, dial_stream, is_short_of_descriptors};
+use crate::socket::{Binding, begin_connecting, bind_source, is_short_of_descriptors};
 
 /// A connection on its way.
 pub(super) struct Dialed {
@@ -29,11 +28,13 @@ pub(super) struct Source {
     server: SocketAddr,
     device: Option<String>,
     binds: Vec<SocketAddr>,
-    options: SocketOptions,
+    open: OpenSocket,
     ports: Option<(u16, u16)>,
     walk: Walk,
     /// How many in a row couldn't be had.
     taken: u64,
+    /// The next connection's socket, where it was made already.
+    ahead: Option<Socket>,
 }
 
 /// A shard's walk through all sources, endless.
@@ -86,22 +87,25 @@ impl Source {
             server: dial.server,
             device: dial.device.clone(),
             binds: dial.binds.clone(),
-            options: dial.options.clone(),
+            open: Arc::clone(&dial.open),
             ports: dial.source_ports,
             walk,
             taken: 0,
+            ahead: None,
         }
     }
 
     /// Begins a connection. A source that is somebody else's, or that is taken for this peer, is
     /// stepped over; when each of them was, none is left. `None`: there are some that are still to be
     /// tried.
-    pub(super) fn connect(&mut self, blocks_for: Option<Duration>) -> io::Result<Option<Dialed>> {
+    pub(super) fn connect(&mut self, blocks: bool) -> io::Result<Option<Dialed>> {
         for _ in 0..TRIES_PER_TURN {
-            let (bind, port) = self.next();
-            let binding = Binding { bind, device: self.device.clone() };
             let began_ns = monotonic_ns();
-            match dial_stream(self.server, &binding, port, &self.options, blocks_for) {
+            let socket = self.ahead.take().map_or_else(|| self.bind(blocks), Ok);
+            let outcome = socket.and_then(|socket| {
+                begin_connecting(&socket, self.server).map(|in_progress| (socket, in_progress))
+            });
+            match outcome {
                 Err(error) if is_taken(&error) => {
                     self.taken += 1;
                     if self.taken >= self.walk.sources {
@@ -117,6 +121,27 @@ impl Source {
             }
         }
         Ok(None)
+    }
+
+    /// Makes the next connection's socket, which blocks, while the server works on this one: a fourteenth of the
+    /// rate on two processors. Not with one source for all of them, which takes a moment to be free again. Says
+    /// whether it did.
+    pub(super) fn make_ahead(&mut self) -> bool {
+        if self.ahead.is_some() || (self.walk.sources == 1 && self.ports.is_some()) {
+            return false;
+        }
+        // What fails is tried again when it is needed, and fails then.
+        self.ahead = self.bind(true).ok();
+        self.ahead.is_some()
+    }
+
+    /// A socket at the source whose turn it is.
+    fn bind(&mut self, blocks: bool) -> io::Result<Socket> {
+        let (bind, port) = self.next();
+        let socket = (self.open)(blocks)?;
+        let binding = Binding { bind, device: self.device.clone() };
+        bind_source(&socket, self.server, &binding, port)?;
+        Ok(socket)
     }
 
     fn next(&mut self) -> (Option<SocketAddr>, Option<u16>) {
@@ -152,10 +177,10 @@ mod tests {
     use std::collections::BTreeSet;
     use std::net::{Ipv4Addr, TcpListener};
 
-    use linerate_measure::Handshake;
+    use linerate_measure::SocketOptions;
 
     use super::*;
-    use crate::connections::Agreement;
+    use crate::connections::sockets_to;
 
     #[test]
     fn each_round_of_a_walk_has_every_source_once() {
@@ -192,27 +217,23 @@ mod tests {
             .flat_map(|address| ports.clone().map(move |port| take(address, port)))
             .collect();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
         let dial = Dial {
-            server: listener.local_addr().unwrap(),
-            token: [0; 16],
-            device: None,
             binds: ADDRESSES.map(|address| SocketAddr::from((address, 0))).to_vec(),
             source_ports: Some((*ports.start(), *ports.end())),
             first_source: 11,
-            options: SocketOptions::default(),
-            tls: None,
-            agreement: Agreement::new(Handshake::Full, 1),
+            ..Dial::new(server, sockets_to(server, SocketOptions::default()))
         };
         let mut source = Source::new(&dial, 0, 1);
         // 80 tries, 32 in a turn.
         for _ in 0..2 {
-            assert!(source.connect(None).unwrap().is_none());
-            assert!(source.connect(None).unwrap().is_none());
-            assert_eq!(kind_of(&source.connect(None).err().unwrap()), "ports_exhausted");
+            assert!(source.connect(false).unwrap().is_none());
+            assert!(source.connect(false).unwrap().is_none());
+            assert_eq!(kind_of(&source.connect(false).err().unwrap()), "ports_exhausted");
         }
         // The last one that the walk comes to.
         let free = taken.remove(10).local_addr().unwrap();
-        let mut turns = (0..3).map(|_| source.connect(None).unwrap());
+        let mut turns = (0..3).map(|_| source.connect(false).unwrap());
         let dialed = turns.find_map(|dialed| dialed).unwrap();
         assert_eq!(dialed.socket.local_addr().unwrap().as_socket(), Some(free));
     }

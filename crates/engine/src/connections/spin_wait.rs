@@ -19,7 +19,7 @@ pub(super) const CONNECTIONS_PER_LOOK: u32 = 64;
 /// What an end waits for. Each has a patience of its own: where connections come by a schedule the next
 /// is far, its request near.
 #[derive(Clone, Copy)]
-pub(crate) enum Awaited {
+pub(super) enum Awaited {
     Connection,
     Bytes,
     Close,
@@ -32,7 +32,7 @@ pub(crate) enum Awaited {
 /// what they do then. (Measured on two processors, in parts of a bare loop's rate: 0.9 to 1.0 where both
 /// sleep at once, 1.3 where the client looks, 1.9 to 2.2 where both do, for 0.8 to 1.0 of the loop's CPU
 /// seconds a connection.)
-pub(crate) struct SpinWait {
+pub(super) struct SpinWait {
     lookout: Lookout,
     /// By what is awaited.
     patience: [Patience; 3],
@@ -43,7 +43,7 @@ pub(crate) struct SpinWait {
 }
 
 impl SpinWait {
-    pub(crate) fn new(elsewhere: bool) -> Self {
+    pub(super) fn new(elsewhere: bool) -> Self {
         Self {
             lookout: Lookout::new(),
             patience: [(); 3].map(|()| Patience::new(LOOK_NS, MOST_PASSES)),
@@ -54,7 +54,7 @@ impl SpinWait {
 
     /// Learns where the peer is, now and then, from a connection over which it has sent something: its
     /// handshake is taken in where it was begun.
-    pub(crate) fn learn(&mut self, socket: &Socket) {
+    pub(super) fn learn(&mut self, socket: &Socket) {
         if self.connections.is_multiple_of(CONNECTIONS_PER_LOOK) {
             self.elsewhere = comes_from_elsewhere(socket);
         }
@@ -62,7 +62,7 @@ impl SpinWait {
     }
 
     /// Receives from a socket that blocks.
-    pub(crate) fn receive(
+    pub(super) fn receive(
         &mut self,
         awaited: Awaited,
         socket: &Socket,
@@ -77,7 +77,7 @@ impl SpinWait {
     }
 
     /// Whether a connection has come, or comes in a moment; not asked where the peer shares the processor.
-    pub(crate) fn has_come(&mut self, listener: &Socket) -> bool {
+    pub(super) fn has_come(&mut self, listener: &Socket) -> bool {
         self.elsewhere
             && matches!(self.look(Awaited::Connection, || readiness(listener)), Some(Ok(())))
     }

@@ -13,30 +13,45 @@ use crate::transport::comes_from_elsewhere;
 /// On a processor that also takes the packets in, each wake-up costs the peer its turn; on another one each
 /// wake-up has the thread awake for what comes next. (Measured on one processor: 18.6 thousand connections a
 /// second woken once, 14.5 woken twice; on two: 10.5 and 13.)
-#[derive(Default)]
 pub(crate) struct WakeUps {
+    /// Whether they are to be chosen; otherwise the listener stays as it is.
+    chooses: bool,
     accepted: u32,
     once: bool,
+    /// Whether packets are taken in on this processor.
+    here: bool,
 }
 
 impl WakeUps {
-    /// A connection was accepted: chooses anew at the first and at times after it; says whether it is
-    /// another choice now.
-    pub(crate) fn choose(&mut self, listener: &Socket, accepted: &Socket) -> bool {
+    pub(super) fn new(chooses: bool) -> Self {
+        Self { chooses, accepted: 0, once: false, here: false }
+    }
+
+    /// A connection was accepted: looks where its peer is at the first and at times after it, and chooses anew;
+    /// says whether that is another place now.
+    pub(super) fn choose(&mut self, listener: &Socket, accepted: &Socket) -> bool {
         let looks = self.accepted.is_multiple_of(CONNECTIONS_PER_LOOK);
         self.accepted = self.accepted.wrapping_add(1);
         if !looks {
             return false;
         }
         let here = !comes_from_elsewhere(accepted);
-        let changes = here != self.once && set_defer_accept(listener.as_fd(), here).is_ok();
-        self.once ^= changes;
+        let changes = here != self.here;
+        self.here = here;
+        if self.chooses && here != self.once && set_defer_accept(listener.as_fd(), here).is_ok() {
+            self.once = here;
+        }
         changes
     }
 
     /// Whether it is woken once, by the request.
     pub(super) fn once(&self) -> bool {
         self.once
+    }
+
+    /// Whether the peer shares this processor.
+    pub(super) fn here(&self) -> bool {
+        self.here
     }
 
     /// Connections accepted.
@@ -61,7 +76,7 @@ mod tests {
                 let listener = TcpListener::bind("127.0.0.1:0").unwrap();
                 let address = listener.local_addr().unwrap();
                 let listener = Socket::from(listener);
-                let mut wake_ups = WakeUps::default();
+                let mut wake_ups = WakeUps::new(true);
                 let changes: Vec<u32> = (0..=CONNECTIONS_PER_LOOK)
                     .filter(|_| {
                         let mut peer = TcpStream::connect(address).unwrap();

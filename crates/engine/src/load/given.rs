@@ -26,9 +26,7 @@ impl Load {
         waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
-        let mut load = Self::prepare(role, workload, cpus, waker, connections)?;
-        load.given = given;
-        Ok(load)
+        Self::prepare_with(role, workload, given, cpus, waker, connections)
     }
 
     /// Gives up a load that was stopped and in which nothing moves only after so long. A dialect

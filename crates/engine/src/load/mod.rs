@@ -112,6 +112,17 @@ impl Load {
         waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
+        Self::prepare_with(role, workload, Vec::new(), cpus, waker, connections)
+    }
+
+    fn prepare_with(
+        role: Role,
+        workload: &Workload,
+        given: Vec<Vec<Step>>,
+        cpus: &[u32],
+        waker: &Arc<Waker>,
+        connections: Option<Connections>,
+    ) -> Result<Self, Error> {
         let flows = workload.total_flows();
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let host = host_facts();
@@ -126,7 +137,7 @@ impl Load {
         };
         // At the server, whom a shard serves is no flow of its own.
         let total = match connections {
-            Some(Connections::Serve(_)) => spread.shards,
+            Some(Connections::Accept(_)) => spread.shards,
             Some(Connections::Quic(_)) if connects && role == Role::Server => spread.shards,
             _ => flows,
         };
@@ -137,7 +148,7 @@ impl Load {
         let mut load = Self {
             role,
             workload: workload.clone(),
-            given: Vec::new(),
+            given,
             phase: Arc::new(SharedPhase::new()),
             ready_count: Arc::new(ReadyCount::new(total)),
             apart: spread.apart,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use linerate_measure::step::{Step, flow_steps};
+use linerate_measure::step::{Churn, Step};
 use linerate_measure::{Kind, Workload};
 use socket2::Socket;
 
+use super::Load;
 use crate::associations::{Calling, Carrying, Claims, Hosting, Quic, Side};
-use crate::connections::{Dial, Dialing, Serve, Serving};
+use crate::connections::{Accept, Accepting, Dial, Dialing};
 use crate::flow::FlowShared;
 use crate::shard::OwnLoop;
 
@@ -17,61 +18,59 @@ pub(crate) enum Connections {
     /// At the client.
     Dial(Dial),
     /// At the server.
-    Serve(Serve),
-    /// In a loop that another dialect has made: of the flows of a shard, whose counts it keeps.
-    Made(MakeLoop),
+    Accept(Accept),
     /// At either end: QUIC, whether its connections come and go or stay.
     Quic(Box<Quic>),
+    /// In a loop that a test has made: of the flows of a shard.
+    #[cfg(test)]
+    Made(fn(Vec<Arc<FlowShared>>) -> OwnLoop),
 }
 
-/// Makes the loop of a shard of its flows.
-pub(crate) type MakeLoop = Box<dyn Fn(Vec<Arc<FlowShared>>) -> OwnLoop + Send>;
-
-/// The loop of one of a load's shards: which, of how many. At the server, `inlet` has the
-/// connections that others accepted.
-pub(super) fn own_loop(
-    connections: &Connections,
-    workload: &Workload,
-    (flows, claims): (&[Arc<FlowShared>], Option<&Arc<Claims>>),
-    (index, shards): (usize, usize),
-    inlet: Receiver<Socket>,
-) -> OwnLoop {
-    if let Connections::Quic(quic) = connections {
-        return quic_loop(quic, workload, (flows, claims), (index, shards), inlet);
-    }
-    let own: Vec<_> = flows.iter().skip(index).step_by(shards).cloned().collect();
-    match connections {
-        Connections::Made(make) => make(own),
-        Connections::Dial(dial) => {
-            let steps = own.iter().filter_map(|shared| {
-                match flow_steps(workload, shared.number).client.pop() {
-                    Some(Step::Connect(step)) => Some(step),
-                    _ => None,
-                }
-            });
-            let steps = steps.collect();
-            let dialing = Dialing { dial: dial.clone(), steps, flows: own, shard: (index, shards) };
-            Box::new(move |waker, local| dialing.run(waker, local))
+impl Load {
+    /// The loop of one of a load's shards: which, of how many. At the server, `inlet` has the
+    /// connections that others accepted.
+    pub(super) fn own_loop(
+        &self,
+        connections: &Connections,
+        flows: &[Arc<FlowShared>],
+        (index, shards): (usize, usize),
+        inlet: Receiver<Socket>,
+    ) -> OwnLoop {
+        let own: Vec<_> = flows.iter().skip(index).step_by(shards).cloned().collect();
+        match connections {
+            Connections::Quic(quic) => {
+                let flows = (flows, self.claims.as_ref());
+                quic_loop(quic, &self.workload, flows, (index, shards), inlet)
+            }
+            #[cfg(test)]
+            Connections::Made(make) => make(own),
+            Connections::Dial(dial) => {
+                let steps = own.iter().filter_map(|shared| self.churn(shared.number)).collect();
+                let dialing =
+                    Dialing { dial: dial.clone(), steps, flows: own, shard: (index, shards) };
+                Box::new(move |waker, local| dialing.run(waker, local))
+            }
+            Connections::Accept(accept) => {
+                let accept = accept.clone();
+                let accepting = own
+                    .into_iter()
+                    .next()
+                    .zip(self.churn(0))
+                    .map(|(shared, step)| Accepting { accept, step, shared, inlet });
+                Box::new(move |waker, local| {
+                    if let Some(accepting) = accepting {
+                        accepting.run(waker, local);
+                    }
+                })
+            }
         }
-        // Has a loop of its own, above.
-        Connections::Quic(_) => Box::new(|_, _| {}),
-        Connections::Serve(serve) => {
-            let step = match flow_steps(workload, 0).server.pop() {
-                Some(Step::Accept(step)) => Some(step),
-                _ => None,
-            };
-            let serve = serve.clone();
-            let serving = own.into_iter().next().zip(step).map(|(shared, step)| Serving {
-                serve,
-                step,
-                shared,
-                inlet,
-            });
-            Box::new(move |waker, local| {
-                if let Some(serving) = serving {
-                    serving.run(waker, local);
-                }
-            })
+    }
+
+    /// What a flow of connections that come and go does at this end.
+    fn churn(&self, flow: u32) -> Option<Churn> {
+        match self.steps_of(flow).pop() {
+            Some(Step::Connect(churn) | Step::Accept(churn)) => Some(churn),
+            _ => None,
         }
     }
 }

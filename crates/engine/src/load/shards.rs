@@ -8,7 +8,6 @@ use linerate_measure::{Kind, Workload};
 
 use super::Connections;
 use super::carriage::{file_for, pattern_for};
-use super::own_loop::own_loop;
 use super::spread::spread;
 use super::{Load, Spread, Waker};
 use crate::error::Error;
@@ -44,12 +43,14 @@ impl Load {
         for index in 0..shards {
             let share = |whole: usize| (whole - index).div_ceil(shards);
             let flows = share(self.flows.len());
-            let own_loop = connections.as_ref().map(|connections| {
-                let (sender, receiver) = channel();
-                self.inlets.push(sender);
-                let flows = (standing.as_slice(), self.claims.as_ref());
-                own_loop(connections, workload, flows, (index, shards), receiver)
-            });
+            let own_loop = match &connections {
+                Some(connections) => {
+                    let (sender, receiver) = channel();
+                    self.inlets.push(sender);
+                    Some(self.own_loop(connections, &standing, (index, shards), receiver))
+                }
+                None => None,
+            };
             let plan = ShardPlan {
                 shape: match flows {
                     _ if own_loop.is_some() => Shape::Own,

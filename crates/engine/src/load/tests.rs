@@ -3,7 +3,6 @@ use std::time::Duration;
 use linerate_measure::summary::judge;
 use linerate_measure::{Arrivals, Direction, Rate, Schedule, Transport};
 
-use super::own_loop::MakeLoop;
 use super::*;
 use crate::clock::SECOND_NS;
 use crate::flow::Ending;
@@ -15,7 +14,6 @@ const OPENED_NS: u64 = 7;
 /// A client's load that is open and whose shard does this.
 fn opened(workload: &Workload, make: fn(Vec<Arc<FlowShared>>) -> OwnLoop) -> Load {
     let waker = Arc::new(Waker::new().unwrap());
-    let make: MakeLoop = Box::new(make);
     let connections = Some(Connections::Made(make));
     let mut load = Load::prepare(Role::Client, workload, &[], &waker, connections).unwrap();
     load.open(OPENED_NS);

@@ -1,12 +1,14 @@
 //! From what is asked for to what a load does, at either end.
 
 use linerate_measure::step::{
-    Close, Content, Exchange, FlowSchedule, Framing, Movement, Pace, Step, StepEnd, Transfer,
+    Churn, Close, Content, Exchange, FlowSchedule, Framing, Life, Movement, Pace, Step, StepEnd,
+    Transfer,
 };
 use linerate_measure::{Arrivals, Direction, End, Kind, Schedule, Transport, Variant, Workload};
 use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 
 use super::filling::dirt;
+use super::lives::{CLIENT_SILENCE_NS, SERVER_SILENCE_NS, life_at_server};
 use crate::buffers::Buffers;
 
 /// Buffers are never larger, whatever a peer asks for; what is sent in one call neither.
@@ -42,6 +44,8 @@ pub(super) struct Job {
     pub(super) times_calls: bool,
     /// Whether it never sleeps.
     pub(super) busy_poll: bool,
+    /// What happens on each connection, where they come and go.
+    pub(super) life: Life,
 }
 
 /// What one end does.
@@ -86,6 +90,7 @@ impl Job {
             says_end: true,
             times_calls: false,
             busy_poll: false,
+            life: life_at_server(request),
         }
     }
 
@@ -158,17 +163,36 @@ impl Job {
             Task::Ask if !self.says_end => vec![Step::Exchange(self.exchange())],
             Task::Ask => vec![Step::Exchange(self.exchange()), Step::Close(Close::Graceful)],
             Task::Answer => vec![Step::Answer(self.exchange()), Step::Close(Close::AfterPeer)],
-            Task::Connections => Vec::new(),
+            Task::Connections => vec![Step::Connect(self.churn(CLIENT_SILENCE_NS))],
         }
     }
 
     /// The same at a server, whose sender doesn't wait for its peer's end: its timer is all there is.
     pub(super) fn steps_at_server(&self) -> Vec<Step> {
+        if self.task == Task::Connections {
+            return vec![Step::Accept(self.churn(SERVER_SILENCE_NS))];
+        }
         let mut steps = self.steps();
         if self.task == Task::Send && self.carrier == Carrier::Tcp {
             steps.truncate(1);
         }
         steps
+    }
+
+    /// Connections, each of which may be silent for so long.
+    fn churn(&self, timeout_ns: u64) -> Churn {
+        Churn {
+            end: match self.length {
+                Length::Units(units) => StepEnd::Count { count: units.into() },
+                Length::Seconds(seconds) => {
+                    StepEnd::Time { duration_ns: u64::from(seconds) * SECOND_NS }
+                }
+                Length::Open => StepEnd::Peer,
+            },
+            timeout_ns,
+            schedule: self.schedule(),
+            life: self.life.clone(),
+        }
     }
 
     fn transfer(&self) -> Transfer {
@@ -217,7 +241,7 @@ impl Job {
     }
 
     /// When requests, or connections, are due: spread evenly over each interval.
-    pub(super) fn schedule(&self) -> Option<FlowSchedule> {
+    fn schedule(&self) -> Option<FlowSchedule> {
         let is_paced = matches!(self.task, Task::Ask | Task::Connections);
         let (burst, interval_us) = self.pacing.filter(|_| is_paced)?;
         let per_s = f64::from(burst) * 1e6 / f64::from(interval_us.max(1));

@@ -6,16 +6,15 @@
 //! isn't.
 
 mod client;
-mod connections;
 mod control;
 mod crowd;
 mod data;
-mod dialer;
 mod figures;
 mod filling;
 mod job;
 mod listening;
 mod liveness;
+mod lives;
 mod opening;
 mod outcome;
 mod place;
@@ -27,10 +26,8 @@ mod server;
 mod session;
 mod spinners;
 mod timing;
-mod transfer;
 mod trial;
 mod waiting;
-mod watchdog;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 

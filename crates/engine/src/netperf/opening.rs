@@ -1,4 +1,4 @@
-//! How a test's data connection is opened at the client, or the many that come and go.
+//! How a test's data connection is opened at the client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,11 +7,8 @@ use linerate_wire::netperf::test::Carrier;
 use socket2::Socket;
 
 use super::address_beside;
-use super::connections::Exchanged;
-use super::dialer::{Dialer, Ports};
-use super::plan::{TestKind, TestPlan};
+use super::plan::TestPlan;
 use super::trial::Trial;
-use super::watchdog::Watched;
 use crate::error::Error;
 
 /// How long the data connection is tried.
@@ -41,31 +38,6 @@ impl Trial<'_> {
             .set_reuse_address(true)
             .and_then(|()| socket.bind(&local_address(self.plan, self.v6, self.remote).into()));
         bound.map_err(|error| local_fault(&error))
-    }
-
-    /// What makes connections that come and go.
-    pub(super) fn dialer(&self, server: SocketAddr, watched: Watched) -> Dialer {
-        let plan = self.plan;
-        Dialer {
-            server,
-            local: plan.local.address.map(|_| local_address(plan, self.v6, self.remote)),
-            ports: Ports::of(plan.source_ports, plan.local.port),
-            plan: self.data_plan.clone(),
-            exchanged: {
-                let exchanges = plan.kind != TestKind::Connect;
-                let bytes = |bytes: u32| if exchanges { bytes as usize } else { 0 };
-                Exchanged {
-                    request_bytes: bytes(plan.request_bytes),
-                    response_bytes: bytes(plan.response_bytes),
-                    // A netserver closes without being asked to.
-                    half_closes: self.client.is_none(),
-                }
-            },
-            buffers: self.job.buffers.clone(),
-            count: self.request.length.units(),
-            schedule: self.job.schedule(),
-            watched,
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
 use linerate_wire::netperf::test::{Carrier, Family, Part, Request, Setup};
 
-use super::connections::Exchanged;
 use super::data::{DataPlan, Granted, ring};
 use super::job::{Job, Task};
 use super::processor::local_calibration;
@@ -69,18 +68,6 @@ pub(super) fn data_plan(request: &Request) -> DataPlan {
         priority: request.priority,
         service: request.service,
         ..DataPlan::default()
-    }
-}
-
-/// What goes over each of its connections.
-pub(super) fn exchanged(request: &Request) -> Exchanged {
-    match request.part {
-        Part::Accept => Exchanged { request_bytes: 0, response_bytes: 0, half_closes: false },
-        _ => Exchanged {
-            request_bytes: request.request_bytes as usize,
-            response_bytes: request.response_bytes as usize,
-            half_closes: false,
-        },
     }
 }
 

@@ -7,6 +7,7 @@ use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Rings
 use super::data::{DataPlan, Granted, ring};
 use super::filling::told;
 use super::job::{Job, Task};
+use super::lives::life_at_client;
 use super::plan::{EndPlan, TestEnd, TestKind, TestPlan, TestTransport};
 use crate::buffers::Buffers;
 use crate::clock::SECOND_NS;
@@ -161,7 +162,13 @@ fn check_sizes(plan: &TestPlan, udp: bool) -> Result<(), Error> {
 }
 
 /// This end's part.
-pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted, buffers: Buffers) -> Job {
+pub(super) fn job(
+    plan: &TestPlan,
+    request: &Request,
+    granted: &Granted,
+    buffers: Buffers,
+    has_server: bool,
+) -> Job {
     let carrier = request.carrier;
     let task = match plan.kind {
         TestKind::Send | TestKind::SendFile => Task::Send,
@@ -205,6 +212,7 @@ pub(super) fn job(plan: &TestPlan, request: &Request, granted: &Granted, buffers
         says_end: true,
         times_calls: plan.times_calls && matches!(task, Task::Send | Task::Receive),
         busy_poll: plan.busy_poll,
+        life: life_at_client(plan, has_server),
     }
 }
 

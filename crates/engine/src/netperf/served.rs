@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use linerate_measure::Role;
 use linerate_measure::sample::CpuSeconds;
@@ -14,16 +14,16 @@ use rustix::net::RecvFlags;
 use socket2::Socket;
 
 use super::address_beside;
-use super::connections::{Acceptor, SERVER_SILENCE};
 use super::data::{Granted, first_sender};
 use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::liveness::Liveness;
-use super::place::{Place, data_plan, exchanged, setup, unit_bytes};
+use super::lives::accept;
+use super::place::{Place, data_plan, setup, unit_bytes};
 use super::processor::Processors;
 use super::spinners::{Spinner, Spinners};
-use super::watchdog::Watchdog;
 use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::connections::limit_blocking;
 use crate::error::Error;
 use crate::load::Load;
 use crate::socket::accept_stream;
@@ -44,8 +44,8 @@ pub(super) struct Served {
     job: Job,
     /// Made when the client has come: who waits takes no thread and no buffers.
     load: Option<Load>,
-    /// Of connections that come and go.
-    watchdog: Option<Watchdog>,
+    /// Who made the first of connections that come and go, until somebody asks.
+    first_peer: Option<Arc<OnceLock<SocketAddr>>>,
     /// What the load is made with.
     cpu: Option<u32>,
     cpu_count: u32,
@@ -95,14 +95,18 @@ impl Served {
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
         let job = Job::of_server(&request, unit_bytes);
-        let listener = request.part.connects().then(|| socket.try_clone().map(Arc::new));
+        let listener = request.part.connects().then(|| {
+            // Connections inherit it, from the first on.
+            limit_blocking(&socket)?;
+            socket.try_clone().map(Arc::new)
+        });
         let listener = listener.transpose().map_err(|error| number_of(&error))?;
         let now_ns = monotonic_ns();
         let mut served = Self {
             client,
             watch: Watch::new(&request, place.marks_end, now_ns),
             load: None,
-            watchdog: None,
+            first_peer: None,
             cpu: place.cpu,
             cpu_count: place.cpu_count,
             waker: Arc::clone(waker),
@@ -142,17 +146,9 @@ impl Served {
         self.spinner = self.spinners.as_ref().and_then(Spinners::admit);
         self.job.busy_poll = self.spinner.is_some();
         let connections = self.listener.as_ref().map(|listener| {
-            let watchdog = Watchdog::new(SERVER_SILENCE, Some(Arc::clone(listener)));
-            let acceptor = Acceptor {
-                listener: Arc::clone(listener),
-                exchanged: exchanged(&self.request),
-                buffers: self.job.buffers.clone(),
-                count: self.request.length.units(),
-                chooses_wake_ups: !self.request.defer_accept,
-                watched: watchdog.watched(),
-            };
-            self.watchdog = Some(watchdog);
-            acceptor.connections()
+            let (connections, first_peer) = accept(listener, &self.request, &self.job);
+            self.first_peer = Some(first_peer);
+            connections
         });
         let workload = self.job.endless_workload();
         let (cpus, steps) = (Vec::from_iter(self.cpu), vec![self.job.steps_at_server()]);
@@ -215,14 +211,14 @@ impl Served {
                 _ => counts.transactions,
             };
             self.watch.handle_count(count, now_ns);
-            if let Some(watchdog) = &mut self.watchdog {
-                watchdog.look(&counts, now_ns);
-            }
             // The silence that says the end is no part of the test.
             if self.ends_quietly() && self.watch.changed_ns() == now_ns {
-                let newcomer = self.watchdog.as_ref().and_then(Watchdog::take_newcomer);
+                let peer = self.first_peer.as_ref().and_then(|peer| peer.get()).copied();
                 if let Some(processors) = &mut self.processors {
-                    newcomer.into_iter().for_each(|peer| processors.meet(peer));
+                    if let Some(peer) = peer {
+                        self.first_peer = None;
+                        processors.meet(peer);
+                    }
                     processors.mark();
                 }
             }
@@ -247,12 +243,6 @@ impl Served {
         let Some(load) = &mut self.load else { return };
         match self.job.task {
             Task::Send => load.stop(),
-            Task::Connections => {
-                load.drain();
-                if let Some(watchdog) = &self.watchdog {
-                    watchdog.end();
-                }
-            }
             _ => load.drain(),
         }
     }

@@ -16,7 +16,6 @@ use socket2::Socket;
 
 use super::address_beside;
 use super::client::Client;
-use super::connections::CLIENT_SILENCE;
 use super::data::{DataPlan, Granted};
 use super::figures::{Measured, outcome};
 use super::filling::{buffers, file_flow, plain_flow, ring_flow};
@@ -28,7 +27,6 @@ use super::plan::TestPlan;
 use super::processor::Processors;
 use super::request::{data_plan, fit_old_server, job, request};
 use super::timing::timed_flow;
-use super::watchdog::Watchdog;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
@@ -67,8 +65,6 @@ pub(super) struct Trial<'a> {
 struct Course {
     load: Load,
     liveness: Liveness,
-    /// Of connections that come and go.
-    watchdog: Option<Watchdog>,
     waker: Arc<Waker>,
     /// Where they were asked for.
     processors: Option<Processors>,
@@ -101,7 +97,7 @@ impl<'a> Trial<'a> {
             let bound = socket.local_addr().ok().and_then(|address| address.as_socket());
             request.client_port = bound.map_or(0, |address| address.port());
         }
-        let mut job = job(plan, &request, &granted, buffers(plan)?);
+        let mut job = job(plan, &request, &granted, buffers(plan)?, client.is_some());
         let is_old = client.as_ref().is_some_and(|client| client.machine.form() == Form::Short);
         if is_old && request.carrier == Carrier::Udp {
             fit_old_server(&mut request, &mut job)?;
@@ -220,9 +216,7 @@ impl<'a> Trial<'a> {
     fn begin(&mut self, server: SocketAddr) -> Result<Course, Error> {
         let waker = Arc::new(Waker::new()?);
         let workload = self.job.workload();
-        let watchdog = self.job_is_connections().then(|| Watchdog::new(CLIENT_SILENCE, None));
-        let connections =
-            watchdog.as_ref().map(|watchdog| self.dialer(server, watchdog.watched()).connections());
+        let connections = self.job_is_connections().then(|| self.dial(server));
         let cpus: Vec<u32> = self.plan.local.bind_cpu.into_iter().collect();
         let steps = vec![self.job.steps()];
         let mut load =
@@ -268,7 +262,6 @@ impl<'a> Trial<'a> {
         Ok(Course {
             load,
             liveness: Liveness::new(Role::Client, &self.job, began_ns),
-            watchdog,
             waker,
             processors,
             results: None,
@@ -288,9 +281,6 @@ impl<'a> Trial<'a> {
             if course.load.all_ended() {
                 return Ok(());
             }
-            if let Some(watchdog) = &mut course.watchdog {
-                watchdog.look(&course.load.counts(), now_ns);
-            }
             let awaited = self.client.as_ref().filter(|client| !client.machine.is_over());
             if let Some(client) = awaited.filter(|_| course.results.is_none()) {
                 client.look_for_server(&mut course.liveness, &course.load.counts())?;
@@ -309,9 +299,6 @@ impl<'a> Trial<'a> {
             let stuck_ns = course.interrupted_ns.map(|at_ns| at_ns + INTERRUPTED_NS);
             if stuck_ns.is_some_and(|stuck_ns| now_ns >= stuck_ns) {
                 course.load.abort();
-                if let Some(watchdog) = &course.watchdog {
-                    watchdog.end();
-                }
             }
             let next_ns = course.load.next_tick(now_ns).unwrap_or(u64::MAX);
             let wait_ns = next_ns.saturating_sub(now_ns).min(LOOK_NS);

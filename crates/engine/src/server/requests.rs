@@ -13,7 +13,7 @@ use super::reception::{Guest, Reception};
 use super::test::Test;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, utc_ns};
-use crate::connections::Serve;
+use crate::connections::{Accept, SharedPort};
 use crate::control::{data_server, random};
 use crate::error::Error;
 use crate::event::Event;
@@ -153,19 +153,21 @@ impl Reception {
             return Ok(Some(Connections::Quic(Box::new(quic))));
         }
         Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {
-            Connections::Serve(Serve {
-                listener: Arc::clone(&self.listener),
-                hosts: Arc::clone(&self.listener_hosts),
-                token,
+            Connections::Accept(Accept {
+                loops: Arc::clone(&self.listener_hosts),
                 options: workload.socket.clone(),
                 tls: (workload.transport == Transport::Tls)
                     .then(|| data_server(&self.data_tls, workload)),
                 at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
-                guests: Arc::default(),
-                strangers: Arc::default(),
-                most_guests: self.admission.most_guests(workload),
-                reception: self.strays.0.clone(),
-                reception_waker: Arc::clone(&self.waker),
+                shared: Some(SharedPort {
+                    token,
+                    incoming: Arc::default(),
+                    pending: Arc::default(),
+                    most_incoming: self.admission.most_guests(workload),
+                    reception: self.strays.0.clone(),
+                    reception_waker: Arc::clone(&self.waker),
+                }),
+                ..Accept::new(Arc::clone(&self.listener))
             })
         }))
     }

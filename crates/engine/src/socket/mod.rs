@@ -36,10 +36,10 @@ pub(crate) use heap::give_back_freed_memory;
 pub(crate) use interface::local_socket_address;
 pub(crate) use lending::{enable_lending, take_returned};
 pub(crate) use open::{
-    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, bind_beside, bind_datagram,
-    configure_asked, configure_stream, connect_stream, dial_stream, enlarge_datagram_buffers,
-    flow_datagram, granted, is_short_of_descriptors, listen, listen_at, plain, segment_bytes,
-    try_binding, try_port, unbound_listener,
+    Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, begin_connecting, bind_beside,
+    bind_datagram, bind_source, configure_asked, configure_stream, connect_stream, dial_stream,
+    enlarge_datagram_buffers, flow_datagram, granted, is_short_of_descriptors, listen, listen_at,
+    open_stream, plain, segment_bytes, try_binding, try_port, unbound_listener,
 };
 pub(crate) use option::{
     accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, retry_steadily,

@@ -154,15 +154,25 @@ pub(crate) fn is_short_of_descriptors(error: &io::Error) -> bool {
 }
 
 /// A TCP socket on its way to `address` from this port or one of the kernel's choice; all its
-/// options are set before it leaves. It doesn't block, or for so long at most. Says, too, whether the
-/// connection is still on its way.
+/// options are set before it leaves. It doesn't block.
 pub(crate) fn dial_stream(
     address: SocketAddr,
     binding: &Binding,
     port: Option<u16>,
     options: &SocketOptions,
+) -> io::Result<Socket> {
+    let socket = open_stream(address, options, None)?;
+    bind_source(&socket, address, binding, port)?;
+    begin_connecting(&socket, address)?;
+    Ok(socket)
+}
+
+/// A TCP socket for a connection to `address`, with all its options. It doesn't block, or for so long at most.
+pub(crate) fn open_stream(
+    address: SocketAddr,
+    options: &SocketOptions,
     blocks_for: Option<Duration>,
-) -> io::Result<(Socket, bool)> {
+) -> io::Result<Socket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let mode = if blocks_for.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
     let flags = mode | SocketFlags::CLOEXEC;
@@ -177,23 +187,33 @@ pub(crate) fn dial_stream(
             socket.set_tcp_mss(mss)?;
         }
     }
-    match port {
-        None => binding.apply(&socket).map_err(not_ours)?,
-        Some(port) => {
-            if let Some(device) = &binding.device {
-                socket.bind_device(Some(device.as_bytes()))?;
-            }
-            // A port in TIME-WAIT may be bound; connecting tells whether it is free for this peer.
-            socket.set_reuse_address(true)?;
-            let any = if address.is_ipv4() { EVERYWHERE_V4 } else { EVERYWHERE_V6 };
-            let mut local = binding.bind.unwrap_or(SocketAddr::new(any, 0));
-            local.set_port(port);
-            socket.bind(&local.into()).map_err(not_ours)?;
-        }
+    Ok(socket)
+}
+
+/// Binds a socket whose connection will go to `address`, to this port or one of the kernel's choice.
+pub(crate) fn bind_source(
+    socket: &Socket,
+    address: SocketAddr,
+    binding: &Binding,
+    port: Option<u16>,
+) -> io::Result<()> {
+    let Some(port) = port else { return binding.apply(socket).map_err(not_ours) };
+    if let Some(device) = &binding.device {
+        socket.bind_device(Some(device.as_bytes()))?;
     }
+    // A port in TIME-WAIT may be bound; connecting tells whether it is free for this peer.
+    socket.set_reuse_address(true)?;
+    let any = if address.is_ipv4() { EVERYWHERE_V4 } else { EVERYWHERE_V6 };
+    let mut local = binding.bind.unwrap_or(SocketAddr::new(any, 0));
+    local.set_port(port);
+    socket.bind(&local.into()).map_err(not_ours)
+}
+
+/// Connects a socket that doesn't block, or not for long; says whether the connection is still on its way.
+pub(crate) fn begin_connecting(socket: &Socket, address: SocketAddr) -> io::Result<bool> {
     match socket.connect(&address.into()) {
-        Ok(()) => Ok((socket, false)),
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok((socket, true)),
+        Ok(()) => Ok(false),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(true),
         Err(error) => Err(error),
     }
 }

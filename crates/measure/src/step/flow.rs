@@ -1,10 +1,10 @@
 //! From a workload to the steps of each of its flows, the same at both ends.
 
 use super::{
-    Close, Connection, Content, Exchange, FlowSchedule, Framing, Movement, Pace, Step, StepEnd,
+    Churn, Close, Content, Exchange, FlowSchedule, Framing, Life, Movement, Pace, Step, StepEnd,
     Transfer,
 };
-use crate::{Direction, End, Kind, Schedule, Variant, Workload};
+use crate::{Closing, Direction, End, Kind, Schedule, Variant, Workload};
 
 /// The most that a paced flow sends at once: 1 ms worth of its pace.
 pub const BURST_NS: u64 = 1_000_000;
@@ -107,18 +107,19 @@ fn connect(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
     else {
         return (Vec::new(), Vec::new());
     };
-    let accept = Connection {
-        end: StepEnd::Peer,
-        request_bytes,
-        response_bytes,
-        timeout_ns,
-        close,
-        schedule: None,
+    let (closes, follows) = match close {
+        Closing::Fin => (Close::AtOnce, Close::AfterPeer),
+        Closing::Rst => (Close::Reset, Close::AfterReset),
+        Closing::Server => (Close::AfterPeer, Close::AtOnce),
     };
-    let connect = Connection {
+    let life = Life::exchange(request_bytes, response_bytes, closes);
+    let accept =
+        Churn { end: StepEnd::Peer, timeout_ns, schedule: None, life: life.mirrored(follows) };
+    let connect = Churn {
         end: end_of(workload, flow),
+        timeout_ns,
         schedule: workload.schedule().map(|all| schedule_of(all, workload.flows, flow)),
-        ..accept.clone()
+        life,
     };
     (vec![Step::Connect(connect)], vec![Step::Accept(accept)])
 }

@@ -294,7 +294,7 @@ impl Multiplexer for FramedEndpoint {
         let options = SocketOptions::default();
         let socket = match port {
             None => connect_stream(to.remote, &binding, &options)?,
-            Some(_) => dial_stream(to.remote, &binding, port, &options, None)?.0,
+            Some(_) => dial_stream(to.remote, &binding, port, &options)?,
         };
         let _without = socket.set_tcp_nodelay(true);
         self.add(Connection::dialed(socket, session))

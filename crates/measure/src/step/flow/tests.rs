@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Arrivals, Closing, Rate, Transport};
+use crate::step::LifeStep;
+use crate::{Arrivals, Rate, Transport};
 
 /// Two flows up and as many down that share 101 bytes in each direction, at 8 kbit/s each.
 fn stream() -> Workload {
@@ -188,6 +189,46 @@ fn a_schedule_is_shared_by_the_flows_in_turns() {
         assert_eq!(connection.schedule, Some(due));
         assert!(matches!(&server[..], [Step::Accept(accept)] if accept.schedule.is_none()));
     }
+}
+
+#[test]
+fn both_ends_of_a_connection_have_one_life_and_one_of_them_closes_first() {
+    let lives = |close| {
+        let mut workload = Workload::connect(Transport::Tcp);
+        let Kind::Connect { response_bytes, close: closing, .. } = &mut workload.kind else {
+            panic!("a connect")
+        };
+        (*response_bytes, *closing) = (7, close);
+        let FlowSteps { mut client, mut server } = flow_steps(&workload, 0);
+        match (client.pop(), server.pop()) {
+            (Some(Step::Connect(connect)), Some(Step::Accept(accept))) => {
+                (connect.life, accept.life)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    for (closing, client, server) in [
+        (Closing::Fin, Close::AtOnce, Close::AfterPeer),
+        (Closing::Rst, Close::Reset, Close::AfterReset),
+        (Closing::Server, Close::AfterPeer, Close::AtOnce),
+    ] {
+        let (dialed, accepted) = lives(closing);
+        assert_eq!((dialed.close, accepted.close), (client, server));
+        let asks = [LifeStep::Send { bytes: 1 }, LifeStep::Receive { bytes: 7 }];
+        let answers = [LifeStep::Receive { bytes: 1 }, LifeStep::Send { bytes: 7 }];
+        assert_eq!((&dialed.steps[..], &accepted.steps[..]), (&asks[..], &answers[..]));
+        assert_eq!(accepted.mirrored(client), dialed);
+    }
+}
+
+#[test]
+fn a_life_of_nothing_has_no_steps_and_a_duplex_step_is_one_at_either_end() {
+    assert!(Life::exchange(0, 0, Close::AtOnce).steps.is_empty());
+    let duplex = LifeStep::Duplex { send_bytes: 1, receive_bytes: 2 };
+    let life = Life { steps: vec![duplex], close: Close::Graceful };
+    let other = life.mirrored(Close::AfterPeer);
+    assert_eq!(other.steps, [LifeStep::Duplex { send_bytes: 2, receive_bytes: 1 }]);
+    assert_eq!((life.amounts(), other.amounts()), ((1, 2), (2, 1)));
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl<P: DatagramPath> Manner<P> for Plain {
                 PlainStep::Answering(PlainAnswerer::new(&exchange, &self.buffers))
             }
             Step::Close(Close::Graceful) => PlainStep::Finishing,
-            Step::Close(Close::AfterPeer) | Step::Connect(_) | Step::Accept(_) => return None,
+            Step::Close(_) | Step::Connect(_) | Step::Accept(_) => return None,
         })
     }
 

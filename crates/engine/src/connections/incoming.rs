@@ -4,23 +4,24 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_measure::step::Connection;
-use linerate_measure::{Closing, SocketOptions};
+use linerate_measure::SocketOptions;
+use linerate_measure::step::Close;
 use linerate_wire::native::opening::{Arrival, OPENING_BYTES, Opening, sniff};
 use rustix::net::{RecvFlags, recv};
 use rustls::{Connection as Session, ServerConnection};
 use socket2::Socket;
 
 use super::carrier::Carrier;
+use super::script::{Progress, Script};
 use super::spin_wait::{Awaited, SpinWait};
-use super::{Interest, Serve};
+use super::{Accept, Interest};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Local};
 use crate::socket::configure_asked;
 use crate::tally::Tally;
 
 /// A connection that was accepted.
-pub(super) struct Guest {
+pub(super) struct Incoming {
     pub(super) carrier: Carrier,
     pub(super) stage: Stage,
     pub(super) watched: Option<Interest>,
@@ -28,30 +29,34 @@ pub(super) struct Guest {
     /// Whether its socket blocks, for a moment.
     pub(super) blocks: bool,
     /// Its number among those that wait and haven't said whose they are.
-    pub(super) stranger: Option<u64>,
+    pub(super) pending: Option<u64>,
+    /// What had moved when it was last looked at.
+    seen: u64,
 }
 
-/// How far it has come; the numbers are bytes done.
+/// How far it has come.
 pub(super) enum Stage {
     Opening,
     Securing,
-    Asked(usize),
-    Answering(usize),
+    Living(Progress),
+    /// All is sent but what the socket has not taken.
+    Flushing,
     /// The client closes.
     Closing,
 }
 
-/// What becomes of a guest.
+/// What becomes of a connection.
 pub(super) enum Fate {
-    /// It has its response, and will close.
+    /// It has had all, and the client will close.
     Answered,
     Waits(Interest),
-    Closed,
+    /// It is to be closed.
+    Closes,
     /// It isn't one of this load's.
     Foreign,
 }
 
-impl Guest {
+impl Incoming {
     pub(super) fn new(socket: Socket, stage: Stage) -> Self {
         Self {
             carrier: Carrier::new(socket),
@@ -59,16 +64,24 @@ impl Guest {
             watched: None,
             expires_ns: 0,
             blocks: false,
-            stranger: None,
+            pending: None,
+            seen: 0,
         }
     }
 
-    /// After the opening: sets the options that were asked for, and begins TLS where the load has it.
-    pub(super) fn prepare(&mut self, serve: &Serve) -> io::Result<()> {
-        if serve.options != SocketOptions::default() {
-            configure_asked(self.carrier.socket(), &serve.options)?;
+    /// After the opening, with which so much of the life's first bytes has come: sets the options that were asked
+    /// for, and begins TLS where the load has it.
+    pub(super) fn prepare(
+        &mut self,
+        accept: &Accept,
+        script: &Script,
+        received: usize,
+    ) -> io::Result<()> {
+        self.stage = Stage::Living(script.begin(0, received));
+        if accept.options != SocketOptions::default() {
+            configure_asked(self.carrier.socket(), &accept.options)?;
         }
-        if let Some(config) = &serve.tls {
+        if let Some(config) = &accept.tls {
             let session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
             self.carrier.secure(Session::from(session));
             self.stage = Stage::Securing;
@@ -76,11 +89,20 @@ impl Guest {
         Ok(())
     }
 
+    /// Whether anything has moved on it since this was asked last.
+    pub(super) fn has_moved(&mut self) -> bool {
+        let moved = match &self.stage {
+            Stage::Living(progress) => progress.moved,
+            _ => 0,
+        };
+        std::mem::replace(&mut self.seen, moved) != moved
+    }
+
     /// Goes on as far as it can.
     pub(super) fn advance(
         &mut self,
-        serve: &Serve,
-        step: &Connection,
+        accept: &Accept,
+        script: &mut Script,
         tally: &Tally,
         local: &mut Local,
         spin_wait: &mut Option<SpinWait>,
@@ -88,25 +110,21 @@ impl Guest {
         let mut calls = 0;
         loop {
             calls += 1;
-            let interest = match self.stage {
-                Stage::Answering(_) => Interest::Writable,
-                _ => Interest::Readable,
-            };
             if self.blocks && calls > CALLS_PER_TURN {
                 // Whoever takes so long waits where it holds nobody up.
                 self.carrier.socket().set_nonblocking(true)?;
                 self.blocks = false;
-                return Ok(Fate::Waits(interest));
+                return Ok(Fate::Waits(self.interest(script)));
             }
-            match self.step(serve, step, tally, local, spin_wait) {
+            match self.step(accept, script, tally, local, spin_wait) {
                 Ok(Some(fate)) => return Ok(fate),
                 Ok(None) => {}
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(Fate::Waits(interest)),
+                    io::ErrorKind::WouldBlock => return Ok(Fate::Waits(self.interest(script))),
                     io::ErrorKind::Interrupted => {}
                     // Whoever closes by a reset has had its response.
                     io::ErrorKind::ConnectionReset if matches!(self.stage, Stage::Closing) => {
-                        return Ok(Fate::Closed);
+                        return Ok(Fate::Closes);
                     }
                     _ => return Err(error),
                 },
@@ -114,101 +132,90 @@ impl Guest {
         }
     }
 
+    fn interest(&self, script: &Script) -> Interest {
+        match &self.stage {
+            Stage::Living(progress) => script.interest(progress),
+            Stage::Flushing => Interest::Writable,
+            _ => Interest::Readable,
+        }
+    }
+
     /// One operation; `None`: the next may follow.
     fn step(
         &mut self,
-        serve: &Serve,
-        step: &Connection,
+        accept: &Accept,
+        script: &mut Script,
         tally: &Tally,
         local: &mut Local,
         spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Option<Fate>> {
-        match self.stage {
-            Stage::Opening => return self.open(serve, step, tally, local, spin_wait),
+        match &mut self.stage {
+            Stage::Opening => return self.open(accept, script, tally, local, spin_wait),
             Stage::Securing => {
                 self.carrier.establish()?;
-                self.stage = Stage::Asked(0);
+                self.stage = Stage::Living(script.begin(0, 0));
             }
-            Stage::Asked(done) => {
-                let length =
-                    self.carrier.receive(Awaited::Bytes, &mut local.receive_buffer, spin_wait)?;
-                if length == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
+            Stage::Living(progress) => {
+                script.advance(progress, &mut self.carrier, tally, local, spin_wait)?;
+                if script.is_over(progress) {
+                    return Ok(self.conclude(script, tally));
                 }
-                tally.record_received(length);
-                self.stage = if done + length >= step.request_bytes as usize {
-                    Stage::Answering(0)
-                } else {
-                    Stage::Asked(done + length)
-                };
             }
-            Stage::Answering(done) => return self.answer(done, step, tally, local),
+            Stage::Flushing => {
+                self.carrier.flush()?;
+                return Ok(self.conclude(script, tally));
+            }
             Stage::Closing => {
+                let into = &mut local.receive_buffer;
+                let length = self.carrier.receive(Awaited::Close, into, spin_wait)?;
                 // Whoever says more than it should gets no more attention than anybody else.
-                return Ok(Some(
-                    match self.carrier.receive(
-                        Awaited::Close,
-                        &mut local.receive_buffer,
-                        spin_wait,
-                    )? {
-                        0 => Fate::Closed,
-                        _ => Fate::Waits(Interest::Readable),
-                    },
-                ));
+                return Ok(Some(match length {
+                    0 => Fate::Closes,
+                    _ => Fate::Waits(Interest::Readable),
+                }));
             }
         }
         Ok(None)
     }
 
-    /// Sends the response, of which so much is done.
-    fn answer(
-        &mut self,
-        done: usize,
-        step: &Connection,
-        tally: &Tally,
-        local: &Local,
-    ) -> io::Result<Option<Fate>> {
-        let response_bytes = step.response_bytes as usize;
-        let length = (response_bytes - done).min(local.receive_buffer.len());
-        let mut sent = 0;
-        if length > 0 {
-            sent = self.carrier.send(local.pattern.slice(0, length))?;
-            tally.record_sent(sent);
-        } else {
-            self.carrier.flush()?;
-        }
-        self.stage = Stage::Answering(done + sent);
-        if done + sent < response_bytes {
-            return Ok(None);
-        }
+    /// All transfers are over.
+    fn conclude(&mut self, script: &Script, tally: &Tally) -> Option<Fate> {
         if self.carrier.wants_write() {
-            return Ok(Some(Fate::Waits(Interest::Writable)));
+            self.stage = Stage::Flushing;
+            return Some(Fate::Waits(Interest::Writable));
         }
         tally.transactions.add(1);
-        if step.close == Closing::Server {
-            return Ok(Some(Fate::Closed));
+        if matches!(script.close, Close::AtOnce | Close::Reset) {
+            return Some(Fate::Closes);
         }
         self.stage = Stage::Closing;
-        Ok(match self.blocks {
+        match self.blocks {
             // Answered before its last word, which brings the ticket that the client waits for.
             _ if self.carrier.is_handshaking() => Some(Fate::Waits(Interest::Readable)),
             true => None,
             false => Some(Fate::Answered),
-        })
+        }
     }
 
-    /// Sees whose connection it is, and takes the request that comes with the opening.
+    /// Sees whose connection it is, and takes what comes with the opening.
     fn open(
         &mut self,
-        serve: &Serve,
-        step: &Connection,
+        accept: &Accept,
+        script: &Script,
         tally: &Tally,
         local: &mut Local,
         spin_wait: &mut Option<SpinWait>,
     ) -> io::Result<Option<Fate>> {
-        let secured = serve.tls.is_some();
-        let most = OPENING_BYTES + if secured { 0 } else { step.request_bytes as usize };
-        let most = most.min(local.receive_buffer.len());
+        let Some(shared) = &accept.shared else {
+            if tally.first_ns.value() == 0 {
+                tally.first_ns.set(monotonic_ns());
+            }
+            self.prepare(accept, script, 0)?;
+            return Ok(None);
+        };
+        let most = local.receive_buffer.len();
+        let first = if accept.tls.is_some() { 0 } else { script.first_received(most) };
+        let most = most.min(OPENING_BYTES + first);
         let buffer = &mut local.receive_buffer[..most];
         let seen = match spin_wait {
             Some(spin_wait) => {
@@ -223,22 +230,17 @@ impl Guest {
             _ => return Ok(Some(Fate::Foreign)),
         }
         let opening = buffer.first_chunk::<OPENING_BYTES>().map(Opening::decode);
-        if !matches!(opening, Some(Ok(opening)) if opening.token == serve.token) {
+        if !matches!(opening, Some(Ok(opening)) if opening.token == shared.token) {
             return Ok(Some(Fate::Foreign));
         }
         let (length, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::empty())?;
         if tally.first_ns.value() == 0 {
             tally.first_ns.set(monotonic_ns());
         }
-        let request = length.saturating_sub(OPENING_BYTES);
-        tally.record_received(request);
+        let received = length.saturating_sub(OPENING_BYTES);
+        tally.record_received(received);
         self.expires_ns = 0;
-        self.stage = if request >= step.request_bytes as usize {
-            Stage::Answering(0)
-        } else {
-            Stage::Asked(request)
-        };
-        self.prepare(serve)?;
+        self.prepare(accept, script, received)?;
         Ok(None)
     }
 }

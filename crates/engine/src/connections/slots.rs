@@ -1,22 +1,24 @@
-//! The places of a shard's connections that come and go: which are free, when the next connection is
-//! due, and what came of each. When one is closed, the next takes its place.
+//! The slots of a shard's connections that come and go: which are free, when the next connection is
+//! due, and what came of each. When one is closed, the next takes its slot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_measure::Handshake;
-use linerate_measure::report::Handshakes;
-use linerate_measure::step::{Connection, FlowSchedule, StepEnd};
+use linerate_measure::report::{Handshakes, SocketFacts};
+use linerate_measure::step::{Churn, FlowSchedule, StepEnd};
+use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local};
 use crate::phase::{Phase, Reached};
+use crate::socket::segment_bytes;
 use crate::tally::Tally;
 use crate::timetable::Timetable;
 
-/// After a connection that couldn't be made, this long none is begun in its place.
+/// After a connection that couldn't be made, this long none is begun in its slot.
 const PAUSE_NS: u64 = MILLISECOND_NS;
 
 /// The kind of error of a connection that agreed on its keys in another way than was asked for.
@@ -25,19 +27,19 @@ const NOT_RESUMED: &str = "not_resumed";
 /// How a load's connections are to agree on their keys.
 ///
 /// A connection that resumes takes a ticket and brings another, so a load has enough when as many
-/// connections as it has places were made in full, only to be resumed: the forerunners. All shards
+/// connections as it has slots were made in full, only to be resumed: the forerunners. All shards
 /// of a load take their tickets from one stock, and so share the count of forerunners to come.
 #[derive(Clone)]
 pub(crate) struct Agreement {
     wanted: Handshake,
-    places: u32,
+    slots: u32,
     forerunners: Arc<AtomicU32>,
 }
 
 impl Agreement {
-    /// That of a load with so many places.
-    pub(crate) fn new(wanted: Handshake, places: u32) -> Self {
-        Self { wanted, places, forerunners: Arc::new(AtomicU32::new(places)) }
+    /// That of a load with so many slots.
+    pub(crate) fn new(wanted: Handshake, slots: u32) -> Self {
+        Self { wanted, slots, forerunners: Arc::new(AtomicU32::new(slots)) }
     }
 
     pub(crate) fn wanted(&self) -> Handshake {
@@ -52,27 +54,41 @@ impl Agreement {
 
     /// A connection that failed may have taken a ticket, and brought none.
     fn give_forerunner(&self) {
-        let more = |left: u32| (left < self.places).then_some(left + 1);
+        let more = |left: u32| (left < self.slots).then_some(left + 1);
         let _all_are_there =
             self.forerunners.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
 
-/// One place for a connection.
-struct Place {
+/// What a dialect's connections have of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    /// Whether another connection makes up for one that failed where their number is limited.
+    pub(crate) makes_up: bool,
+    /// Whether a connection may take its time as long as something moves on it.
+    pub(crate) times_silence: bool,
+    /// Whether the segment size of the first connection is told.
+    pub(crate) tells_segments: bool,
+}
+
+/// One slot for a connection.
+struct Slot {
     shared: Arc<FlowShared>,
     errors: BTreeMap<&'static str, u64>,
     handshakes: Handshakes,
+    /// What is told of the sockets of all its connections.
+    socket: Option<Box<SocketFacts>>,
     /// Nothing is begun here before this time.
     free_at_ns: u64,
 }
 
-/// The places of one shard.
-pub(crate) struct Places {
-    places: Vec<Place>,
-    /// Places without a connection.
+/// The slots of one shard.
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    /// Slots without a connection.
     idle: Vec<usize>,
-    /// Idle places that pause after a failure.
+    rules: Rules,
+    /// Idle slots that pause after a failure.
     pausing: Vec<usize>,
     timetable: Option<Timetable>,
     /// How connections are to agree on their keys, where they have any.
@@ -111,27 +127,29 @@ pub(crate) struct Milestones {
     pub(crate) handshake: Option<Handshake>,
 }
 
-impl Places {
-    /// One place for each flow, with the parts of one load to do; `None` where there is nothing.
-    pub(crate) fn new(steps: &[Connection], flows: Vec<Arc<FlowShared>>) -> Option<Self> {
+impl Slots {
+    /// One slot for each flow, with the parts of one load to do; `None` where there is nothing.
+    pub(crate) fn new(steps: &[Churn], flows: Vec<Arc<FlowShared>>) -> Option<Self> {
         let step = steps.first()?;
         let left = steps.iter().fold(0_u64, |sum, step| match step.end {
             StepEnd::Count { count } => sum.saturating_add(count),
             _ => u64::MAX,
         });
-        // The schedule of all together: whichever place is free takes the next.
+        // The schedule of all together: whichever slot is free takes the next.
         let schedule = step
             .schedule
             .map(|first| FlowSchedule { per_s: first.per_s * steps.len() as f64, ..first });
-        let place = |shared| Place {
+        let slot = |shared| Slot {
             shared,
             errors: BTreeMap::new(),
             handshakes: Handshakes::default(),
+            socket: None,
             free_at_ns: 0,
         };
         Some(Self {
             idle: (0..flows.len()).rev().collect(),
-            places: flows.into_iter().map(place).collect(),
+            rules: Rules::default(),
+            slots: flows.into_iter().map(slot).collect(),
             pausing: Vec::new(),
             timetable: schedule.as_ref().map(Timetable::new),
             agreement: None,
@@ -145,24 +163,29 @@ impl Places {
         })
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.places.len()
+    /// The same under a dialect's rules.
+    pub(crate) fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
-    /// The counts of one place.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The counts of one slot.
     pub(crate) fn tally(&self, index: usize) -> &Tally {
-        &self.places[index].shared.tally
+        &self.slots[index].shared.tally
     }
 
     pub(crate) fn set_ready(&self, local: &Local) {
-        self.places.iter().for_each(|place| place.shared.set_ready(local));
+        self.slots.iter().for_each(|slot| slot.shared.set_ready(local));
     }
 
     /// Whether nothing is left to begin, nor under way. What a stop cuts off the schedule is counted
     /// here.
     pub(crate) fn are_done(&mut self, reached: Reached, now_ns: u64) -> bool {
         let stopped = reached.phase >= Phase::Stop || self.left == 0;
-        let under_way = self.places.len() - self.idle.len() - self.pausing.len();
+        let under_way = self.slots.len() - self.idle.len() - self.pausing.len();
         if stopped {
             self.count_never_begun(now_ns.min(reached.ends_ns));
         }
@@ -190,7 +213,7 @@ impl Places {
         }
     }
 
-    /// Takes the next connection that is due, if there is a place for it.
+    /// Takes the next connection that is due, if there is a slot for it.
     pub(crate) fn take_due(&mut self) -> Option<Due> {
         if self.left == 0 {
             return None;
@@ -218,14 +241,14 @@ impl Places {
         self.withdrawn += u64::from(due.scheduled_ns.is_some() && !due.warm_up);
     }
 
-    /// Whether the place is the next to be taken.
+    /// Whether the slot is the next to be taken.
     pub(crate) fn is_next(&self, index: usize) -> bool {
         self.idle.last() == Some(&index)
     }
 
-    /// The first packet of a place's first connection leaves.
+    /// The first packet of a slot's first connection leaves.
     pub(crate) fn note_first(&self, index: usize, began_ns: u64) {
-        let first_ns = &self.places[index].shared.tally.first_ns;
+        let first_ns = &self.slots[index].shared.tally.first_ns;
         if first_ns.value() == 0 {
             first_ns.set(began_ns);
         }
@@ -236,9 +259,19 @@ impl Places {
         self.agreement = Some(agreement);
     }
 
-    /// The connection of a place came to its end.
+    /// Notes what is told of a slot's sockets; its connection is about to be closed.
+    #[inline]
+    pub(crate) fn see(&mut self, index: usize, socket: &Socket) {
+        if self.rules.tells_segments {
+            self.slots[index].socket.get_or_insert_with(|| {
+                Box::new(SocketFacts { mss_bytes: segment_bytes(socket), ..SocketFacts::default() })
+            });
+        }
+    }
+
+    /// The connection of a slot came to its end.
     pub(crate) fn finish(&mut self, index: usize, times: &Milestones, local: &mut Local) {
-        let place = &mut self.places[index];
+        let slot = &mut self.slots[index];
         if let (Some(handshake), Some(agreement)) = (times.handshake, &self.agreement) {
             if handshake != agreement.wanted {
                 if agreement.take_forerunner() {
@@ -249,10 +282,10 @@ impl Places {
                 return self.fail(index, NOT_RESUMED, times.warm_up, times.closed_ns);
             }
             if !times.warm_up {
-                place.handshakes.record(handshake);
+                slot.handshakes.record(handshake);
             }
         }
-        let tally = &self.places[index].shared.tally;
+        let tally = &self.slots[index].shared.tally;
         let latency_ns = times.closed_ns.saturating_sub(times.due_ns);
         tally.record_transaction(latency_ns, times.warm_up);
         tally.last_ns.set(times.closed_ns);
@@ -268,20 +301,22 @@ impl Places {
             (&mut latencies.first_byte, times.first_byte_ns),
         ];
         for (histogram, at_ns) in parts {
-            if let Some(histogram) = histogram {
+            // Of a connection over which nothing came there is no first byte.
+            if let Some(histogram) = histogram.as_mut().filter(|_| at_ns > 0) {
                 histogram.record_ns(at_ns.saturating_sub(times.began_ns));
             }
         }
     }
 
-    /// The connection of a place came to nothing.
+    /// The connection of a slot came to nothing.
     pub(crate) fn fail(&mut self, index: usize, kind: &'static str, warm_up: bool, now_ns: u64) {
-        let place = &mut self.places[index];
+        let slot = &mut self.slots[index];
         if !warm_up {
-            *place.errors.entry(kind).or_insert(0) += 1;
+            *slot.errors.entry(kind).or_insert(0) += 1;
         }
-        place.shared.tally.last_ns.set(now_ns);
-        place.free_at_ns = now_ns + PAUSE_NS;
+        self.left = self.left.saturating_add(u64::from(self.rules.makes_up));
+        slot.shared.tally.last_ns.set(now_ns);
+        slot.free_at_ns = now_ns + PAUSE_NS;
         if let Some(agreement) = self.agreement.as_ref().filter(|_| kind != NOT_RESUMED) {
             agreement.give_forerunner();
         }
@@ -290,9 +325,9 @@ impl Places {
 
     /// Ends pauses that have been long enough.
     pub(crate) fn end_pauses(&mut self, now_ns: u64) {
-        let (places, idle) = (&self.places, &mut self.idle);
+        let (slots, idle) = (&self.slots, &mut self.idle);
         self.pausing.retain(|index| {
-            let pauses = places[*index].free_at_ns > now_ns;
+            let pauses = slots[*index].free_at_ns > now_ns;
             if !pauses {
                 idle.push(*index);
             }
@@ -328,19 +363,20 @@ impl Places {
         // A load that is given up was never stopped.
         self.count_never_begun(now_ns);
         let mut never_begun = self.never_begun.map(|count| count.saturating_add(self.withdrawn));
-        for place in self.places {
-            if place.shared.tally.last_ns.value() == 0 {
-                place.shared.tally.last_ns.set(now_ns);
+        for slot in self.slots {
+            if slot.shared.tally.last_ns.value() == 0 {
+                slot.shared.tally.last_ns.set(now_ns);
             }
             // The shard's, and so told once.
             let transactions_unsent = never_begun.take();
             let ending = Ending {
-                errors: place.errors,
+                errors: slot.errors,
                 transactions_unsent,
-                handshakes: self.agreement.as_ref().map(|_| place.handshakes),
+                handshakes: self.agreement.as_ref().map(|_| slot.handshakes),
+                socket: slot.socket,
                 ..Ending::default()
             };
-            place.shared.set_ended(ending, local);
+            slot.shared.set_ended(ending, local);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The server's loop: takes connections from the listener, answers each once, sees it closed.
+//! The server's loop: takes connections from the listener, sees each through its life, and closed.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use linerate_measure::Closing;
-use linerate_measure::step::Connection;
+use linerate_measure::step::{Churn, Close, StepEnd};
 use socket2::Socket;
 
-use super::guest::{Fate, Guest, Stage};
+use super::incoming::{Fate, Incoming, Stage};
+use super::pending::Pending;
+use super::script::Script;
 use super::spin_wait::{CONNECTIONS_PER_LOOK, SpinWait};
-use super::strangers::Strangers;
 use super::wake_ups::WakeUps;
-use super::{Interest, LONGEST_WAIT_NS, Poll, Serve};
+use super::{Accept, Interest, LONGEST_BLOCK, LONGEST_WAIT_NS, Poll, SharedPort};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
@@ -25,10 +25,8 @@ use crate::tally::Tally;
 
 /// Marks the listener among the events.
 const LISTENER: usize = 0;
-/// The first index of a guest among the events.
-const FIRST_GUEST: usize = 1;
-/// How long a listener that blocks waits for a connection, and a connection for its bytes.
-const LONGEST_BLOCK: Duration = Duration::from_nanos(LONGEST_WAIT_NS);
+/// The first index of a connection among the events.
+const FIRST_INCOMING: usize = 1;
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
 /// Whoever hasn't said what it is after this time goes to the reception too.
@@ -54,25 +52,28 @@ pub(crate) fn restore_accepted(socket: &Socket) -> io::Result<()> {
 }
 
 /// The part of a load of connections that one of the server's shards serves.
-pub(crate) struct Serving {
-    pub(crate) serve: Serve,
-    pub(crate) step: Connection,
+pub(crate) struct Accepting {
+    pub(crate) accept: Accept,
+    pub(crate) step: Churn,
     /// Stands for all that this shard serves.
     pub(crate) shared: Arc<FlowShared>,
     /// Connections that others accepted; their openings have been read.
     pub(crate) inlet: Receiver<Socket>,
 }
 
-struct Host<'a> {
-    serve: &'a Serve,
-    step: &'a Connection,
+struct Acceptor<'a> {
+    accept: &'a Accept,
+    script: Script,
+    timeout_ns: u64,
+    /// After so many it is over.
+    count: u64,
     tally: &'a Tally,
     inlet: &'a Receiver<Socket>,
     poll: Poll,
-    guests: Vec<Option<Guest>>,
+    incoming: Vec<Option<Incoming>>,
     free: Vec<usize>,
-    strangers: Strangers,
-    /// Guests that have their response and are about to close, where no wake-up is to be spent on
+    pending: Pending,
+    /// Connections that have had all and are about to close, where no wake-up is to be spent on
     /// that: the close of one is there, as a rule, when the next comes.
     closing: Vec<usize>,
     next_sweep_ns: u64,
@@ -86,45 +87,53 @@ struct Host<'a> {
     spin_wait: Option<SpinWait>,
 }
 
-impl Serving {
+impl Accepting {
     /// Runs until the load has ended.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
         if let Some(poll) = Poll::new(waker)
-            && poll.watch_listener(&self.serve.listener, LISTENER)
+            && poll.watch_listener(&self.accept.listener, LISTENER)
         {
             self.shared.set_ready(local);
-            let mut host = Host {
-                serve: &self.serve,
-                step: &self.step,
+            let pending = self.accept.shared.as_ref().map(|shared| Arc::clone(&shared.pending));
+            let mut acceptor = Acceptor {
+                accept: &self.accept,
+                script: Script::new(&self.step.life, &self.accept.buffers),
+                timeout_ns: self.step.timeout_ns,
+                count: match self.step.end {
+                    StepEnd::Count { count } => count,
+                    _ => u64::MAX,
+                },
                 tally: &self.shared.tally,
                 inlet: &self.inlet,
                 poll,
-                guests: Vec::new(),
+                incoming: Vec::new(),
                 free: Vec::new(),
-                strangers: Strangers::new(&self.serve.strangers),
+                pending: Pending::new(&pending.unwrap_or_default()),
                 closing: Vec::new(),
                 next_sweep_ns: 0,
-                wake_ups: WakeUps::default(),
+                wake_ups: WakeUps::new(self.accept.chooses_wake_ups),
                 accepted_since: 0,
                 spin_wait: None,
             };
-            self.serve.hosts.fetch_add(1, Ordering::Relaxed);
-            host.set_blocks(host.may_block());
-            host.run(waker, local, &mut ending);
-            host.set_blocks(false);
-            self.serve.hosts.fetch_sub(1, Ordering::Relaxed);
+            self.accept.loops.fetch_add(1, Ordering::Relaxed);
+            acceptor.set_blocks(acceptor.may_block());
+            acceptor.run(waker, local, &mut ending);
+            acceptor.set_blocks(false);
+            self.accept.loops.fetch_sub(1, Ordering::Relaxed);
         }
-        self.shared.tally.last_ns.set(monotonic_ns());
+        if self.accept.shared.is_some() || self.shared.tally.last_ns.value() == 0 {
+            self.shared.tally.last_ns.set(monotonic_ns());
+        }
         self.shared.set_ended(ending, local);
     }
 }
 
-impl Host<'_> {
+impl Acceptor<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
-        while local.phase() < Phase::Drained {
-            if self.blocks() && self.serve.hosts.load(Ordering::Relaxed) > 1 {
+        while local.phase() < Phase::Drained && self.tally.transactions.value() < self.count {
+            if self.blocks() && self.accept.loops.load(Ordering::Relaxed) > 1 {
                 self.set_blocks(false);
             } else if !self.blocks() && self.is_to_block_again() {
                 self.set_blocks(true);
@@ -136,8 +145,8 @@ impl Host<'_> {
             }
             for index in ready.drain(..) {
                 match index {
-                    LISTENER => self.accept(local, ending),
-                    guest => self.advance(guest - FIRST_GUEST, local, ending),
+                    LISTENER => self.accept_some(local, ending),
+                    one => self.advance(one - FIRST_INCOMING, local, ending),
                 }
             }
             for index in about_to_close {
@@ -145,19 +154,19 @@ impl Host<'_> {
             }
             self.take_opened(local, ending);
             // What another loop has taken beyond the limit makes up for one that waits here.
-            while self.guests_of_all() > self.serve.most_guests && self.make_room() {}
+            while self.is_over_full() && self.make_room() {}
             self.sweep();
         }
         // Whoever hasn't said yet whose it is may be another load's.
-        for guest in std::mem::take(&mut self.guests).into_iter().flatten() {
-            if matches!(guest.stage, Stage::Opening) {
-                self.hand_over_guest(guest);
+        for one in std::mem::take(&mut self.incoming).into_iter().flatten() {
+            if matches!(one.stage, Stage::Opening) {
+                self.hand_over_incoming(one);
             }
         }
     }
 
-    fn accept(&mut self, local: &mut Local, ending: &mut Ending) {
-        for _ in 0..self.serve.at_once {
+    fn accept_some(&mut self, local: &mut Local, ending: &mut Ending) {
+        for _ in 0..self.accept.at_once {
             if !self.accept_one(local, ending) {
                 return;
             }
@@ -166,15 +175,15 @@ impl Host<'_> {
 
     /// Sleeps in accept if nothing comes in a moment; says whether there was a connection.
     fn accept_awake(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
-        let listener = &self.serve.listener;
+        let listener = &self.accept.listener;
         let _or_comes = self.spin_wait.as_mut().is_some_and(|wait| wait.has_come(listener));
         self.accept_one(local, ending)
     }
 
     /// Says whether there was a connection.
     fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
-        let guest_blocks = self.blocks() && !self.wake_ups.once();
-        let socket = match accept_stream(&self.serve.listener, guest_blocks) {
+        let blocks = self.blocks() && !self.wake_ups.once() && !self.script.has_duplex();
+        let socket = match accept_stream(&self.accept.listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
                 if is_short_of_descriptors(&error) {
@@ -185,15 +194,20 @@ impl Host<'_> {
             }
         };
         self.accepted_since = self.accepted_since.saturating_add(1);
-        if self.wake_ups.choose(&self.serve.listener, &socket) {
+        if self.wake_ups.choose(&self.accept.listener, &socket) {
             self.choose_wait(self.blocks());
+        }
+        if let Some(first_peer) = self.accept.first_peer.as_ref().filter(|one| one.get().is_none())
+            && let Some(peer) = socket.peer_addr().ok().and_then(|peer| peer.as_socket())
+        {
+            let _is_set = first_peer.set(peer);
         }
         if self.is_full() && !self.make_room() {
             self.hand_over(socket);
         } else {
-            let mut guest = Guest::new(socket, Stage::Opening);
-            guest.blocks = guest_blocks;
-            self.receive(guest, local, ending);
+            let mut one = Incoming::new(socket, Stage::Opening);
+            one.blocks = blocks;
+            self.receive(one, local, ending);
         }
         true
     }
@@ -201,11 +215,11 @@ impl Host<'_> {
     /// Whether this may sleep in its calls: connections come one at a time, nobody waits in the poll set,
     /// and no handshake can hold it up, byte by byte.
     fn may_block(&self) -> bool {
-        let waits = |guest: &Guest| guest.watched.is_some();
-        self.serve.at_once == 1
-            && self.serve.tls.is_none()
-            && self.serve.hosts.load(Ordering::Relaxed) == 1
-            && !self.guests.iter().flatten().any(waits)
+        let waits = |one: &Incoming| one.watched.is_some();
+        self.accept.at_once == 1
+            && self.accept.tls.is_none()
+            && self.accept.loops.load(Ordering::Relaxed) == 1
+            && !self.incoming.iter().flatten().any(waits)
     }
 
     fn blocks(&self) -> bool {
@@ -224,13 +238,12 @@ impl Host<'_> {
             return;
         }
         self.accepted_since = 0;
-        let is_set = self.serve.listener.set_nonblocking(!blocks).is_ok();
+        let is_set = self.accept.listener.set_nonblocking(!blocks).is_ok();
         self.choose_wait(blocks && is_set);
     }
 
-    /// Where it is woken once for a connection, its peer shares the processor.
     fn choose_wait(&mut self, blocks: bool) {
-        self.spin_wait = blocks.then(|| SpinWait::new(!self.wake_ups.once()));
+        self.spin_wait = blocks.then(|| SpinWait::new(!self.wake_ups.here()));
     }
 
     /// Takes those whose opening others have read.
@@ -247,53 +260,66 @@ impl Host<'_> {
             if self.tally.first_ns.value() == 0 {
                 self.tally.first_ns.set(monotonic_ns());
             }
-            let mut guest = Guest::new(socket, Stage::Asked(0));
-            match guest.prepare(self.serve) {
-                Ok(()) => self.receive(guest, local, ending),
+            let mut one = Incoming::new(socket, Stage::Opening);
+            match one.prepare(self.accept, &self.script, 0) {
+                Ok(()) => self.receive(one, local, ending),
                 Err(error) => *ending.errors.entry(error_kind(&error)).or_insert(0) += 1,
             }
         }
     }
 
-    fn guests_of_all(&self) -> usize {
-        self.serve.guests.load(Ordering::Relaxed)
+    /// Of how many connections the load has so many, where their number is limited.
+    fn room(&self) -> Option<(&SharedPort, usize)> {
+        let shared = self.accept.shared.as_ref()?;
+        Some((shared, shared.incoming.load(Ordering::Relaxed)))
     }
 
     fn is_full(&self) -> bool {
-        self.guests_of_all() >= self.serve.most_guests
+        self.room().is_some_and(|(shared, incoming)| incoming >= shared.most_incoming)
+    }
+
+    fn is_over_full(&self) -> bool {
+        self.room().is_some_and(|(shared, incoming)| incoming > shared.most_incoming)
     }
 
     /// Whether it would be full without those that haven't said whose they are.
     fn is_full_of_own(&self) -> bool {
-        let strangers = self.serve.strangers.load(Ordering::Relaxed);
-        self.guests_of_all().saturating_sub(strangers) >= self.serve.most_guests
+        self.room().is_some_and(|(shared, incoming)| {
+            let pending = shared.pending.load(Ordering::Relaxed);
+            incoming.saturating_sub(pending) >= shared.most_incoming
+        })
     }
 
     /// Has the reception take whoever has waited here longest without saying whose it is, so that none of them keeps
     /// out one that has said so; says whether there was one.
     fn make_room(&mut self) -> bool {
-        let oldest = self.strangers.take_oldest(&self.guests);
-        let Some(guest) = oldest.and_then(|index| self.remove(index)) else { return false };
-        self.hand_over_guest(guest);
+        let oldest = self.pending.take_oldest(&self.incoming);
+        let Some(one) = oldest.and_then(|index| self.remove(index)) else { return false };
+        self.hand_over_incoming(one);
         true
     }
 
-    fn receive(&mut self, guest: Guest, local: &mut Local, ending: &mut Ending) {
-        self.serve.guests.fetch_add(1, Ordering::Relaxed);
+    fn receive(&mut self, one: Incoming, local: &mut Local, ending: &mut Ending) {
+        if let Some(shared) = &self.accept.shared {
+            shared.incoming.fetch_add(1, Ordering::Relaxed);
+        }
         let index = self.free.pop().unwrap_or_else(|| {
-            self.guests.push(None);
-            self.guests.len() - 1
+            self.incoming.push(None);
+            self.incoming.len() - 1
         });
-        self.guests[index] = Some(guest);
+        self.incoming[index] = Some(one);
         self.advance(index, local, ending);
     }
 
     fn advance(&mut self, index: usize, local: &mut Local, ending: &mut Ending) {
-        let Some(Some(guest)) = self.guests.get_mut(index) else { return };
-        let fate = guest.advance(self.serve, self.step, self.tally, local, &mut self.spin_wait);
-        self.strangers.note(index, guest);
+        let Some(Some(one)) = self.incoming.get_mut(index) else { return };
+        let fate =
+            one.advance(self.accept, &mut self.script, self.tally, local, &mut self.spin_wait);
+        self.pending.note(index, one);
         match fate {
-            Ok(Fate::Answered) if self.wake_ups.once() || self.step.close == Closing::Rst => {
+            Ok(Fate::Answered)
+                if self.wake_ups.once() || self.script.close == Close::AfterReset =>
+            {
                 self.closing.push(index);
             }
             Ok(fate @ (Fate::Answered | Fate::Waits(_))) => {
@@ -301,25 +327,21 @@ impl Host<'_> {
                     Fate::Waits(interest) => interest,
                     _ => Interest::Readable,
                 };
-                let fd = guest.carrier.as_fd();
-                if self.poll.watch(fd, index + FIRST_GUEST, guest.watched, interest) {
-                    guest.watched = Some(interest);
+                let fd = one.carrier.as_fd();
+                if self.poll.watch(fd, index + FIRST_INCOMING, one.watched, interest) {
+                    one.watched = Some(interest);
                 } else {
                     self.remove(index);
                 }
                 self.set_blocks(false);
             }
-            Ok(Fate::Closed) => {
-                if let Some(guest) = self.remove(index) {
-                    guest.carrier.close();
-                }
-            }
+            Ok(Fate::Closes) => self.close(index),
             Ok(Fate::Foreign) => {
-                if let Some(guest) = self.remove(index) {
-                    self.hand_over_guest(guest);
+                if let Some(one) = self.remove(index) {
+                    self.hand_over_incoming(one);
                 }
             }
-            Err(_) if matches!(guest.stage, Stage::Opening) => {
+            Err(_) if matches!(one.stage, Stage::Opening) => {
                 // Nobody knows whose it was.
                 self.remove(index);
             }
@@ -330,29 +352,45 @@ impl Host<'_> {
         }
     }
 
-    fn remove(&mut self, index: usize) -> Option<Guest> {
-        let mut guest = self.guests.get_mut(index)?.take()?;
-        self.strangers.leave(&mut guest);
-        self.free.push(index);
-        self.serve.guests.fetch_sub(1, Ordering::Relaxed);
-        Some(guest)
+    /// It has had all.
+    fn close(&mut self, index: usize) {
+        let Some(one) = self.remove(index) else { return };
+        match self.script.close {
+            Close::Reset => one.carrier.reset(),
+            _ => one.carrier.close(),
+        }
+        if self.accept.shared.is_none() {
+            // Waiting for one that doesn't come is no part of the test.
+            self.tally.last_ns.set(monotonic_ns());
+        }
     }
 
-    fn hand_over_guest(&self, guest: Guest) {
-        if guest.watched.is_some() {
-            self.poll.forget(guest.carrier.as_fd());
+    fn remove(&mut self, index: usize) -> Option<Incoming> {
+        let mut one = self.incoming.get_mut(index)?.take()?;
+        self.pending.leave(&mut one);
+        self.free.push(index);
+        if let Some(shared) = &self.accept.shared {
+            shared.incoming.fetch_sub(1, Ordering::Relaxed);
         }
-        if let Some(socket) = guest.carrier.into_socket() {
+        Some(one)
+    }
+
+    fn hand_over_incoming(&self, one: Incoming) {
+        if one.watched.is_some() {
+            self.poll.forget(one.carrier.as_fd());
+        }
+        if let Some(socket) = one.carrier.into_socket() {
             self.hand_over(socket);
         }
     }
 
     fn hand_over(&self, socket: Socket) {
+        let Some(shared) = &self.accept.shared else { return };
         // It was accepted so that it blocks, perhaps; the reception never waits for one.
         let _fails_when_read = socket.set_nonblocking(true);
         // The reception ends only with the server.
-        let _ended = self.serve.reception.send(socket);
-        self.serve.reception_waker.wake();
+        let _ended = shared.reception.send(socket);
+        shared.reception_waker.wake();
     }
 
     /// Ends what takes too long.
@@ -362,18 +400,18 @@ impl Host<'_> {
             return;
         }
         self.next_sweep_ns = now_ns + PATIENCE_NS / 4;
-        self.strangers.forget_others(&self.guests);
-        for index in 0..self.guests.len() {
-            let Some(guest) = &mut self.guests[index] else { continue };
-            let opening = matches!(guest.stage, Stage::Opening);
-            if guest.expires_ns == 0 {
-                let patience_ns = if opening { PATIENCE_NS } else { self.step.timeout_ns };
-                guest.expires_ns = now_ns + patience_ns;
-            } else if guest.expires_ns <= now_ns
-                && let Some(guest) = self.remove(index)
+        self.pending.forget_others(&self.incoming);
+        for index in 0..self.incoming.len() {
+            let Some(one) = &mut self.incoming[index] else { continue };
+            let opening = matches!(one.stage, Stage::Opening);
+            if one.expires_ns == 0 || (self.accept.times_silence && one.has_moved()) {
+                let patience_ns = if opening { PATIENCE_NS } else { self.timeout_ns };
+                one.expires_ns = now_ns + patience_ns;
+            } else if one.expires_ns <= now_ns
+                && let Some(one) = self.remove(index)
                 && opening
             {
-                self.hand_over_guest(guest);
+                self.hand_over_incoming(one);
             }
         }
     }
