@@ -8,6 +8,7 @@ use linerate_personality::iperf3::command_line::{UsageError, parse_command_line}
 use linerate_personality::iperf3::fault::render_failure;
 use linerate_personality::iperf3::parameters::parameters;
 use linerate_personality::iperf3::release::Release;
+use linerate_personality::netperf;
 use linerate_wire::iperf3::parameters::limits;
 
 /// iperf3's options, one word a line: what is accepted is within the limits of the wire, and what
@@ -39,12 +40,16 @@ pub fn iperf3_options(data: &[u8]) {
     assert!(parameters.mss_bytes.is_none_or(|bytes| bytes <= limits::MSS_BYTES));
 }
 
-/// netperf's options, one word a line: a command line is something to do, or is told why not.
+/// The options of netperf and of netserver, one word a line: a command line is something to do, or is
+/// told why not.
 pub fn netperf_options(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Err(told) = linerate::personality::netperf::check_command_line(&words) {
-        assert!(!told.is_empty());
+    if let Err(said) = netperf::command_line::parse_command_line("netperf", &words) {
+        assert!(!said.stdout.is_empty() || !said.stderr.is_empty());
+    }
+    if let Err(said) = netperf::server_flags::parse_server_command_line("netserver", &words) {
+        assert!(!said.is_empty());
     }
 }
 

@@ -5,18 +5,17 @@
 //! all is operand. What netperf does beside getopt, looking whether the next word belongs to an
 //! option, is [`Takes::NextIf`]. The errors read like the C library's.
 //!
-//! A table is the one source of a personality's parser, its help and its tests.
+//! A table is the one source of a personality's parser, its help and its tests: a row says how a
+//! flag is written, what help tells of it, and what it does.
 
 use std::fmt;
 
 #[cfg(test)]
 mod tests;
 
-/// One flag of a personality. `I` names it for the code that maps flags to a plan.
+/// One flag of a personality: a row of its table.
 #[derive(Clone, Copy, Debug)]
-pub struct Flag<I: 'static> {
-    /// What the flag is to the program.
-    pub id: I,
+pub struct Flag<M: 'static> {
     /// Its letter, with which it is written `-x`.
     pub short: Option<char>,
     /// Its name, with which it is written `--name`; empty if it has none.
@@ -30,24 +29,34 @@ pub struct Flag<I: 'static> {
     /// Whether the original has no such flag. A beginning that one of the original's names has too is that one's, so
     /// that no abbreviation which the original takes is ambiguous here.
     pub is_ours: bool,
+    /// What it does to the options: as a rule a function that takes them and the argument.
+    pub meaning: M,
 }
 
-impl<I: Copy + 'static> Flag<I> {
+impl<M: Copy + 'static> Flag<M> {
     /// A flag that is a letter alone.
     pub const fn letter(
         short: char,
         takes: Takes,
         value_name: &'static str,
         help: &'static str,
-        id: I,
+        meaning: M,
     ) -> Self {
-        Self { id, short: Some(short), long: "", takes, value_name, help, is_ours: false }
+        Self { short: Some(short), long: "", takes, value_name, help, is_ours: false, meaning }
     }
 
     /// A flag of ours that is a name alone and takes nothing.
-    pub const fn name(long: &'static str, help: &'static str, id: I) -> Self {
+    pub const fn name(long: &'static str, help: &'static str, meaning: M) -> Self {
         let takes = Takes::Nothing;
-        Self { id, short: None, long, takes, value_name: "", help, is_ours: true }
+        Self { short: None, long, takes, value_name: "", help, is_ours: true, meaning }
+    }
+
+    /// The flag as it is written, for a sentence about it: its letter, or its name.
+    pub fn spelling(&self) -> String {
+        match self.short {
+            Some(letter) => format!("-{letter}"),
+            None => format!("--{}", self.long),
+        }
     }
 }
 
@@ -65,10 +74,10 @@ pub enum Takes {
 }
 
 /// One thing found on a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lexeme<I> {
+#[derive(Clone, Debug)]
+pub enum Lexeme<'a, M: 'static> {
     /// A flag, and its argument if one was given.
-    Flag(I, Option<String>),
+    Flag(&'a Flag<M>, Option<String>),
     /// A word that is no flag.
     Operand(String),
 }
@@ -113,10 +122,10 @@ impl fmt::Display for LexError {
 impl std::error::Error for LexError {}
 
 /// A command line as its flags in order, then its operands in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lexed<I> {
+#[derive(Clone, Debug)]
+pub struct Lexed<'a, M: 'static> {
     /// Flags with their arguments, as they came.
-    pub flags: Vec<(I, Option<String>)>,
+    pub flags: Vec<(&'a Flag<M>, Option<String>)>,
     /// What is no flag, in the order of the words.
     pub operands: Vec<String>,
 }
@@ -125,11 +134,14 @@ pub struct Lexed<I> {
 ///
 /// # Errors
 /// The first word that can't be read.
-pub fn parse_words<I: Copy>(flags: &[Flag<I>], words: &[String]) -> Result<Lexed<I>, LexError> {
+pub fn parse_words<'a, M>(
+    flags: &'a [Flag<M>],
+    words: &'a [String],
+) -> Result<Lexed<'a, M>, LexError> {
     let mut lexed = Lexed { flags: Vec::new(), operands: Vec::new() };
     for lexeme in Lexer::new(flags, words) {
         match lexeme? {
-            Lexeme::Flag(id, value) => lexed.flags.push((id, value)),
+            Lexeme::Flag(flag, value) => lexed.flags.push((flag, value)),
             Lexeme::Operand(word) => lexed.operands.push(word),
         }
     }
@@ -139,8 +151,8 @@ pub fn parse_words<I: Copy>(flags: &[Flag<I>], words: &[String]) -> Result<Lexed
 /// Reads a command line word by word. Where a flag's error isn't the end of all (netperf goes on
 /// after none, but says first what it had understood), this is what to use.
 #[derive(Debug)]
-pub struct Lexer<'a, I: 'static> {
-    flags: &'a [Flag<I>],
+pub struct Lexer<'a, M: 'static> {
+    flags: &'a [Flag<M>],
     words: std::slice::Iter<'a, String>,
     /// What is left of a word of joined letters.
     letters: &'a str,
@@ -148,13 +160,13 @@ pub struct Lexer<'a, I: 'static> {
     only_operands: bool,
 }
 
-impl<'a, I: Copy> Lexer<'a, I> {
+impl<'a, M> Lexer<'a, M> {
     /// Begins with the first word.
-    pub fn new(flags: &'a [Flag<I>], words: &'a [String]) -> Self {
+    pub fn new(flags: &'a [Flag<M>], words: &'a [String]) -> Self {
         Self { flags, words: words.iter(), letters: "", only_operands: false }
     }
 
-    fn letter(&mut self) -> Option<Result<Lexeme<I>, LexError>> {
+    fn letter(&mut self) -> Option<Result<Lexeme<'a, M>, LexError>> {
         let mut letters = self.letters.chars();
         let letter = letters.next()?;
         let rest = letters.as_str();
@@ -179,10 +191,10 @@ impl<'a, I: Copy> Lexer<'a, I> {
             Takes::NextIf(fits) if rest.is_empty() => self.next_word_if(fits),
             Takes::NextIf(_) => None,
         };
-        Some(Ok(Lexeme::Flag(flag.id, value)))
+        Some(Ok(Lexeme::Flag(flag, value)))
     }
 
-    fn name(&mut self, written: &str) -> Result<Lexeme<I>, LexError> {
+    fn name(&mut self, written: &str) -> Result<Lexeme<'a, M>, LexError> {
         let (name, joined) = match written.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (written, None),
@@ -197,16 +209,17 @@ impl<'a, I: Copy> Lexer<'a, I> {
             (Takes::NextIf(fits), None) => self.next_word_if(fits),
             (_, joined) => joined,
         };
-        Ok(Lexeme::Flag(flag.id, value))
+        Ok(Lexeme::Flag(flag, value))
     }
 
     /// The flag with this name, or the only one whose name begins so, where the original's come before ours.
-    fn find_long(&self, name: &str) -> Result<Flag<I>, LexError> {
-        let long = || self.flags.iter().filter(|flag| !flag.long.is_empty());
+    fn find_long(&self, name: &str) -> Result<&'a Flag<M>, LexError> {
+        let flags = self.flags;
+        let long = || flags.iter().filter(|flag| !flag.long.is_empty());
         if let Some(flag) = long().find(|flag| flag.long == name) {
-            return Ok(*flag);
+            return Ok(flag);
         }
-        let begin_so = |is_ours: bool| -> Vec<&Flag<I>> {
+        let begin_so = |is_ours: bool| -> Vec<&'a Flag<M>> {
             let named = long().filter(|flag| flag.is_ours == is_ours);
             named.filter(|flag| flag.long.starts_with(name)).collect()
         };
@@ -216,7 +229,7 @@ impl<'a, I: Copy> Lexer<'a, I> {
         }
         match candidates.as_slice() {
             [] => Err(LexError::UnknownLong(name.to_owned())),
-            [flag] => Ok(**flag),
+            [flag] => Ok(flag),
             several => Err(LexError::Ambiguous(
                 name.to_owned(),
                 several.iter().map(|flag| flag.long).collect(),
@@ -231,8 +244,8 @@ impl<'a, I: Copy> Lexer<'a, I> {
     }
 }
 
-impl<I: Copy> Iterator for Lexer<'_, I> {
-    type Item = Result<Lexeme<I>, LexError>;
+impl<'a, M> Iterator for Lexer<'a, M> {
+    type Item = Result<Lexeme<'a, M>, LexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if !self.letters.is_empty() {
@@ -259,16 +272,17 @@ impl<I: Copy> Iterator for Lexer<'_, I> {
 }
 
 /// The flags as a table for `--help`: letter and name, argument, what it does.
-pub fn render_flags<I: Copy>(flags: &[Flag<I>]) -> String {
-    let spelled: Vec<String> = flags.iter().map(render_spelling).collect();
+pub fn render_flags<'a, M: 'static>(flags: impl IntoIterator<Item = &'a Flag<M>>) -> String {
+    let flags: Vec<&Flag<M>> = flags.into_iter().collect();
+    let spelled: Vec<String> = flags.iter().copied().map(render_spelling).collect();
     let width = spelled.iter().map(|text| text.chars().count()).max().unwrap_or(0);
     let line =
-        |(flag, spelled): (&Flag<I>, &String)| format!("    {spelled:width$}  {}\n", flag.help);
+        |(flag, spelled): (&&Flag<M>, &String)| format!("    {spelled:width$}  {}\n", flag.help);
     flags.iter().zip(&spelled).map(line).collect()
 }
 
 /// A flag as it is written: `-p, --port PORT`.
-pub fn render_spelling<I: Copy>(flag: &Flag<I>) -> String {
+pub fn render_spelling<M>(flag: &Flag<M>) -> String {
     let name = (!flag.long.is_empty()).then(|| format!("--{}", flag.long));
     let letter = flag.short.map(|letter| format!("-{letter}"));
     let written: Vec<String> = letter.into_iter().chain(name).collect();

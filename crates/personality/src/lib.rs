@@ -4,7 +4,7 @@
 //! them. A *lexer* takes words apart ([`getopt`] for `-p 80` and `--port=80`, [`colon_options`] for
 //! `-port:80`). A *table of flags* has a row for each option of the original, with its name, its
 //! help and its meaning; parser, help text and the test that no option is missing all read it.
-//! What comes out is a value that says what was typed ([`iperf3::options::Options`]).
+//! What comes out is a value that says what was typed ([`iperf3::options::Options`], [`netperf::options::Options`]).
 //!
 //! What was typed becomes a plan for the engine in the program, `linerate`, which also runs the
 //! plan and prints its result. This crate may know nothing of the engine, of files, sockets,
@@ -14,4 +14,6 @@
 pub mod colon_options;
 pub mod getopt;
 pub mod iperf3;
+pub mod netperf;
+pub mod secnetperf;
 pub mod service_class;

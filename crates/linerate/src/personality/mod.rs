@@ -15,6 +15,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use linerate_personality::iperf3::help;
+use linerate_personality::netperf::{command_line, server_flags};
+use linerate_personality::secnetperf::flags;
 
 use crate::output::narrate;
 use stdout::say;
@@ -54,7 +56,7 @@ pub const PERSONALITIES: &[Personality] = &[
         examples: "linerate netperf -H HOST -t TCP_STREAM -l 30\n\
                    linerate netperf -H HOST -t TCP_RR -- -r 1,1 -k MEAN_LATENCY,P99_LATENCY\n\
                    linerate netperf -H HOST -t UDP_STREAM -- -m 1472",
-        render_help: netperf::usage,
+        render_help: command_line::usage,
     },
     Personality {
         name: "netserver",
@@ -62,7 +64,7 @@ pub const PERSONALITIES: &[Personality] = &[
         perform: netperf::perform_server,
         examples: "linerate netserver\n\
                    linerate netserver -D -4 -p 12866",
-        render_help: netperf::server_usage,
+        render_help: server_flags::server_usage,
     },
     Personality {
         name: "secnetperf",
@@ -71,7 +73,7 @@ pub const PERSONALITIES: &[Personality] = &[
         examples: "linerate secnetperf -exec:maxtput\n\
                    linerate secnetperf -target:HOST -exec:maxtput -down:10s\n\
                    linerate secnetperf -target:HOST -scenario:rps -run:10s",
-        render_help: secnetperf::flags::render_help,
+        render_help: flags::render_help,
     },
 ];
 

@@ -9,7 +9,7 @@ use linerate_engine::iperf3::{ServePlan, TestPlan};
 use linerate_measure::plan::Family;
 use linerate_personality::getopt::Takes;
 use linerate_personality::iperf3::command_line::UsageError;
-use linerate_personality::iperf3::flags::{Row, Side, TABLE, flags};
+use linerate_personality::iperf3::flags::{Side, TABLE};
 use linerate_personality::iperf3::options::{Direction, Options, Role};
 use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::{Code, Protocol};
@@ -48,10 +48,10 @@ fn server(text: &str) -> ServePlan {
 #[test]
 fn no_flag_of_the_original_is_missing() {
     for name in LONG_FLAGS.split_whitespace() {
-        assert!(flags().iter().any(|flag| flag.long == name), "--{name}");
+        assert!(TABLE.iter().any(|flag| flag.long == name), "--{name}");
     }
     for letter in LETTERS.chars() {
-        assert!(flags().iter().any(|flag| flag.short == Some(letter)), "-{letter}");
+        assert!(TABLE.iter().any(|flag| flag.short == Some(letter)), "-{letter}");
     }
 }
 
@@ -64,7 +64,7 @@ fn no_flag_in_the_help_of_an_installed_original_is_missing() {
     let mut count = 0;
     for word in help.split(|c: char| c.is_whitespace() || ",[]|=<".contains(c)) {
         if let Some(name) = word.strip_prefix("--").filter(|name| name.len() > 1) {
-            assert!(flags().iter().any(|flag| flag.long == name), "--{name}");
+            assert!(TABLE.iter().any(|flag| flag.long == name), "--{name}");
             count += 1;
         }
     }
@@ -75,14 +75,14 @@ fn no_flag_in_the_help_of_an_installed_original_is_missing() {
 fn the_compatibility_page_has_the_table_of_flags() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compat/iperf3.md");
     let page = std::fs::read_to_string(path).unwrap();
-    for Row { flag, side } in TABLE {
+    for flag in TABLE {
         let letter = flag.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
         let value = match flag.takes {
             Takes::Value => format!(" {}", flag.value_name),
             Takes::Joined => format!("`=`{}", flag.value_name),
             _ => String::new(),
         };
-        let side = match side {
+        let side = match flag.meaning.side {
             Side::Both => "both",
             Side::Client => "client",
             Side::Server => "server",
@@ -228,7 +228,7 @@ fn long_names_may_be_cut_and_joined() {
 fn a_name_may_be_cut_as_far_as_the_original_takes_it() {
     let is_known = |name: &str| LONG_FLAGS.split_whitespace().any(|known| known == name);
     for row in TABLE {
-        assert_eq!(is_known(row.flag.long), !row.flag.is_ours, "--{}", row.flag.long);
+        assert_eq!(is_known(row.long), !row.is_ours, "--{}", row.long);
     }
     assert!(options("-c h --m").mptcp);
     assert_eq!(options("-s --ma 3").most_tests, Some(3));
@@ -265,7 +265,7 @@ fn no_command_line_panics() {
             for role in ["-c", "-s"] {
                 let mut line = words(role);
                 line.extend((role == "-c").then(|| "h".to_owned()));
-                line.push(format!("--{}={value}", row.flag.long));
+                line.push(format!("--{}={value}", row.long));
                 let _: Result<Options, UsageError> = read(&line);
             }
         }

@@ -1,6 +1,6 @@
 //! The table of options is whole, and the documents have all of it.
 
-use linerate::personality::secnetperf::flags::{Effect, FLAGS};
+use linerate_personality::secnetperf::flags::{Effect, FLAGS};
 
 /// Every option that the original reads.
 const ORIGINAL: &str = "abortOnFailure af affinitize bind cc cibir cipher comp conns cpu delay delayType \

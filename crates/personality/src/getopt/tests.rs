@@ -12,7 +12,7 @@ enum Id {
 }
 
 fn flag(id: Id, short: Option<char>, long: &'static str, takes: Takes) -> Flag<Id> {
-    Flag { id, short, long, takes, value_name: "N", help: "Help.", is_ours: false }
+    Flag { short, long, takes, value_name: "N", help: "Help.", is_ours: false, meaning: id }
 }
 
 fn ours(id: Id, long: &'static str) -> Flag<Id> {
@@ -23,8 +23,8 @@ fn digits(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-fn table() -> Vec<Flag<Id>> {
-    vec![
+fn table() -> [Flag<Id>; 7] {
+    [
         flag(Id::Port, Some('p'), "port", Takes::Value),
         flag(Id::Verbose, Some('V'), "verbose", Takes::Joined),
         flag(Id::Cpu, Some('c'), "", Takes::NextIf(digits)),
@@ -35,9 +35,19 @@ fn table() -> Vec<Flag<Id>> {
     ]
 }
 
-fn lex(line: &str) -> Result<Lexed<Id>, LexError> {
+/// The flags and their arguments, and the operands.
+#[derive(Debug, PartialEq)]
+struct Read {
+    flags: Vec<(Id, Option<String>)>,
+    operands: Vec<String>,
+}
+
+fn lex(line: &str) -> Result<Read, LexError> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    parse_words(&table(), &words)
+    let table = table();
+    let Lexed { flags, operands } = parse_words(&table, &words)?;
+    let flags = flags.into_iter().map(|(flag, value)| (flag.meaning, value)).collect();
+    Ok(Read { flags, operands })
 }
 
 fn flags(line: &str) -> Vec<(Id, Option<String>)> {
@@ -77,10 +87,10 @@ fn a_name_of_ours_takes_no_abbreviation_from_the_originals() {
     assert_eq!(flags("--port 5"), [(Id::Port, with("5"))]);
     assert_eq!(flags("--porti --portrait"), [(Id::Portion, None), (Id::Portrait, None)]);
     assert_eq!(flags("--portr"), [(Id::Portrait, None)]);
-    let several = vec![ours(Id::Portion, "portion"), ours(Id::Portrait, "portrait")];
+    let several = [ours(Id::Portion, "portion"), ours(Id::Portrait, "portrait")];
     let words = ["--port".to_owned()];
     let ambiguous = LexError::Ambiguous("port".to_owned(), vec!["portion", "portrait"]);
-    assert_eq!(parse_words(&several, &words), Err(ambiguous));
+    assert_eq!(parse_words(&several, &words).err(), Some(ambiguous));
 }
 
 #[test]

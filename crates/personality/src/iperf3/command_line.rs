@@ -8,7 +8,7 @@ use linerate_wire::iperf3::parameters::limits;
 
 use crate::getopt::{LexError, Lexeme, Lexer};
 
-use super::flags::{Id, Side, flags, side};
+use super::flags::{Side, TABLE};
 use super::options::{Direction, Options, Role};
 
 /// Why a command line isn't one.
@@ -26,6 +26,9 @@ impl From<Failure> for UsageError {
     }
 }
 
+/// The flags that say which end we are.
+const ROLES: [&str; 2] = ["client", "server"];
+
 /// Reads a command line, without the program's name. Flags are taken in order, so the first wrong
 /// one is what the error tells; `--help` and `--version` end the reading, as in the original.
 ///
@@ -38,17 +41,17 @@ pub fn parse_command_line(
 ) -> Result<Options, UsageError> {
     let mut options = Options::default();
     let (mut client_only, mut server_only) = (false, false);
-    let flags = flags();
-    for lexeme in Lexer::new(&flags, words) {
-        let Lexeme::Flag(id, value) = lexeme.map_err(UsageError::Lexical)? else {
+    for lexeme in Lexer::new(TABLE, words) {
+        let Lexeme::Flag(flag, value) = lexeme.map_err(UsageError::Lexical)? else {
             continue;
         };
-        options.apply(id, value.as_deref().unwrap_or_default())?;
+        (flag.meaning.take)(&mut options, value.as_deref().unwrap_or_default())?;
         if options.wants_help || options.wants_version {
             return Ok(options);
         }
-        client_only |= side(id) == Side::Client && id != Id::Client;
-        server_only |= side(id) == Side::Server && id != Id::Server;
+        let is_role = ROLES.contains(&flag.long);
+        client_only |= flag.meaning.side == Side::Client && !is_role;
+        server_only |= flag.meaning.side == Side::Server && !is_role;
     }
     client_only |= options.has_client_affinity;
     check_role(&options, client_only, server_only)?;

@@ -2,7 +2,7 @@
 
 use super::flags::{Side, TABLE};
 use super::release::{Release, VARIABLE};
-use crate::getopt::{Flag, render_flags};
+use crate::getopt::render_flags;
 
 /// What stands behind a parameter error.
 pub const USAGE: &str =
@@ -19,9 +19,8 @@ pub fn render_help() -> String {
         ("Client specific", Side::Client),
     ];
     for (title, side) in sections {
-        let flags: Vec<Flag<_>> =
-            TABLE.iter().filter(|row| row.side == side).map(|row| row.flag).collect();
-        text.push_str(&format!("\n{title}:\n{}", render_flags(&flags)));
+        let flags = TABLE.iter().filter(|flag| flag.meaning.side == side);
+        text.push_str(&format!("\n{title}:\n{}", render_flags(flags)));
     }
     text.push_str(&format!(
         "\nSizes and counts take K, M, G or T (1024), rates too (1000).\n\

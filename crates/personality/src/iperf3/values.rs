@@ -1,6 +1,7 @@
 //! Values of flags, each within the limits of the original.
 
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 
 use linerate_wire::iperf3::Code;
 use linerate_wire::iperf3::Failure;
@@ -34,6 +35,33 @@ pub(super) fn parse_keepalive(value: &str) -> Result<[u32; 3], Failure> {
         return Err(Failure::of(Code::KEEPALIVE));
     }
     Ok(parts)
+}
+
+/// What a flag without an argument does.
+pub(super) fn set(place: &mut bool) -> Result<(), Failure> {
+    *place = true;
+    Ok(())
+}
+
+/// Puts a value that was read in its place.
+pub(super) fn put<T>(place: &mut Option<T>, value: Result<T, Failure>) -> Result<(), Failure> {
+    *place = Some(value?);
+    Ok(())
+}
+
+/// Puts a name or a text in its place.
+pub(super) fn text(place: &mut Option<String>, value: &str) -> Result<(), Failure> {
+    put(place, Ok(value.to_owned()))
+}
+
+/// Puts a path in its place.
+pub(super) fn path(place: &mut Option<PathBuf>, value: &str) -> Result<(), Failure> {
+    put(place, Ok(PathBuf::from(value)))
+}
+
+/// Takes nothing.
+pub(super) fn refuse(code: Code) -> Result<(), Failure> {
+    Err(Failure::of(code))
 }
 
 /// The integer at the beginning of a text, within limits.

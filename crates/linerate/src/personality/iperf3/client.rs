@@ -2,15 +2,15 @@
 
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Event, Failure, Observer, Report, TestPlan};
+use linerate_personality::iperf3::fault::{render_failure, render_server_error};
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Code;
+use linerate_wire::visible::visible;
 
 use super::context::Context;
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::signals::Signals;
-use linerate_personality::iperf3::fault::{render_failure, render_server_error};
-use linerate_personality::iperf3::release::Release;
-use linerate_wire::visible::visible;
 
 /// Runs one test.
 pub(super) fn test(

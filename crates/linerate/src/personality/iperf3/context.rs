@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use linerate_engine::iperf3::Interval;
-use linerate_wire::iperf3::Parameters;
-
-use super::stock::Stock;
 use linerate_personality::iperf3::amount::RateFormat;
 use linerate_personality::iperf3::options::Options;
 use linerate_personality::iperf3::release::Release;
+use linerate_wire::iperf3::Parameters;
+
+use super::stock::Stock;
 
 /// What printers know before a test begins.
 #[derive(Clone, Debug)]

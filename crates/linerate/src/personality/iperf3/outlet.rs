@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use linerate_engine::event::Cancel;
+use linerate_wire::visible::visible;
 
 use super::moment::Stamp;
 use crate::personality::stdout;
-use linerate_wire::visible::visible;
 
 /// Where output goes. Several tests of a server share one.
 #[derive(Debug)]

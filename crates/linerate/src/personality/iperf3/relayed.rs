@@ -4,8 +4,9 @@
 
 use serde::de::IgnoredAny;
 
-use super::long_object::Layout;
 use linerate_wire::visible::push_json;
+
+use super::long_object::Layout;
 
 /// Levels of a document. Each adds a tab to a line, so that without a limit a short text would make an endless one.
 const MOST_LEVELS: usize = 64;

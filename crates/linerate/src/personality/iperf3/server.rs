@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Event, Failure, Observer, Server, ServerEvent};
+use linerate_personality::iperf3::fault::render_failure;
 use linerate_wire::iperf3::Code;
 use linerate_wire::iperf3::results::ServerOutput;
+use linerate_wire::visible::visible;
 
 use super::client::{render_interruption, tell_alone};
 use super::context::Context;
@@ -14,8 +16,6 @@ use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::signals::Signals;
 use super::text::TextPrinter;
-use linerate_personality::iperf3::fault::render_failure;
-use linerate_wire::visible::visible;
 
 /// The printers of the tests that run, by their numbers.
 type Printers = Mutex<HashMap<u64, Arc<Mutex<Record>>>>;

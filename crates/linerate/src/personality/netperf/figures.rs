@@ -4,10 +4,10 @@ use linerate_engine::netperf::{
     CpuFigures, EndFigures, Outcome, TestKind, TestPlan, TestTransport,
 };
 use linerate_measure::histogram::Histogram;
+use linerate_personality::netperf::unit::Unit;
 
 use super::confidence::{Agreement, Mean, Repetitions, Schedule};
 use super::latency::Statistics;
-use super::unit::Unit;
 
 /// The figures of a test. What was not measured is absent.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use linerate_engine::netperf::TestKind;
 use linerate_measure::Sample;
+use linerate_personality::netperf::options::Layout;
+use linerate_personality::netperf::unit::Unit;
 
 use super::planning::Request;
-use super::typed::Layout;
-use super::unit::Unit;
 
 /// Renders interim results; it counts them for the names of `-k`.
 #[derive(Clone, Copy, Debug)]

@@ -5,44 +5,30 @@ mod banner;
 mod confidence;
 mod debug_log;
 mod figures;
-mod flags;
 mod interim;
 mod latency;
 mod lot;
-mod number;
 mod planning;
 mod reading;
 mod release;
+mod resolve;
 mod run;
 mod selection;
 mod selector;
 mod server;
 mod table;
 mod tcp_dump;
-mod test_flags;
 #[cfg(test)]
 mod tests;
 mod trouble;
-mod typed;
-mod unit;
 
 use linerate_measure::plan::Family;
 
-pub(super) use reading::usage;
 pub(super) use run::perform;
-pub(super) use server::{perform as perform_server, usage as server_usage};
-
-/// The port of a netserver.
-const CONTROL_PORT: u16 = 12865;
-
-/// The release whose command line and messages we speak, as `-V` tells it.
-const VERSION_LINE: &str = "Netperf version 2.7.1\n";
+pub(super) use server::perform as perform_server;
 
 /// The original's exit code -1.
 const EXIT_FAILED: u8 = 255;
-
-/// The exit code of a command line that can't be read.
-const EXIT_USAGE: u8 = 1;
 
 /// Whether a command line of netperf is something to do; else what is said, on either output.
 ///
@@ -51,7 +37,7 @@ const EXIT_USAGE: u8 = 1;
 pub fn check_command_line(words: &[String]) -> Result<(), String> {
     match reading::read("netperf", words) {
         reading::Read::Work(..) => Ok(()),
-        reading::Read::Said { stdout, stderr, .. } => Err(stdout + &stderr),
+        reading::Read::Said(said) => Err(said.stdout + &said.stderr),
     }
 }
 

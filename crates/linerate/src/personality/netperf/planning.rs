@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use linerate_engine::netperf::{
-    ControlPlan, EndPlan, Pacing, TestEnd, TestKind, TestPlan, TestTransport,
+    ControlPlan, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,
 };
 use linerate_measure::plan::Family;
+use linerate_personality::netperf::options::{
+    ControlOptions, DataHost, Direction, Dirt, EndOptions, IterationBounds, Options, Repeat, Shown,
+    SocketOptions,
+};
+use linerate_personality::netperf::unit::Unit;
 
 use super::confidence::{Demand, Schedule};
 use super::figures::Subject;
 use super::selection::{Selection, parse_selection};
-use super::typed::{DataHost, Direction, IterationBounds, Repeat, Shown, Typed};
-use super::unit::Unit;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -158,9 +161,9 @@ pub(super) struct Control {
 }
 
 /// Makes sense of what was typed; the control connection is apart from the work.
-pub(super) fn plan_work(typed: Typed) -> Result<(Control, Work), Refusal> {
+pub(super) fn plan_work(typed: Options) -> Result<(Control, Work), Refusal> {
     let control = control_of(&typed);
-    if typed.alone && typed.test == "REM_CPU" {
+    if typed.control.alone && typed.test == "REM_CPU" {
         let sentence = "REM_CPU asks the server, and -N says that there is none: leave it out";
         return Err(Refusal::Sentence(sentence.to_owned()));
     }
@@ -174,20 +177,20 @@ pub(super) fn plan_work(typed: Typed) -> Result<(Control, Work), Refusal> {
     Ok((control, work))
 }
 
-fn control_of(typed: &Typed) -> Control {
+fn control_of(typed: &Options) -> Control {
     // The original's own end is 0.0.0.0 then, so that localhost is never ::1.
-    let names_nothing = !typed.names_host && typed.shown.local_host.is_none();
+    let names_nothing = !typed.control.names_host && typed.shown.local_host.is_none();
     let family = typed.family.or(names_nothing.then_some(Family::Ipv4));
     Control {
-        plan: ControlPlan { family, ..typed.control.clone() },
+        plan: control_plan(&typed.control, family),
         local: typed.shown.local_host.clone(),
-        names_host: typed.names_host,
+        names_host: typed.control.names_host,
         told_family: typed.family,
-        alone: typed.alone,
+        alone: typed.control.alone,
     }
 }
 
-fn request(typed: Typed) -> Result<Request, Refusal> {
+fn request(typed: Options) -> Result<Request, Refusal> {
     let (title, kind, transport, table) = if typed.test == "OMNI" {
         let (kind, transport) = omni_kind(&typed)?;
         (format!("OMNI {} TEST", super::selector::direction(kind)), kind, transport, Table::Omni)
@@ -200,7 +203,7 @@ fn request(typed: Typed) -> Result<Request, Refusal> {
 }
 
 /// One transaction of a byte: enough to have a connection, of which the segment size is asked.
-fn segment_size_request(mut typed: Typed) -> Result<Request, Refusal> {
+fn segment_size_request(mut typed: Options) -> Result<Request, Refusal> {
     typed.length = -1;
     let title = "TCP MSS TEST".to_owned();
     let (kind, transport) = (TestKind::RequestResponse, TestTransport::Tcp);
@@ -208,15 +211,15 @@ fn segment_size_request(mut typed: Typed) -> Result<Request, Refusal> {
 }
 
 fn assemble(
-    typed: Typed,
+    typed: Options,
     title: String,
     kind: TestKind,
     transport: TestTransport,
     table: Table,
 ) -> Result<Request, Refusal> {
     let mut plan = test_plan(&typed, kind, transport)?;
-    plan.busy_poll = typed.busy_poll;
-    let cpu = typed.local.cpu || typed.remote.cpu;
+    plan.busy_poll = typed.requests.busy_poll;
+    let cpu = typed.local.cpu.measured || typed.remote.cpu.measured;
     let selection = match (&typed.shown.selected, table) {
         (None, Table::Omni) => Some(Selection::usual(kind, cpu)),
         (None, _) => None,
@@ -227,14 +230,14 @@ fn assemble(
         || selection.as_ref().is_some_and(Selection::has_latencies);
     let name = |host: &Option<DataHost>| host.as_ref().map(|host| host.name.clone());
     // Data that goes to another address than control does may leave from another one, too.
-    let control_local = typed.shown.local_host.clone().filter(|_| typed.data_host.is_none());
+    let control_local = typed.shown.local_host.clone().filter(|_| typed.data.host.is_none());
     let names = Names {
-        local: name(&typed.data_local).or(control_local),
-        remote: name(&typed.data_host).unwrap_or_else(|| typed.control.host.clone()),
-        names_data_host: typed.data_host.is_some(),
-        local_bits: typed.data_local.as_ref().and_then(|host| host.fixed_bits),
-        remote_bits: typed.data_host.as_ref().and_then(|host| host.fixed_bits),
-        family: typed.data_family.or(typed.family),
+        local: name(&typed.data.local).or(control_local),
+        remote: name(&typed.data.host).unwrap_or_else(|| typed.control.host.clone()),
+        names_data_host: typed.data.host.is_some(),
+        local_bits: typed.data.local.as_ref().and_then(|host| host.fixed_bits),
+        remote_bits: typed.data.host.as_ref().and_then(|host| host.fixed_bits),
+        family: typed.data.family.or(typed.family),
     };
     Ok(Request {
         title,
@@ -245,13 +248,13 @@ fn assemble(
         selection,
         names,
         server_cpu: typed.control.server_cpu,
-        alone: typed.alone,
+        alone: typed.control.alone,
         command_line: String::new(),
         shown: typed.shown,
     })
 }
 
-fn omni_kind(typed: &Typed) -> Result<(TestKind, TestTransport), Refusal> {
+fn omni_kind(typed: &Options) -> Result<(TestKind, TestTransport), Refusal> {
     let omni = &typed.omni;
     let Direction { sends, receives } = omni.told.unwrap_or(omni.implied);
     let kind = match (omni.connects, sends, receives) {
@@ -281,18 +284,17 @@ fn unit(told: Option<Unit>, kind: TestKind) -> Unit {
     }
 }
 
-fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<TestPlan, Refusal> {
+fn test_plan(
+    typed: &Options,
+    kind: TestKind,
+    transport: TestTransport,
+) -> Result<TestPlan, Refusal> {
     let plain = TestPlan::new(kind, transport);
-    let mut options = typed.options;
-    if transport == TestTransport::Tcp {
-        // A connection goes to one host; the original sets the option on it all the same.
-        options.multicast_ttl = None;
-    }
-    options.routed = typed.routed.unwrap_or(plain.options.routed);
-    let mut remote = end_plan(&typed.remote, typed.remote_burst, typed.remote_interval_us)?;
-    let request_bytes = typed.request_bytes.unwrap_or(1);
-    let mut response_bytes = typed.response_bytes.unwrap_or(1);
-    if typed.alone && remote.port == 0 {
+    let options = test_options(&typed.socket, plain.options.routed, transport);
+    let mut remote = end_plan(&typed.remote)?;
+    let request_bytes = typed.requests.request_bytes.unwrap_or(1);
+    let mut response_bytes = typed.requests.response_bytes.unwrap_or(1);
+    if typed.control.alone && remote.port == 0 {
         remote.port = service_port(kind);
         if kind.has_transactions() {
             // An echo is as long as its request.
@@ -300,17 +302,17 @@ fn test_plan(typed: &Typed, kind: TestKind, transport: TestTransport) -> Result<
         }
     }
     Ok(TestPlan {
-        family: typed.data_family.or(typed.family),
+        family: typed.data.family.or(typed.family),
         end: end(typed.length)?,
         request_bytes,
         response_bytes,
-        burst: typed.burst,
-        local: end_plan(&typed.local, typed.local_burst, typed.local_interval_us)?,
+        burst: typed.requests.burst,
+        local: end_plan(&typed.local)?,
         remote,
         interval_ns: typed.shown.interim_s.map(|seconds| (seconds * 1e9) as u64),
         wait_s: typed.wait_s,
-        source_ports: typed.source_ports,
-        timeout_ns: typed.timeout_ns,
+        source_ports: typed.requests.source_ports,
+        timeout_ns: typed.requests.timeout_ns,
         file: (kind == TestKind::SendFile).then(|| typed.file.clone().map(PathBuf::from)).flatten(),
         options,
         ..plain
@@ -326,13 +328,72 @@ fn service_port(kind: TestKind) -> u16 {
     }
 }
 
+fn control_plan(control: &ControlOptions, family: Option<Family>) -> ControlPlan {
+    ControlPlan {
+        host: control.host.clone(),
+        port: control.port,
+        family,
+        local_port: control.local_port,
+        passphrase: control.passphrase.clone(),
+        server_cpu: control.server_cpu,
+        ..ControlPlan::default()
+    }
+}
+
+/// `routed`: whether packets may be routed where nothing is said of it.
+fn test_options(socket: &SocketOptions, routed: bool, transport: TestTransport) -> TestOptions {
+    TestOptions {
+        no_delay: socket.no_delay,
+        cork: socket.cork,
+        defer_accept: socket.defer_accept,
+        keep_alive: socket.keep_alive,
+        routed: socket.routed.unwrap_or(routed),
+        dont_fragment: socket.dont_fragment,
+        fast_open: socket.fast_open,
+        debug: socket.debug,
+        no_copy: socket.no_copy,
+        packet_info: socket.packet_info,
+        mss_bytes: socket.mss_bytes,
+        most_bytes_per_s: socket.most_bytes_per_s,
+        // A connection goes to one host; the original sets the option on it all the same.
+        multicast_ttl: socket.multicast_ttl.filter(|_| transport == TestTransport::Udp),
+    }
+}
+
+fn end_plan(end: &EndOptions) -> Result<EndPlan, Refusal> {
+    Ok(EndPlan {
+        send_bytes: end.message_bytes.send,
+        receive_bytes: end.message_bytes.receive,
+        send_buffer_bytes: end.buffer_bytes.send,
+        receive_buffer_bytes: end.buffer_bytes.receive,
+        address: None,
+        port: end.port,
+        pacing: pacing(end.burst, end.interval_us)?,
+        congestion: end.congestion.clone(),
+        priority: end.priority,
+        service: end.service,
+        cpu: end.cpu.measured,
+        cpu_count: end.cpu.count,
+        cpu_rate: end.cpu.rate,
+        bind_cpu: end.cpu.bound,
+        connected: end.connected,
+        send_alignment: end.alignment.send,
+        receive_alignment: end.alignment.receive,
+        send_offset: end.offset.send,
+        receive_offset: end.offset.receive,
+        send_width: end.width.send,
+        receive_width: end.width.receive,
+        fill_file: end.fill_file.clone(),
+        dirt: end.dirt.map(|Dirt { dirty_bytes, clean_bytes }| linerate_engine::netperf::Dirt {
+            dirty_bytes,
+            clean_bytes,
+        }),
+    })
+}
+
 /// Sends come at a pace where `-b` is given and not 0; an interval is a millisecond unless `-w` says
 /// otherwise.
-fn end_plan(
-    end: &EndPlan,
-    burst: Option<u32>,
-    interval_us: Option<u32>,
-) -> Result<EndPlan, Refusal> {
+fn pacing(burst: Option<u32>, interval_us: Option<u32>) -> Result<Option<Pacing>, Refusal> {
     let interval_us = interval_us.unwrap_or(1000);
     let pacing = burst.filter(|burst| *burst > 0).map(|burst| Pacing { burst, interval_us });
     if pacing.is_some() && interval_us == 0 {
@@ -341,7 +402,7 @@ fn end_plan(
                 .to_owned(),
         ));
     }
-    Ok(EndPlan { pacing, ..end.clone() })
+    Ok(pacing)
 }
 
 fn end(length: i64) -> Result<TestEnd, Refusal> {

@@ -13,6 +13,9 @@ use linerate_engine::netperf::{
 
 use linerate_measure::plan::Family;
 
+use linerate_personality::netperf::EXIT_USAGE;
+use linerate_personality::netperf::command_line::Said;
+
 use super::banner::{Ends, render_banner};
 use super::confidence::render_warning;
 use super::figures::Iterations;
@@ -21,11 +24,11 @@ use super::lot;
 use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
+use super::resolve::{choose_ends, family_of, resolve, resolve_all, unsupported};
 use super::table::{render_result, render_segment_size};
 use super::tcp_dump::{self, render_tcp_info};
 use super::trouble::{tell_troubles, void};
-use super::typed::{choose_ends, family_of, resolve, resolve_all, unsupported};
-use super::{EXIT_FAILED, EXIT_USAGE, family_name};
+use super::{EXIT_FAILED, family_name};
 use crate::output::narrate;
 use crate::personality::say;
 use crate::signals::{stop_on_alarm, stop_on_signals};
@@ -37,7 +40,7 @@ const EVENTS_WAITING_MAX: usize = 1024;
 pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
     let (mut control, work, notes) = match read(name, words) {
         Read::Work(control, work, notes) => (control, work, notes),
-        Read::Said { stdout, stderr, exit_code } => {
+        Read::Said(Said { stdout, stderr, exit_code }) => {
             say(&stdout);
             narrate(&stderr);
             return exit_code;

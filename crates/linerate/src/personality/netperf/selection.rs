@@ -5,10 +5,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::iter;
 
 use linerate_engine::netperf::TestKind;
+use linerate_personality::netperf::options::{Layout, Selected};
 
 use super::planning::Refusal;
 use super::selector::{self, Origin, Selector};
-use super::typed::{Layout, Selected};
 
 /// Blocks of figures.
 #[derive(Clone)]

@@ -10,126 +10,21 @@ use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::netperf::{Server, ServerOptions};
 use linerate_measure::plan::Family;
+use linerate_personality::netperf::server_flags::{
+    ServerOptions as Typed, parse_server_command_line,
+};
+use linerate_personality::netperf::{EXIT_USAGE, VERSION_LINE};
 use rustix::fs::FileType;
 
 use super::debug_log::{leave_output, leave_terminal, serve_telling};
-use super::flags::set_family;
-use super::number::{pair_of_first, parse_port, parse_size};
-use super::typed::{blame, resolve_all};
-use super::{CONTROL_PORT, EXIT_USAGE, VERSION_LINE, family_name};
+use super::family_name;
+use super::resolve::resolve_all;
 use crate::output::narrate;
 use crate::personality::say;
 use crate::signals::stop_on_signals;
-use linerate_personality::getopt::{Flag, Takes, parse_words, render_flags};
 
 /// The word that makes a netserver go on in the background; it comes first.
 const IN_BACKGROUND: &str = "--in-background";
-
-/// What was typed.
-#[derive(Clone, Debug)]
-struct Typed {
-    foreground: bool,
-    debug: bool,
-    help: bool,
-    version: bool,
-    port: u16,
-    host: Option<String>,
-    family: Option<Family>,
-    passphrase: Option<String>,
-    serial: bool,
-    cpu_count: Option<u32>,
-    busy_poll: bool,
-    other_addresses: bool,
-}
-
-/// What a flag does with its argument.
-type Act = fn(&mut Typed, &str) -> Result<(), String>;
-
-/// A flag: its letter, for sentences, and what it does.
-type Deed = (Option<char>, Act);
-
-const fn flag(
-    short: char,
-    takes: Takes,
-    value_name: &'static str,
-    help: &'static str,
-    act: Act,
-) -> Flag<Deed> {
-    Flag::letter(short, takes, value_name, help, (Some(short), act))
-}
-
-/// The options of netserver.
-const FLAGS: &[Flag<Deed>] = &[
-    flag('d', Takes::Nothing, "", "Tell what happens", |t, _| {
-        t.debug = true;
-        Ok(())
-    }),
-    flag('D', Takes::Nothing, "", "Stay in the foreground", |t, _| {
-        t.foreground = true;
-        Ok(())
-    }),
-    flag('f', Takes::Nothing, "", "One client after the other", |t, _| {
-        t.serial = true;
-        Ok(())
-    }),
-    flag('h', Takes::Nothing, "", "Show this text", |t, _| {
-        t.help = true;
-        Ok(())
-    }),
-    flag('L', Takes::Value, "name,family", "The address to listen on (all)", |t, v| {
-        let (host, family) = pair_of_first(v);
-        t.host = host.map(str::to_owned).or(t.host.take());
-        set_family(&mut t.family, family)
-    }),
-    flag('n', Takes::Value, "cpus", "Number of processors that clients are told", |t, v| {
-        t.cpu_count = Some(parse_size(v)?);
-        Ok(())
-    }),
-    flag('N', Takes::Nothing, "", "Tell nothing, whatever clients ask", |t, _| {
-        t.debug = false;
-        Ok(())
-    }),
-    flag('p', Takes::Value, "port", "The port to listen on (12865)", |t, v| {
-        t.port = parse_port(v)?;
-        Ok(())
-    }),
-    flag('v', Takes::Value, "level", "Verbosity: from 2 on as -d", |t, v| {
-        t.debug |= parse_size(v)? > 1;
-        Ok(())
-    }),
-    flag('V', Takes::Nothing, "", "Show the version", |t, _| {
-        t.version = true;
-        Ok(())
-    }),
-    flag('Z', Takes::Value, "passphrase", "What clients must say first", |t, v| {
-        t.passphrase = Some(v.to_owned());
-        Ok(())
-    }),
-    flag('4', Takes::Nothing, "", "IPv4", |t, _| {
-        t.family = Some(Family::Ipv4);
-        Ok(())
-    }),
-    flag('6', Takes::Nothing, "", "IPv6", |t, _| {
-        t.family = Some(Family::Ipv6);
-        Ok(())
-    }),
-    Flag::name(
-        "busy-poll",
-        "Answer TCP_RR and UDP_RR without sleep, on all processors but one (ours alone)",
-        (None, |t, _| {
-            t.busy_poll = true;
-            Ok(())
-        }),
-    ),
-    Flag::name(
-        "other-addresses",
-        "Datagrams to and from other addresses than the client's, too (ours alone)",
-        (None, |t, _| {
-            t.other_addresses = true;
-            Ok(())
-        }),
-    ),
-];
 
 /// Does what netserver's command line says; its exit code.
 pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
@@ -137,8 +32,11 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         Some((first, rest)) if first == IN_BACKGROUND => (true, rest),
         _ => (false, words),
     };
-    let typed = match read(name, words) {
-        Ok(typed) => typed,
+    let typed = match parse_server_command_line(name, words) {
+        Ok((typed, note)) => {
+            note.iter().for_each(|note| narrate(note));
+            typed
+        }
         Err(text) => {
             narrate(&text);
             return EXIT_USAGE;
@@ -167,37 +65,6 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
             1
         }
     }
-}
-
-fn read(name: &str, words: &[String]) -> Result<Typed, String> {
-    let mut typed = Typed {
-        foreground: false,
-        debug: false,
-        help: false,
-        version: false,
-        port: CONTROL_PORT,
-        host: None,
-        family: None,
-        passphrase: None,
-        serial: false,
-        cpu_count: None,
-        busy_poll: false,
-        other_addresses: false,
-    };
-    let lexed =
-        parse_words(FLAGS, words).map_err(|error| format!("{name}: {error}\n{}", usage()))?;
-    for ((letter, act), value) in lexed.flags {
-        act(&mut typed, value.as_deref().unwrap_or_default())
-            .map_err(|sentence| blame(name, letter, &sentence))?;
-    }
-    if let Some(word) = lexed.operands.first() {
-        narrate(&format!("{name}: '{word}' belongs to no option and is not looked at\n"));
-    }
-    if typed.help { Err(usage()) } else { Ok(typed) }
-}
-
-pub(in super::super) fn usage() -> String {
-    format!("\nUsage: netserver [options]\n\nOptions:\n{}", render_flags(FLAGS))
 }
 
 /// Where it listens, as the original tells it.
@@ -348,7 +215,7 @@ mod tests {
 
     fn typed(line: &str) -> Typed {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        read("netserver", &words).unwrap()
+        parse_server_command_line("netserver", &words).unwrap().0
     }
 
     #[test]

@@ -8,13 +8,17 @@ use linerate_engine::event::Cancel;
 use linerate_engine::perf::{
     Addresses, Carriage, ClientEvent, ClientPlan, Ending, Totals, cannot_go_on, run_client,
 };
+use linerate_personality::secnetperf::options::{
+    ClientOptions, Refusal, SharedOptions, THREAD_LIMIT,
+};
+use linerate_personality::secnetperf::status;
 
 use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
-use super::options::{ClientOptions, Refusal, SharedOptions, THREAD_LIMIT};
+use super::plan::{placement, quic_options};
 use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
 use super::resolve::{is_address, resolve};
-use super::{Speech, say, status};
+use super::{Speech, say};
 use crate::key_log::key_log_of_environment;
 use crate::output::narrate;
 
@@ -159,8 +163,12 @@ fn plan(
             server_name: if is_address { String::new() } else { options.target.clone() },
             numbered_names: options.numbered_names,
         },
-        carriage: if options.tcp { Carriage::Tcp } else { Carriage::Quic(shared.quic) },
-        placement: shared.threads.placement.clone(),
+        carriage: if options.tcp {
+            Carriage::Tcp
+        } else {
+            Carriage::Quic(quic_options(&shared.quic))
+        },
+        placement: placement(&shared.threads),
         threads,
         copies: options.copies,
         own_ports: options.own_ports,

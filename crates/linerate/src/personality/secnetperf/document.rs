@@ -1,10 +1,10 @@
 //! The JSON document: what the original's lines say and what they don't.
 
 use linerate_engine::perf::{ClientEvent, Ending, Statistics, Totals};
+use linerate_personality::secnetperf::options::{ClientOptions, Refusal};
 use serde::Serialize;
 
 use super::latency::LatencyLine;
-use super::options::{ClientOptions, Refusal};
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -1,41 +1,32 @@
 //! MsQuic's `secnetperf`: its options, its output, its exit codes.
 //!
-//! docs/compat/secnetperf.md says what is the same and what isn't. [`flags`] is the table of options,
-//! [`options`] what they mean, [`client`] and [`server`] map that to the engine's plans, [`printer`] and
-//! [`latency`] make the original's lines.
+//! docs/compat/secnetperf.md says what is the same and what isn't. The crate `linerate-personality` has
+//! the table of options and what they mean; [`client`] and [`server`] map that to the engine's plans,
+//! [`printer`] and [`latency`] make the original's lines.
 
 mod client;
 mod document;
-pub mod flags;
 pub mod latency;
-mod options;
+mod plan;
 mod printer;
 mod resolve;
 mod server;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
-use linerate_measure::plan::limits::QUIC_MTU_BYTES;
 use linerate_measure::run::exit;
+use linerate_personality::colon_options::ColonOptions;
+use linerate_personality::secnetperf::options::{
+    ClientOptions, Refusal, ServerOptions, SharedOptions, target,
+};
+use linerate_personality::secnetperf::{flags, status};
 
-use self::options::{ClientOptions, Refusal, ServerOptions, SharedOptions};
 use super::stdout::{self, say};
 use crate::output::narrate;
 use crate::signals::stop_on_signals;
-use linerate_personality::colon_options::ColonOptions;
-
-/// The original's statuses on Linux: errno numbers, which the process ends with.
-mod status {
-    pub(super) const OK: u8 = 0;
-    pub(super) const FAILED: u8 = 5;
-    pub(super) const INVALID: u8 = 22;
-    pub(super) const UNSUPPORTED: u8 = 95;
-    pub(super) const IN_USE: u8 = 98;
-    pub(super) const REFUSED: u8 = 111;
-}
 
 /// Does what a command line of `secnetperf` says; its exit code.
 pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
@@ -72,18 +63,6 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
     status
 }
 
-/// The longest UDP payload that a client's QUIC packets may have.
-fn parse_mtu_limit(text: &str) -> Result<u16, Refusal> {
-    let bounds = QUIC_MTU_BYTES;
-    let bytes = text.parse().ok().filter(|bytes| bounds.contains(&u64::from(*bytes)));
-    bytes.ok_or_else(|| {
-        let (least, most) = (bounds.start(), bounds.end());
-        let text =
-            format!("'--mtu-limit' takes {least} to {most} bytes of UDP payload, not '{text}'!");
-        Refusal::helping(text)
-    })
-}
-
 fn begin(
     options: ColonOptions<'_>,
     words: &[String],
@@ -97,13 +76,12 @@ fn begin(
         return Ok(status::INVALID);
     }
     let processors = thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let target = options::target(options);
-    let mut shared = SharedOptions::parse(options)?;
-    shared.quic.draft_29 = words.iter().any(|word| word == "--draft-29");
-    let told = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
-    shared.logs = told("--qlog:").map(PathBuf::from);
-    shared.quic.mtu_most_bytes = told("--mtu-limit:").map(parse_mtu_limit).transpose()?;
-    for note in flags::notes(options, target.is_some()) {
+    let named = target(options);
+    let mut shared = SharedOptions::parse(options, |processor| {
+        Path::new(&format!("/sys/devices/system/cpu/cpu{processor}")).exists()
+    })?;
+    shared.take_ours(words)?;
+    for note in flags::notes(options, named.is_some()) {
         narrate(&format!("secnetperf: {note}\n"));
     }
     for warning in &shared.warnings {
@@ -112,7 +90,7 @@ fn begin(
     if let Some(limit) = shared.watchdog {
         watch(limit);
     }
-    match target {
+    match named {
         Some(target) => {
             let client = ClientOptions::parse(options, target, processors)?;
             client::run(&client, &shared, processors, speech, cancel)

@@ -4,7 +4,7 @@ use linerate_engine::perf::{Ending, QuicStatistics, Statistics, StreamWaits, Tcp
 use linerate_measure::sample::TcpStatus;
 use linerate_wire::perf::exchange::{Outcome, Transfer};
 
-use super::options::ClientOptions;
+use linerate_personality::secnetperf::options::ClientOptions;
 
 /// The lines of a stream that has ended.
 pub(super) fn render_outcome(outcome: &Outcome, old_format: bool) -> String {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use super::options::ClientOptions;
+use linerate_personality::secnetperf::options::ClientOptions;
 
 /// The addresses of the target that are of the family asked for, or of the local address; each once.
 pub(super) fn resolve(options: &ClientOptions) -> Vec<SocketAddr> {

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use linerate_engine::HandedSockets;
 use linerate_engine::event::Cancel;
 use linerate_engine::perf::{Server, ServerEvent, ServerPlan};
+use linerate_personality::secnetperf::options::{Refusal, ServerOptions, SharedOptions};
+use linerate_personality::secnetperf::status;
 
+use super::Speech;
 use super::client::refusal;
-use super::options::{Refusal, ServerOptions, SharedOptions};
+use super::plan::{delay, placement, quic_options};
 use super::printer::render_ending;
-use super::{Speech, status};
 use crate::output::narrate;
 
 /// The port that the original can be stopped on.
@@ -33,10 +35,10 @@ pub(super) fn run(
         handed: HandedSockets::take().map_err(refusal)?,
         address: options.address,
         threads: shared.threads.count.unwrap_or(processors as u32),
-        placement: shared.threads.placement.clone(),
-        quic: shared.quic,
+        placement: placement(&shared.threads),
+        quic: quic_options(&shared.quic),
         suites: options.suites,
-        delay: options.delay,
+        delay: options.delay.map(delay),
         tells_connections: options.stats,
         stop_address: stoppable.then_some(stop_address),
     })

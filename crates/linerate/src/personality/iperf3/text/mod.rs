@@ -10,6 +10,7 @@ use linerate_engine::iperf3::{
 };
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
+use linerate_wire::visible::visible;
 
 use super::context::Context;
 use super::long_object::Layout;
@@ -17,7 +18,6 @@ use super::moment::render_gmt;
 use super::relayed::Relayed;
 use super::row::{Columns, Lead, SEPARATOR, render_head};
 use super::sum::{Sum, direction, rate};
-use linerate_wire::visible::visible;
 
 /// The line above and below a server's greeting.
 const RULE: &str = "-----------------------------------------------------------\n";

@@ -1,16 +1,16 @@
 //! The tables at a test's end.
 
 use linerate_engine::iperf3::{DatagramFigures, Report, Role, Start, StreamReport, Totals};
+use linerate_personality::iperf3::amount::render_bytes;
 use linerate_wire::iperf3::Protocol;
 use linerate_wire::iperf3::results::CpuPercent;
+use linerate_wire::visible::visible;
 
 use super::super::context::Context;
 use super::super::ending::file_percent;
 use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
 use super::super::sum::{Sum, rate, reports};
 use super::{directions, is_both_ways, role_tag};
-use linerate_personality::iperf3::amount::render_bytes;
-use linerate_wire::visible::visible;
 
 /// Which end's figures a line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

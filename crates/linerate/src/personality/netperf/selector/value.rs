@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use linerate_engine::netperf::{
     CpuFigures, Dirt, EndFigures, EndPlan, TestKind, TestTransport, method_letter,
 };
+use linerate_personality::netperf::unit::Unit;
 
 use super::super::confidence::Agreement;
 pub(super) use super::super::figures::UNMEASURED;
 use super::super::latency::{Statistics, whole_us};
-use super::super::unit::Unit;
 use super::Origin;
 
 /// What stands for the number of a device.

@@ -1,10 +1,10 @@
 //! TCP_RR and UDP_RR; TCP_CRR and TCP_CC, whose table differs in blanks.
 
 use linerate_engine::netperf::TestTransport;
+use linerate_personality::netperf::unit::Unit;
 
 use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::{Request, Table};
-use super::super::unit::Unit;
 use super::{
     brand, chief_cost, demand, letter, measures_cpu, receive_buffers, remote_letter, send_buffers,
     util,

@@ -6,7 +6,7 @@ use linerate_measure::plan::Family;
 
 use super::super::planning::Work;
 use super::super::reading::{Read, read};
-use super::super::typed::choose_ends;
+use super::super::resolve::choose_ends;
 use super::fixture::{request, words};
 
 #[test]

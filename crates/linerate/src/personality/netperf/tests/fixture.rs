@@ -7,6 +7,7 @@ use linerate_engine::netperf::{
 };
 use linerate_measure::histogram::Histogram;
 use linerate_measure::plan::Family;
+use linerate_personality::netperf::command_line::Said;
 
 use super::super::banner::{Ends, render_banner};
 use super::super::figures::{Figures, Iterations};
@@ -31,7 +32,7 @@ pub(super) fn request(line: &str) -> Request {
 /// What a command line says instead of testing.
 pub(super) fn said(line: &str) -> (String, String, u8) {
     match read("netperf", &words(line)) {
-        Read::Said { stdout, stderr, exit_code } => (stdout, stderr, exit_code),
+        Read::Said(Said { stdout, stderr, exit_code }) => (stdout, stderr, exit_code),
         Read::Work(..) => panic!("{line} is something to do"),
     }
 }

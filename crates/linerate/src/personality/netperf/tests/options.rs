@@ -1,12 +1,14 @@
 //! What each option comes to, and what is said of wrong ones.
 
-use super::super::flags::GLOBAL;
-use super::super::planning::Work;
-use super::super::reading::{Read, read};
-use super::super::test_flags::TEST;
-use super::super::unit::Unit;
 use linerate_engine::netperf::{Dirt, Pacing, TestEnd, TestKind, TestTransport};
 use linerate_personality::getopt::render_spelling;
+use linerate_personality::netperf::command_line::Said;
+use linerate_personality::netperf::flags::GLOBAL;
+use linerate_personality::netperf::test_flags::TEST;
+use linerate_personality::netperf::unit::Unit;
+
+use super::super::planning::Work;
+use super::super::reading::{Read, read};
 
 use super::fixture::{request, said, words};
 
@@ -336,7 +338,7 @@ fn no_command_line_ends_the_program() {
                 _ => PARTS[draw(PARTS.len())].to_owned(),
             });
         }
-        if let Read::Said { stdout, stderr, exit_code } = read("netperf", &line) {
+        if let Read::Said(Said { stdout, stderr, exit_code }) = read("netperf", &line) {
             assert!(!stdout.is_empty() || !stderr.is_empty(), "{line:?} ends with {exit_code}");
         }
     }

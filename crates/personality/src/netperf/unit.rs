@@ -2,7 +2,7 @@
 
 /// A unit of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub enum Unit {
     /// 2^30 bytes a second.
     GiBytes,
     /// 2^20 bytes a second.
@@ -40,7 +40,7 @@ const ALL: [(char, Unit, &str); 10] = [
 
 impl Unit {
     /// Reads the letter of `-f`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut letters = text.chars();
         let found = letters.next().and_then(|letter| ALL.iter().find(|unit| unit.0 == letter));
         found
@@ -50,12 +50,12 @@ impl Unit {
     }
 
     /// The unit's name, without `/s`.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         ALL.iter().find(|unit| unit.1 == self).map_or("", |unit| unit.2)
     }
 
     /// So many bytes (or transactions) in so many seconds, in this unit; zero for no time.
-    pub(super) fn rate(self, units: f64, elapsed_s: f64) -> f64 {
+    pub fn rate(self, units: f64, elapsed_s: f64) -> f64 {
         let per_s = if elapsed_s > 0.0 { units / elapsed_s } else { 0.0 };
         match self {
             Self::GiBytes => per_s / 1_073_741_824.0,

@@ -1,17 +1,8 @@
 //! What connection ids are to have.
 
-use linerate_engine::perf::{ConnectionIds, Mark};
+use crate::colon_options::ColonOptions;
 
 use super::Refusal;
-use linerate_personality::colon_options::{ColonOptions, parse_u32};
-
-/// What stands in connection ids. Only a server has a number.
-pub(super) fn parse_ids(options: ColonOptions<'_>, is_client: bool) -> ConnectionIds {
-    let server = options.value("serverid").filter(|_| !is_client).map(parse_u32);
-    // What is wrong with it is said by whoever reads the options of its side.
-    let mark = parse_mark(options).ok().flatten().and_then(|bytes| Mark::new(&bytes));
-    ConnectionIds { server, mark, ..ConnectionIds::default() }
-}
 
 /// The well-known bytes of connection ids, if they are asked for.
 pub(super) fn parse_mark(options: ColonOptions<'_>) -> Result<Option<Vec<u8>>, Refusal> {

@@ -1,7 +1,7 @@
 //! Numbers and pairs as netperf's options write them. What isn't a number is refused with a
 //! sentence, where the original takes its beginning.
 
-use linerate_personality::service_class::{parse_service_class, parse_type_of_service};
+use crate::service_class::{parse_service_class, parse_type_of_service};
 
 /// A whole number with an optional suffix: K, M, G are powers of 1024, k, m, g of 1000. A `b` or `B` for
 /// bytes may follow.

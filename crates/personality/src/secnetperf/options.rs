@@ -7,28 +7,30 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_engine::perf::{Delay, QuicOptions};
+use crate::colon_options::{
+    ColonOptions, Quantity, means, parse_leading, parse_quantity, parse_u8, parse_u16, parse_u32,
+};
+use linerate_measure::plan::limits::QUIC_MTU_BYTES;
 use linerate_wire::perf::DEFAULT_PORT;
 use linerate_wire::perf::exchange::Shape;
 
 use super::status;
-use linerate_personality::colon_options::{
-    ColonOptions, Quantity, means, parse_leading, parse_quantity, parse_u8, parse_u16, parse_u32,
-};
-pub(super) use threads::ThreadOptions;
+pub use threads::{ThreadOptions, Urgency};
 
 /// The most threads of a client.
-pub(super) const THREAD_LIMIT: u32 = 128;
+pub const THREAD_LIMIT: u32 = 128;
 /// The least bytes of a send.
 const IO_SIZE_MIN: u32 = 256;
 
 /// A command line that can't be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) status: u8,
-    pub(super) text: String,
+pub struct Refusal {
+    /// The exit code.
+    pub status: u8,
+    /// What is said.
+    pub text: String,
     /// Whether the way to help is shown.
-    pub(super) points_to_help: bool,
+    pub points_to_help: bool,
 }
 
 impl Refusal {
@@ -36,68 +38,133 @@ impl Refusal {
         Self { status: status::INVALID, text, points_to_help: false }
     }
 
-    pub(super) fn helping(text: impl Into<String>) -> Self {
+    /// A refusal that shows the way to help.
+    pub fn helping(text: impl Into<String>) -> Self {
         Self { status: status::INVALID, text: text.into(), points_to_help: true }
     }
 }
 
+/// What was said of QUIC connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuicOptions {
+    /// `-encrypt:0`: whether a client asks for packets in clear.
+    pub clear: bool,
+    /// `-cc:bbr`: whether the congestion control is BBR and not CUBIC.
+    pub bbr: bool,
+    /// `-ecn`: congestion marks on packets.
+    pub ecn: bool,
+    /// `-dscp`: the code point of packets.
+    pub dscp: u8,
+    /// `-pacing:0`: whether packets aren't spaced out.
+    pub unpaced: bool,
+    /// `-serverid`: the server's number in connection ids.
+    pub server_id: Option<u32>,
+    /// `-cibir`: the well-known start of connection ids, 1 to 6 bytes.
+    pub mark: Option<Vec<u8>>,
+    /// `-hystart`: HyStart++ with CUBIC.
+    pub hystart: bool,
+    /// `--draft-29`: whether a client speaks draft 29 and not version 1.
+    pub draft_29: bool,
+    /// `--mtu-limit`: the longest UDP payload of a client's packets.
+    pub mtu_most_bytes: Option<u16>,
+}
+
+/// What a server waits before each answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// How long, us; with chance, on average.
+    pub mean_us: u32,
+    /// Whether the waits are drawn by chance.
+    pub varies: bool,
+}
+
 /// What both sides have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SharedOptions {
-    pub(super) threads: ThreadOptions,
-    pub(super) max_runtime: Option<Duration>,
-    pub(super) watchdog: Option<Duration>,
-    pub(super) quic: QuicOptions,
+pub struct SharedOptions {
+    /// `-cpu`, `-exec`, `-affinitize`, `-highpri`, `-pollidle`.
+    pub threads: ThreadOptions,
+    /// `-maxruntime`.
+    pub max_runtime: Option<Duration>,
+    /// `-watchdog`.
+    pub watchdog: Option<Duration>,
+    /// QUIC connections.
+    pub quic: QuicOptions,
     /// Where a client's connections are written down.
-    pub(super) logs: Option<PathBuf>,
+    pub logs: Option<PathBuf>,
     /// Sentences about values that were replaced.
-    pub(super) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// What a server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ServerOptions {
-    pub(super) address: SocketAddr,
-    pub(super) stats: bool,
-    pub(super) delay: Option<Delay>,
-    pub(super) suites: u8,
-    pub(super) warnings: Vec<String>,
+pub struct ServerOptions {
+    /// `-bind`, `-port`: where it listens.
+    pub address: SocketAddr,
+    /// `-stats`.
+    pub stats: bool,
+    /// `-delay`, `-delayType`.
+    pub delay: Option<Delay>,
+    /// `-cipher`: the mask of suites; 0: all.
+    pub suites: u8,
+    /// Sentences about values that were replaced.
+    pub warnings: Vec<String>,
 }
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ClientOptions {
-    pub(super) target: String,
+pub struct ClientOptions {
+    /// `-target`: the server.
+    pub target: String,
     /// 4, 6 or any.
-    pub(super) family: u16,
-    pub(super) port: u16,
-    pub(super) numbered_names: bool,
+    pub family: u16,
+    /// `-port`.
+    pub port: u16,
+    /// `-inctarget`.
+    pub numbered_names: bool,
     /// `None`: as many as the options of both sides say.
-    pub(super) threads: Option<u32>,
-    pub(super) local: Vec<SocketAddr>,
-    pub(super) tcp: bool,
-    pub(super) copies: bool,
-    pub(super) own_ports: bool,
-    pub(super) prints_throughput: bool,
-    pub(super) prints_stream_throughput: bool,
-    pub(super) prints_rate: bool,
-    pub(super) prints_connections: bool,
-    pub(super) prints_latency: bool,
-    pub(super) prints_raw: bool,
-    pub(super) prints_waits: bool,
-    pub(super) old_format: bool,
-    pub(super) extra_output_file: Option<String>,
-    pub(super) connections: u32,
-    pub(super) streams: u32,
-    pub(super) shape: Shape,
-    pub(super) repeats_connections: bool,
-    pub(super) repeats_streams: bool,
+    pub threads: Option<u32>,
+    /// `-bind`: local addresses.
+    pub local: Vec<SocketAddr>,
+    /// `-tcp`.
+    pub tcp: bool,
+    /// `-sendbuf`.
+    pub copies: bool,
+    /// Whether each connection has a UDP port of its own.
+    pub own_ports: bool,
+    /// `-ptput`.
+    pub prints_throughput: bool,
+    /// `-pctput`.
+    pub prints_stream_throughput: bool,
+    /// `-prate`.
+    pub prints_rate: bool,
+    /// `-pconn`.
+    pub prints_connections: bool,
+    /// `-plat`.
+    pub prints_latency: bool,
+    /// `-praw`.
+    pub prints_raw: bool,
+    /// `-pstream`.
+    pub prints_waits: bool,
+    /// `-oldformat`.
+    pub old_format: bool,
+    /// `-extraOutputFile`.
+    pub extra_output_file: Option<String>,
+    /// `-conns`.
+    pub connections: u32,
+    /// `-streams`.
+    pub streams: u32,
+    /// `-up`, `-down`, `-timed`, `-iosize`.
+    pub shape: Shape,
+    /// `-rconn`.
+    pub repeats_connections: bool,
+    /// `-rstream`.
+    pub repeats_streams: bool,
     /// 0: until all is done.
-    pub(super) runtime_us: u64,
+    pub runtime_us: u64,
 }
 
 /// The target, if there is one: the later name wins.
-pub(super) fn target<'a>(options: ColonOptions<'a>) -> Option<&'a str> {
+pub fn target<'a>(options: ColonOptions<'a>) -> Option<&'a str> {
     options.value_of_last(&["target", "server", "to", "remote", "peer"])
 }
 
@@ -113,8 +180,16 @@ fn milliseconds(value: Option<&str>) -> Option<Duration> {
 }
 
 impl SharedOptions {
-    pub(super) fn parse(options: ColonOptions<'_>) -> Result<Self, Refusal> {
-        let threads = ThreadOptions::parse(options)?;
+    /// Reads what both sides have. `has_processor` tells whether the machine has the processor of
+    /// this number.
+    ///
+    /// # Errors
+    /// A processor, a scenario or a profile that there isn't.
+    pub fn parse(
+        options: ColonOptions<'_>,
+        has_processor: impl Fn(u32) -> bool,
+    ) -> Result<Self, Refusal> {
+        let threads = ThreadOptions::parse(options, has_processor)?;
         let mut warnings = Vec::new();
         if let Some(name) = options.value("cc")
             && !means(name, "cubic")
@@ -139,7 +214,6 @@ impl SharedOptions {
         let is_client = target(options).is_some();
         let unpaced =
             is_client && options.value("pacing").is_some_and(|value| parse_u8(value) == 0);
-        let ids = ids::parse_ids(options, is_client);
         Ok(Self {
             threads,
             max_runtime: milliseconds(options.value("maxruntime")),
@@ -150,19 +224,50 @@ impl SharedOptions {
                 ecn,
                 dscp,
                 unpaced,
-                ids,
-                draft_29: false,
+                // Only a server has a number.
+                server_id: options.value("serverid").filter(|_| !is_client).map(parse_u32),
+                // What is wrong with it is said by whoever reads the options of its side.
+                mark: ids::parse_mark(options).ok().flatten(),
                 hystart,
+                draft_29: false,
                 mtu_most_bytes: None,
             },
             logs: None,
             warnings,
         })
     }
+
+    /// Reads the options that begin with two dashes, which are ours.
+    ///
+    /// # Errors
+    /// A limit that no packet can have.
+    pub fn take_ours(&mut self, words: &[String]) -> Result<(), Refusal> {
+        let told = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
+        self.quic.draft_29 = words.iter().any(|word| word == "--draft-29");
+        self.logs = told("--qlog:").map(PathBuf::from);
+        self.quic.mtu_most_bytes = told("--mtu-limit:").map(parse_mtu_limit).transpose()?;
+        Ok(())
+    }
+}
+
+/// The longest UDP payload that a client's QUIC packets may have.
+fn parse_mtu_limit(text: &str) -> Result<u16, Refusal> {
+    let bounds = QUIC_MTU_BYTES;
+    let bytes = text.parse().ok().filter(|bytes| bounds.contains(&u64::from(*bytes)));
+    bytes.ok_or_else(|| {
+        let (least, most) = (bounds.start(), bounds.end());
+        let text =
+            format!("'--mtu-limit' takes {least} to {most} bytes of UDP payload, not '{text}'!");
+        Refusal::helping(text)
+    })
 }
 
 impl ServerOptions {
-    pub(super) fn parse(options: ColonOptions<'_>, processors: u64) -> Result<Self, Refusal> {
+    /// Reads what a server does; the machine has so many processors.
+    ///
+    /// # Errors
+    /// The first value that makes no sense.
+    pub fn parse(options: ColonOptions<'_>, processors: u64) -> Result<Self, Refusal> {
         let mut warnings = Vec::new();
         let mut stats = false;
         set(options.value("stats"), &mut stats);
@@ -274,7 +379,11 @@ impl ClientOptions {
         preset
     }
 
-    pub(super) fn parse(
+    /// Reads what a client does; the machine has so many processors.
+    ///
+    /// # Errors
+    /// The first value that makes no sense, or a combination that can't be.
+    pub fn parse(
         options: ColonOptions<'_>,
         target: &str,
         processors: u64,

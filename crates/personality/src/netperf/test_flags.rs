@@ -2,14 +2,12 @@
 
 use linerate_measure::plan::Family;
 
-use super::flags::{set, set_or_default, set_port};
+use super::flags::{Take, bare, parse_family, set, set_or_default, set_port, takes, takes_if};
 use super::number::{
     pair, pair_of_first, parse_fraction, parse_number, parse_port, parse_size, unless_default,
 };
-use super::typed::{
-    DataHost, Deed, Direction, Layout, Selected, Stop, Typed, bare, parse_family, takes, takes_if,
-};
-use linerate_personality::getopt::Flag;
+use super::options::{DataHost, Direction, Layout, Options, Selected, Stop};
+use crate::getopt::Flag;
 
 /// Whether the next word is a selection rather than an option.
 fn is_selection(word: &str) -> bool {
@@ -17,186 +15,186 @@ fn is_selection(word: &str) -> bool {
 }
 
 /// The options after `--`, in the order of the alphabet.
-pub(super) const TEST: &[Flag<Deed>] = &[
-    bare('a', "TCP_DEFER_ACCEPT at the server", |t, _| {
-        t.options.defer_accept = true;
+pub const TEST: &[Flag<Take>] = &[
+    bare('a', "TCP_DEFER_ACCEPT at the server", |o, _| {
+        o.socket.defer_accept = true;
         Ok(())
     }),
-    takes('b', "requests", "Further requests on their way at once (RR)", |t, v| {
-        t.burst = unless_default(v, parse_size)?.unwrap_or(0);
+    takes('b', "requests", "Further requests on their way at once (RR)", |o, v| {
+        o.requests.burst = unless_default(v, parse_size)?.unwrap_or(0);
         Ok(())
     }),
-    bare('B', "Answer from the address that was asked (IP_PKTINFO)", |t, _| {
-        t.options.packet_info = true;
+    bare('B', "Answer from the address that was asked (IP_PKTINFO)", |o, _| {
+        o.socket.packet_info = true;
         Ok(())
     }),
-    bare('c', "A connection for each transaction (OMNI)", |t, _| {
-        t.omni.connects = true;
+    bare('c', "A connection for each transaction (OMNI)", |o, _| {
+        o.omni.connects = true;
         Ok(())
     }),
-    bare('C', "TCP_CORK at this end", |t, _| {
-        t.options.cork = true;
+    bare('C', "TCP_CORK at this end", |o, _| {
+        o.socket.cork = true;
         Ok(())
     }),
-    takes('d', "direction", "send, recv, rr, or 2, 4, 6 (OMNI)", |t, v| {
+    takes('d', "direction", "send, recv, rr, or 2, 4, 6 (OMNI)", |o, v| {
         let direction = parse_direction(v)?;
-        t.omni.aimless = Some(v.to_owned()).filter(|_| direction == Direction::default());
-        t.omni.told = Some(direction);
+        o.omni.aimless = Some(v.to_owned()).filter(|_| direction == Direction::default());
+        o.omni.told = Some(direction);
         Ok(())
     }),
-    bare('D', "TCP_NODELAY at both ends", |t, _| {
-        t.options.no_delay = true;
+    bare('D', "TCP_NODELAY at both ends", |o, _| {
+        o.socket.no_delay = true;
         Ok(())
     }),
-    takes('e', "seconds", "How long a response is awaited over UDP", |t, v| {
-        set_or_default(&mut t.timeout_ns, Some(v), parse_timeout_ns)
+    takes('e', "seconds", "How long a response is awaited over UDP", |o, v| {
+        set_or_default(&mut o.requests.timeout_ns, Some(v), parse_timeout_ns)
     }),
-    bare('f', "Never fragment (IP_PMTUDISC_DO)", |t, _| {
-        t.options.dont_fragment = true;
+    bare('f', "Never fragment (IP_PMTUDISC_DO)", |o, _| {
+        o.socket.dont_fragment = true;
         Ok(())
     }),
-    bare('F', "TCP Fast Open", |t, _| {
-        t.options.fast_open = true;
+    bare('F', "TCP Fast Open", |o, _| {
+        o.socket.fast_open = true;
         Ok(())
     }),
-    bare('g', "SO_DEBUG at this end", |t, _| {
-        t.options.debug = true;
+    bare('g', "SO_DEBUG at this end", |o, _| {
+        o.socket.debug = true;
         Ok(())
     }),
-    takes('G', "bytes", "TCP_MAXSEG", |t, v| {
-        set_or_default(&mut t.options.mss_bytes, Some(v), parse_size)
+    takes('G', "bytes", "TCP_MAXSEG", |o, v| {
+        set_or_default(&mut o.socket.mss_bytes, Some(v), parse_size)
     }),
-    bare('h', "Show these options alone", |t, _| {
-        t.stop = t.stop.take().or(Some(Stop::TestHelp));
+    bare('h', "Show these options alone", |o, _| {
+        o.stop = o.stop.take().or(Some(Stop::TestHelp));
         Ok(())
     }),
-    takes('H', "host/mask,family", "Remote address of the data connection", |t, v| {
+    takes('H', "host/mask,family", "Remote address of the data connection", |o, v| {
         let (host, family) = pair_of_first(v);
-        set(&mut t.data_host, host, parse_place)?;
-        set_data_family(t, family)
+        set(&mut o.data.host, host, parse_place)?;
+        set_data_family(o, family)
     }),
     takes('i', "n", "Of no effect", |_, v| parse_number(v).map(|_| ())),
     bare('I', "Of no effect: write() and send() are one here", |_, _| Ok(())),
     takes('j', "n", "Of no effect", |_, v| parse_number(v).map(|_| ())),
-    takes_if('k', is_selection, "selection", "Selected figures as NAME=value", |t, v| {
-        select(t, Layout::KeyValue, v)
+    takes_if('k', is_selection, "selection", "Selected figures as NAME=value", |o, v| {
+        select(o, Layout::KeyValue, v)
     }),
-    takes('K', "local,remote", "TCP congestion control", |t, v| {
+    takes('K', "local,remote", "TCP congestion control", |o, v| {
         let (local, remote) = pair(v);
-        set(&mut t.local.congestion, local, |name| Ok(name.to_owned()))?;
-        set(&mut t.remote.congestion, remote, at_most_15_bytes)
+        set(&mut o.local.congestion, local, |name| Ok(name.to_owned()))?;
+        set(&mut o.remote.congestion, remote, at_most_15_bytes)
     }),
-    takes('l', "hops", "Multicast TTL", |t, v| {
-        set_or_default(&mut t.options.multicast_ttl, Some(v), parse_size)
+    takes('l', "hops", "Multicast TTL", |o, v| {
+        set_or_default(&mut o.socket.multicast_ttl, Some(v), parse_size)
     }),
-    takes('L', "host/mask,family", "Local address of the data connection", |t, v| {
+    takes('L', "host/mask,family", "Local address of the data connection", |o, v| {
         let (host, family) = pair_of_first(v);
-        set(&mut t.data_local, host, parse_place)?;
-        set_data_family(t, family)
+        set(&mut o.data.local, host, parse_place)?;
+        set_data_family(o, family)
     }),
-    takes('m', "local,remote", "Bytes of a send", |t, v| {
+    takes('m', "local,remote", "Bytes of a send", |o, v| {
         let (local, remote) = pair_of_first(v);
-        t.omni.implied.add(local.is_some(), remote.is_some());
-        set_or_reset(&mut t.local.send_bytes, local)?;
-        set_or_default(&mut t.remote.send_bytes, remote, some_bytes)
+        o.omni.implied.add(local.is_some(), remote.is_some());
+        set_or_reset(&mut o.local.message_bytes.send, local)?;
+        set_or_default(&mut o.remote.message_bytes.send, remote, some_bytes)
     }),
-    takes('M', "remote,local", "Bytes of a receive; the remote end's first", |t, v| {
+    takes('M', "remote,local", "Bytes of a receive; the remote end's first", |o, v| {
         let (remote, local) = pair_of_first(v);
-        t.omni.implied.add(remote.is_some(), local.is_some());
-        set_or_default(&mut t.remote.receive_bytes, remote, some_bytes)?;
-        set_or_reset(&mut t.local.receive_bytes, local)
+        o.omni.implied.add(remote.is_some(), local.is_some());
+        set_or_default(&mut o.remote.message_bytes.receive, remote, some_bytes)?;
+        set_or_reset(&mut o.local.message_bytes.receive, local)
     }),
-    bare('n', "Connect the local UDP socket", |t, _| {
-        t.local.connected = true;
+    bare('n', "Connect the local UDP socket", |o, _| {
+        o.local.connected = true;
         Ok(())
     }),
-    bare('N', "Connect the remote UDP socket", |t, _| {
-        t.remote.connected = true;
+    bare('N', "Connect the remote UDP socket", |o, _| {
+        o.remote.connected = true;
         Ok(())
     }),
-    takes_if('o', is_selection, "selection", "Selected figures as CSV", |t, v| {
-        select(t, Layout::Csv, v)
+    takes_if('o', is_selection, "selection", "Selected figures as CSV", |o, v| {
+        select(o, Layout::Csv, v)
     }),
-    takes_if('O', is_selection, "selection", "Selected figures in columns", |t, v| {
-        select(t, Layout::Columns, v)
+    takes_if('O', is_selection, "selection", "Selected figures in columns", |o, v| {
+        select(o, Layout::Columns, v)
     }),
-    takes('p', "min,max", "Local ports of a connection test", |t, v| {
-        t.source_ports = parse_ports(v)?;
+    takes('p', "min,max", "Local ports of a connection test", |o, v| {
+        o.requests.source_ports = parse_ports(v)?;
         Ok(())
     }),
-    takes('P', "local,remote", "Ports of the data connection", |t, v| {
+    takes('P', "local,remote", "Ports of the data connection", |o, v| {
         let (local, remote) = pair(v);
-        set_port(&mut t.local.port, local)?;
-        set_port(&mut t.remote.port, remote)
+        set_port(&mut o.local.port, local)?;
+        set_port(&mut o.remote.port, remote)
     }),
-    takes('q', "bytes/s", "SO_MAX_PACING_RATE", |t, v| {
-        set_or_default(&mut t.options.most_bytes_per_s, Some(v), |text| {
+    takes('q', "bytes/s", "SO_MAX_PACING_RATE", |o, v| {
+        set_or_default(&mut o.socket.most_bytes_per_s, Some(v), |text| {
             u64::try_from(parse_number(text)?).map_err(|_| format!("'{text}' is negative"))
         })
     }),
-    takes('r', "request,response", "Bytes of a request and of a response (1,1)", |t, v| {
+    takes('r', "request,response", "Bytes of a request and of a response (1,1)", |o, v| {
         let (request, response) = pair(v);
-        t.omni.implied.add(true, true);
-        set_or_default(&mut t.request_bytes, request, some_bytes)?;
-        set_or_default(&mut t.response_bytes, response, some_bytes)
+        o.omni.implied.add(true, true);
+        set_or_default(&mut o.requests.request_bytes, request, some_bytes)?;
+        set_or_default(&mut o.requests.response_bytes, response, some_bytes)
     }),
-    takes('R', "0|1", "Forbid or allow routing (1)", |t, v| {
-        t.routed = Some(parse_number(v)? != 0);
+    takes('R', "0|1", "Forbid or allow routing (1)", |o, v| {
+        o.socket.routed = Some(parse_number(v)? != 0);
         Ok(())
     }),
-    takes('s', "send,recv", "Local socket buffers", |t, v| {
+    takes('s', "send,recv", "Local socket buffers", |o, v| {
         let (send, receive) = pair(v);
-        set_or_default(&mut t.local.send_buffer_bytes, send, parse_size)?;
-        set_or_default(&mut t.local.receive_buffer_bytes, receive, parse_size)
+        set_or_default(&mut o.local.buffer_bytes.send, send, parse_size)?;
+        set_or_default(&mut o.local.buffer_bytes.receive, receive, parse_size)
     }),
-    takes('S', "send,recv", "Remote socket buffers", |t, v| {
+    takes('S', "send,recv", "Remote socket buffers", |o, v| {
         let (send, receive) = pair(v);
-        set_or_default(&mut t.remote.send_buffer_bytes, send, parse_size)?;
-        set_or_default(&mut t.remote.receive_buffer_bytes, receive, parse_size)
+        set_or_default(&mut o.remote.buffer_bytes.send, send, parse_size)?;
+        set_or_default(&mut o.remote.buffer_bytes.receive, receive, parse_size)
     }),
-    takes('t', "type", "stream or dgram (OMNI)", |t, v| {
-        t.omni.udp = Some(match v.to_ascii_lowercase().as_str() {
+    takes('t', "type", "stream or dgram (OMNI)", |o, v| {
+        o.omni.udp = Some(match v.to_ascii_lowercase().as_str() {
             "stream" => false,
             "dgram" => true,
             _ => return Err(format!("'{v}' is no type of socket that we have: stream, dgram")),
         });
         Ok(())
     }),
-    takes('T', "protocol", "tcp or udp (OMNI)", |t, v| {
+    takes('T', "protocol", "tcp or udp (OMNI)", |o, v| {
         match v.to_ascii_lowercase().as_str() {
-            "tcp" => t.omni.udp = Some(false),
-            "udp" => t.omni.udp = Some(true),
+            "tcp" => o.omni.udp = Some(false),
+            "udp" => o.omni.udp = Some(true),
             // Of the original no number says what kind of socket there is.
-            "6" | "17" => t.omni.numbered = Some(v.to_owned()),
+            "6" | "17" => o.omni.numbered = Some(v.to_owned()),
             _ => return Err(format!("'{v}' is no protocol that we have: tcp, udp")),
         }
         Ok(())
     }),
-    takes('u', "text", "The test's UUID, as reported", |t, v| {
-        t.shown.uuid = Some(v.to_owned());
+    takes('u', "text", "The test's UUID, as reported", |o, v| {
+        o.shown.uuid = Some(v.to_owned());
         Ok(())
     }),
     bare('U', "Of no effect: failed connections are counted, the test goes on", |_, _| Ok(())),
-    bare('V', "Receive without copying", |t, _| {
-        t.options.no_copy = true;
+    bare('V', "Receive without copying", |o, _| {
+        o.socket.no_copy = true;
         Ok(())
     }),
     takes('w', "n", "Of no effect", |_, _| Ok(())),
-    takes('W', "n", "Buffers in the send ring", |t, v| {
-        set(&mut t.local.send_width, Some(v), parse_size)
+    takes('W', "n", "Buffers in the send ring", |o, v| {
+        set(&mut o.local.width.send, Some(v), parse_size)
     }),
-    bare('4', "IPv4 for the data connection", |t, _| {
-        t.data_family = Some(Family::Ipv4);
+    bare('4', "IPv4 for the data connection", |o, _| {
+        o.data.family = Some(Family::Ipv4);
         Ok(())
     }),
-    bare('6', "IPv6 for the data connection", |t, _| {
-        t.data_family = Some(Family::Ipv6);
+    bare('6', "IPv6 for the data connection", |o, _| {
+        o.data.family = Some(Family::Ipv6);
         Ok(())
     }),
 ];
 
-fn select(t: &mut Typed, layout: Layout, list: &str) -> Result<(), String> {
-    t.shown.selected = Some(Selected { layout, list: list.to_owned() });
+fn select(o: &mut Options, layout: Layout, list: &str) -> Result<(), String> {
+    o.shown.selected = Some(Selected { layout, list: list.to_owned() });
     Ok(())
 }
 
@@ -261,9 +259,9 @@ fn parse_timeout_ns(text: &str) -> Result<u64, String> {
     Ok((seconds * 1e9) as u64)
 }
 
-fn set_data_family(t: &mut Typed, told: Option<&str>) -> Result<(), String> {
+fn set_data_family(o: &mut Options, told: Option<&str>) -> Result<(), String> {
     if let Some(text) = told {
-        t.data_family = parse_family(text)?;
+        o.data.family = parse_family(text)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Every option of the original, with what it does here: the one source of `-help`, of the notes, and
 //! of the test that none is missing.
 
-use linerate_personality::colon_options::{ColonOptions, means};
+use crate::colon_options::{ColonOptions, means};
 
 /// Who has an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +190,7 @@ pub const FLAGS: &[Flag] = &[
 ];
 
 /// The sentences about options that were given and do nothing here.
-pub(super) fn notes(options: ColonOptions<'_>, client: bool) -> Vec<String> {
+pub fn notes(options: ColonOptions<'_>, client: bool) -> Vec<String> {
     let ours = |flag: &&Flag| match flag.side {
         Both => true,
         Client => client,
@@ -211,7 +211,7 @@ pub(super) fn notes(options: ColonOptions<'_>, client: bool) -> Vec<String> {
 }
 
 /// The text of `-help`.
-pub(in super::super) fn render_help() -> String {
+pub fn render_help() -> String {
     let mut text = "\nsecnetperf usage:\n".to_owned();
     for (side, title) in [
         (Server, "Server: secnetperf [options]"),

@@ -1,15 +1,18 @@
-use linerate_engine::perf::Urgency;
-
 use super::*;
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
+/// A machine of four processors.
+fn has_processor(number: u32) -> bool {
+    number < 4
+}
+
 fn client(line: &str) -> Result<ClientOptions, Refusal> {
     let words = words(line);
     let options = ColonOptions::new(&words);
-    SharedOptions::parse(options)?;
+    SharedOptions::parse(options, has_processor)?;
     ClientOptions::parse(options, target(options).unwrap_or("host"), 4)
 }
 
@@ -111,16 +114,16 @@ fn a_server_reads_its_own() {
 fn threads_are_placed_as_they_are_told() {
     let threads = |line| {
         let words = words(line);
-        SharedOptions::parse(ColonOptions::new(&words)).map(|said| said.threads)
+        SharedOptions::parse(ColonOptions::new(&words), has_processor).map(|said| said.threads)
     };
     assert_eq!(threads("").unwrap(), ThreadOptions::default());
     let low = threads("-exec:scavenger").unwrap();
-    assert_eq!((low.placement.urgency, low.count), (Urgency::Low, Some(1)));
+    assert_eq!((low.urgency, low.count), (Urgency::Low, Some(1)));
     let real = threads("-exec:realtime").unwrap();
-    assert_eq!((real.placement.urgency, real.placement.pinned), (Urgency::High, true));
-    assert_eq!(threads("-highpri:1").unwrap().placement.urgency, Urgency::High);
+    assert_eq!((real.urgency, real.pinned), (Urgency::High, true));
+    assert_eq!(threads("-highpri:1").unwrap().urgency, Urgency::High);
     let one = threads("-cpu:0,0,x").unwrap();
-    assert_eq!((one.placement.processors, one.count), (vec![0], Some(1)));
+    assert_eq!((one.processors, one.count), (vec![0], Some(1)));
     assert_eq!(threads("-cpu:-1").unwrap(), ThreadOptions::default());
     assert_eq!(threads("-cpu:0,60000").unwrap_err().text, "Failed to set execution config 22");
 }
