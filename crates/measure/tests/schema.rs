@@ -26,7 +26,17 @@ fn every_schema_describes_an_object_with_its_version() {
 #[test]
 fn a_run_has_the_parts_that_programs_read() {
     let run = schema::run();
-    for part in ["run_id", "dialect", "options", "plan", "environment", "samples", "summary", "status", "reports"] {
+    for part in [
+        "run_id",
+        "dialect",
+        "options",
+        "plan",
+        "environment",
+        "samples",
+        "summary",
+        "status",
+        "reports",
+    ] {
         assert!(property(&run, part).is_object(), "{part}");
     }
     let summary = &run["$defs"]["Summary"];

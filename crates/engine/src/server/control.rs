@@ -127,13 +127,18 @@ impl Control {
         self.machine.as_mut()?.poll_event()
     }
 
+    /// Whether the conversation's own time is up for something.
+    pub(super) fn is_overdue(&self, now_ns: u64) -> bool {
+        self.machine.as_ref().is_some_and(|machine| is_due(machine, now_ns))
+    }
+
     /// Does what is due at this time, and writes what there is to say.
     pub(super) fn conduct(&mut self, now_ns: u64) -> Standing {
         if let Some(machine) = &mut self.machine {
             if machine.stage() >= Stage::Asking && self.link.is_found_dark(now_ns) {
                 machine.handle_dark_path();
             }
-            if machine.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
+            if is_due(machine, now_ns) {
                 machine.handle_timeout(now());
             }
             if let Some(test) = &mut self.test {
@@ -176,4 +181,8 @@ impl Control {
         let test = self.test.as_ref().map(|test| test.next_time(now_ns));
         [machine, test, self.deadline_ns].into_iter().flatten().min()
     }
+}
+
+fn is_due(machine: &Machine, now_ns: u64) -> bool {
+    machine.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns)
 }

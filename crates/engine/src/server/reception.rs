@@ -330,8 +330,18 @@ impl Reception {
     fn conduct_all(&mut self) {
         let guests: Vec<usize> = self.guests.keys().copied().collect();
         for guest in guests {
+            // What came while others had their turn, or while the machine was busy elsewhere, is no silence.
+            if self.is_thought_silent(guest) {
+                self.listen(guest);
+            }
             self.conduct(guest);
         }
+    }
+
+    /// Whether a client with a test, or one that waits for it, is about to lose it.
+    fn is_thought_silent(&self, guest: usize) -> bool {
+        let Some(Guest::Control(control)) = self.guests.get(&guest) else { return false };
+        control.acquaintance().is_none() && control.is_overdue(monotonic_ns())
     }
 
     pub(super) fn conduct(&mut self, guest: usize) {
