@@ -60,5 +60,7 @@ mod resources;
 #[path = "../interop/trust.rs"]
 mod trust;
 
+#[path = "../run_delay/mod.rs"]
+mod run_delay;
 #[path = "../skipped/mod.rs"]
 mod skipped;

@@ -55,7 +55,7 @@ fn every_failure_is_counted_by_its_own_kind_and_the_test_goes_on() {
 #[track_caller]
 fn counted_as(server: &Server, fate: Fate, kind: &str, flags: &str) {
     let timeout = if fate == Fate::Silence { "100ms" } else { "5s" };
-    let words = format!("--time 1s --timeout {timeout} --json {flags}");
+    let words = format!("--time 2s --timeout {timeout} --json {flags}");
     let document = run(server, fate, &words).document(0);
     let (failed, done) = (failures(&document, kind), document.count("transactions"));
     assert!(failed >= 5, "{kind} {flags}: {failed} failed, {done} did not");

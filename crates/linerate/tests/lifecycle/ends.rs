@@ -112,7 +112,15 @@ impl Server {
         self.start_client_at("127.0.0.1", words)
     }
 
-    /// Likewise, at another address of the server's.
+    /// Likewise; comes back when the server has admitted the test.
+    #[track_caller]
+    pub(crate) fn start_test(&self, words: &str) -> Client {
+        let client = self.start_client(words);
+        self.await_record("test_started");
+        client
+    }
+
+    /// A client of another address of the server's.
     pub(crate) fn start_client_at(&self, host: &str, words: &str) -> Client {
         let words = format!("{words} --json --quiet --server-key {}", self.fingerprint);
         self.start_client_of(host, &words)

@@ -95,7 +95,7 @@ fn as_many_sends_and_transactions_as_were_asked_for() {
 fn no_more_flows_are_active_than_were_asked_for() {
     let server = Server::start("");
     for active in [1, 4] {
-        for end in ["--time 500ms", "--time 500ms --omit 200ms"] {
+        for end in ["--time 1500ms", "--time 1500ms --omit 200ms"] {
             let words = format!("rr --flows 40 --active {active} {end}");
             let document = server.measure(&words).document(0);
             let mean_s = document.figure("latency_ns/mean") / 1e9;

@@ -13,6 +13,8 @@ use crate::ends::Server;
 use crate::network::run;
 use crate::skipped::skip;
 
+/// The emulated link's device in both namespaces.
+const DEVICE: &str = "link0";
 /// Bytes of a data connection's opening and of a datagram's header (docs/protocol.md).
 const OPENING: u64 = 32;
 const HEADER: u64 = 24;
@@ -137,6 +139,11 @@ fn a_queue_marks_before_it_drops() {
 #[test]
 fn both_ends_of_a_quic_connection_tell_what_was_marked() {
     with_link(MARKING_QUEUE, |emulator| {
+        // The devices' own queues would mark, too, where the machine is late.
+        for namespace in [&emulator.network.client, &emulator.network.server] {
+            run(&["tc", "-n", namespace, "qdisc", "replace", "dev", DEVICE, "root", "pfifo"])
+                .unwrap();
+        }
         let run = Server::start(&emulator.network).measure(&["stream", "--quic", "--time", "3s"]);
         let quic = |role| run.report(role)["flows"][0]["quic"].clone();
         let counters = emulator.stop()["to_right"]["counters"].clone();
@@ -200,7 +207,9 @@ fn it_removes_everything_when_it_is_interrupted() {
 fn without_privileges_it_says_what_is_missing_and_the_way_out() {
     with_link("", |emulator| {
         let program = emulator.home().path().join("program");
-        std::fs::copy(env!("CARGO_BIN_EXE_linerate"), &program).unwrap();
+        // By another process: what is started beside this one has the copy open for writing as long as this one does,
+        // and then nobody can run it.
+        run(&["cp", env!("CARGO_BIN_EXE_linerate"), program.to_str().unwrap()]).unwrap();
         for (path, mode) in [(emulator.home().path(), "755"), (&program, "755")] {
             run(&["chmod", mode, path.to_str().unwrap()]).unwrap();
         }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::network::{Network, run};
+use crate::network::{Company, Network, run};
 
 /// Two namespaces and an emulated link between them; gone when dropped.
 pub(crate) struct Emulator {
@@ -18,7 +18,12 @@ pub(crate) struct Emulator {
 impl Emulator {
     /// Starts the link that a description in TOML gives.
     pub(crate) fn start(description: &str) -> Result<Self, String> {
-        let network = Network::name()?;
+        Self::start_in(Company::Shared, description)
+    }
+
+    /// Likewise, in this company.
+    pub(crate) fn start_in(company: Company, description: &str) -> Result<Self, String> {
+        let network = Network::name(company)?;
         let home = TempDir::new().unwrap();
         std::fs::write(home.path().join("path.toml"), description).unwrap();
         let mut process = link(&network, &home, &[]).stderr(Stdio::piped()).spawn().unwrap();

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::document::Document;
 use crate::network::{Network, SERVER_V4, SERVER_V6};
+use crate::run_delay::RunDelays;
 
 /// No client of these tests may take longer.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -147,6 +148,8 @@ pub(crate) struct Finished {
     pub(crate) exit_code: i32,
     /// CPU seconds of the whole process, as /proc had them after its end.
     pub(crate) cpu_s: f64,
+    /// Seconds in which its threads could have run and others had the processors, all threads together.
+    pub(crate) delayed_s: f64,
 }
 
 impl Client {
@@ -162,7 +165,9 @@ impl Client {
 
     /// Waits for its end and reads its document.
     pub(crate) fn finish(mut self) -> Finished {
+        let mut delays = RunDelays::default();
         while self.is_running() {
+            delays.look(self.process.id());
             if self.started.elapsed() > LONGEST {
                 let _ = self.process.kill();
                 let _ = self.process.wait();
@@ -173,7 +178,8 @@ impl Client {
         let cpu_s = process_cpu_s(self.process.id());
         let exit_code = self.process.wait().unwrap().code().unwrap_or(-1);
         let text = std::fs::read_to_string(self.output.path()).unwrap();
-        Finished { document: Document::parse(&text), exit_code, cpu_s }
+        let delayed_s = delays.total_s();
+        Finished { document: Document::parse(&text), exit_code, cpu_s, delayed_s }
     }
 }
 

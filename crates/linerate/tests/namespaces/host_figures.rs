@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::document::{Document, assert_near, median};
 use crate::ends::{Client, Server, process_cpu_s};
-use crate::in_network;
 use crate::network::{Network, run};
+use crate::{alone_in_network, in_network};
 
 /// What `ss -tin` says of a connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,10 +59,10 @@ fn tcp_figures(document: &Document, name: &str) -> Vec<f64> {
 /// A queue of 20 ms at 50 Mbit/s, so that round trips are long and the window is large.
 #[test]
 fn tcp_info_agrees_with_ss() {
-    in_network(|network| {
+    alone_in_network(|network| {
         network.limit_rate("50mbit", "20ms");
         let server = Server::start(network);
-        let flags = ["stream", "--time", "4s", "--interval", "50ms", "--congestion", "cubic"];
+        let flags = ["stream", "--time", "6s", "--interval", "50ms", "--congestion", "cubic"];
         let client = server.start_client(&flags);
         let seen = watch(network, &client);
         let document = client.finish().document;
@@ -127,7 +127,7 @@ fn machine_cpus_s() -> HashMap<u64, f64> {
 /// the process's, and not far below.
 #[test]
 fn cpu_agrees_with_proc() {
-    in_network(|network| {
+    alone_in_network(|network| {
         let server = Server::start(network);
         let before_s = process_cpu_s(server.pid());
         let began = Instant::now();

@@ -2,8 +2,8 @@
 //! /proc/net/snmp.
 
 use crate::ends::Server;
-use crate::in_network;
 use crate::network::{Network, run};
+use crate::{alone_in_network, in_network};
 
 /// Standard deviations either side of the mean that a count may be off: 99.999 % of a normal
 /// distribution, so that a true 1 % fails once in 100,000 runs.
@@ -211,7 +211,7 @@ fn a_lost_request_holds_up_only_its_own_place() {
 
 #[test]
 fn losses_change_nothing_of_a_schedule() {
-    in_network(|network| {
+    alone_in_network(|network| {
         network.filter(&drop_rules(REQUEST, 20));
         let server = Server::start(network);
         let run = server.measure(&["rr", "--udp", "--time", "3s", "--rate", "500"]);

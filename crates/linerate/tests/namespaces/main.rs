@@ -40,15 +40,26 @@ mod rate;
 mod several_addresses;
 mod slow_link;
 
+#[path = "../run_delay/mod.rs"]
+mod run_delay;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 
-use network::Network;
+use network::{Company, Network};
 use skipped::skip;
 
-/// Runs a test in a network of its own, or says why it can't.
+/// Runs a test in a network of its own, beside others, or says why it can't.
 fn in_network(test: impl FnOnce(&Network)) {
-    match Network::create() {
+    in_network_of(Company::Shared, test);
+}
+
+/// Likewise, while no other test of this program has a network: for a verdict that hangs on what the machine can do.
+fn alone_in_network(test: impl FnOnce(&Network)) {
+    in_network_of(Company::Alone, test);
+}
+
+fn in_network_of(company: Company, test: impl FnOnce(&Network)) {
+    match Network::create(company) {
         Ok(network) => test(&network),
         Err(why) => skip(&why),
     }

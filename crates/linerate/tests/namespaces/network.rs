@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The first part of every namespace's name here; the process id comes next.
 const PREFIX: &str = "linerate-test-";
@@ -16,14 +16,36 @@ pub(crate) const SERVER_V6: &str = "fd77::2";
 pub(crate) const CLIENT_DEVICE: &str = "c0";
 pub(crate) const SERVER_DEVICE: &str = "s0";
 
-/// One network at a time: the tests measure, and would measure each other.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Tests of which the machine's own speed is a part of the verdict have it alone; the others share it.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Whether other networks may be at work beside one.
+#[derive(Clone, Copy)]
+pub(crate) enum Company {
+    Alone,
+    Shared,
+}
+
+/// What is held of [`MACHINE`] until it is dropped.
+enum Hold {
+    Alone(#[expect(dead_code, reason = "kept to be dropped")] RwLockWriteGuard<'static, ()>),
+    Shared(#[expect(dead_code, reason = "kept to be dropped")] RwLockReadGuard<'static, ()>),
+}
+
+impl Hold {
+    fn of(company: Company) -> Self {
+        match company {
+            Company::Alone => Self::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
+            Company::Shared => Self::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
 
 /// Two namespaces, `client` and `server`, joined by a veth pair; both are gone when it is dropped.
 pub(crate) struct Network {
     pub(crate) client: String,
     pub(crate) server: String,
-    _alone: MutexGuard<'static, ()>,
+    _hold: Hold,
 }
 
 impl Network {
@@ -38,23 +60,23 @@ impl Network {
     }
 
     /// Makes the namespaces, devices and addresses; says what is missing where it can't.
-    pub(crate) fn create() -> Result<Self, String> {
-        let network = Self::name()?;
+    pub(crate) fn create(company: Company) -> Result<Self, String> {
+        let network = Self::name(company)?;
         network.join().map_err(|why| format!("network namespaces need root: {why}"))?;
         Ok(network)
     }
 
-    /// Names that nobody has, and the right to use them alone; nothing is made.
-    pub(crate) fn name() -> Result<Self, String> {
+    /// Names that nobody has, and the right to use them in this company; nothing is made.
+    pub(crate) fn name(company: Company) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let hold = Hold::of(company);
         for tool in ["ip", "tc", "nft", "ss"] {
             run(&[tool, "-V"]).map_err(|why| format!("{tool} is needed: {why}"))?;
         }
         remove_stale();
         let name =
             format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Ok(Self { client: format!("{name}-c"), server: format!("{name}-s"), _alone: alone })
+        Ok(Self { client: format!("{name}-c"), server: format!("{name}-s"), _hold: hold })
     }
 
     fn join(&self) -> Result<(), String> {

@@ -30,10 +30,9 @@ fn resets_and_closes_by_the_server_leave_the_ports_free() {
         leave_few_ports(network);
         let server = Server::start(network);
         for close in ["rst", "server"] {
-            let run = server.measure(&["connect", "--time", "1s", "--close", close]);
+            let run = server.measure(&["connect", "--count", "700", "--close", close]);
             run.assert_complete();
-            let connections = run.count("/summary/transactions");
-            assert!(connections > 600, "{close}: {connections} connections");
+            assert_eq!(run.count("/summary/transactions"), 700, "{close}");
             assert!(run.json()["summary"]["errors"].is_null(), "{}", run.json()["summary"]);
         }
     });
@@ -46,10 +45,9 @@ fn a_range_of_ports_and_several_addresses_reach_further() {
         network.add_client_address("10.77.0.3/24");
         let server = Server::start(network);
         let flags = ["--source-ports", "20000-20499", "--bind", "10.77.0.1,10.77.0.3"];
-        let run = server.measure(&[&["connect", "--time", "1s"][..], &flags].concat());
+        let run = server.measure(&[&["connect", "--count", "960"][..], &flags].concat());
         run.assert_complete();
-        let connections = run.count("/summary/transactions");
-        assert!(connections > 950, "{connections} connections from 1,000 ports");
+        assert_eq!(run.count("/summary/transactions"), 960, "of 1,000 ports");
     });
 }
 

@@ -8,8 +8,10 @@ use super::service::PATIENCE;
 
 /// A hundred requests a second: whoever sleeps between them has next to nothing to do.
 const PACE: &str = "-b 1 -w 10m";
-/// What shows that an end spins, in [`WHILE`] on a machine that others keep busy too.
-const MUCH: Duration = Duration::from_millis(300);
+/// An end that spins has run, or waited for a processor that others have, for so much of [`WHILE`].
+const MUCH: Duration = Duration::from_millis(800);
+/// Processor time after which a test certainly runs.
+const UNDER_WAY: Duration = Duration::from_millis(300);
 /// What an end that sleeps doesn't take in it.
 const LITTLE: Duration = Duration::from_millis(100);
 const WHILE: Duration = Duration::from_secs(1);
@@ -28,6 +30,25 @@ fn taken(pid: u32) -> Duration {
     let (before, began) = (processor_time(pid), Instant::now());
     std::thread::sleep(WHILE);
     (processor_time(pid) - before).div_f64(began.elapsed().as_secs_f64() / WHILE.as_secs_f64())
+}
+
+/// The time so far in which threads of a process have run or have waited for a processor (proc(5), `schedstat`).
+fn runnable_time(pid: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_thread = |folder: std::path::PathBuf| -> u64 {
+        let text = std::fs::read_to_string(folder.join("schedstat")).unwrap_or_default();
+        text.split_whitespace().take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
+    };
+    let threads = threads.flatten().map(|thread| of_thread(thread.path()));
+    Duration::from_nanos(threads.sum())
+}
+
+/// Whether a process never sleeps in [`WHILE`].
+fn spins(pid: u32) -> bool {
+    let (before, began) = (runnable_time(pid), Instant::now());
+    std::thread::sleep(WHILE);
+    let runnable = runnable_time(pid).saturating_sub(before);
+    runnable.div_f64(began.elapsed().as_secs_f64() / WHILE.as_secs_f64()) >= MUCH
 }
 
 /// How many tests a server's shards carry.
@@ -61,7 +82,7 @@ fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
             for (pid, option) in [(client.id(), local), (server.pid(), remote)] {
                 match option {
                     "" => wait_until("it sleeps", || taken(pid) < LITTLE),
-                    _ => wait_until("it spins", || taken(pid) >= MUCH),
+                    _ => wait_until("it spins", || spins(pid)),
                 }
             }
             kill(client);
@@ -75,9 +96,9 @@ fn whoever_waits_for_an_answer_spins_too() {
         let (test, own) = test.split_once(" ").unwrap_or((test, ""));
         let server = Netserver::start("");
         let client = server.start_netperf(&format!("--busy-poll -t {test} -l 600 -- {own}"));
-        wait_until("it runs", || processor_time(client.id()) >= MUCH);
+        wait_until("it runs", || processor_time(client.id()) >= UNDER_WAY);
         server.freeze();
-        wait_until("it spins", || taken(client.id()) >= MUCH);
+        wait_until("it spins", || spins(client.id()));
         kill(client);
     }
 }
@@ -87,7 +108,7 @@ fn a_server_rests_when_the_client_for_which_it_spins_is_killed() {
     for test in ["TCP_RR", "UDP_RR"] {
         let server = Netserver::start("--busy-poll");
         let client = server.start_netperf(&format!("{PACE} -t {test} -l 600"));
-        wait_until("it spins", || taken(server.pid()) >= MUCH);
+        wait_until("it spins", || spins(server.pid()));
         kill(client);
         wait_until("it rests", || taken(server.pid()) < LITTLE);
         assert_eq!(server.netperf("-P 0 -t TCP_RR -l -200").exit_code, 0);
@@ -101,7 +122,7 @@ fn of_tests_at_once_no_more_spin_than_leave_a_processor() {
     let begin = |_| server.start_netperf(&format!("{PACE} -t TCP_RR -l 600"));
     let clients: Vec<Child> = (0..count).map(begin).collect();
     wait_until("they run", || tests_under_way(&server) == count);
-    wait_until("one spins", || taken(server.pid()) >= MUCH);
+    wait_until("one spins", || spins(server.pid()));
     let most = WHILE * u32::try_from(count - 2).unwrap().max(1);
     assert!(taken(server.pid()) < most + WHILE / 2);
     clients.into_iter().for_each(kill);

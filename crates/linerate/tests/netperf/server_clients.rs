@@ -46,7 +46,7 @@ fn a_test_that_is_interrupted_tells_what_was_done() {
             let mut client = Client::connect(&service.control(false), &cancel).unwrap();
             let asker = cancel.clone();
             let thread = std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_millis(300));
+                std::thread::sleep(Duration::from_secs(1));
                 asker.request();
             });
             let outcome = client.run(&tcp(kind, end), &Sink::none(), &cancel);
@@ -67,7 +67,7 @@ fn connections_that_are_interrupted_are_counted_without_the_servers_word() {
     let mut client = Client::connect(&service.control(false), &cancel).unwrap();
     let asker = cancel.clone();
     let thread = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_secs(1));
         asker.request();
     });
     let plan = tcp(TestKind::ConnectRequestResponse, TestEnd::Seconds(1000));
