@@ -43,6 +43,7 @@ mod socket;
 mod tally;
 mod timetable;
 mod transport;
+mod waiting;
 mod waker;
 
 pub use client::{random_run_id, run};

@@ -10,9 +10,11 @@ use crate::plan::Handshake;
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
 mod unlisted;
+mod waiting;
 
 pub(crate) use unlisted::add_datagrams;
 pub use unlisted::{FirstWrong, FlowSum, Shares, Span, Unlisted};
+pub use waiting::Waiting;
 
 /// What one end counted from the end of the warm-up to the end of its load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +34,9 @@ pub struct EndReport {
     /// CPU of the threads that carried the flows; absent where the dialect or the peer doesn't tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSeconds>,
+    /// How the threads that carried the flows waited; absent where the dialect or the peer doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// CPU of the whole machine in that time, processor by processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_cpu: Vec<MachineCpu>,
@@ -75,6 +80,7 @@ impl EndReport {
             unlisted: None,
             elapsed_ns: 0,
             cpu: None,
+            waiting: None,
             machine_cpu: Vec::new(),
             latency_hdr: None,
             service_hdr: None,

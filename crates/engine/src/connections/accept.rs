@@ -243,7 +243,7 @@ impl Acceptor<'_> {
     }
 
     fn choose_wait(&mut self, blocks: bool) {
-        self.spin_wait = blocks.then(|| SpinWait::new(!self.wake_ups.here()));
+        self.spin_wait = blocks.then(|| SpinWait::new(self.wake_ups.peer()));
     }
 
     /// Takes those whose opening others have read.

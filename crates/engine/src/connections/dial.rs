@@ -18,6 +18,7 @@ use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
+use crate::waiting::Peer;
 
 /// The part of a load of connections that falls to one shard.
 pub(crate) struct Dialing {
@@ -108,7 +109,7 @@ impl Dialer {
             attempts: (0..slots.len()).map(|_| None).collect(),
             is_alone,
             times_silence: dial.rules.times_silence,
-            spin_wait: (is_alone && dial.tls.is_none()).then(|| SpinWait::new(false)),
+            spin_wait: (is_alone && dial.tls.is_none()).then(|| SpinWait::new(Peer::Unknown)),
             slots,
             part: Part {
                 first_bytes,

@@ -7,16 +7,12 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use socket2::Socket;
 
-use crate::transport::{Lookout, Patience, comes_from_elsewhere, readiness};
+use crate::waiting::{Awaited as Kind, Backoff, Look, Peer, readiness};
 
-/// How long it asks; both ends stay awake once either has come back while the other was still asking.
-const LOOK_NS: u64 = 50_000;
-/// The most waits that sleep at once after looks in vain.
-const MOST_PASSES: u32 = 15;
 /// Of so many connections one shows where the peer's packets come in.
 pub(super) const CONNECTIONS_PER_LOOK: u32 = 64;
 
-/// What an end waits for. Each has a patience of its own: where connections come by a schedule the next
+/// What an end waits for. Each has a backoff of its own: where connections come by a schedule the next
 /// is far, its request near.
 #[derive(Clone, Copy)]
 pub(super) enum Awaited {
@@ -33,21 +29,21 @@ pub(super) enum Awaited {
 /// sleep at once, 1.3 where the client looks, 1.9 to 2.2 where both do, for 0.8 to 1.0 of the loop's CPU
 /// seconds a connection.)
 pub(super) struct SpinWait {
-    lookout: Lookout,
+    look: Look,
     /// By what is awaited.
-    patience: [Patience; 3],
-    /// Whether the peer has another processor.
-    elsewhere: bool,
+    backoffs: [Backoff; 3],
+    /// Where the peer is.
+    peer: Peer,
     /// Connections seen.
     connections: u32,
 }
 
 impl SpinWait {
-    pub(super) fn new(elsewhere: bool) -> Self {
+    pub(super) fn new(peer: Peer) -> Self {
         Self {
-            lookout: Lookout::new(),
-            patience: [(); 3].map(|()| Patience::new(LOOK_NS, MOST_PASSES)),
-            elsewhere,
+            look: Look::new(),
+            backoffs: [(); 3].map(|()| Backoff::new(Kind::Exchange)),
+            peer,
             connections: 0,
         }
     }
@@ -56,7 +52,7 @@ impl SpinWait {
     /// handshake is taken in where it was begun.
     pub(super) fn learn(&mut self, socket: &Socket) {
         if self.connections.is_multiple_of(CONNECTIONS_PER_LOOK) {
-            self.elsewhere = comes_from_elsewhere(socket);
+            self.peer = Peer::of(socket);
         }
         self.connections = self.connections.wrapping_add(1);
     }
@@ -78,7 +74,7 @@ impl SpinWait {
 
     /// Whether a connection has come, or comes in a moment; not asked where the peer shares the processor.
     pub(super) fn has_come(&mut self, listener: &Socket) -> bool {
-        self.elsewhere
+        self.peer == Peer::Elsewhere
             && matches!(self.look(Awaited::Connection, || readiness(listener)), Some(Ok(())))
     }
 
@@ -87,8 +83,8 @@ impl SpinWait {
         awaited: Awaited,
         attempt: impl FnMut() -> Result<T, Errno>,
     ) -> Option<Result<T, Errno>> {
-        let elsewhere = self.elsewhere;
-        self.lookout.look(&mut self.patience[awaited as usize], || elsewhere, attempt)
+        let peer = self.peer;
+        self.look.wait(&mut self.backoffs[awaited as usize], || peer, attempt)
     }
 }
 
@@ -110,7 +106,9 @@ mod tests {
 
     #[test]
     fn it_receives_what_comes_during_a_look_and_after_it() {
-        for (elsewhere, pause) in [(true, 0), (true, 20), (false, 0), (false, 20)] {
+        for (peer, pause) in
+            [(Peer::Elsewhere, 0), (Peer::Elsewhere, 20), (Peer::Here, 0), (Peer::Here, 20)]
+        {
             let listener = listener();
             let mut client = connect(&listener);
             let (server, _) = listener.accept().unwrap();
@@ -120,7 +118,7 @@ mod tests {
                     client.write_all(&[byte]).unwrap();
                 }
             });
-            let (mut wait, mut into) = (SpinWait::new(elsewhere), [0; 8]);
+            let (mut wait, mut into) = (SpinWait::new(peer), [0; 8]);
             let mut came = Vec::new();
             loop {
                 let seen =
@@ -141,24 +139,24 @@ mod tests {
     #[test]
     fn it_sees_a_connection_that_has_come_and_one_that_comes() {
         let listener = listener();
-        let mut wait = SpinWait::new(true);
+        let mut wait = SpinWait::new(Peer::Elsewhere);
         assert!(!wait.has_come(&listener));
         let _client = connect(&listener);
         // After a look in vain the next waits sleep at once.
-        assert!((0..=MOST_PASSES).any(|_| wait.has_come(&listener)));
+        assert!((0..=15).any(|_| wait.has_come(&listener)));
         assert!(wait.has_come(&listener));
-        assert!(!SpinWait::new(false).has_come(&listener));
+        assert!(!SpinWait::new(Peer::Here).has_come(&listener));
     }
 
     #[test]
     fn it_learns_where_its_peer_is_now_and_then() {
         // Whatever hasn't received anything has not received it from elsewhere.
         let silent = Socket::from(UdpSocket::bind("127.0.0.1:0").unwrap());
-        let mut wait = SpinWait::new(true);
+        let mut wait = SpinWait::new(Peer::Elsewhere);
         let mut learns = |_: &u32| {
-            wait.elsewhere = true;
+            wait.peer = Peer::Elsewhere;
             wait.learn(&silent);
-            !wait.elsewhere
+            wait.peer == Peer::Unknown
         };
         let learned: Vec<u32> = (0..2 * CONNECTIONS_PER_LOOK).filter(|n| learns(n)).collect();
         assert_eq!(learned, [0, CONNECTIONS_PER_LOOK]);

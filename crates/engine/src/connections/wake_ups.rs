@@ -6,7 +6,7 @@ use socket2::Socket;
 
 use super::spin_wait::CONNECTIONS_PER_LOOK;
 use crate::socket::set_defer_accept;
-use crate::transport::comes_from_elsewhere;
+use crate::waiting::Peer;
 
 /// Whether a listener's owner is woken once for a connection, by its request, or twice, by the handshake too.
 ///
@@ -35,7 +35,7 @@ impl WakeUps {
         if !looks {
             return false;
         }
-        let here = !comes_from_elsewhere(accepted);
+        let here = Peer::of(accepted) != Peer::Elsewhere;
         let changes = here != self.here;
         self.here = here;
         if self.chooses && here != self.once && set_defer_accept(listener.as_fd(), here).is_ok() {
@@ -49,9 +49,9 @@ impl WakeUps {
         self.once
     }
 
-    /// Whether the peer shares this processor.
-    pub(super) fn here(&self) -> bool {
-        self.here
+    /// Where the peer was found to be.
+    pub(super) fn peer(&self) -> Peer {
+        if self.here { Peer::Here } else { Peer::Elsewhere }
     }
 
     /// Connections accepted.

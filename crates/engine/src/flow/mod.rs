@@ -12,12 +12,11 @@ mod failure;
 mod pipeline;
 mod stream;
 mod transfer;
-mod yielding;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
-use linerate_measure::report::{EndReport, Handshakes, SocketFacts, Verification};
+use linerate_measure::report::{EndReport, Handshakes, SocketFacts, Verification, Waiting};
 use linerate_measure::sample::{CpuSeconds, QuicStatus, TcpStatus};
 use linerate_measure::step::Step;
 use socket2::Socket;
@@ -27,12 +26,13 @@ use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, Reached, SharedPhase};
 use crate::ready_count::ReadyCount;
-use crate::socket::{thread_cpu_since, thread_usage};
+use crate::socket::{ThreadUsage, thread_cpu_since, thread_usage};
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
     Awake, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream,
     ZeroCopy,
 };
+use crate::waiting;
 use crate::waker::Waker;
 
 pub(crate) use active::ActiveFlows;
@@ -40,7 +40,6 @@ pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, say
 pub(crate) use departures::Departures;
 pub(crate) use failure::{FlowError, error_kind};
 pub(crate) use stream::StreamFlow;
-pub(crate) use yielding::{DATAGRAM_BYTES_PER_YIELD, Yielding};
 
 /// What a flow wants after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +189,9 @@ pub(crate) struct Local {
     /// The conductor's.
     waker: Arc<Waker>,
     measuring: bool,
-    cpu_before: CpuSeconds,
+    /// What the thread had used and counted when the measured part began.
+    usage_before: ThreadUsage,
+    waits_before: Waiting,
 }
 
 impl Local {
@@ -214,7 +215,8 @@ impl Local {
             ready_count,
             waker,
             measuring: false,
-            cpu_before: CpuSeconds::default(),
+            usage_before: ThreadUsage::default(),
+            waits_before: Waiting::default(),
         }
     }
 
@@ -253,12 +255,18 @@ impl Local {
     #[cold]
     fn begin_measuring(&mut self) {
         self.measuring = true;
-        self.cpu_before = thread_usage().cpu;
+        (self.usage_before, self.waits_before) = (thread_usage(), waiting::counts());
     }
 
     /// CPU time of this thread since the measured part began.
     pub(crate) fn cpu_of_measured_part(&self) -> CpuSeconds {
-        thread_cpu_since(self.cpu_before)
+        thread_cpu_since(self.usage_before.cpu)
+    }
+
+    /// How this thread waited since the measured part began.
+    pub(crate) fn waits_of_measured_part(&self) -> Waiting {
+        let sleeps = thread_usage().sleeps.saturating_sub(self.usage_before.sleeps);
+        Waiting { sleeps, ..waiting::counts().since(&self.waits_before) }
     }
 }
 

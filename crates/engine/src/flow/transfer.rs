@@ -4,13 +4,14 @@ use std::io;
 
 use linerate_measure::step::{Content, StepEnd, Transfer};
 
-use super::{Calls, Local, Stage, Turn, Yielding};
+use super::{Calls, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::pacing::Pacer;
 use crate::pattern::Verifier;
 use crate::phase::Phase;
 use crate::tally::Tally;
 use crate::transport::ByteStream;
+use crate::waiting::Yielding;
 
 /// After so many bytes a sender lets others on its processor have a turn. A receiver that shares
 /// the processor then takes the bytes while the cache still has them. Left to itself, the kernel

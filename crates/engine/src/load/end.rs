@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use linerate_measure::Direction;
 use linerate_measure::report::{
-    EndReport, FlowReport, Handshakes, SocketFacts, Span, Unlisted, Verification,
+    EndReport, FlowReport, Handshakes, SocketFacts, Span, Unlisted, Verification, Waiting,
 };
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Traffic};
 
@@ -67,8 +67,9 @@ pub(super) fn report(
     notes.extend(render_without_turn(load));
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
-    let (latencies, cpu) = merge(ends, &mut host.ran_on_cpus, &mut notes);
-    let cpu = if meter.measured_nothing() { CpuSeconds::default() } else { cpu };
+    let (latencies, used) = merge(ends, &mut host.ran_on_cpus, &mut notes);
+    let (cpu, mut waiting) = if meter.measured_nothing() { Default::default() } else { used };
+    waiting.spins = load.workload.busy_poll;
     EndReport {
         role: load.role,
         host,
@@ -76,6 +77,7 @@ pub(super) fn report(
         unlisted: (unlisted.flows() > 0).then_some(unlisted),
         elapsed_ns: spans.all.length_ns().unwrap_or(0),
         cpu: Some(cpu),
+        waiting: Some(waiting),
         machine_cpu,
         latency_hdr: render_histogram(&latencies.total),
         service_hdr: latencies.service.as_ref().and_then(render_histogram),
@@ -174,9 +176,9 @@ fn merge(
     ends: Vec<Option<ShardEnd>>,
     ran_on_cpus: &mut Vec<u32>,
     notes: &mut Vec<String>,
-) -> (Latencies, CpuSeconds) {
+) -> (Latencies, (CpuSeconds, Waiting)) {
     let mut latencies = Latencies::default();
-    let mut cpu = CpuSeconds::default();
+    let (mut cpu, mut waiting) = (CpuSeconds::default(), Waiting::default());
     for end in ends {
         let Some(end) = end else {
             notes.push("a thread of the load failed; its figures are missing".to_owned());
@@ -185,10 +187,11 @@ fn merge(
         latencies.merge(&end.latencies);
         cpu.user_s += end.cpu.user_s;
         cpu.system_s += end.cpu.system_s;
+        waiting.add(&end.waits);
         ran_on_cpus.push(end.on_cpu);
         notes.extend(end.pinning_error);
     }
-    (latencies, cpu)
+    (latencies, (cpu, waiting))
 }
 
 fn flow_report(

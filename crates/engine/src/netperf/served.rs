@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::load::Load;
 use crate::socket::accept_stream;
 use crate::tally::Counts;
-use crate::transport::readiness;
+use crate::waiting::readiness;
 use crate::waker::Waker;
 
 /// What doesn't end when it should is given up after so long.

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, Thread};
 
+use linerate_measure::report::Waiting;
 use linerate_measure::sample::CpuSeconds;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use socket2::Socket;
@@ -79,6 +80,7 @@ pub(crate) struct ShardPlan {
 pub(crate) struct ShardEnd {
     pub(crate) latencies: Latencies,
     pub(crate) cpu: CpuSeconds,
+    pub(crate) waits: Waiting,
     pub(crate) on_cpu: u32,
     /// Why the thread is not where it was asked to be.
     pub(crate) pinning_error: Option<String>,
@@ -291,6 +293,7 @@ fn run(
     };
     let end = ShardEnd {
         cpu: local.cpu_of_measured_part(),
+        waits: local.waits_of_measured_part(),
         on_cpu: thread_usage().on_cpu,
         latencies: local.latencies,
         pinning_error,

@@ -61,4 +61,4 @@ pub(crate) use tcp_info::{
     tcp_retransmissions, tcp_status, tcp_window,
 };
 pub(crate) use tun::open_tun;
-pub(crate) use usage::{thread_cpu_since, thread_usage};
+pub(crate) use usage::{ThreadUsage, thread_cpu_since, thread_usage};

@@ -7,6 +7,8 @@ use linerate_measure::sample::CpuSeconds;
 pub(crate) struct ThreadUsage {
     pub(crate) cpu: CpuSeconds,
     pub(crate) on_cpu: u32,
+    /// Times that it slept: its voluntary context switches.
+    pub(crate) sleeps: u64,
 }
 
 /// Asks the kernel (getrusage(2) with RUSAGE_THREAD).
@@ -22,6 +24,7 @@ pub(crate) fn thread_usage() -> ThreadUsage {
     ThreadUsage {
         cpu: CpuSeconds { user_s: seconds(usage.ru_utime), system_s: seconds(usage.ru_stime) },
         on_cpu: u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0),
+        sleeps: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
     }
 }
 

@@ -5,27 +5,26 @@ use std::sync::Arc;
 
 use socket2::Socket;
 
-use super::lookout::BulkLookout;
-use super::moderation::Moderation;
 use super::{ByteStream, Tcp};
+use crate::waiting::{BulkWait, Rests};
 
 /// A connected TCP socket that is received from in bulk.
 pub(crate) struct Awake {
     tcp: Tcp,
     /// Absent until the first receive, when it's known how the socket waits.
-    lookout: Option<Option<BulkLookout>>,
+    wait: Option<Option<BulkWait>>,
     /// Absent where it never rests.
-    moderation: Option<Moderation>,
+    rests: Option<Rests>,
 }
 
 impl Awake {
     pub(crate) fn new(socket: Arc<Socket>) -> Self {
-        Self { tcp: Tcp(socket), lookout: None, moderation: Some(Moderation::new()) }
+        Self { tcp: Tcp(socket), wait: None, rests: Some(Rests::new()) }
     }
 
     /// One whose receives are timed, call by call: a rest would count as theirs.
     pub(crate) fn without_rests(socket: Arc<Socket>) -> Self {
-        Self { moderation: None, ..Self::new(socket) }
+        Self { rests: None, ..Self::new(socket) }
     }
 }
 
@@ -50,16 +49,14 @@ impl ByteStream for Awake {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let lookout = self.lookout.get_or_insert_with(|| BulkLookout::of_stream(&self.tcp.0));
-        let Some(lookout) = lookout else { return self.tcp.receive(into) };
-        let Some(moderation) = &mut self.moderation else {
-            return lookout.receive(&self.tcp.0, into);
-        };
-        if !lookout.is_in_bulk() {
-            moderation.rest();
+        let wait = self.wait.get_or_insert_with(|| BulkWait::of_stream(&self.tcp.0));
+        let Some(wait) = wait else { return self.tcp.receive(into) };
+        let Some(rests) = &mut self.rests else { return wait.receive(&self.tcp.0, into) };
+        if !wait.is_in_bulk() {
+            rests.rest();
         }
-        let length = lookout.receive(&self.tcp.0, into)?;
-        moderation.record_received(length);
+        let length = wait.receive(&self.tcp.0, into)?;
+        rests.record_received(length);
         Ok(length)
     }
 

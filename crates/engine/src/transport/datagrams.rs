@@ -9,11 +9,11 @@ use linerate_measure::sample::QuicStatus;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::lookout::BulkLookout;
 use crate::socket::{
     Queues, enable_receive_offload, only_passing_errors, receive_batch, send_batch,
     set_send_segment, socket_drops, tell_refusals,
 };
+use crate::waiting::BulkWait;
 
 /// The most datagrams of one call (UDP_MAX_SEGMENTS of newer kernels, linux/udp.h).
 const MOST_SEGMENTS: usize = 128;
@@ -120,7 +120,7 @@ pub(crate) struct Udp {
     is_queued: bool,
     sends_trains: bool,
     receives_trains: bool,
-    lookout: Option<BulkLookout>,
+    wait: Option<BulkWait>,
     drops_in_warm_up: u64,
 }
 
@@ -134,7 +134,7 @@ impl Udp {
             is_queued: false,
             sends_trains: false,
             receives_trains: false,
-            lookout: None,
+            wait: None,
             drops_in_warm_up: 0,
         }
     }
@@ -162,8 +162,8 @@ impl Udp {
     /// Receives what the kernel hands over as one; says how many bytes.
     #[inline]
     fn receive_train(&mut self, buffer: &mut [u8], unit_bytes: usize) -> io::Result<usize> {
-        match &mut self.lookout {
-            Some(lookout) => lookout.receive_train(&self.socket, buffer, unit_bytes),
+        match &mut self.wait {
+            Some(wait) => wait.receive_train(&self.socket, buffer, unit_bytes),
             None => {
                 let received = rustix::net::recv(self.socket.as_fd(), buffer, RecvFlags::empty());
                 Ok(received.map_err(|error| self.failed(error.into()))?.0)
@@ -220,8 +220,7 @@ impl DatagramPath for Udp {
 
     fn begin_receiving(&mut self) {
         self.receives_trains = self.offload && enable_receive_offload(self.socket.as_fd()).is_ok();
-        self.lookout =
-            self.receives_trains.then(|| BulkLookout::of_datagrams(&self.socket)).flatten();
+        self.wait = self.receives_trains.then(|| BulkWait::of_datagrams(&self.socket)).flatten();
     }
 
     #[inline]

@@ -1,10 +1,11 @@
 //! Both ends side by side: what each counted and what it cost; if asked, all of that and what it ran on.
 
-use linerate_measure::report::{EndReport, FlowReport, FlowSum, Handshakes, SocketFacts};
+use linerate_measure::report::{EndReport, FlowReport, FlowSum, Handshakes, SocketFacts, Waiting};
 use linerate_measure::sample::{CpuSeconds, MachineCpu, Traffic};
 use linerate_measure::units::{render_bytes, render_duration_ns};
 use linerate_measure::{Role, Run};
 
+use super::text::render_number;
 use super::{Style, Table};
 
 /// A table with a column for each end; empty where neither has reported. Without `verbose` it has what a reader needs to
@@ -48,12 +49,22 @@ const ROWS: &[(&str, Figure)] = &[
     ("transactions", |end| {
         let flows = end.flows.iter().map(|flow| flow.transactions);
         let others = unlisted(end).map(|sum| sum.transactions);
-        flows.chain(others).flatten().reduce(u64::saturating_add).map(super::text::render_number)
+        flows.chain(others).flatten().reduce(u64::saturating_add).map(render_number)
     }),
     ("measured time", |end| Some(render_duration_ns(end.elapsed_ns))),
     ("CPU user", |end| end.cpu.map(|cpu| render_cpu(cpu.user_s))),
     ("CPU system", |end| end.cpu.map(|cpu| render_cpu(cpu.system_s))),
     ("CPU of flows' threads", |end| share(end, &end.cpu?)),
+    ("slept", |end| end.waiting.map(render_sleeps)),
+    ("polled instead", |end| {
+        end.waiting.and_then(|waiting| render_waits(waiting.looks, Some(waiting.looked_ns)))
+    }),
+    ("paused between reads", |end| {
+        end.waiting.and_then(|waiting| render_waits(waiting.rests, Some(waiting.rested_ns)))
+    }),
+    ("yielded the processor", |end| {
+        end.waiting.and_then(|waiting| render_waits(waiting.yields, None))
+    }),
     ("machine softirq", |end| machine(end, |cpu| cpu.softirq_s)),
     ("machine busy", |end| {
         machine(end, |cpu| cpu.user_s + cpu.system_s + cpu.irq_s + cpu.softirq_s)
@@ -122,6 +133,16 @@ fn share(end: &EndReport, cpu: &CpuSeconds) -> Option<String> {
 
 fn machine(end: &EndReport, of: impl Fn(&MachineCpu) -> f64) -> Option<String> {
     (!end.machine_cpu.is_empty()).then(|| render_cpu(end.machine_cpu.iter().map(of).sum()))
+}
+
+fn render_sleeps(waiting: Waiting) -> String {
+    if waiting.spins { "never (busy poll)".to_owned() } else { render_number(waiting.sleeps) }
+}
+
+/// How often a thread waited in a way, and for how long in all; nothing where it never did.
+fn render_waits(count: u64, ns: Option<u64>) -> Option<String> {
+    let took = ns.map(|ns| format!(", {}", render_duration_ns(ns))).unwrap_or_default();
+    (count > 0).then(|| format!("{}{took}", render_number(count)))
 }
 
 fn render_handshakes(count: Handshakes) -> String {

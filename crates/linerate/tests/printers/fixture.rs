@@ -1,7 +1,7 @@
 //! Runs with every figure that a printer shows, built by hand.
 
 use linerate_engine::event::Event;
-use linerate_measure::report::{HostFacts, SocketFacts};
+use linerate_measure::report::{HostFacts, SocketFacts, Waiting};
 use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, TcpStatus, Traffic,
 };
@@ -198,6 +198,13 @@ fn report(role: Role, flow: FlowReport) -> EndReport {
         flows: vec![flow],
         elapsed_ns: 2 * SECOND_NS,
         cpu: Some(cpu(0.5, 1.0)),
+        waiting: Some(Waiting {
+            sleeps: 12_345,
+            looks: 6_789,
+            looked_ns: 135_780_000,
+            yields: 3,
+            ..Waiting::default()
+        }),
         machine_cpu: vec![MachineCpu {
             user_s: 0.5,
             system_s: 1.0,

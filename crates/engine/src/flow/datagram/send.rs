@@ -7,13 +7,12 @@ use linerate_measure::step::{Content, StepEnd, Transfer};
 use super::{Heading, Mark};
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::flow::{
-    CALLS_PER_TURN, DATAGRAM_BYTES_PER_YIELD, DatagramEnding, Local, Stage, Turn, Yielding,
-};
+use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
 use crate::pacing::Pacer;
 use crate::phase::Phase;
 use crate::tally::Tally;
 use crate::transport::{DatagramPath, most_of_one_call};
+use crate::waiting::{DATAGRAM_BYTES_PER_YIELD, Yielding};
 
 /// How often it is looked whether all that the path has taken has left.
 const FLUSH_NS: u64 = MILLISECOND_NS;

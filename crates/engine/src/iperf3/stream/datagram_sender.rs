@@ -10,8 +10,9 @@ use socket2::Socket;
 
 use super::{Course, Now, Throttle};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::flow::{CALLS_PER_TURN, DATAGRAM_BYTES_PER_YIELD, Drive, Local, Turn, Yielding};
+use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
 use crate::transport::{DatagramPath, Udp, most_of_one_call};
+use crate::waiting::{DATAGRAM_BYTES_PER_YIELD, Yielding};
 
 thread_local! {
     /// What the senders of a thread send from, one after the other: those of a test, which have the

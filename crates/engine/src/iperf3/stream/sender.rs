@@ -8,8 +8,9 @@ use socket2::Socket;
 
 use super::{Course, Now, Payload, Throttle};
 use crate::clock::monotonic_ns;
-use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn, Yielding};
+use crate::flow::{CALLS_PER_TURN, Drive, Local, Turn};
 use crate::transport::ByteStream;
+use crate::waiting::Yielding;
 
 /// After so many bytes a sender lets others on its processor have a turn, as native flows do: a
 /// receiver there then finds the bytes in the cache.

@@ -12,8 +12,8 @@ use super::session::{Fault, Incoming, Session};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::TcpCounts;
 use crate::socket::{tcp_counts, tcp_retransmissions, tcp_status};
-use crate::transport::comes_from_elsewhere;
 use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
+use crate::waiting::Peer;
 
 /// A read that brings so much is followed by another at once, up to so many before others get their
 /// turn.
@@ -123,9 +123,9 @@ impl Connection {
         self.bulky
     }
 
-    /// Whether what it receives comes from another processor.
-    pub(super) fn comes_from_elsewhere(&self) -> bool {
-        comes_from_elsewhere(&self.socket)
+    /// Where what it receives comes from.
+    pub(super) fn peer(&self) -> Peer {
+        Peer::of(&self.socket)
     }
 
     /// Has the next read wait for what comes; whether it will. It must be all that the connection waits for.

@@ -257,8 +257,8 @@ impl FramedEndpoint {
     fn look_for_little(&mut self, at_most: Duration) {
         let last = self.last_read.and_then(|index| self.slots.get(index as usize));
         let last = last.and_then(|slot| slot.connection.as_ref());
-        let is_far = last.map(|connection| || connection.comes_from_elsewhere());
-        self.look.look(&self.poll, at_most, is_far);
+        let peer = last.map(|connection| || connection.peer());
+        self.look.look(&self.poll, at_most, peer);
     }
 
     /// A client's only connection waits in its own read, which saves the question of the poll set; whether it did.

@@ -4,13 +4,11 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
-use crate::transport::{Lookout, Patience, readiness};
+use crate::waiting::{Awaited, Backoff, Look as SharedLook, Peer, readiness};
 
 /// How long to try again when something has just come. Else a receiver that is faster than its sender is put
 /// to sleep and woken for each segment, and it is the sender's processor that wakes it.
-const LONGEST: Duration = Duration::from_micros(50);
-/// The most waits after little that sleep at once after looks in vain.
-const MOST_PASSES: u32 = 255;
+const LONGEST: Duration = Awaited::Frames.look();
 
 /// One that asks again for as long as the user says, and for a moment after something has come: after much
 /// in any case, letting others have its processor meanwhile; after little where it came from another processor,
@@ -23,8 +21,8 @@ pub(super) struct Look {
     /// So long more is expected after that. The little that comes first doesn't end it.
     bulky_until_ns: u64,
     /// Of a thread whose last look wasn't in vain: others don't count among those that look.
-    lookout: Option<Lookout>,
-    patience: Patience,
+    shared: Option<SharedLook>,
+    backoff: Backoff,
 }
 
 /// Times of a wait that doesn't sleep at once.
@@ -41,8 +39,8 @@ impl Look {
             busy_ns: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
             bulky: false,
             bulky_until_ns: 0,
-            lookout: None,
-            patience: Patience::new(LONGEST.as_nanos() as u64, MOST_PASSES),
+            shared: None,
+            backoff: Backoff::new(Awaited::Frames),
         }
     }
 
@@ -58,7 +56,7 @@ impl Look {
         if !bulky && self.bulky_until_ns == 0 && self.busy_ns == 0 {
             return None;
         }
-        self.lookout = None;
+        self.shared = None;
         let now_ns = monotonic_ns();
         if bulky {
             self.bulky_until_ns = now_ns.saturating_add(LONGEST.as_nanos() as u64);
@@ -76,21 +74,21 @@ impl Look {
         now_ns < self.bulky_until_ns
     }
 
-    /// After little: asks the poll set until something has come, or it is time to sleep. `is_far`: whether
-    /// what came last came from another processor; `None` of a thread that has nothing to receive from.
+    /// After little: asks the poll set until something has come, or it is time to sleep. `peer`: where
+    /// what came last came from; `None` of a thread that has nothing to receive from.
     pub(super) fn look(
         &mut self,
         poll: &impl AsFd,
         at_most: Duration,
-        is_far: Option<impl Fn() -> bool>,
+        peer: Option<impl Fn() -> Peer>,
     ) {
-        let Some(is_far) = is_far.filter(|_| at_most > LONGEST && !self.patience.passes()) else {
-            self.lookout = None;
+        let Some(peer) = peer.filter(|_| at_most > LONGEST && !self.backoff.passes()) else {
+            self.shared = None;
             return;
         };
-        let lookout = self.lookout.get_or_insert_with(Lookout::new);
-        if lookout.look(&mut self.patience, is_far, || readiness(poll)).is_none() {
-            self.lookout = None;
+        let shared = self.shared.get_or_insert_with(SharedLook::new);
+        if shared.wait(&mut self.backoff, peer, || readiness(poll)).is_none() {
+            self.shared = None;
         }
     }
 }
@@ -108,11 +106,11 @@ mod tests {
     fn asks_in_vain(look: &mut Look, at_most: Duration) -> bool {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let cared = Cell::new(false);
-        let is_far = || {
+        let peer = || {
             cared.set(true);
-            true
+            Peer::Elsewhere
         };
-        look.look(&silent, at_most, Some(is_far));
+        look.look(&silent, at_most, Some(peer));
         cared.get()
     }
 
@@ -124,7 +122,7 @@ mod tests {
         assert!(look.spin(SECOND).is_none());
         assert!(!asks_in_vain(&mut look, LONGEST));
         asks_in_vain(&mut look, SECOND);
-        assert!(look.lookout.is_none(), "it counts no more among those that look");
+        assert!(look.shared.is_none(), "it counts no more among those that look");
         assert!(!asks_in_vain(&mut look, SECOND));
     }
 

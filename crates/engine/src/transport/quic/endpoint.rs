@@ -28,7 +28,7 @@ use super::connection::{Connection, SharedConnection, Touched};
 use super::packets::Packets;
 use super::settings::{ClientSide, ServerSide, Settings};
 use crate::error::Error;
-use crate::transport::readiness;
+use crate::waiting::readiness;
 pub(crate) use blueprint::Blueprint;
 pub(super) use bounds::{Intake, Outlet};
 use half_open::HalfOpen;

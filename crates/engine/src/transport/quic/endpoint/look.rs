@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use socket2::Socket;
 
-use crate::transport::{Lookout, Patience, comes_from_here};
+use crate::waiting::{Awaited, Backoff, Look as SharedLook, Peer};
 
-/// The most of its waits that sleep at once after looks in vain.
-const MOST_PASSES: u32 = 255;
 /// Who brought less than this in the last turn is not received from in bulk.
 const BULK_BYTES: usize = 32 << 10;
 /// Pauses between two questions. A processor that shares its core with the sender's would slow that down
@@ -21,19 +19,17 @@ const PAUSES: u32 = 10;
 /// socket without a peer doesn't say from where; there looks in vain become rare.)
 pub(crate) struct Look {
     /// Of one that receives in bulk: others don't count among those that look.
-    lookout: Option<Lookout>,
-    patience: Patience,
+    shared: Option<SharedLook>,
+    backoff: Backoff,
     received_bytes: usize,
 }
 
 impl Look {
-    /// How long it asks. With packets of 1,472 bytes in clear a train comes about as often; 20 us are too
-    /// short half of the time.
-    pub(crate) const LONGEST: Duration = Duration::from_micros(50);
+    /// How long it polls.
+    pub(crate) const LONGEST: Duration = Awaited::QuicPackets.look();
 
     pub(crate) fn new() -> Self {
-        let patience = Patience::new(Self::LONGEST.as_nanos() as u64, MOST_PASSES);
-        Self { lookout: None, patience, received_bytes: 0 }
+        Self { shared: None, backoff: Backoff::new(Awaited::QuicPackets), received_bytes: 0 }
     }
 
     /// A turn has taken in so many bytes of packets.
@@ -55,12 +51,12 @@ impl Look {
         mut ask: impl FnMut() -> Result<(), Errno>,
     ) -> bool {
         if !self.is_in_bulk() {
-            self.lookout = None;
+            self.shared = None;
             return false;
         }
-        let lookout = self.lookout.get_or_insert_with(Lookout::new);
+        let shared = self.shared.get_or_insert_with(SharedLook::new);
         let ask = || ask().inspect_err(|_| (0..PAUSES).for_each(|_| spin_loop()));
-        lookout.look(&mut self.patience, || !comes_from_here(socket), ask).is_some()
+        shared.wait(&mut self.backoff, || Peer::of(socket), ask).is_some()
     }
 }
 
@@ -87,7 +83,7 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::transport::readiness;
+    use crate::waiting::readiness;
 
     fn pair() -> (Socket, UdpSocket) {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -13,7 +13,7 @@ use super::super::endpoint::{Look, timespec};
 use super::super::multiplexed::MultiplexedEndpoint;
 use super::SeparateEndpoints;
 use super::turn::LATE;
-use crate::transport::readiness;
+use crate::waiting::readiness;
 
 /// Waits for a timer that are shorter end in time; others may be late by what the poll set's time-out is coarse, a
 /// millisecond.

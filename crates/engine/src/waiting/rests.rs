@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::counts::record_rest;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 
 /// How long a rest is. Rests of 200 us gain a little more, but ask for twice the room for what comes
@@ -25,7 +26,7 @@ const MOST_PASSES: u32 = 4095;
 ///
 /// Where rests cost throughput (what may be on its way has soon come, as with socket buffers of a few KiB), the
 /// rate with them falls behind that without, and it goes without for ever longer.
-pub(super) struct Moderation {
+pub(crate) struct Rests {
     rests: bool,
     begun_ns: u64,
     bytes: u64,
@@ -41,8 +42,8 @@ pub(super) struct Moderation {
     last_passes: u32,
 }
 
-impl Moderation {
-    pub(super) fn new() -> Self {
+impl Rests {
+    pub(crate) fn new() -> Self {
         Self {
             rests: false,
             begun_ns: 0,
@@ -56,19 +57,21 @@ impl Moderation {
     }
 
     #[inline]
-    pub(super) fn record_received(&mut self, length: usize) {
+    pub(crate) fn record_received(&mut self, length: usize) {
         self.bytes += length as u64;
     }
 
     /// For who is about to wait after little has come: rests, where that is worth it.
     #[inline]
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if self.waits_left == 0 {
             self.end_period(monotonic_ns());
         }
         self.waits_left -= 1;
         if self.rests {
+            let begun_ns = monotonic_ns();
             std::thread::sleep(REST);
+            record_rest(monotonic_ns() - begun_ns);
         }
     }
 
@@ -117,7 +120,7 @@ mod tests {
 
     /// A receiver to which periods bring so many bytes, without rests and with them.
     struct Model {
-        moderation: Moderation,
+        receiver: Rests,
         now_ns: u64,
         plain_bytes: u64,
         resting_bytes: u64,
@@ -126,19 +129,19 @@ mod tests {
     impl Model {
         fn new(plain_bytes: u64, resting_bytes: u64) -> Self {
             let now_ns = 1_000 * MILLISECOND_NS;
-            let mut moderation = Moderation::new();
-            moderation.end_period(now_ns);
-            assert!(!moderation.rests);
-            Self { moderation, now_ns, plain_bytes, resting_bytes }
+            let mut receiver = Rests::new();
+            receiver.end_period(now_ns);
+            assert!(!receiver.rests);
+            Self { receiver, now_ns, plain_bytes, resting_bytes }
         }
 
         /// Whether it rests after one more period.
         fn rests_after(&mut self, period_ns: u64) -> bool {
-            let Self { moderation, plain_bytes, resting_bytes, .. } = self;
-            moderation.bytes = if moderation.rests { *resting_bytes } else { *plain_bytes };
+            let Self { receiver, plain_bytes, resting_bytes, .. } = self;
+            receiver.bytes = if receiver.rests { *resting_bytes } else { *plain_bytes };
             self.now_ns += period_ns;
-            moderation.end_period(self.now_ns);
-            moderation.rests
+            receiver.end_period(self.now_ns);
+            receiver.rests
         }
 
         /// The periods of so many after which it rests, or doesn't.
@@ -173,13 +176,13 @@ mod tests {
 
     #[test]
     fn a_period_ends_after_its_waits() {
-        let mut moderation = Moderation::new();
+        let mut receiver = Rests::new();
         for _ in 0..WAITS_PER_PERIOD {
-            moderation.record_received(1);
-            moderation.rest();
+            receiver.record_received(1);
+            receiver.rest();
         }
-        assert_eq!((moderation.bytes, moderation.begun_ns), (u64::from(WAITS_PER_PERIOD), 0));
-        moderation.rest();
-        assert_eq!((moderation.bytes, moderation.waits_left), (0, WAITS_PER_PERIOD - 1));
+        assert_eq!((receiver.bytes, receiver.begun_ns), (u64::from(WAITS_PER_PERIOD), 0));
+        receiver.rest();
+        assert_eq!((receiver.bytes, receiver.waits_left), (0, WAITS_PER_PERIOD - 1));
     }
 }

@@ -22,13 +22,13 @@ const LEAST_TRAIN: usize = 16;
 /// The rests of a receiver of datagrams: each question costs the sender the cache lines that both want.
 ///
 /// It keeps its processor meanwhile: asleep it would have to be woken in time.
-pub(super) struct Gathering {
+pub(super) struct FloodRests {
     /// Waits in a row that were over before it had to sleep.
     awake_waits: u32,
     waited: Cell<bool>,
 }
 
-impl Gathering {
+impl FloodRests {
     /// `None` where the socket has no room for what comes during rests.
     pub(super) fn of(socket: &Socket) -> Option<Self> {
         let has_room = socket.recv_buffer_size().is_ok_and(|bytes| bytes >= ROOM_BYTES);
@@ -71,46 +71,46 @@ mod tests {
     use super::*;
 
     /// How long a wait takes that comes after others.
-    fn wait_ns(gathering: &Gathering) -> u64 {
+    fn wait_ns(rests: &FloodRests) -> u64 {
         let began_ns = monotonic_ns();
-        gathering.wait();
+        rests.wait();
         monotonic_ns() - began_ns
     }
 
-    fn after_awake_waits() -> Gathering {
-        let mut gathering = Gathering::new();
+    fn after_awake_waits() -> FloodRests {
+        let mut rests = FloodRests::new();
         for _ in 0..AWAKE_WAITS {
-            gathering.wait();
-            gathering.record_wait(true);
+            rests.wait();
+            rests.record_wait(true);
         }
-        gathering
+        rests
     }
 
     #[test]
     fn it_rests_once_datagrams_come_without_end() {
-        let mut gathering = after_awake_waits();
-        assert!(wait_ns(&gathering) >= REST_NS);
+        let mut rests = after_awake_waits();
+        assert!(wait_ns(&rests) >= REST_NS);
         // Of what comes unasked for nobody has waited.
-        gathering.record_wait(true);
-        gathering.record_wait(true);
-        assert_eq!(gathering.awake_waits, AWAKE_WAITS + 1);
-        gathering.record_wait(false);
-        assert_eq!(gathering.awake_waits, 0);
+        rests.record_wait(true);
+        rests.record_wait(true);
+        assert_eq!(rests.awake_waits, AWAKE_WAITS + 1);
+        rests.record_wait(false);
+        assert_eq!(rests.awake_waits, 0);
     }
 
     #[test]
     fn short_trains_end_the_rests() {
-        let mut gathering = after_awake_waits();
-        gathering.record_train(16 * 1400, 1400);
-        assert_eq!(gathering.awake_waits, AWAKE_WAITS);
-        gathering.record_train(16 * 1400 - 1, 1400);
-        assert_eq!(gathering.awake_waits, 0);
+        let mut rests = after_awake_waits();
+        rests.record_train(16 * 1400, 1400);
+        assert_eq!(rests.awake_waits, AWAKE_WAITS);
+        rests.record_train(16 * 1400 - 1, 1400);
+        assert_eq!(rests.awake_waits, 0);
     }
 
     #[test]
     fn a_small_buffer_has_no_room_for_rests() {
         let socket = Socket::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         socket.set_recv_buffer_size(64 << 10).unwrap();
-        assert!(Gathering::of(&socket).is_none());
+        assert!(FloodRests::of(&socket).is_none());
     }
 }

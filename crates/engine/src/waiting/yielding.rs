@@ -1,5 +1,7 @@
 //! A sender in bulk lets others on its processor have a turn now and then.
 
+use super::counts::record_yield;
+
 /// After so many bytes a sender of datagrams without a rate does. A receiver there has at most half of the
 /// processor, and what a faster sender fills its buffer with beyond that is lost. (Beside iperf3's receiver with
 /// buffers of 4 MiB, half of the datagrams of 64 bytes were lost, four fifths of those of 1400, and 1.3 and 1.4
@@ -23,6 +25,7 @@ impl Yielding {
         if self.unyielded_bytes >= self.every_bytes {
             self.unyielded_bytes = 0;
             rustix::thread::sched_yield();
+            record_yield();
         }
     }
 }
