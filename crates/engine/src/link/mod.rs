@@ -2,7 +2,7 @@
 //!
 //! The emulator itself is [`path`](self::path): a state machine for one direction, without I/O
 //! and clock. Two forms move packets through a pair of them: [`Namespaces`] between two network
-//! namespaces, for any IP traffic, and [`Relay`] between sockets, without privileges.
+//! namespaces, for any IP traffic, and [`Forwarder`] between sockets, without privileges.
 
 mod corruption;
 mod fate;
@@ -10,12 +10,12 @@ mod forward;
 mod leftovers;
 mod namespaces;
 mod packet;
+mod packet_loop;
 mod path;
 mod punctuality;
-mod relay;
 
+pub use forward::{Forwarder, ForwarderOptions};
 pub use namespaces::{Namespaces, NamespacesOptions};
-pub use relay::{Relay, RelayOptions};
 
 use linerate_measure::link::report::{Accuracy, Form, Passed, Waiting};
 use linerate_measure::link::{Direction, Link, Report};

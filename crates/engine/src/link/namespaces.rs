@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use linerate_measure::link::report::{Form, Passed};
 use linerate_measure::link::{Link, Report};
 
-use super::forward::{forward, prepare_thread};
 use super::leftovers::{Record, remove_leftovers};
+use super::packet_loop::{forward, prepare_thread};
 use super::{Ending, Pace, passed};
 use crate::clock::utc_ns;
 use crate::error::Error;

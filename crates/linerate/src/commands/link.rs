@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::link::{Namespaces, NamespacesOptions, Pace, Relay, RelayOptions};
+use linerate_engine::link::{Forwarder, ForwarderOptions, Namespaces, NamespacesOptions, Pace};
 use linerate_measure::link::report::Waiting;
 use linerate_measure::link::{Link, LinkError, Report, limits, profile};
 
@@ -32,10 +32,10 @@ pub(super) fn emulate(args: &LinkArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let pace = pace_of(args);
     let report = match args.relay {
         Some((listen, target)) => {
-            let options = RelayOptions { listen, target, udp: !args.tcp, tcp: !args.udp };
-            let relay = Relay::bind(options)?;
-            say(args, &render_link_begin(&link, &relay.describe(), &pace));
-            relay.run(&link, &pace, cancel)?
+            let options = ForwarderOptions { listen, target, udp: !args.tcp, tcp: !args.udp };
+            let forwarder = Forwarder::bind(options)?;
+            say(args, &render_link_begin(&link, &forwarder.describe(), &pace));
+            forwarder.run(&link, &pace, cancel)?
         }
         None => between_namespaces(args, &link, &pace, cancel)?,
     };

@@ -56,7 +56,8 @@ pub enum Form {
         right: String,
     },
     /// Sockets: clients are on the left, the target is on the right.
-    Relay {
+    #[serde(rename = "relay")]
+    Forward {
         /// Where it listens.
         listen: String,
         /// Where it connects to.

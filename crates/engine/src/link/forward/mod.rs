@@ -1,4 +1,4 @@
-//! The link between sockets: what comes to one address is relayed to another, through the same
+//! The link between sockets: what comes to one address is forwarded to another, through the same
 //! paths as packets are. No privileges are needed. One thread does it all.
 
 mod reach;
@@ -17,7 +17,7 @@ use self::reach::{for_datagrams, for_streams, not_emulated};
 use self::tcp::Connections;
 use self::traffic::{Lane, Running};
 use self::udp::Associations;
-use super::forward::prepare_thread;
+use super::packet_loop::prepare_thread;
 use super::punctuality::Punctuality;
 use super::{Ending, Pace, paths};
 use crate::clock::{monotonic_ns, utc_ns};
@@ -31,23 +31,23 @@ const BACKLOG: i32 = 128;
 /// Tries to find a port that is free for both UDP and TCP.
 const PORT_TRIES: usize = 16;
 
-/// What to relay.
+/// What to forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RelayOptions {
+pub struct ForwarderOptions {
     /// Where clients come to; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where they are relayed to.
+    /// Where they are forwarded to.
     pub target: SocketAddr,
-    /// Whether UDP is relayed.
+    /// Whether UDP is forwarded.
     pub udp: bool,
-    /// Whether TCP is relayed.
+    /// Whether TCP is forwarded.
     pub tcp: bool,
 }
 
-/// Sockets that listen for what is to be relayed.
+/// Sockets that listen for what is to be forwarded.
 #[derive(Debug)]
-pub struct Relay {
-    options: RelayOptions,
+pub struct Forwarder {
+    options: ForwarderOptions,
     address: SocketAddr,
     udp: Option<UdpSocket>,
     tcp: Option<TcpListener>,
@@ -88,13 +88,13 @@ impl Source {
     }
 }
 
-impl Relay {
+impl Forwarder {
     /// Binds the sockets.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] where the address is taken or isn't this machine's.
-    pub fn bind(options: RelayOptions) -> Result<Self, Error> {
+    pub fn bind(options: ForwarderOptions) -> Result<Self, Error> {
         let wrong = |source| Error::Io {
             operation: "listen on",
             address: options.listen.to_string(),
@@ -104,14 +104,14 @@ impl Relay {
         loop {
             tries -= 1;
             match Self::try_bind(options) {
-                Ok(relay) => return Ok(relay),
+                Ok(forwarder) => return Ok(forwarder),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
                 Err(error) => return Err(wrong(error)),
             }
         }
     }
 
-    fn try_bind(options: RelayOptions) -> io::Result<Self> {
+    fn try_bind(options: ForwarderOptions) -> io::Result<Self> {
         let mut address = options.listen;
         let mut tcp = None;
         if options.tcp {
@@ -154,7 +154,7 @@ impl Relay {
         ]
     }
 
-    /// Relays until the time is over or somebody asks to stop, in the calling thread.
+    /// Forwards until the time is over or somebody asks to stop, in the calling thread.
     ///
     /// # Errors
     ///
@@ -165,13 +165,13 @@ impl Relay {
         let (address, options) = (self.address, self.options);
         let not_emulated = not_emulated(link, options);
         let mut running = self.start(link, pace).map_err(|source| fails(address, source))?;
-        running.relay(link, pace, cancel).map_err(|source| fails(address, source))?;
+        running.forward(link, pace, cancel).map_err(|source| fails(address, source))?;
         let elapsed_ns = monotonic_ns() - begun_ns;
         running.notes(&mut notes);
         notes.push("rates count payload: there are no headers here".to_owned());
         let (to_right, to_left, accuracy) = running.close();
         let ending = Ending {
-            form: Form::Relay {
+            form: Form::Forward {
                 listen: address.to_string(),
                 target: options.target.to_string(),
                 udp: options.udp,

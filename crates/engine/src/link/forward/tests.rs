@@ -1,4 +1,4 @@
-//! The relay between real sockets on loopback.
+//! The forwarder between real sockets on loopback.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,16 +10,17 @@ use super::*;
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// Runs a relay to `target` while `test` uses its address; the report.
-fn while_relaying(text: &str, target: SocketAddr, test: impl FnOnce(SocketAddr)) -> Report {
+/// Runs a forwarder to `target` while `test` uses its address; the report.
+fn while_forwarding(text: &str, target: SocketAddr, test: impl FnOnce(SocketAddr)) -> Report {
     let link = Link::parse(text, |_| Err(String::new())).unwrap();
     let listen = LOOPBACK.parse().unwrap();
-    let relay = Relay::bind(RelayOptions { listen, target, udp: true, tcp: true }).unwrap();
-    let address = relay.address();
+    let forwarder =
+        Forwarder::bind(ForwarderOptions { listen, target, udp: true, tcp: true }).unwrap();
+    let address = forwarder.address();
     let cancel = Cancel::default();
     let pace = Pace { waiting: Waiting::Sleeping, cpu: None, time_ns: None };
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| relay.run(&link, &pace, &cancel));
+        let running = scope.spawn(|| forwarder.run(&link, &pace, &cancel));
         test(address);
         cancel.request();
         running.join().unwrap().unwrap()
@@ -29,7 +30,7 @@ fn while_relaying(text: &str, target: SocketAddr, test: impl FnOnce(SocketAddr))
 #[test]
 fn datagrams_are_delayed_both_ways() {
     let target = UdpSocket::bind(LOOPBACK).unwrap();
-    let report = while_relaying("both.delay = '30ms'", target.local_addr().unwrap(), |address| {
+    let report = while_forwarding("both.delay = '30ms'", target.local_addr().unwrap(), |address| {
         let clients = [(); 3].map(|()| UdpSocket::bind(LOOPBACK).unwrap());
         for (number, client) in (0_u8..).zip(&clients) {
             client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -54,7 +55,7 @@ fn a_stream_arrives_whole_at_its_rate_and_ends_when_it_ends() {
     const BYTES: usize = 1_000_000;
     let target = TcpListener::bind(LOOPBACK).unwrap();
     let text = "[both]\nrate = '16Mbit/s'\nqueue = '64kB'\ndelay = '10ms'\nloss = '50%'";
-    let report = while_relaying(text, target.local_addr().unwrap(), |address| {
+    let report = while_forwarding(text, target.local_addr().unwrap(), |address| {
         let sent: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
         let begun = Instant::now();
         let sender = {
@@ -86,7 +87,7 @@ fn a_stream_arrives_whole_at_its_rate_and_ends_when_it_ends() {
 #[test]
 fn a_target_that_refuses_ends_the_connection() {
     let target = TcpListener::bind(LOOPBACK).unwrap().local_addr().unwrap();
-    while_relaying("both.delay = '1ms'", target, |address| {
+    while_forwarding("both.delay = '1ms'", target, |address| {
         let mut client = TcpStream::connect(address).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut bytes = [0; 1];

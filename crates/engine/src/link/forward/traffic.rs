@@ -1,4 +1,4 @@
-//! A relay at work: it waits for sockets and for what is due, and moves both.
+//! A forwarder at work: it waits for sockets and for what is due, and moves both.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use super::udp::Associations;
 use super::{CLIENTS_MAX, Source};
 use crate::clock::monotonic_ns;
 use crate::event::Cancel;
-use crate::link::forward::time_until;
+use crate::link::packet_loop::time_until;
 use crate::link::path::Path;
 use crate::link::punctuality::Punctuality;
 use crate::link::{Calendar, Pace, passed};
@@ -28,7 +28,7 @@ pub(super) struct Lane {
     pub(super) left: Path,
 }
 
-/// A relay at work.
+/// A forwarder at work.
 pub(super) struct Running {
     pub(super) poll: OwnedFd,
     pub(super) udp: Option<(Associations, Lane)>,
@@ -37,7 +37,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn relay(&mut self, link: &Link, pace: &Pace, cancel: &Cancel) -> io::Result<()> {
+    pub(super) fn forward(&mut self, link: &Link, pace: &Pace, cancel: &Cancel) -> io::Result<()> {
         let begun_ns = monotonic_ns();
         let end_ns = pace.time_ns.map_or(u64::MAX, |time_ns| begun_ns.saturating_add(time_ns));
         let (datagrams, streams) = (for_datagrams(link), for_streams(link));

@@ -1,8 +1,8 @@
-//! What of a description is within a relay's reach: it has payload, not packets.
+//! What of a description is within a forwarder's reach: it has payload, not packets.
 
 use linerate_measure::link::{Change, Direction, Jitter, Link};
 
-use super::RelayOptions;
+use super::ForwarderOptions;
 
 /// The link with another direction in each direction's place.
 fn with_directions(link: &Link, of: impl Fn(&Direction) -> Direction) -> Link {
@@ -39,7 +39,7 @@ pub(super) fn for_streams(link: &Link) -> Link {
 }
 
 /// What the description asks for in vain.
-pub(super) fn not_emulated(link: &Link, options: RelayOptions) -> Vec<String> {
+pub(super) fn not_emulated(link: &Link, options: ForwarderOptions) -> Vec<String> {
     let changed = link.changes.iter().flat_map(|change| [&change.to_right, &change.to_left]);
     let all: Vec<&Direction> =
         [&link.to_right, &link.to_left].into_iter().chain(changed.flatten()).collect();
