@@ -182,6 +182,10 @@ pub struct FlowReport {
     /// What only the run's dialect has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<FlowExtension>,
+    /// QUIC: the code that the peer's application reset or stopped the flow's stream with, or closed its
+    /// connection with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<u64>,
 }
 
 /// What checking every byte of a flow found.

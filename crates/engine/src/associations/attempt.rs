@@ -7,7 +7,7 @@ use linerate_measure::Handshake;
 use super::call::NO_PAYLOAD_BYTES;
 use crate::clock::monotonic_ns;
 use crate::tally::Tally;
-use crate::transport::quic::{Dir, Event, SharedConnection, StreamId};
+use crate::transport::quic::{Dir, Event, SharedConnection, StreamAbort, StreamId};
 
 /// What every connection of a load says, and hears.
 pub(super) struct Script {
@@ -103,7 +103,7 @@ impl Attempt {
             }
             Event::Writable(_) => self.send(script, tally)?,
             Event::Readable(id) => return self.receive(*id, script, tally),
-            Event::Stopped(..) => return Err(io::ErrorKind::ConnectionReset.into()),
+            Event::Stopped(_, code) => return Err(StreamAbort::Stopped(*code).into()),
             _ => {}
         }
         Ok(false)
@@ -131,19 +131,19 @@ impl Attempt {
         if self.answered_ns > 0 {
             return Ok(false);
         }
-        let read = self.connection.borrow_mut().read_each(id, usize::MAX, &mut |_| {});
-        let reading = match read {
+        let read = self.connection.borrow_mut().receive(id, usize::MAX, &mut |_| {});
+        let (bytes, finished) = match read {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             read => read?,
         };
-        if self.received == 0 && reading.bytes > 0 {
+        if self.received == 0 && bytes > 0 {
             self.first_byte_ns = monotonic_ns();
         }
-        if reading.bytes > 0 {
-            tally.record_received(reading.bytes);
+        if bytes > 0 {
+            tally.record_received(bytes);
         }
-        self.received += reading.bytes;
-        if reading.finished && self.received < script.response_bytes {
+        self.received += bytes;
+        if finished && self.received < script.response_bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let is_whole = self.received >= script.response_bytes;

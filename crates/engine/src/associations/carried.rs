@@ -137,14 +137,14 @@ impl Carried {
             return Err(WouldBlock.into());
         };
         let most = OPENING_BYTES.saturating_sub(*done);
-        let reading = connection.borrow_mut().read_each(id, most, &mut |piece| {
+        let (_, finished) = connection.borrow_mut().receive(id, most, &mut |piece| {
             if let Some(place) = bytes.get_mut(*done..*done + piece.len()) {
                 place.copy_from_slice(piece);
                 *done += piece.len();
             }
         })?;
         if *done < OPENING_BYTES {
-            let kind = if reading.finished { UnexpectedEof } else { WouldBlock };
+            let kind = if finished { UnexpectedEof } else { WouldBlock };
             return Err(kind.into());
         }
         Opening::decode(bytes).map_err(|_| io::ErrorKind::InvalidData.into())

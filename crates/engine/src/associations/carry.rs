@@ -259,8 +259,8 @@ impl Carrier {
         for shared in std::mem::take(&mut carried.waiting) {
             let opening = Opening { flow: shared.number, token: self.quic.token };
             let Some(id) = carried.open(dir, &opening) else {
-                let text = "the server allows fewer streams than the load has".to_owned();
-                let error = FlowError { kind: "streams", text };
+                let text = "the server allows fewer streams than the load has";
+                let error = FlowError::new("streams", text);
                 shared.set_ended(Ending { error: Some(error), ..Ending::default() }, local);
                 self.never_begun += 1;
                 continue;
@@ -376,8 +376,7 @@ impl Carrier {
             self.slots.handle_phase(phase);
             self.slots.run_queue(local);
         }
-        let text = "ended before the connection stood".to_owned();
-        let error = FlowError { kind: "given_up", text };
+        let error = FlowError::new("given_up", "ended before the connection stood");
         let waiting: Vec<_> = self
             .carried
             .values_mut()

@@ -139,7 +139,7 @@ impl Guest {
         while self.received < asked {
             let (opening, received) = (&mut self.opening, &mut self.received);
             let before = *received;
-            let reading = connection.read_each(id, asked - before, &mut |piece| {
+            let (_, finished) = connection.receive(id, asked - before, &mut |piece| {
                 for byte in piece {
                     if let Some(place) = opening.get_mut(*received) {
                         *place = *byte;
@@ -158,7 +158,7 @@ impl Guest {
                     return Err(io::ErrorKind::ConnectionRefused.into());
                 }
             }
-            if reading.finished && *received < asked {
+            if finished && *received < asked {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }

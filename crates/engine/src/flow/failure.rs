@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::transport::quic::peer_code;
+
 /// Why a flow ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowError {
@@ -9,11 +11,19 @@ pub(crate) struct FlowError {
     pub(crate) kind: &'static str,
     /// What the system said.
     pub(crate) text: String,
+    /// The code that the peer's application broke the stream off or closed the connection with.
+    pub(crate) code: Option<u64>,
+}
+
+impl FlowError {
+    pub(crate) fn new(kind: &'static str, text: &str) -> Self {
+        Self { kind, text: text.to_owned(), code: None }
+    }
 }
 
 impl From<io::Error> for FlowError {
     fn from(error: io::Error) -> Self {
-        Self { kind: error_kind(&error), text: error.to_string() }
+        Self { kind: error_kind(&error), text: error.to_string(), code: peer_code(&error) }
     }
 }
 

@@ -271,5 +271,5 @@ fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
 }
 
 fn aborted() -> FlowError {
-    FlowError { kind: "given_up", text: "ended before the peer had finished".into() }
+    FlowError::new("given_up", "ended before the peer had finished")
 }

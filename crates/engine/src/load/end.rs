@@ -106,10 +106,8 @@ fn render_without_turn(load: &Load) -> Option<String> {
 /// What there is of a flow that has left nothing: with its thread it came to an end that was not
 /// planned.
 fn ending_of_none(thread_failed: bool) -> Box<Ending> {
-    let failure = || FlowError {
-        kind: "thread_failed",
-        text: "the thread that carried the flow has failed".to_owned(),
-    };
+    let text = "the thread that carried the flow has failed";
+    let failure = || FlowError::new("thread_failed", text);
     Box::new(Ending { error: thread_failed.then(failure), ..Ending::default() })
 }
 
@@ -252,6 +250,7 @@ fn unmeasured(load: &Load, flow: &FlowShared, ending: &Ending) -> FlowReport {
         transactions: load.asks().then_some(0),
         socket: ending.socket.as_deref().cloned(),
         error: ending.error.as_ref().map(|error| format!("{}: {}", error.kind, error.text)),
+        error_code: ending.error.as_ref().and_then(|error| error.code),
         ..FlowReport::default()
     }
 }

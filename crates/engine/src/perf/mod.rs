@@ -56,6 +56,9 @@ pub struct QuicOptions {
     pub hystart: bool,
 }
 
+/// What the dialect's ends give streams up with.
+const NO_CODE: u64 = 0;
+
 /// Where a client's connections go, and from where.
 #[derive(Clone, Debug)]
 pub struct Addresses {

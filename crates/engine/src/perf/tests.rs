@@ -56,7 +56,8 @@ struct Client {
 enum End {
     /// So many bytes, and the end.
     Finished(usize),
-    GivenUp,
+    /// With this code, where there are codes.
+    GivenUp(Option<u64>),
 }
 
 impl Client {
@@ -106,7 +107,7 @@ impl Client {
                 total += bytes;
                 finished.then_some(End::Finished(total))
             }
-            LinkEvent::Reset { stream: from } if *from == stream => Some(End::GivenUp),
+            LinkEvent::Reset { stream: from, code } if *from == stream => Some(End::GivenUp(*code)),
             _ => None,
         })
     }
@@ -131,9 +132,10 @@ fn a_request_shorter_than_its_header_is_given_up() {
     let server = server();
     for tcp in [false, true] {
         let mut client = Client::connect(&server, tcp);
+        let given_up = End::GivenUp((!tcp).then_some(0));
         for length in 0..8 {
             let stream = client.ask(&[0; 8][..length]);
-            assert_eq!(client.end_of(stream), End::GivenUp, "{length} bytes, TCP: {tcp}");
+            assert_eq!(client.end_of(stream), given_up, "{length} bytes, TCP: {tcp}");
         }
         let stream = client.ask(&10_u64.to_be_bytes());
         assert_eq!(client.end_of(stream), End::Finished(10), "others go on");
@@ -156,7 +158,7 @@ fn an_answer_without_end_goes_on_until_it_is_stopped() {
             _ => None,
         });
         let link = client.link;
-        client.endpoint.stop(link, stream);
+        client.endpoint.stop(link, stream, 0);
         let next = client.ask(&77_u64.to_be_bytes());
         assert_eq!(client.end_of(next), End::Finished(77), "TCP: {tcp}");
     }
@@ -170,7 +172,7 @@ fn a_request_that_is_reset_after_its_header_harms_nobody() {
         let stream = client.endpoint.open_stream(client.link).expect("there is room");
         client.send(stream, &1000_u64.to_be_bytes(), false);
         let link = client.link;
-        client.endpoint.abort(link, stream);
+        client.endpoint.abort(link, stream, 0);
         let next = client.ask(&5_u64.to_be_bytes());
         assert_eq!(client.end_of(next), End::Finished(5), "TCP: {tcp}");
     }
@@ -234,7 +236,7 @@ fn a_one_way_stream_is_given_up_on_the_way_that_it_has() {
     let reset = open(&mut client);
     client.send(reset, &7_u64.to_be_bytes(), false);
     let link = client.link;
-    client.endpoint.abort(link, reset);
+    client.endpoint.abort(link, reset, 0);
     // The answer to a third is stopped.
     let asking = open(&mut client);
     client.send(asking, &UNLIMITED.to_be_bytes(), true);
@@ -242,7 +244,7 @@ fn a_one_way_stream_is_given_up_on_the_way_that_it_has() {
         LinkEvent::Received { stream, one_way: true, .. } => Some(*stream),
         _ => None,
     });
-    client.endpoint.stop(link, answer);
+    client.endpoint.stop(link, answer, 0);
     let next = client.ask(&5_u64.to_be_bytes());
     assert_eq!(client.end_of(next), End::Finished(5));
 }

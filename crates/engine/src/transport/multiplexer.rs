@@ -33,10 +33,12 @@ pub(crate) enum LinkEvent {
         bytes: usize,
         finished: bool,
     },
-    /// The other end gave a stream up; nothing more will come.
-    Reset { stream: u64 },
-    /// The other end wants no more of a stream.
-    Stopped { stream: u64 },
+    /// The other end gave a stream up, with this code where the transport has codes; nothing more will come.
+    #[allow(dead_code, reason = "the perf dialect gives codes no meaning")]
+    Reset { stream: u64, code: Option<u64> },
+    /// The other end wants no more of a stream, with this code.
+    #[allow(dead_code, reason = "as above")]
+    Stopped { stream: u64, code: u64 },
     /// So many bytes more of a stream are at the other end, as far as this transport can tell.
     Delivered { stream: u64, bytes: u64 },
     /// A send that took less than it was given may be tried again: of this stream, or of all.
@@ -157,10 +159,11 @@ pub(crate) trait Multiplexer {
     /// Takes the beginning of a piece, says how much; the end is taken with the last byte. `None` when
     /// nothing is taken now: a [`LinkEvent::Writable`] follows.
     fn send(&mut self, link: Link, stream: u64, sending: Sending<'_>) -> Option<usize>;
-    /// Wants no more of a stream; nothing of it will be told.
-    fn stop(&mut self, link: Link, stream: u64);
-    /// Gives a stream up, both ways.
-    fn abort(&mut self, link: Link, stream: u64);
+    /// Wants no more of a stream; nothing of it will be told. The other end is told the code where the transport
+    /// has codes.
+    fn stop(&mut self, link: Link, stream: u64, code: u64);
+    /// Gives a stream up, both ways, likewise.
+    fn abort(&mut self, link: Link, stream: u64, code: u64);
     /// Bytes of a stream that are at the other end by now, no more than they are; `None` where the
     /// transport tells of each as [`LinkEvent::Delivered`], or nothing is known. It may be asked when the
     /// connection's end is told.

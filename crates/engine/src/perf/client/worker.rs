@@ -15,6 +15,7 @@ use end::Progress;
 
 use super::{ClientEvent, ClientPlan, Seat, Totals};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::perf::NO_CODE;
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
 use crate::socket::is_short_of_descriptors;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
@@ -185,7 +186,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                     exchange.handle_received(bytes as u64, finished, now_us)
                 });
                 if stops == Some(true) {
-                    self.endpoint.stop(link, stream);
+                    self.endpoint.stop(link, stream, NO_CODE);
                 }
                 self.settle_if_over(link, stream);
             }
@@ -195,14 +196,14 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.exchange(link, stream, |exchange| exchange.handle_delivered(bytes, now_us));
                 self.settle_if_over(link, stream);
             }
-            LinkEvent::Reset { stream } => {
+            LinkEvent::Reset { stream, .. } => {
                 self.count_delivered(link, stream);
-                self.endpoint.abort(link, stream);
+                self.endpoint.abort(link, stream, NO_CODE);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| exchange.handle_reset(now_us));
                 self.settle_if_over(link, stream);
             }
-            LinkEvent::Stopped { stream } => {
+            LinkEvent::Stopped { stream, .. } => {
                 self.count_delivered(link, stream);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| exchange.handle_send_aborted(now_us));

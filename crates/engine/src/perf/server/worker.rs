@@ -11,6 +11,7 @@ use linerate_wire::perf::render_block;
 
 use super::delays::Delays;
 use super::{Seat, ServerEvent, ServerPlan};
+use crate::perf::NO_CODE;
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
 use crate::transport::multiplexer::{Link, LinkEvent, Multiplexer, Sending};
 
@@ -127,7 +128,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.handle_received(link, (stream, one_way), start, bytes, finished);
             }
             // The original gives the stream up both ways, whichever way the peer did.
-            LinkEvent::Reset { stream } | LinkEvent::Stopped { stream } => {
+            LinkEvent::Reset { stream, .. } | LinkEvent::Stopped { stream, .. } => {
                 self.give_up(link, stream);
             }
             LinkEvent::Delivered { .. } => {}
@@ -149,7 +150,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
 
     fn give_up(&mut self, link: Link, stream: u64) {
         if self.links.get_mut(&link).and_then(|streams| streams.remove(stream)).is_some() {
-            self.endpoint.abort(link, stream);
+            self.endpoint.abort(link, stream, NO_CODE);
         }
     }
 
@@ -165,7 +166,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if streams.stream(number).is_none() {
             let owed = self.owed.get(&link).map_or(0, VecDeque::len);
             if streams.len() + owed >= STREAM_LIMIT {
-                return self.endpoint.abort(link, number);
+                return self.endpoint.abort(link, number, NO_CODE);
             }
             streams.insert(number, Stream::default());
         }

@@ -285,7 +285,7 @@ impl Connection {
                 Incoming::Data { stream, start, bytes, finished } => {
                     tell(LinkEvent::Received { stream, one_way: false, start, bytes, finished });
                 }
-                Incoming::Abort { stream } => tell(LinkEvent::Reset { stream }),
+                Incoming::Abort { stream } => tell(LinkEvent::Reset { stream, code: None }),
             }
         }
         Ok(bytes)

@@ -374,11 +374,11 @@ impl Multiplexer for FramedEndpoint {
         taken
     }
 
-    fn stop(&mut self, link: Link, stream: u64) {
-        self.abort(link, stream);
+    fn stop(&mut self, link: Link, stream: u64, code: u64) {
+        self.abort(link, stream, code);
     }
 
-    fn abort(&mut self, link: Link, stream: u64) {
+    fn abort(&mut self, link: Link, stream: u64, _code: u64) {
         if let Some(connection) = self.connection(link) {
             connection.abort(stream);
         }

@@ -5,8 +5,11 @@ use std::io;
 use linerate_wire::visible::visible_line;
 use quinn_proto::{ConnectionError, TransportErrorCode};
 
+use super::connection::StreamAbort;
+
 /// Why a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub(crate) struct Cause {
     /// What a socket would have said.
     pub(crate) kind: io::ErrorKind,
@@ -49,6 +52,13 @@ impl Cause {
     }
 
     pub(crate) fn error(&self) -> io::Error {
-        io::Error::new(self.kind, self.text.clone())
+        io::Error::new(self.kind, self.clone())
     }
+}
+
+/// The code that a peer's application broke off a stream or closed a connection with, where that is why.
+pub(crate) fn peer_code(error: &io::Error) -> Option<u64> {
+    let inner = error.get_ref()?;
+    let of_stream = inner.downcast_ref().map(|abort: &StreamAbort| abort.code());
+    of_stream.or_else(|| inner.downcast_ref::<Cause>()?.code)
 }

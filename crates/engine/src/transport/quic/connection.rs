@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,17 +9,16 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use linerate_measure::sample::QuicStatus;
-use quinn_proto::{
-    ConnectionHandle, Dir, FinishError, ReadError, ReadableError, RecvStream, SendStream, StreamId,
-    VarInt, WriteError,
-};
+use quinn_proto::{ConnectionHandle, StreamId, VarInt};
 
 mod arrived;
 mod departure;
 mod peer;
+mod streams;
 
 use arrived::Arrived;
 pub(super) use departure::Held;
+pub(crate) use streams::{StreamAbort, StreamRead};
 
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
@@ -69,14 +67,6 @@ pub(crate) struct Connection {
     held: Held,
 }
 
-/// What came of a read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    pub(crate) bytes: usize,
-    /// Whether the peer has sent its last, and all of it was read.
-    pub(crate) finished: bool,
-}
-
 #[allow(dead_code, reason = "each dialect does with streams what it needs")]
 impl Connection {
     pub(super) fn new(
@@ -119,187 +109,6 @@ impl Connection {
 
     pub(super) fn untouch(&mut self) {
         self.is_touched = false;
-    }
-
-    /// Opens a stream, where the peer allows another.
-    pub(crate) fn open_stream(&mut self, dir: Dir) -> Option<StreamId> {
-        self.proto.streams().open(dir)
-    }
-
-    /// Takes a stream that the peer has opened.
-    pub(crate) fn accept_stream(&mut self, dir: Dir) -> Option<StreamId> {
-        self.proto.streams().accept(dir)
-    }
-
-    /// Sends the beginning of `bytes`; says how many.
-    ///
-    /// # Errors
-    ///
-    /// `WouldBlock` where there is no room now, and an event says when there is.
-    pub(crate) fn send(&mut self, id: StreamId, bytes: &[u8]) -> io::Result<usize> {
-        let closed = WriteError::ClosedStream;
-        let sent = sender(&mut self.proto, id).ok_or(closed).and_then(|mut to| to.write(bytes));
-        self.sent(sent)
-    }
-
-    /// Sends bytes that are shared, not copied; says how many.
-    ///
-    /// # Errors
-    ///
-    /// As [`Connection::send`].
-    pub(crate) fn send_shared(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
-        let mut chunks = [bytes];
-        let sent = write_chunks(&mut self.proto, id, &mut chunks);
-        self.sent(sent)
-    }
-
-    /// Sends as [`Connection::send_shared`], and watches how much of the stream is delivered.
-    ///
-    /// # Errors
-    ///
-    /// As [`Connection::send`].
-    pub(crate) fn send_watched(&mut self, id: StreamId, bytes: Bytes) -> io::Result<usize> {
-        let delivery = self.deliveries.entry(id).or_default();
-        let mut chunks = [delivery.piece(bytes)];
-        let sent = write_chunks(&mut self.proto, id, &mut chunks);
-        // What wasn't taken goes before it is said how much was.
-        drop(chunks);
-        delivery.record_taken(*sent.as_ref().unwrap_or(&0));
-        self.sent(sent)
-    }
-
-    /// Bytes of a stream that the peer has acknowledged, where that is watched: no more than they are.
-    pub(crate) fn delivered_bytes(&mut self, id: StreamId) -> Option<u64> {
-        self.deliveries.get_mut(&id).map(Delivery::bytes)
-    }
-
-    /// Nobody asks any more how much of a stream was delivered.
-    pub(crate) fn forget_delivery(&mut self, id: StreamId) {
-        self.deliveries.remove(&id);
-    }
-
-    fn sent(&mut self, sent: Result<usize, WriteError>) -> io::Result<usize> {
-        match sent {
-            Ok(bytes) => {
-                self.touch();
-                Ok(bytes)
-            }
-            Err(error) => Err(match (&self.lost, error) {
-                (Some(cause), _) => cause.error(),
-                (None, WriteError::Blocked) => io::ErrorKind::WouldBlock.into(),
-                (None, WriteError::Stopped(code)) => stopped(code),
-                (None, WriteError::ClosedStream) => io::ErrorKind::NotConnected.into(),
-            }),
-        }
-    }
-
-    /// Says that nothing more will be sent.
-    pub(crate) fn finish(&mut self, id: StreamId) -> io::Result<()> {
-        self.touch();
-        let closed = FinishError::ClosedStream;
-        let finished = sender(&mut self.proto, id).ok_or(closed).and_then(|mut to| to.finish());
-        finished.map_err(|error| match (&self.lost, error) {
-            (Some(cause), _) => cause.error(),
-            (None, FinishError::Stopped(code)) => stopped(code),
-            (None, FinishError::ClosedStream) => io::ErrorKind::NotConnected.into(),
-        })
-    }
-
-    /// Whether the peer has acknowledged all of a stream that was finished, or has closed in order, which
-    /// says the same.
-    ///
-    /// # Errors
-    ///
-    /// `WouldBlock` where it hasn't, and an event says when; whatever ended the connection.
-    pub(crate) fn await_delivery(&mut self, id: StreamId) -> io::Result<()> {
-        let Some(stream) = sender(&mut self.proto, id) else { return Ok(()) };
-        match (stream.stopped(), &self.lost) {
-            (Err(_), _) => Ok(()),
-            (Ok(Some(code)), _) => Err(stopped(code)),
-            (Ok(None), None) => Err(io::ErrorKind::WouldBlock.into()),
-            (Ok(None), Some(cause)) if cause.code == Some(0) => Ok(()),
-            (Ok(None), Some(cause)) => Err(cause.error()),
-        }
-    }
-
-    /// Gives up sending, on a stream that sends.
-    pub(crate) fn reset(&mut self, id: StreamId, code: u32) {
-        if let Some(delivery) = self.deliveries.get_mut(&id) {
-            delivery.end();
-        }
-        if let Some(mut stream) = sender(&mut self.proto, id) {
-            // Fails only where nothing was left to give up.
-            let _over_anyway = stream.reset(code.into());
-            self.touch();
-        }
-    }
-
-    /// Tells the peer that nothing more will be read, on a stream that receives.
-    pub(crate) fn stop_sending(&mut self, id: StreamId, code: u32) {
-        if let Some(mut stream) = receiver(&mut self.proto, id) {
-            let _over_anyway = stream.stop(code.into());
-            self.touch();
-        }
-    }
-
-    /// Looks at up to `most` bytes that have come, piece by piece in their order, where they are.
-    ///
-    /// # Errors
-    ///
-    /// `WouldBlock` where nothing is there now; whatever ended the stream or the connection.
-    pub(crate) fn read_each(
-        &mut self,
-        id: StreamId,
-        most: usize,
-        look: &mut dyn FnMut(&[u8]),
-    ) -> io::Result<Reading> {
-        let mut reading = Reading::default();
-        let Some(mut stream) = receiver(&mut self.proto, id) else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
-        let mut chunks = match stream.read(true) {
-            Ok(chunks) => chunks,
-            Err(ReadableError::ClosedStream | ReadableError::IllegalOrderedRead) => {
-                return Err(self
-                    .lost
-                    .as_ref()
-                    .map_or_else(|| io::ErrorKind::NotConnected.into(), Cause::error));
-            }
-        };
-        let mut reset = None;
-        let mut blocked = false;
-        while reading.bytes < most {
-            match chunks.next(most - reading.bytes) {
-                Ok(Some(chunk)) => {
-                    look(&chunk.bytes);
-                    reading.bytes += chunk.bytes.len();
-                }
-                Ok(None) => {
-                    reading.finished = true;
-                    break;
-                }
-                Err(ReadError::Blocked) => {
-                    blocked = true;
-                    break;
-                }
-                Err(ReadError::Reset(code)) => {
-                    reset = Some(code);
-                    break;
-                }
-            }
-        }
-        if chunks.finalize().should_transmit() {
-            self.touch();
-        }
-        match (reset, &self.lost) {
-            (Some(code), _) => Err(io::Error::new(
-                io::ErrorKind::ConnectionReset,
-                format!("QUIC: the peer reset the stream with code {code}"),
-            )),
-            (None, Some(cause)) if blocked && reading.bytes == 0 => Err(cause.error()),
-            (None, None) if blocked && reading.bytes == 0 => Err(io::ErrorKind::WouldBlock.into()),
-            _ => Ok(reading),
-        }
     }
 
     /// Says goodbye to the peer, with an application's code; what was not delivered is lost.
@@ -363,31 +172,4 @@ impl Connection {
     pub(crate) fn carries_marks(&self) -> Option<bool> {
         (self.proto.stats().frame_rx.acks > 0).then_some(self.is_marked)
     }
-}
-
-/// The sending half of a stream that has one. The crate panics at others, and which streams there are is up
-/// to the peer.
-fn sender(proto: &mut quinn_proto::Connection, id: StreamId) -> Option<SendStream<'_>> {
-    (id.dir() == Dir::Bi || id.initiator() == proto.side()).then(|| proto.send_stream(id))
-}
-
-/// Likewise, the receiving half.
-fn receiver(proto: &mut quinn_proto::Connection, id: StreamId) -> Option<RecvStream<'_>> {
-    (id.dir() == Dir::Bi || id.initiator() != proto.side()).then(|| proto.recv_stream(id))
-}
-
-fn write_chunks(
-    proto: &mut quinn_proto::Connection,
-    id: StreamId,
-    chunks: &mut [Bytes],
-) -> Result<usize, WriteError> {
-    let mut stream = sender(proto, id).ok_or(WriteError::ClosedStream)?;
-    stream.write_chunks(chunks).map(|sent| sent.bytes)
-}
-
-fn stopped(code: VarInt) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::ConnectionReset,
-        format!("QUIC: the peer stopped the stream with code {code}"),
-    )
 }

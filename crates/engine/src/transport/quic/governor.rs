@@ -23,7 +23,7 @@ use gate::rate_window_bytes;
 
 /// A window that nothing is spaced out by: above 2^32 bytes the crate doesn't.
 const BOUNDLESS: u64 = u64::MAX / 2;
-/// A window that nothing leaves by but acknowledgements and probes.
+/// A window that nothing leaves by but probes; acknowledgements wait, too, while there is data.
 const SHUT: u64 = 1;
 /// Nothing was acknowledged yet.
 const UNKNOWN: u64 = u64::MAX;

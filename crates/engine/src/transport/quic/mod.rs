@@ -29,8 +29,8 @@ mod settings;
 mod stock;
 mod stream;
 
-pub(crate) use cause::Cause;
-pub(crate) use connection::SharedConnection;
+pub(crate) use cause::{Cause, peer_code};
+pub(crate) use connection::{SharedConnection, StreamAbort};
 pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Blueprint, Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};

@@ -16,7 +16,7 @@ use linerate_wire::perf::answer::Start;
 use quinn_proto::{Dir, StreamId, VarInt};
 use rustls::pki_types::ServerName;
 
-use super::connection::Connection;
+use super::connection::{Connection, StreamRead};
 use super::endpoint::{Endpoint, Event, Link as Place};
 use super::lent::{lend, part_of};
 use super::settings::{CONNECTION_WINDOW_BYTES, ClientSide};
@@ -171,8 +171,9 @@ impl MultiplexedEndpoint {
                 let stream = u64::from(id);
                 self.events.push_back((link, LinkEvent::Delivered { stream, bytes: u64::MAX }));
             }
-            Event::Stopped(id, _) => {
-                self.events.push_back((link, LinkEvent::Stopped { stream: u64::from(id) }));
+            Event::Stopped(id, code) => {
+                let stopped = LinkEvent::Stopped { stream: u64::from(id), code };
+                self.events.push_back((link, stopped));
             }
             Event::Closed(cause) => self.end(link, failure(cause.kind)),
         }
@@ -193,23 +194,23 @@ impl MultiplexedEndpoint {
         loop {
             let mut start = Start::default();
             let mut look = |piece: &[u8]| start.extend(piece);
-            let read = self
-                .with(link, |connection| connection.read_each(id, READ_AT_ONCE_BYTES, &mut look));
-            match read {
-                Some(Ok(reading)) => {
-                    self.grow_window(link, reading.bytes);
-                    let (bytes, finished) = (reading.bytes, reading.finished);
-                    let event = LinkEvent::Received { stream, one_way, start, bytes, finished };
-                    self.events.push_back((link, event));
-                    if finished || bytes < READ_AT_ONCE_BYTES {
-                        return;
-                    }
+            let read =
+                self.with(link, |connection| connection.read(id, READ_AT_ONCE_BYTES, &mut look));
+            let (bytes, finished) = match read {
+                Some(StreamRead::Bytes(bytes)) => (bytes, false),
+                Some(StreamRead::Finished(bytes)) => (bytes, true),
+                Some(StreamRead::Reset(code)) => {
+                    let event = LinkEvent::Reset { stream, code: Some(code) };
+                    return self.events.push_back((link, event));
                 }
-                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return self.events.push_back((link, LinkEvent::Reset { stream }));
-                }
-                // Nothing more is there now, or the connection is gone, which is told elsewhere.
-                _ => return,
+                // The end of a connection is told elsewhere.
+                Some(StreamRead::Blocked | StreamRead::Closed) | None => return,
+            };
+            self.grow_window(link, bytes);
+            let event = LinkEvent::Received { stream, one_way, start, bytes, finished };
+            self.events.push_back((link, event));
+            if finished || bytes < READ_AT_ONCE_BYTES {
+                return;
             }
         }
     }
@@ -314,17 +315,17 @@ impl Multiplexer for MultiplexedEndpoint {
         taken
     }
 
-    fn stop(&mut self, link: Link, stream: u64) {
+    fn stop(&mut self, link: Link, stream: u64, code: u64) {
         if let Some(id) = stream_id(stream) {
-            self.with(link, |connection| connection.stop_sending(id, 0));
+            self.with(link, |connection| connection.stop_sending(id, code));
         }
     }
 
-    fn abort(&mut self, link: Link, stream: u64) {
+    fn abort(&mut self, link: Link, stream: u64, code: u64) {
         if let Some(id) = stream_id(stream) {
             self.with(link, |connection| {
-                connection.reset(id, 0);
-                connection.stop_sending(id, 0);
+                connection.reset(id, code);
+                connection.stop_sending(id, code);
                 connection.forget_delivery(id);
             });
         }

@@ -212,15 +212,15 @@ impl Multiplexer for SeparateEndpoints<'_> {
         endpoint.send(own, stream, sending)
     }
 
-    fn stop(&mut self, link: Link, stream: u64) {
+    fn stop(&mut self, link: Link, stream: u64, code: u64) {
         if let Some((endpoint, own)) = self.touched(link) {
-            endpoint.stop(own, stream);
+            endpoint.stop(own, stream, code);
         }
     }
 
-    fn abort(&mut self, link: Link, stream: u64) {
+    fn abort(&mut self, link: Link, stream: u64, code: u64) {
         if let Some((endpoint, own)) = self.touched(link) {
-            endpoint.abort(own, stream);
+            endpoint.abort(own, stream, code);
         }
     }
 

@@ -83,9 +83,9 @@ impl QuicStream {
             // Nothing comes back: the peer is done when it has acknowledged all.
             return self.connection.borrow_mut().await_delivery(self.id).map(|()| 0);
         }
-        let reading = self.connection.borrow_mut().read_each(self.id, most, look)?;
-        self.has_received_all = reading.finished;
-        Ok(reading.bytes)
+        let (bytes, finished) = self.connection.borrow_mut().receive(self.id, most, look)?;
+        self.has_received_all = finished;
+        Ok(bytes)
     }
 }
 

@@ -64,9 +64,9 @@ fn what_is_acknowledged_of_a_stream_is_known_before_its_end() {
         stream = stream.or_else(|| far.accept_stream(Dir::Bi));
         if let Some(id) = stream
             && read < 50_000
-            && let Ok(reading) = far.read_each(id, 50_000 - read as usize, &mut |_| {})
+            && let StreamRead::Bytes(bytes) = far.read(id, 50_000 - read as usize, &mut |_| {})
         {
-            read += reading.bytes as u64;
+            read += bytes as u64;
         }
         // All that there was room for has arrived.
         read == 50_000 && taken > u64::from(window) && delivered == taken
@@ -95,7 +95,7 @@ fn all_streams_of_a_connection_share_its_window() {
     // What has come while nothing was read.
     let mut far = far.borrow_mut();
     let ids = std::iter::from_fn(|| far.accept_stream(Dir::Bi)).collect::<Vec<_>>();
-    let read = ids.iter().map(|id| far.read_each(*id, 1 << 20, &mut |_| {}).unwrap().bytes);
+    let read = ids.iter().map(|id| far.receive(*id, 1 << 20, &mut |_| {}).unwrap().0);
     assert_eq!((ids.len(), read.sum::<usize>()), (2, 50_000));
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quinn_proto::{Dir, StreamId};
 
+use super::super::connection::StreamRead;
 use super::super::ids::{ConnectionIds, Mark};
 use super::super::{Congestion, Extras, Settings};
 use super::world::{CLIENT, Path, SERVER, World};
@@ -61,12 +62,12 @@ impl Transfer {
             let (theirs, ours) = (&self.contents[1 - end][of], &self.contents[end][of]);
             let way = &mut self.ways[end][number];
             if !way.whole {
-                let read = connection.read_each(id, BYTES, &mut |piece| {
+                let read = connection.read(id, BYTES, &mut |piece| {
                     let expected = theirs.get(way.received..way.received + piece.len());
                     assert!(expected == Some(piece), "wrong bytes came");
                     way.received += piece.len();
                 });
-                way.whole = read.is_ok_and(|reading| reading.finished);
+                way.whole = matches!(read, StreamRead::Finished(_));
                 assert!(!way.whole || way.received == BYTES, "it ended early");
             }
             let may_send = end == CLIENT || way.whole;
@@ -138,7 +139,7 @@ fn every_transfer_ends_and_is_right_whatever_the_path_does() {
             // Nobody can tell what was changed of a packet in clear; and a Retry that was changed keeps
             // quinn-proto from taking a better one.
             spoiled: if clear == (true, true) || asks_back { 0 } else { pick(&[0, 20], 5) },
-            deaf: false,
+            ..Path::default()
         };
         let what = format!("seed {seed}, {clear:?}, {settings:?}, {path:?}");
         let extras = extras(clear, pick(&[0, 1], 2) == 1);

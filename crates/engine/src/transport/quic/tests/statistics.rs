@@ -24,7 +24,7 @@ fn after_a_transfer(loses: bool, clear_packets: bool) -> (Relayed, [SharedConnec
         let mut far = far.borrow_mut();
         stream = stream.or_else(|| far.accept_stream(Dir::Bi));
         if let Some(id) = stream {
-            read_bytes += far.read_each(id, usize::MAX, &mut |_| {}).map_or(0, |read| read.bytes);
+            read_bytes += far.receive(id, usize::MAX, &mut |_| {}).map_or(0, |(bytes, _)| bytes);
         }
         read_bytes == bytes.len()
     });

@@ -9,8 +9,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use quinn_proto::{DatagramEvent, Event as ProtoEvent};
+use quinn_proto::{DatagramEvent, EcnCodepoint, Event as ProtoEvent};
 
+use super::super::coalesced::packets_in;
 use super::super::connection::Connection;
 use super::super::{Extras, Settings};
 use super::sides_with;
@@ -24,6 +25,8 @@ pub(super) struct Path {
     pub(super) late: u64,
     /// A bit is wrong.
     pub(super) spoiled: u64,
+    /// Marked as having met congestion.
+    pub(super) marked: u64,
     /// Nothing at all reaches the client.
     pub(super) deaf: bool,
 }
@@ -42,13 +45,15 @@ pub(super) struct Node {
     pub(super) connection: Option<Connection>,
     pub(super) address: SocketAddr,
     pub(super) established: bool,
+    /// What else the connection has told.
+    pub(super) events: Vec<ProtoEvent>,
     /// Bytes that it has sent, and that have come to it.
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
 }
 
-/// A datagram on its way: when it arrives, its number, whose it will be, from where, its bytes.
-type Flying = (Instant, u64, usize, SocketAddr, Vec<u8>);
+/// A datagram on its way: when it arrives, its number, whose it will be, from where, its mark, its bytes.
+type Flying = (Instant, u64, usize, SocketAddr, u8, Vec<u8>);
 
 pub(super) struct World {
     began: Instant,
@@ -60,6 +65,8 @@ pub(super) struct World {
     pub(super) path: Path,
     /// Whether the server has its clients show their address first.
     asks_back: bool,
+    /// The first byte of every datagram that has left.
+    pub(super) first_bytes: Vec<u8>,
     /// What a server may have sent for what it received, while it knows no client's address.
     pub(super) worst_ratio: f64,
 }
@@ -85,6 +92,7 @@ impl World {
                 connection: None,
                 address,
                 established: false,
+                events: Vec::new(),
                 sent_bytes: 0,
                 received_bytes: 0,
             }
@@ -105,6 +113,7 @@ impl World {
             chance,
             path,
             asks_back,
+            first_bytes: Vec::new(),
             worst_ratio: 0.0,
         }
     }
@@ -116,6 +125,27 @@ impl World {
 
     pub(super) fn connection(&mut self, end: usize) -> Option<&mut Connection> {
         self.nodes[end].connection.as_mut()
+    }
+
+    /// Until both ends' connections stand.
+    pub(super) fn establish(&mut self) {
+        while !self.nodes.iter().all(|node| node.established) {
+            assert!(self.step() && self.elapsed() < Duration::from_secs(60), "it never stands");
+        }
+    }
+
+    /// Lets this time pass.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.next().is_some_and(|next| next <= end) && self.step() {}
+        self.now = end;
+    }
+
+    /// Has an end send what it can at once; how many bytes that was.
+    pub(super) fn burst(&mut self, end: usize) -> u64 {
+        let before = self.nodes[end].sent_bytes;
+        self.send(end);
+        self.nodes[end].sent_bytes - before
     }
 
     /// Closes one end's connection.
@@ -132,30 +162,35 @@ impl World {
         self.nodes.iter().all(over)
     }
 
-    /// Sends what there is, and goes on to the next thing that happens; false where nothing will.
-    pub(super) fn step(&mut self) -> bool {
+    /// Sends what there is; when the next thing happens.
+    fn next(&mut self) -> Option<Instant> {
         for end in [CLIENT, SERVER] {
             self.send(end);
         }
         let mut next = self.flying.peek().map(|Reverse((due, ..))| *due);
         for node in &mut self.nodes {
-            let timer = node.connection.as_mut().and_then(|one| one.proto.poll_timeout());
+            let timer = node.connection.as_mut().and_then(Connection::next_time);
             next = next.into_iter().chain(timer).min();
         }
-        let Some(next) = next else { return false };
+        next
+    }
+
+    /// Sends what there is, and goes on to the next thing that happens; false where nothing will.
+    pub(super) fn step(&mut self) -> bool {
+        let Some(next) = self.next() else { return false };
         self.now = self.now.max(next);
         for end in [CLIENT, SERVER] {
             let connection = self.nodes[end].connection.as_mut();
             if let Some(connection) = connection
-                && connection.proto.poll_timeout().is_some_and(|due| due <= self.now)
+                && connection.next_time().is_some_and(|due| due <= self.now)
             {
-                connection.proto.handle_timeout(self.now);
+                connection.handle_time(self.now);
             }
         }
         while self.flying.peek().is_some_and(|Reverse((due, ..))| *due <= self.now)
-            && let Some(Reverse((_, _, end, from, bytes))) = self.flying.pop()
+            && let Some(Reverse((_, _, end, from, mark, bytes))) = self.flying.pop()
         {
-            self.deliver(end, from, &bytes);
+            self.deliver(end, from, mark, &bytes);
         }
         self.collect();
         true
@@ -170,13 +205,14 @@ impl World {
             };
             let each = sent.segment_size.unwrap_or(sent.size).max(1);
             for datagram in bytes[..sent.size].chunks(each) {
-                self.launch(end, sent.destination, datagram);
+                self.launch(end, sent.destination, sent.ecn.map_or(0, |ecn| ecn as u8), datagram);
             }
         }
     }
 
     /// A datagram leaves an end, and has its fate.
-    fn launch(&mut self, from: usize, to: SocketAddr, datagram: &[u8]) {
+    fn launch(&mut self, from: usize, to: SocketAddr, mark: u8, datagram: &[u8]) {
+        self.first_bytes.extend(datagram.first());
         let [client, server] = &mut self.nodes;
         let (sender, receiver) = if from == CLIENT { (client, server) } else { (server, client) };
         sender.sent_bytes += datagram.len() as u64;
@@ -197,23 +233,27 @@ impl World {
                 let at = throw(bytes.len() as u64) as usize;
                 bytes[at] ^= 1 << throw(8);
             }
+            let marked = mark != 0 && path.marked > 0 && throw(1_000) < path.marked;
+            let mark = if marked { EcnCodepoint::Ce as u8 } else { mark };
             let late_us = if throw(1_000) < path.late { throw(LATE_US) } else { 0 };
             let due = self.now + DELAY + Duration::from_micros(late_us);
             self.next_number += 1;
-            self.flying.push(Reverse((due, self.next_number, 1 - from, source, bytes)));
+            self.flying.push(Reverse((due, self.next_number, 1 - from, source, mark, bytes)));
         }
     }
 
-    fn deliver(&mut self, end: usize, from: SocketAddr, bytes: &[u8]) {
+    fn deliver(&mut self, end: usize, from: SocketAddr, mark: u8, bytes: &[u8]) {
+        let (ecn, packets) = (EcnCodepoint::from_bits(mark), packets_in(bytes));
         let node = &mut self.nodes[end];
         node.received_bytes += bytes.len() as u64;
         let mut answer = Vec::new();
         let event =
-            node.proto.handle(self.now, from, None, None, BytesMut::from(bytes), &mut answer);
+            node.proto.handle(self.now, from, None, ecn, BytesMut::from(bytes), &mut answer);
         let response = match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let connection = node.connection.as_mut().filter(|one| one.handle == handle);
                 if let Some(connection) = connection {
+                    connection.record_datagram(packets, ecn);
                     connection.proto.handle_event(event);
                 }
                 None
@@ -229,7 +269,9 @@ impl World {
                     match node.proto.accept(incoming, self.now, &mut answer, None) {
                         Ok((handle, proto)) => {
                             let touched = Rc::new(RefCell::new(Vec::new()));
-                            node.connection = Some(Connection::new(proto, handle, touched));
+                            let mut connection = Connection::new(proto, handle, touched);
+                            connection.record_datagram(packets, ecn);
+                            node.connection = Some(connection);
                             None
                         }
                         Err(error) => error.response,
@@ -240,7 +282,7 @@ impl World {
             None => None,
         };
         if let Some(response) = response {
-            self.launch(end, response.destination, &answer[..response.size]);
+            self.launch(end, response.destination, 0, &answer[..response.size]);
         }
     }
 
@@ -259,7 +301,7 @@ impl World {
                     ProtoEvent::ConnectionLost { reason } => {
                         connection.lost = Some(super::super::cause::Cause::of(&reason));
                     }
-                    _ => {}
+                    other => node.events.push(other),
                 }
             }
         }
