@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use linerate_measure::EndReport;
-use linerate_measure::histogram::Histogram;
 use linerate_wire::netperf::test::{Carrier, Length, Results, Setup};
 
 use super::data::{Granted, ring};
@@ -38,10 +37,6 @@ pub(super) fn outcome(
     let local = local_figures(plan, job, &measured);
     let remote = remote_figures(plan, setup, results, &measured);
     let Measured { elapsed_ns, interrupted, counts, mut report, tcp, server, told, .. } = measured;
-    let facts = report.flows.pop().unwrap_or_default();
-    let latency = report.latency_hdr.as_deref().map(Histogram::from_base64);
-    let socket = facts.socket.unwrap_or_default();
-    let notes = report.notes;
     let enough = match job.length {
         Length::Units(bytes) => counts.sent_bytes >= u64::from(bytes),
         Length::Seconds(seconds) => told && elapsed_ns >= u64::from(seconds) * SECOND_NS,
@@ -51,29 +46,30 @@ pub(super) fn outcome(
         // A server that has counted enough, or whose time is up, may close before it has read what is
         // beyond that.
         report.errors.remove("reset");
+        report.flows.iter_mut().for_each(|flow| flow.error = None);
     }
+    let flow = report.flows.first();
     // A receiver of datagrams ends with the last of them, not with the timer that it waited for.
-    let last_ns = facts.to_ns.filter(|_| job.task == Task::Receive && job.carrier == Carrier::Udp);
+    let waits = job.task == Task::Receive && job.carrier == Carrier::Udp;
+    let last_ns = flow.and_then(|flow| flow.to_ns).filter(|_| waits);
+    let local_address = flow.and_then(|flow| flow.socket.as_ref()?.local.parse().ok());
+    report.elapsed_ns = last_ns.map_or(elapsed_ns, |last_ns| last_ns.min(elapsed_ns));
     Outcome {
-        elapsed_ns: last_ns.map_or(elapsed_ns, |last_ns| last_ns.min(elapsed_ns)),
+        elapsed_ns: report.elapsed_ns,
         interrupted,
         server_told: told,
+        report,
         local,
         remote,
-        latency: latency.and_then(Result::ok).unwrap_or_default(),
-        transactions_lost: facts.transactions_lost.unwrap_or(0),
         // Connections that come and go have a port each.
         local_address: if job.task == Task::Connections {
             let any = super::unspecified(server.is_ipv6());
             Some(SocketAddr::new(plan.local.address.unwrap_or(any), plan.local.port))
         } else {
-            socket.local.parse().ok()
+            local_address
         },
         remote_address: Some(server),
-        mss_bytes: socket.mss_bytes,
         tcp,
-        errors: report.errors,
-        notes,
     }
 }
 

@@ -1,8 +1,8 @@
 //! What comes out of a netperf test.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use linerate_measure::EndReport;
 use linerate_measure::histogram::Histogram;
 
 use crate::socket::TcpFigures;
@@ -20,26 +20,37 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Whether the server told its figures; else those of its end are not known, whatever they say.
     pub server_told: bool,
-    /// This end.
+    /// What this end counted, with its one flow, or all connections as one. Of bulk its latencies are how long each
+    /// call took, where that was asked for.
+    pub report: EndReport,
+    /// This end, as netperf tells it.
     pub local: EndFigures,
     /// The server's end, as it tells.
     pub remote: EndFigures,
-    /// The latency of every transaction; of bulk how long each call took, where that was asked for.
-    pub latency: Histogram,
-    /// Transactions given up because no response came in time.
-    pub transactions_lost: u64,
     /// This end's address of the data connection.
     pub local_address: Option<SocketAddr>,
     /// The server's.
     pub remote_address: Option<SocketAddr>,
-    /// Segment size agreed (TCP).
-    pub mss_bytes: Option<u32>,
     /// What the kernel said of the one TCP connection when data was over, where it was asked.
     pub tcp: Option<TcpFigures>,
-    /// Failures under load, counted by kind (`refused`, `timed_out`, ...).
-    pub errors: BTreeMap<String, u64>,
-    /// What the reader of the result must know.
-    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// The latencies of the report.
+    pub fn latency(&self) -> Histogram {
+        let told = self.report.latency_hdr.as_deref().map(Histogram::from_base64);
+        told.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Transactions given up because no response came in time.
+    pub fn transactions_lost(&self) -> u64 {
+        self.report.flows.first().and_then(|flow| flow.transactions_lost).unwrap_or(0)
+    }
+
+    /// Segment size agreed (TCP).
+    pub fn mss_bytes(&self) -> Option<u32> {
+        self.report.flows.first()?.socket.as_ref()?.mss_bytes
+    }
 }
 
 /// What one end did. What it doesn't tell is absent.

@@ -218,6 +218,11 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Whether a document or records are asked for.
+    pub fn is_wanted(&self) -> bool {
+        self.output.is_wanted()
+    }
+
     /// What becomes known.
     pub fn draft(&mut self) -> Option<&mut Draft> {
         self.draft.as_mut().filter(|_| self.output.is_wanted())

@@ -290,7 +290,7 @@ fn who_sent_datagrams_to_a_server_that_never_hears_the_end_keeps_what_was_counte
         assert_eq!((outcome.interrupted, outcome.server_told), (interrupted, false), "{end:?}");
         assert!(outcome.local.bytes_sent > 0, "{outcome:?}");
         let note = "the server was not waited for: its figures are missing";
-        assert!(outcome.notes.iter().any(|told| told == note), "{:?}", outcome.notes);
+        assert!(outcome.report.notes.iter().any(|told| told == note), "{:?}", outcome.report.notes);
     }
 }
 

@@ -17,6 +17,7 @@ mod cli_processors;
 mod cli_scripts;
 mod cli_tests;
 mod client_waits;
+mod documents;
 mod old_server;
 mod server_clients;
 mod server_deaths;

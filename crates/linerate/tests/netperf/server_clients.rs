@@ -74,7 +74,11 @@ fn connections_that_are_interrupted_are_counted_without_the_servers_word() {
     let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
     thread.join().unwrap();
     assert!(outcome.interrupted && outcome.local.transactions > 0);
-    assert!(outcome.notes.iter().any(|note| note.contains("missing")), "{:?}", outcome.notes);
+    assert!(
+        outcome.report.notes.iter().any(|note| note.contains("missing")),
+        "{:?}",
+        outcome.report.notes
+    );
 }
 
 #[test]

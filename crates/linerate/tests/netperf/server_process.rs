@@ -88,7 +88,7 @@ pub(crate) fn netperf_with(variable: &str, options: &str) -> Ended {
     ended(command("", options).env(variable, ""))
 }
 
-fn ended(command: &mut Command) -> Ended {
+pub(crate) fn ended(command: &mut Command) -> Ended {
     let output = command.output().unwrap();
     Ended {
         exit_code: output.status.code().unwrap_or(-1),
@@ -97,7 +97,7 @@ fn ended(command: &mut Command) -> Ended {
     }
 }
 
-fn command(release: &str, options: &str) -> Command {
+pub(crate) fn command(release: &str, options: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.arg("netperf").env("LINERATE_NETPERF_VERSION", release);
     command.args(options.split_whitespace()).stdin(Stdio::null());

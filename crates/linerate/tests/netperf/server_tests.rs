@@ -62,11 +62,11 @@ fn both_ends_count_the_same_transactions() {
             let outcome = service.run(v6, &plan).unwrap();
             assert_eq!(outcome.local.transactions, 50, "{kind:?} {burst} {v6}");
             assert_eq!(outcome.remote.transactions, 50, "{kind:?} {burst} {v6}");
-            assert_eq!(outcome.latency.len(), 50, "{kind:?} {burst} {v6}");
+            assert_eq!(outcome.latency().len(), 50, "{kind:?} {burst} {v6}");
             let bytes = if kind == TestKind::Connect { 0 } else { 50 * 200_000 };
             assert_eq!(outcome.local.bytes_received, bytes);
             assert_eq!(outcome.remote.bytes_sent, bytes);
-            assert!(outcome.errors.is_empty(), "{:?}", outcome.errors);
+            assert!(outcome.report.errors.is_empty(), "{:?}", outcome.report.errors);
         }
     }
 }
@@ -108,7 +108,7 @@ fn datagrams_are_counted_at_both_ends() {
             let asked = service.run(v6, &plan).unwrap();
             assert!(asked.local.transactions > 10);
             assert!(asked.remote.transactions >= asked.local.transactions);
-            assert_eq!(asked.latency.len(), asked.local.transactions);
+            assert_eq!(asked.latency().len(), asked.local.transactions);
         }
     }
 }

@@ -179,7 +179,7 @@ impl Iterations {
                 self.remote_demand.record(demand);
             }
         }
-        self.latency.merge(&outcome.latency);
+        self.latency.merge(&outcome.latency());
         self.last = Some(outcome);
     }
 

@@ -1,7 +1,9 @@
 //! What is drawn by lot: hosts of a network, UUIDs, names of files.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use linerate_engine::error::Error;
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -17,4 +19,40 @@ pub(super) fn draw() -> io::Result<u128> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// The address with all but its first bits drawn by lot; absent: as it is.
+pub(super) fn draw_host(address: IpAddr, fixed_bits: Option<u32>) -> Result<IpAddr, Error> {
+    let Some(fixed_bits) = fixed_bits else { return Ok(address) };
+    let lot = draw().map_err(failed)?;
+    Ok(match address {
+        IpAddr::V4(v4) => {
+            let host = u32::MAX.checked_shr(fixed_bits).unwrap_or(0);
+            Ipv4Addr::from_bits((v4.to_bits() & !host) | (lot as u32 & host)).into()
+        }
+        IpAddr::V6(v6) => {
+            let host = u128::MAX.checked_shr(fixed_bits).unwrap_or(0);
+            Ipv6Addr::from_bits((v6.to_bits() & !host) | (lot & host)).into()
+        }
+    })
+}
+
+/// A random UUID (RFC 9562, version 4).
+pub(super) fn fresh_uuid() -> Result<String, Error> {
+    let mut number = draw().map_err(failed)?;
+    number = (number & !(0xf << 76)) | (0x4 << 76);
+    number = (number & !(0x3 << 62)) | (0x2 << 62);
+    let digits = format!("{number:032x}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if matches!(place, 8 | 12 | 16 | 20) {
+            text.push('-');
+        }
+        text.push(digit);
+    }
+    Ok(text)
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::Io { operation: "draw", address: "getrandom".to_owned(), source }
 }

@@ -4,6 +4,7 @@
 mod banner;
 mod confidence;
 mod debug_log;
+mod document;
 mod figures;
 mod interim;
 mod latency;
@@ -21,6 +22,7 @@ mod tcp_dump;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod watch;
 
 use linerate_measure::plan::Family;
 

@@ -12,15 +12,16 @@ use linerate_engine::netperf::{
 };
 
 use linerate_measure::plan::Family;
+use linerate_measure::run::Outcome as Ending;
 
 use linerate_personality::netperf::EXIT_USAGE;
 use linerate_personality::netperf::command_line::Said;
 
 use super::banner::{Ends, render_banner};
 use super::confidence::render_warning;
+use super::document::{self, record_figures};
 use super::figures::Iterations;
-use super::interim::Interim;
-use super::lot;
+use super::lot::{draw_host, fresh_uuid};
 use super::planning::{Control, Request, Work};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
@@ -28,8 +29,10 @@ use super::resolve::{choose_ends, family_of, resolve, resolve_all, unsupported};
 use super::table::{render_result, render_segment_size};
 use super::tcp_dump::{self, render_tcp_info};
 use super::trouble::{tell_troubles, void};
+use super::watch::Watch;
 use super::{EXIT_FAILED, family_name};
 use crate::output::narrate;
+use crate::personality::run_document::{RunOutput, RunRecord};
 use crate::personality::say;
 use crate::signals::{stop_on_alarm, stop_on_signals};
 
@@ -55,16 +58,33 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
             return EXIT_USAGE;
         }
     }
-    match perform_work(*control, work) {
-        Ok(()) => 0,
-        Err(failure) => {
-            say(&failure.stdout);
-            if !failure.sentence.is_empty() {
-                narrate(&format!("{name}: {}\n", failure.sentence));
+    let cancel = Cancel::default();
+    let mut record = None;
+    if let Work::Test(request) = &work {
+        match RunOutput::of_environment(&cancel) {
+            Ok(output) => record = Some(document::begin(&output, &control, request, words)),
+            Err(sentence) => {
+                narrate(&format!("{name}: {sentence}\n"));
+                return EXIT_USAGE;
             }
-            failure.exit_code
         }
     }
+    let done = perform_work(*control, work, &cancel, record.as_mut());
+    if let Err(failure) = &done {
+        say(&failure.stdout);
+        if !failure.sentence.is_empty() {
+            narrate(&format!("{name}: {}\n", failure.sentence));
+        }
+    }
+    let (ending, exit_code, why) = match done {
+        Ok(()) if cancel.requested() => (Ending::Interrupted, 0, None),
+        Ok(()) => (Ending::Complete, 0, None),
+        Err(failure) => (failure.ending, failure.exit_code, Some(failure.why())),
+    };
+    if let Some(record) = record {
+        record.finish(ending, exit_code, why);
+    }
+    exit_code
 }
 
 /// Why there is no result.
@@ -73,11 +93,20 @@ struct Failure {
     stdout: String,
     sentence: String,
     exit_code: u8,
+    /// How the document calls it.
+    ending: Ending,
 }
 
 impl Failure {
     fn told(stdout: String) -> Self {
-        Self { stdout, sentence: String::new(), exit_code: EXIT_FAILED }
+        let (sentence, ending) = (String::new(), Ending::Failed);
+        Self { stdout, sentence, exit_code: EXIT_FAILED, ending }
+    }
+
+    /// One text of both outputs.
+    fn why(&self) -> String {
+        let said = if self.sentence.is_empty() { &self.stdout } else { &self.sentence };
+        said.trim_end().to_owned()
     }
 }
 
@@ -85,22 +114,28 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         // The original returns -1 for whatever the server told.
         let exit_code = if matches!(error, Error::Peer(_)) { EXIT_FAILED } else { 1 };
-        Self { stdout: String::new(), sentence: error.to_string(), exit_code }
+        let interrupted = matches!(error, Error::Interrupted);
+        let ending = if interrupted { Ending::Interrupted } else { Ending::Failed };
+        Self { stdout: String::new(), sentence: error.to_string(), exit_code, ending }
     }
 }
 
-fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
+fn perform_work(
+    mut control: Control,
+    work: Work,
+    cancel: &Cancel,
+    record: Option<&mut RunRecord>,
+) -> Result<(), Failure> {
     let (local, address) = find_ends(&control)?;
     control.plan.local = local.map(|local| local.ip());
     control.plan.local_interface = local.map_or(0, interface);
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
-        .and_then(|()| stop_on_alarm(&cancel))
+    stop_on_signals(cancel)
+        .and_then(|()| stop_on_alarm(cancel))
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let address = over_interface(address, control.plan.local_interface);
     let mut server = Server { address, client: None };
     if !control.alone {
-        let client = Client::connect(&control.plan, &cancel).map_err(|error| match error {
+        let client = Client::connect(&control.plan, cancel).map_err(|error| match error {
             Error::Unreachable(why) => {
                 // Whether a server is there was never asked.
                 let apart = local.is_some_and(|local| local.is_ipv4() != address.is_ipv4());
@@ -116,12 +151,12 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
             request.command_line = command_line();
             request.plan.reads_tcp_info = tcp_dump::is_wanted(request.shown.debug);
             begin(&mut request, &mut server)?;
-            test(&mut server, &request, &cancel)?;
+            test(&mut server, &request, cancel, record)?;
         }
         Work::SegmentSize(mut request) => {
             begin(&mut request, &mut server)?;
-            let outcome = server.run(&request.plan, &Sink::none(), &cancel)?;
-            let mss_bytes = outcome.mss_bytes.ok_or_else(|| {
+            let outcome = server.run(&request.plan, &Sink::none(), cancel)?;
+            let mss_bytes = outcome.mss_bytes().ok_or_else(|| {
                 Error::Host("this system doesn't tell the segment size of a connection".to_owned())
             })?;
             say(&render_segment_size(&request, mss_bytes));
@@ -134,7 +169,7 @@ fn perform_work(mut control: Control, work: Work) -> Result<(), Failure> {
         }
         Work::RemoteCpu(verbosity) => {
             if let Some(client) = &mut server.client {
-                let told = client.calibrate(&cancel)?;
+                let told = client.calibrate(cancel)?;
                 say(&render_rate(told.rate, told.cpus, "remote", verbosity));
             }
         }
@@ -224,14 +259,20 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
 }
 
 /// Tests as often as it takes, and prints the result.
-fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), Failure> {
+fn test(
+    server: &mut Server,
+    request: &Request,
+    cancel: &Cancel,
+    record: Option<&mut RunRecord>,
+) -> Result<(), Failure> {
     if request.shown.debug > 0 {
         narrate(&format!("netperf: {:#?}\n", request.plan));
     }
     let mut iterations = Iterations::new(request.subject());
-    let mut interim = Interim::new(request);
+    let mut watch = Watch::new(request, record);
+    let plan = watch.plan(&request.plan);
     loop {
-        let outcome = match iterate(server, &request.plan, &mut interim, cancel) {
+        let outcome = match iterate(server, &plan, &mut watch, cancel) {
             // Whoever asked to stop has those before it.
             Err(_) if cancel.requested() && !iterations.is_empty() => break,
             outcome => outcome?,
@@ -240,8 +281,10 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
             narrate(&render_tcp_info(tcp));
         }
         tell_troubles(&outcome);
+        watch.record_outcome(&request.plan, &outcome);
         if let Some(sentence) = void(&request.plan, &outcome) {
-            return Err(Failure { stdout: String::new(), sentence, exit_code: 1 });
+            let ending = Ending::Untrustworthy;
+            return Err(Failure { stdout: String::new(), sentence, exit_code: 1, ending });
         }
         let is_last = outcome.interrupted || cancel.requested();
         iterations.record(outcome);
@@ -255,6 +298,9 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
         None => fresh_uuid()?,
     };
     if let Some(figures) = iterations.figures(&request.schedule) {
+        if let Some(record) = &mut watch.record {
+            record_figures(record, &figures);
+        }
         if request.selection.is_some() {
             // Scripts read selected figures line by line, and nothing but figures.
             narrate(&render_warning(&figures.agreement, &request.schedule));
@@ -268,19 +314,19 @@ fn test(server: &mut Server, request: &Request, cancel: &Cancel) -> Result<(), F
 fn iterate(
     server: &mut Server,
     plan: &TestPlan,
-    interim: &mut Interim,
+    watch: &mut Watch<'_>,
     cancel: &Cancel,
 ) -> Result<Outcome, Error> {
     if plan.interval_ns.is_none() {
         return server.run(plan, &Sink::none(), cancel);
     }
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    interim.restart();
+    watch.restart();
     thread::scope(|scope| {
         let tell = move || {
             for event in events {
                 if let Event::Sample(sample) = event {
-                    say(&interim.render_sample(&sample));
+                    watch.see(&sample);
                 }
             }
         };
@@ -344,41 +390,4 @@ fn render_rate(rate: f32, cpus: u32, end: &str, verbosity: u32) -> String {
         return format!("{rate}\nThere are {cpus} {end} cpus\n");
     }
     rate.to_string()
-}
-
-/// The address with all but its first bits drawn by lot; absent: as it is.
-fn draw_host(address: IpAddr, fixed_bits: Option<u32>) -> Result<IpAddr, Error> {
-    let Some(fixed_bits) = fixed_bits else { return Ok(address) };
-    let lot = draw()?;
-    Ok(match address {
-        IpAddr::V4(v4) => {
-            let host = u32::MAX.checked_shr(fixed_bits).unwrap_or(0);
-            Ipv4Addr::from_bits((v4.to_bits() & !host) | (lot as u32 & host)).into()
-        }
-        IpAddr::V6(v6) => {
-            let host = u128::MAX.checked_shr(fixed_bits).unwrap_or(0);
-            Ipv6Addr::from_bits((v6.to_bits() & !host) | (lot & host)).into()
-        }
-    })
-}
-
-fn draw() -> Result<u128, Error> {
-    let failed = |source| Error::Io { operation: "draw", address: "getrandom".to_owned(), source };
-    lot::draw().map_err(failed)
-}
-
-/// A random UUID (RFC 9562, version 4).
-fn fresh_uuid() -> Result<String, Error> {
-    let mut number = draw()?;
-    number = (number & !(0xf << 76)) | (0x4 << 76);
-    number = (number & !(0x3 << 62)) | (0x2 << 62);
-    let digits = format!("{number:032x}");
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if matches!(place, 8 | 12 | 16 | 20) {
-            text.push('-');
-        }
-        text.push(digit);
-    }
-    Ok(text)
 }

@@ -6,14 +6,14 @@ use crate::output::narrate;
 
 /// Tells what the figures don't show.
 pub(super) fn tell_troubles(outcome: &Outcome) {
-    for note in &outcome.notes {
+    for note in &outcome.report.notes {
         narrate(&format!("netperf: {note}\n"));
     }
-    if outcome.transactions_lost > 0 {
-        let lost = outcome.transactions_lost;
+    let lost = outcome.transactions_lost();
+    if lost > 0 {
         narrate(&format!("netperf: {lost} requests had no response in time and are not counted\n"));
     }
-    for (kind, count) in &outcome.errors {
+    for (kind, count) in &outcome.report.errors {
         narrate(&format!("netperf: failures of the kind {kind}: {count}\n"));
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn void(plan: &TestPlan, outcome: &Outcome) -> Option<String> {
     if plan.transport != TestTransport::Tcp || outcome.interrupted {
         return None;
     }
-    let kinds = outcome.errors.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let kinds = outcome.report.errors.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
     let local = &outcome.local;
     if plan.kind.connects() {

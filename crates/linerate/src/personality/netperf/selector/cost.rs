@@ -60,5 +60,5 @@ const RETRANSMISSIONS: &[EndRow] =
     })];
 
 const SEGMENT: &[WholeRow] = &[row("TRANSPORT_MSS", "Transport|MSS|bytes", |o| {
-    count_or_unmeasured(o.figures.last.mss_bytes)
+    count_or_unmeasured(o.figures.last.mss_bytes())
 })];

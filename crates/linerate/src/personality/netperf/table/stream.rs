@@ -88,7 +88,7 @@ fn render_calls(request: &Request, figures: &Figures) -> String {
     } else {
         (send_buffers(local), receive_buffers(remote))
     };
-    let segment = match figures.last.mss_bytes {
+    let segment = match figures.last.mss_bytes() {
         Some(bytes) => format!("{bytes:6}"),
         None => format!("{:6}", -1),
     };

@@ -7,6 +7,8 @@ use linerate_engine::netperf::{
 };
 use linerate_measure::histogram::Histogram;
 use linerate_measure::plan::Family;
+use linerate_measure::report::{FlowReport, SocketFacts};
+use linerate_measure::{EndReport, Role};
 use linerate_personality::netperf::command_line::Said;
 
 use super::super::banner::{Ends, render_banner};
@@ -80,20 +82,25 @@ pub(super) fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
     if plan.kind.has_transactions() || plan.times_calls {
         [12, 14, 14, 19, 59].iter().for_each(|us| latency.record_ns(us * 1000));
     }
+    let socket = SocketFacts {
+        mss_bytes: (plan.transport == TestTransport::Tcp).then_some(65_483),
+        ..SocketFacts::default()
+    };
+    let flow = FlowReport { socket: Some(socket), ..FlowReport::default() };
     Outcome {
         elapsed_ns: (elapsed_s * 1e9) as u64,
         server_told: true,
         interrupted: false,
+        report: EndReport {
+            flows: vec![flow],
+            latency_hdr: (!latency.is_empty()).then(|| latency.to_base64()),
+            ..EndReport::nothing(Role::Client)
+        },
         local,
         remote,
-        latency,
-        transactions_lost: 0,
         local_address: Some(([127, 0, 0, 1], 40_000).into()),
         remote_address: Some(([127, 0, 0, 1], 40_001).into()),
-        mss_bytes: (plan.transport == TestTransport::Tcp).then_some(65_483),
         tcp: None,
-        errors: Default::default(),
-        notes: Vec::new(),
     }
 }
 

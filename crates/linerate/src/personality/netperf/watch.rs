@@ -1,0 +1,77 @@
+//! What becomes of the samples of tests: interim results, and the run document's.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use linerate_engine::netperf::{Outcome, TestPlan};
+use linerate_measure::Sample;
+
+use super::document;
+use super::interim::Interim;
+use super::planning::Request;
+use crate::personality::run_document::RunRecord;
+use crate::personality::say;
+
+/// Who sees the samples of tests.
+pub(super) struct Watch<'a> {
+    /// Where interim results are asked for.
+    interim: Option<Interim>,
+    pub(super) record: Option<&'a mut RunRecord>,
+    /// Whether a test before this one has begun.
+    is_started: bool,
+    /// Whether this test has had a sample.
+    has_sample: bool,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(request: &Request, record: Option<&'a mut RunRecord>) -> Self {
+        let interim = request.plan.interval_ns.map(|_| Interim::new(request));
+        let record = record.filter(|record| record.is_wanted());
+        Self { interim, record, is_started: false, has_sample: false }
+    }
+
+    /// The plan, with samples for a document.
+    pub(super) fn plan(&self, plan: &TestPlan) -> TestPlan {
+        let interval_ns = self.record.as_ref().map(|_| document::INTERVAL_NS);
+        TestPlan { interval_ns: plan.interval_ns.or(interval_ns), ..plan.clone() }
+    }
+
+    /// Begins with another test, whose time begins anew.
+    pub(super) fn restart(&mut self) {
+        self.interim.iter_mut().for_each(Interim::restart);
+        self.has_sample = false;
+        if let Some(draft) = self.record.as_mut().and_then(|record| record.draft()) {
+            draft.samples.clear();
+        }
+    }
+
+    /// A test has come to an end; one that was too short for samples has one in all.
+    pub(super) fn record_outcome(&mut self, test: &TestPlan, outcome: &Outcome) {
+        if self.record.is_some() && !self.has_sample {
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let utc_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
+            self.record_sample(&document::whole_sample(outcome, utc_ns));
+        }
+        if let Some(record) = &mut self.record {
+            document::record_outcome(record, test, outcome);
+        }
+    }
+
+    pub(super) fn see(&mut self, sample: &Sample) {
+        if let Some(interim) = &mut self.interim {
+            say(&interim.render_sample(sample));
+        }
+        self.record_sample(sample);
+    }
+
+    fn record_sample(&mut self, sample: &Sample) {
+        let Some(record) = &mut self.record else { return };
+        let began_utc_ns = sample.utc_ns.saturating_sub_unsigned(sample.to_ns);
+        if !self.is_started {
+            record.start(began_utc_ns);
+        } else if let Some(draft) = record.draft().filter(|_| !self.has_sample) {
+            draft.environment.started_utc_ns = Some(began_utc_ns);
+        }
+        (self.is_started, self.has_sample) = (true, true);
+        record.record_sample(sample);
+    }
+}
