@@ -10,9 +10,10 @@
 //! It may not know: who asked, where results go, how they are printed. Results leave as [`Event`]s
 //! through a [`Sink`] that drops and counts rather than block.
 //!
-//! [`link`] stands apart from all that: it emulates a path, for tests of anything.
-//!
-//! `unsafe` lives in `socket` only.
+//! Sockets, clocks and probes are `linerate-system`'s, and so is all `unsafe`; the emulator of paths is
+//! `linerate-link`.
+
+#![forbid(unsafe_code)]
 
 pub mod access;
 mod associations;
@@ -21,12 +22,10 @@ mod client;
 mod clock;
 mod connections;
 mod control;
-pub mod error;
 pub mod event;
 mod flow;
 pub mod iperf3;
 mod latencies;
-pub mod link;
 mod load;
 pub mod netperf;
 mod pacing;
@@ -35,20 +34,22 @@ mod pattern;
 mod pending;
 pub mod perf;
 mod phase;
-mod probe;
 mod ready_count;
 mod server;
 mod shard;
-mod socket;
 mod tally;
 mod timetable;
 mod transport;
 mod waiting;
-mod waker;
 
 pub use client::{random_run_id, run};
 pub use control::{check_identity, make_identity};
 pub use load::client_threads;
-pub use probe::{cpus_near, host_facts};
 pub use server::{ServeOptions, Server};
-pub use socket::{HandedSockets, inherited_file, stdout_was_closed};
+
+pub use linerate_system::error;
+pub use linerate_system::probe::{cpus_near, host_facts};
+pub use linerate_system::socket::{HandedSockets, inherited_file, stdout_was_closed};
+
+// Rooms of the system, named as if they stood here.
+use linerate_system::{poll, probe, socket, waker};

@@ -8,6 +8,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use linerate_measure::plan::limits;
+use linerate_measure::random::next_word;
 use linerate_measure::report::{Verification, WRONG_RUNS_MAX, WrongRun};
 
 use crate::page_aligned::PageAligned;
@@ -80,15 +81,6 @@ fn fill(bytes: &mut [u8]) {
     for part in bytes.chunks_mut(8) {
         part.copy_from_slice(&next_word(&mut state).to_le_bytes()[..part.len()]);
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-pub(crate) fn next_word(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut word = *state;
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 /// Checks the bytes of one flow, in order, against the pattern.

@@ -105,7 +105,7 @@ impl Timetable {
 
 /// A number with the exponential distribution of mean 1, by inversion.
 fn exponential(state: &mut u64) -> f64 {
-    let bits = crate::pattern::next_word(state) >> 11;
+    let bits = linerate_measure::random::next_word(state) >> 11;
     // 53 random bits as a number above 0 and at most 1.
     let uniform = (bits as f64 + 1.0) / (1_u64 << 53) as f64;
     -uniform.ln()

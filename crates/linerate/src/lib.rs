@@ -15,6 +15,8 @@
 //!
 //! [`exit::READER_GONE`]: linerate_measure::run::exit::READER_GONE
 
+#![forbid(unsafe_code)]
+
 pub mod args;
 pub mod certificates;
 mod commands;

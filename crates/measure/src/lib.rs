@@ -11,7 +11,7 @@
 //!
 //! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
 //! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
-//! [`fairness`] compares flows, [`dialect`] has what only another tool's test has,
+//! [`fairness`] compares flows, [`random`] draws numbers that come again with their seed, [`dialect`] has what only another tool's test has,
 //! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
 //! publishes the formats.
 //!
@@ -21,6 +21,8 @@
 //! computed from measured time, never from requested time. A value that was not measured is
 //! absent (`None`), never zero.
 
+#![forbid(unsafe_code)]
+
 pub mod clock_offset;
 pub mod datagram;
 pub mod dialect;
@@ -29,6 +31,7 @@ pub mod histogram;
 pub mod link;
 pub mod paths;
 pub mod plan;
+pub mod random;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -11,6 +11,8 @@
 //! clocks, threads or the environment: what a reading needs of them is an argument. So its fuzz
 //! targets build without an engine, and it builds for a target that has no sockets.
 
+#![forbid(unsafe_code)]
+
 pub mod colon_options;
 pub mod getopt;
 pub mod iperf3;

@@ -10,6 +10,8 @@
 //! The crate may not know: sockets, TLS, threads, async, or what a workload means. It gets plain
 //! parameters; plans and results cross it as opaque documents whose size it limits.
 
+#![forbid(unsafe_code)]
+
 pub mod iperf3;
 pub mod native;
 pub mod netperf;

@@ -72,7 +72,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let cpu = u32::try_from(rustix::thread::sched_getcpu()).unwrap();
-                crate::shard::pin(cpu).unwrap();
+                linerate_system::affinity::pin(cpu).unwrap();
                 let listener = TcpListener::bind("127.0.0.1:0").unwrap();
                 let address = listener.local_addr().unwrap();
                 let listener = Socket::from(listener);

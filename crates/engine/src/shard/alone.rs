@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, Timespec};
+use rustix::time::ClockId;
 
 use super::inlet::Inlet;
-use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::{Drive, Local, Turn};
+use crate::poll::timespec;
 
 /// A sender that is blocked looks at the phase this often.
 const LONGEST_SEND: Duration = Duration::from_millis(50);
@@ -40,9 +41,7 @@ fn nap_until(until_ns: u64) {
         // Whoever changes the phase ends it.
         return std::thread::park_timeout(Duration::from_nanos(nap_ns));
     }
-    let until_ns = now_ns + nap_ns;
-    let until =
-        Timespec { tv_sec: (until_ns / SECOND_NS) as i64, tv_nsec: (until_ns % SECOND_NS) as _ };
+    let until = timespec(now_ns + nap_ns);
     // Interrupted by a signal: the flow looks at the clock and sleeps again.
     let _interrupted = clock_nanosleep_absolute(ClockId::Monotonic, &until);
 }

@@ -264,7 +264,7 @@ fn run(
 ) {
     let _mourner = Mourner { vitals, conductor: Arc::clone(&waker) };
     vitals.thread_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-    let pinning_error = plan.cpu.and_then(|cpu| pin(cpu).err());
+    let pinning_error = plan.cpu.and_then(|cpu| linerate_system::affinity::pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
     let _coarser_at_worst = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let spinning = plan.shape == Shape::Spinning;
@@ -301,16 +301,4 @@ fn run(
     // Nobody waits for it where the load was given up.
     let _given_up = tell_end.send(end);
     drop(ended);
-}
-
-/// Pins the calling thread to one processor.
-pub(crate) fn pin(cpu: u32) -> Result<(), String> {
-    let mut set = rustix::thread::CpuSet::new();
-    if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(format!("CPU {cpu} is beyond what the kernel can name"));
-    }
-    set.set(cpu as usize);
-    rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
-        format!("a thread could not be pinned to CPU {cpu} ({error}): it ran wherever it could")
-    })
 }

@@ -9,9 +9,10 @@ use rustix::time::Timespec;
 
 use super::inlet::{Coming, Inlet};
 use super::slots::Slots;
-use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::clock::monotonic_ns;
 use crate::flow::Local;
 use crate::phase::Phase;
+use crate::poll::timespec;
 
 /// Marks the waker among the events.
 const WAKER: u64 = u64::MAX;
@@ -123,7 +124,7 @@ fn wait_at_most(slots: &Slots) -> Option<Timespec> {
     if wait_ns >= COARSE_WAIT.tv_nsec as u64 {
         wait_ns -= REST_NS;
     }
-    Some(Timespec { tv_sec: (wait_ns / SECOND_NS) as i64, tv_nsec: (wait_ns % SECOND_NS) as _ })
+    Some(timespec(wait_ns))
 }
 
 /// Takes the flows that have come; says whether more can.

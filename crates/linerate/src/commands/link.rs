@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::link::{Forwarder, ForwarderOptions, Namespaces, NamespacesOptions, Pace};
+use linerate_link::{Forwarder, ForwarderOptions, Namespaces, NamespacesOptions, Pace};
 use linerate_measure::link::report::Waiting;
 use linerate_measure::link::{Link, LinkError, Report, limits, profile};
 

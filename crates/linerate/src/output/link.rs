@@ -1,6 +1,6 @@
 //! An emulated link as text: what it does, when it begins; what it did, when it ends.
 
-use linerate_engine::link::Pace;
+use linerate_link::Pace;
 use linerate_measure::link::report::{Counters, Waiting};
 use linerate_measure::link::{Amount, Direction, Link, Report};
 use linerate_measure::summary::Latency;

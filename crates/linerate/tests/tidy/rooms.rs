@@ -10,11 +10,9 @@ const ENGINE: &str = "crates/engine/src/";
 
 /// The rooms, from what knows nobody to what knows many. A room may name those above its own line alone, so that
 /// no circle can come to be. ARCHITECTURE.md says what each is for.
-const ROOMS: [&str; 32] = [
+const ROOMS: [&str; 27] = [
     "clock",
     "tally",
-    "error",
-    "socket",
     "waiting",
     "page_aligned",
     "pattern",
@@ -26,24 +24,24 @@ const ROOMS: [&str; 32] = [
     "phase",
     "latencies",
     "ready_count",
-    "waker",
     "timetable",
     "pacing",
     "flow",
     "shard",
     "connections",
     "associations",
-    "probe",
     "load",
     "event",
     "client",
     "iperf3",
-    "link",
     "netperf",
     "perf",
     "server",
     "lib",
 ];
+
+/// Rooms of `linerate-system`, which the engine names as its own; every room may.
+const BELOW: [&str; 5] = ["error", "poll", "probe", "socket", "waker"];
 
 /// The rooms that a source names, other than in its tests.
 fn named(text: &str) -> BTreeSet<&str> {
@@ -71,7 +69,10 @@ fn a_room_of_the_engine_knows_only_rooms_below_it() {
             continue;
         };
         for other in named(&without_comments_and_text(&text)) {
-            if other != room && level(other).is_none_or(|other| other > own) {
+            if other != room
+                && !BELOW.contains(&other)
+                && level(other).is_none_or(|other| other > own)
+            {
                 offences.push(format!("{path}: {room} -> {other}"));
             }
         }

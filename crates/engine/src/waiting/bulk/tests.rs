@@ -13,7 +13,7 @@ use super::*;
 fn on_one_processor(test: impl FnOnce(Socket, std::net::TcpStream) + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            crate::shard::pin(u32::try_from(sched_getcpu()).unwrap()).unwrap();
+            linerate_system::affinity::pin(u32::try_from(sched_getcpu()).unwrap()).unwrap();
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             test(listener.accept().unwrap().0.into(), far);

@@ -38,7 +38,7 @@ impl Path {
     }
 
     fn throw(&mut self, below: u64) -> u64 {
-        crate::pattern::next_word(&mut self.state) % below
+        linerate_measure::random::next_word(&mut self.state) % below
     }
 
     fn pass(&mut self, via: &Socket, to: SocketAddr) {

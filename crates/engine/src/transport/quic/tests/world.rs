@@ -15,7 +15,7 @@ use super::super::coalesced::packets_in;
 use super::super::connection::Connection;
 use super::super::{Extras, Settings};
 use super::sides_with;
-use crate::pattern::next_word;
+use linerate_measure::random::next_word;
 
 /// What happens to how many of a thousand datagrams.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,0 +1,22 @@
+//! What this machine offers to a measurement: sockets, clocks, wake-ups, and what it tells of itself.
+//!
+//! The crate stands below all that makes traffic. [`socket`] opens sockets, sets their options, moves
+//! batches of packets and reads what the kernel counts; [`clock`] has the two clocks, [`poll`] waits
+//! for descriptors until a time and [`waker`] ends such a wait, [`probe`] reads `/proc`, `/sys` and the limits of the process, [`affinity`]
+//! keeps a thread to a processor. [`error::Error`] says whose fault a failure is, and [`cancel::Cancel`]
+//! carries the wish to stop.
+//!
+//! The system calls that no safe library offers are here, and so is all `unsafe` of the workspace,
+//! in `socket` alone: every other crate forbids it to the compiler. A function of this crate does one
+//! thing to one descriptor or asks one question; how calls follow each other is the caller's.
+//!
+//! It may not know loads, flows, dialects, TLS or QUIC, and no language of the wire.
+
+pub mod affinity;
+pub mod cancel;
+pub mod clock;
+pub mod error;
+pub mod poll;
+pub mod probe;
+pub mod socket;
+pub mod waker;

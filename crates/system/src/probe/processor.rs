@@ -1,0 +1,118 @@
+//! Processor time of the machine and of threads.
+
+use std::fs;
+
+use linerate_measure::sample::{CpuSeconds, MachineCpu};
+
+/// The kernel counts in these units in /proc on every architecture it runs on (USER_HZ, proc(5)).
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The machine's processor times and interrupts at one moment, since it started.
+#[derive(Clone, Debug, Default)]
+pub struct MachineTimes {
+    cpus: Vec<MachineCpu>,
+    interrupts: Option<u64>,
+}
+
+impl MachineTimes {
+    /// Reads /proc/stat (proc(5)).
+    pub fn now() -> Self {
+        fs::read_to_string("/proc/stat").map_or_else(|_| Self::default(), |text| Self::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut times = Self::default();
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let Some(name) = words.next() else { continue };
+            if name == "intr" {
+                times.interrupts = words.next().and_then(|word| word.parse().ok());
+            } else if let Some(cpu) = name.strip_prefix("cpu").and_then(|n| n.parse().ok()) {
+                times.cpus.push(parse_cpu(cpu, words));
+            }
+        }
+        times
+    }
+
+    /// What each processor did since an earlier moment.
+    pub fn cpus_since(&self, earlier: &Self) -> Vec<MachineCpu> {
+        let zero = |cpu| MachineCpu { cpu, ..MachineCpu::default() };
+        self.cpus
+            .iter()
+            .map(|now| {
+                let before = earlier.cpus.iter().find(|before| before.cpu == now.cpu);
+                difference(now, &before.copied().unwrap_or_else(|| zero(now.cpu)))
+            })
+            .collect()
+    }
+
+    /// Interrupts served since an earlier moment.
+    pub fn interrupts_since(&self, earlier: &Self) -> Option<u64> {
+        self.interrupts?.checked_sub(earlier.interrupts?)
+    }
+}
+
+/// user nice system idle iowait irq softirq steal
+fn parse_cpu<'a>(cpu: u32, words: impl Iterator<Item = &'a str>) -> MachineCpu {
+    let mut ticks = [0_f64; 8];
+    for (tick, word) in ticks.iter_mut().zip(words) {
+        *tick = word.parse().unwrap_or(0.0) / TICKS_PER_SECOND;
+    }
+    let [user, nice, system_s, idle, wait, irq_s, softirq_s, steal_s] = ticks;
+    MachineCpu {
+        cpu,
+        user_s: user + nice,
+        system_s,
+        irq_s,
+        softirq_s,
+        steal_s,
+        idle_s: idle + wait,
+    }
+}
+
+fn difference(now: &MachineCpu, before: &MachineCpu) -> MachineCpu {
+    // Hundredths, so that no difference shows the noise of floating point. The kernel's idle
+    // count may step back a tick.
+    let less = |now: f64, before: f64| ((now - before).max(0.0) * 100.0).round() / 100.0;
+    MachineCpu {
+        cpu: now.cpu,
+        user_s: less(now.user_s, before.user_s),
+        system_s: less(now.system_s, before.system_s),
+        irq_s: less(now.irq_s, before.irq_s),
+        softirq_s: less(now.softirq_s, before.softirq_s),
+        steal_s: less(now.steal_s, before.steal_s),
+        idle_s: less(now.idle_s, before.idle_s),
+    }
+}
+
+/// Processor time that one thread of this process has used, to a hundredth of a second.
+pub fn thread_cpu(thread_id: i32) -> Option<CpuSeconds> {
+    let text = fs::read_to_string(format!("/proc/self/task/{thread_id}/stat")).ok()?;
+    // The second field is the name in parentheses, and may itself contain any of them.
+    let (_, after_name) = text.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace().skip(11);
+    let mut seconds = || Some(fields.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
+    Some(CpuSeconds { user_s: seconds()?, system_s: seconds()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_lines_read_as_proc_writes_them() {
+        let before =
+            MachineTimes::parse("cpu  1 2 3\ncpu0 10 5 20 100 50 1 2 3 0 0\nintr 100 1 2\n");
+        let now = MachineTimes::parse("cpu0 110 5 40 200 50 1 12 3 0 0\nintr 150 1 2\n");
+        let spent = now.cpus_since(&before);
+        assert_eq!(spent.len(), 1);
+        assert_eq!((spent[0].user_s, spent[0].system_s, spent[0].softirq_s), (1.0, 0.2, 0.1));
+        assert_eq!(now.interrupts_since(&before), Some(50));
+    }
+
+    #[test]
+    fn this_thread_has_a_time() {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        assert!(thread_cpu(id).is_some());
+    }
+}
