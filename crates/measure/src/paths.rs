@@ -70,12 +70,8 @@ impl SendingPaths {
             if !sends && !self.lost_before.contains_key(&number) {
                 continue;
             }
-            let (lost, rtt_us, cwnd_bytes) = match (flow.tcp, flow.quic) {
-                (Some(tcp), _) => (
-                    tcp.retransmitted_segments.into(),
-                    tcp.rtt_us,
-                    u64::from(tcp.cwnd_segments) * u64::from(tcp.mss_bytes),
-                ),
+            let (lost, rtt_us, cwnd_bytes) = match (flow.tcp, &flow.quic) {
+                (Some(tcp), _) => (tcp.retransmitted_segments.into(), tcp.rtt_us, tcp.cwnd_bytes()),
                 (None, Some(quic)) => (quic.lost_packets, quic.rtt_us, quic.cwnd_bytes),
                 (None, None) => continue,
             };

@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{EndExtension, FlowExtension};
-use crate::plan::Handshake;
+use crate::plan::{Direction, Handshake, Workload};
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
 mod unlisted;
 mod waiting;
 
-pub(crate) use unlisted::add_datagrams;
 pub use unlisted::{FirstWrong, FlowSum, Shares, Span, Unlisted};
 pub use waiting::Waiting;
 
@@ -70,6 +69,31 @@ pub struct EndReport {
 impl EndReport {
     /// The most flows that a report lists one by one.
     pub const MAX_FLOWS: usize = 1000;
+
+    /// Whether what this end says of lost datagrams holds, whatever the other end has sent.
+    pub(crate) fn knows_loss(&self) -> bool {
+        matches!(self.extension, Some(EndExtension::Iperf3(_)))
+    }
+
+    /// Adds up the flows that are too many to be listed.
+    pub fn limit_flows(&mut self, workload: &Workload) {
+        if self.flows.len() <= Self::MAX_FLOWS {
+            return;
+        }
+        let mut unlisted = self.unlisted.take().unwrap_or_default();
+        for direction in [Direction::Up, Direction::Down] {
+            let belongs = |flow: &&FlowReport| workload.flow_direction(flow.flow) == direction;
+            let mut span = Span::default();
+            for flow in self.flows.iter().filter(belongs) {
+                span.cover(Span { from_ns: flow.from_ns, to_ns: flow.to_ns });
+            }
+            for flow in self.flows.iter().skip(Self::MAX_FLOWS).filter(belongs) {
+                unlisted.of_mut(direction).add(workload, flow, span);
+            }
+        }
+        self.flows.truncate(Self::MAX_FLOWS);
+        self.unlisted = Some(unlisted);
+    }
 
     /// The report of an end that has counted nothing yet.
     pub fn nothing(role: Role) -> Self {
@@ -160,7 +184,7 @@ pub struct FlowReport {
     /// Interarrival jitter (RFC 3550, section 6.4.1 and appendix A.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<f64>,
-    /// Segments sent again (TCP), where no more is known of the connection: the other dialects' peers tell this alone.
+    /// Segments sent again in the measured time (TCP): another dialect counts them itself, or its peer tells this alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
     /// What the kernel said of the connection at its end.
@@ -258,7 +282,7 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostFacts {
-    /// linerate's version.
+    /// linerate's version, or what another dialect's peer calls its own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// The host's name.

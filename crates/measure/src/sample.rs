@@ -126,10 +126,10 @@ pub struct FlowSample {
     /// What the QUIC connection says of its path at the interval's end; flows of one connection have
     /// the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quic: Option<QuicStatus>,
+    pub quic: Option<Box<QuicStatus>>,
     /// Datagrams of the interval, where they are counted flow by flow (iperf3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub datagrams: Option<DatagramCounts>,
+    pub datagrams: Option<Box<DatagramCounts>>,
     /// Interarrival jitter (RFC 3550) at the interval's end, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<f64>,
@@ -169,6 +169,19 @@ pub struct TcpStatus {
     /// Part of it held up by the local send buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sndbuf_limited_us: Option<u64>,
+    /// The peer's receive window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snd_wnd_bytes: Option<u32>,
+    /// Times that reordering was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordering_seen: Option<u32>,
+}
+
+impl TcpStatus {
+    /// The congestion window.
+    pub fn cwnd_bytes(&self) -> u64 {
+        u64::from(self.cwnd_segments) * u64::from(self.mss_bytes)
+    }
 }
 
 /// What a QUIC connection says of its path (RFC 9002, section 5 and appendix A and B). Counters run
@@ -249,6 +262,26 @@ pub struct DatagramCounts {
     /// had as many as the mean of those received. 0 is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_by_socket: Option<u64>,
+}
+
+impl DatagramCounts {
+    /// Both added up, field by field; a field that one of them lacks is the other's.
+    pub fn plus(self, other: Self) -> Self {
+        let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            sent: add(self.sent, other.sent),
+            refused: add(self.refused, other.refused),
+            received: add(self.received, other.received),
+            lost: add(self.lost, other.lost),
+            duplicated: add(self.duplicated, other.duplicated),
+            reordered: add(self.reordered, other.reordered),
+            late: add(self.late, other.late),
+            dropped_by_socket: add(self.dropped_by_socket, other.dropped_by_socket),
+        }
+    }
 }
 
 /// CPU time of one end in one interval.

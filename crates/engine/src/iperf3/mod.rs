@@ -12,6 +12,7 @@ mod lull;
 mod meter;
 mod plan;
 mod repeats;
+mod report;
 mod running;
 mod server;
 mod sockets;
@@ -23,11 +24,10 @@ mod token;
 pub use client::run;
 pub use server::Server;
 
-pub use event::{
-    Control, DatagramFigures, Event, Interval, Observer, Report, Role, ServerEvent, Start, Stream,
-    StreamInterval, StreamReport, TcpExtremes, TcpFigures, Totals,
-};
+pub use event::{Control, Event, Observer, ServerEvent, Start, Stream};
+pub use linerate_measure::Role;
 pub use linerate_wire::iperf3::Failure;
 pub use plan::{
     Authority, Credentials, Keepalive, Padding, RECEIVE_TIMEOUT, RateLimit, ServePlan, TestPlan,
 };
+pub use report::Report;

@@ -77,18 +77,18 @@ impl Running {
     pub(super) fn tick(&mut self, now_ns: u64, observer: &mut dyn Observer) {
         let warm = self.load.phase() == Phase::WarmUp;
         let begins = warm && now_ns >= self.began_ns.saturating_add(self.omit_ns);
-        let interval = if begins {
-            let interval = self.meter.end_omitted(&self.load, now_ns);
+        let sample = if begins {
+            let sample = self.meter.end_omitted(&self.load, now_ns);
             self.load.measure();
-            interval
+            sample
         } else {
             if let Some(up_ns) = self.time_is_up_ns() {
                 self.meter.wait_for_end(up_ns);
             }
             self.meter.tick(&self.load, now_ns)
         };
-        if let Some(interval) = interval {
-            observer.handle(&Event::Interval(Box::new(interval)));
+        if let Some(sample) = sample {
+            observer.handle(&Event::Sample(Box::new(sample)));
         }
         if begins {
             observer.handle(&Event::OmitEnded);
@@ -207,8 +207,8 @@ impl Running {
             waker.wait(deadline_ns.min(now_ns + LOOK_NS));
         }
         let end_ns = self.load.ended_ns().max(self.meter.start_ns());
-        if let Some(interval) = self.meter.end(&self.load, end_ns) {
-            observer.handle(&Event::Interval(Box::new(interval)));
+        if let Some(sample) = self.meter.end(&self.load, end_ns) {
+            observer.handle(&Event::Sample(Box::new(sample)));
         }
         self.meter.totals(&mut self.load)
     }

@@ -234,7 +234,7 @@ fn flow_samples(flows: &Flows, now: &Reading, last: &Reading) -> Vec<FlowSample>
         sent_bytes: (counts.send_calls > 0).then_some(counts.sent_bytes),
         received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
         tcp: flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd())),
-        quic: flow.path(),
+        quic: flow.path().map(Box::new),
         ..FlowSample::default()
     };
     flows.iter().flatten().zip(counts).map(sample).collect()

@@ -22,6 +22,7 @@
 //!
 //! Keep secrets out of the options: a passphrase on the command line, for one.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -32,7 +33,9 @@ use std::thread::{self, JoinHandle};
 use linerate_engine::event::{Cancel, Event};
 use linerate_engine::{host_facts, inherited_file, random_run_id};
 use linerate_measure::run::Draft;
-use linerate_measure::{Dialect, Outcome, Plan, Role, Run, Sample};
+use linerate_measure::{Dialect, DialectOptions, Outcome, Plan, Role, Run, Sample};
+use linerate_personality::getopt::{Flag, Lexeme, Lexer};
+use serde_json::Value;
 
 use super::stdout;
 use crate::output::{Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json};
@@ -203,6 +206,20 @@ fn write_lines(mut destination: Destination, lines: &Receiver<String>) {
             Err(Unwritten::Failed(why)) => return complain(RECORDS, &why),
         }
     }
+}
+
+/// What was asked in the original's words. A value is the option's text, or true where it takes none; what is given
+/// several times has its last value.
+pub fn options_of<M>(name: &str, words: &[String], flags: &[Flag<M>]) -> DialectOptions {
+    let mut by_name = BTreeMap::new();
+    for lexeme in Lexer::new(flags, words).flatten() {
+        let Lexeme::Flag(flag, value) = lexeme else { continue };
+        let letter = flag.short.map(String::from).unwrap_or_default();
+        let called = if flag.long.is_empty() { letter } else { flag.long.to_owned() };
+        by_name.insert(called, value.map_or(Value::Bool(true), Value::String));
+    }
+    let command_line = std::iter::once(name.to_owned()).chain(words.iter().cloned()).collect();
+    DialectOptions { command_line, by_name }
 }
 
 /// What is known of a test so far, on its way to a document and to records.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use linerate::personality::iperf3::sum::streams;
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Event, Report, ServePlan, run};
 use linerate_wire::iperf3::{Code, Parameters, Protocol};
@@ -194,8 +195,7 @@ fn streams_go_over_mptcp_where_both_ends_speak_it() {
         let (tell, told) = std::sync::mpsc::channel();
         let plan = plan("127.0.0.1", server.port, asked.clone());
         let report = run(&plan, &mut Keeper(tell), &Cancel::default()).unwrap();
-        let received: u64 =
-            report.streams.iter().map(|stream| stream.receiver().unwrap().bytes).sum();
+        let received: u64 = streams(&report).map(|stream| stream.receiver().unwrap().bytes).sum();
         assert!(received >= 1 << 20 && (reverse || received == 1 << 20), "{report:?}");
         assert!(warnings(&told.iter().collect::<Vec<_>>()).is_empty());
         // Where something between them speaks TCP alone, both go on and say so.

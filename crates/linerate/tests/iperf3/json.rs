@@ -3,13 +3,14 @@
 use linerate::personality::iperf3::printer::{Form, JsonPrinter};
 use linerate::personality::iperf3::stock::Stock;
 use linerate::personality::iperf3::text::TextPrinter;
-use linerate_engine::iperf3::{DatagramFigures, Event, Role};
+use linerate_engine::iperf3::{Event, Role};
+use linerate_measure::dialect::FlowExtension;
 use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 use serde_json::Value;
 
-use super::fixture::{Scene, scene};
+use super::fixture::{Scene, scene, with_unknown_loss};
 use super::matches;
 
 fn printed(scene: &Scene, form: Form, error: Option<&str>) -> String {
@@ -105,8 +106,7 @@ fn a_failure_is_in_the_document() {
 fn what_the_other_end_did_not_tell_is_absent() {
     let mut scene = scene("-t 2 -J", Role::Client, Release::V3_21);
     if let Some(Event::Ended(report)) = scene.events.last_mut() {
-        report.streams[0].remote = None;
-        report.remote_cpu = None;
+        report.peer = None;
     }
     let document: Value =
         serde_json::from_str(&printed(&scene, Form::Json, Some("interrupt"))).unwrap();
@@ -151,16 +151,15 @@ fn figures_of_a_peer_that_claims_the_largest_numbers_are_printed() {
         let mut scene = scene(words, Role::Client, Release::V3_21);
         for event in &mut scene.events {
             let Event::Ended(report) = event else { continue };
-            for stream in &mut report.streams {
-                let remote = stream.remote.as_mut().unwrap();
-                remote.bytes = most;
-                remote.retransmits = remote.retransmits.map(|_| most);
-                remote.datagrams = remote.datagrams.map(|_| DatagramFigures {
-                    packets: most,
-                    lost: Some(i64::MAX),
-                    out_of_order: most,
-                    jitter_s: f64::MAX,
-                });
+            for remote in &mut report.peer.as_mut().unwrap().flows {
+                for moved in [&mut remote.sent, &mut remote.received].into_iter().flatten() {
+                    moved.bytes = most;
+                }
+                remote.retransmitted_segments = remote.retransmitted_segments.map(|_| most);
+                remote.jitter_ns = remote.jitter_ns.map(|_| f64::MAX);
+                if let Some(FlowExtension::Iperf3(totals)) = &mut remote.extension {
+                    (totals.packets, totals.lost) = (Some(most), Some(i64::MAX));
+                }
             }
         }
         let text = printed(&scene, Form::Json, None);
@@ -183,8 +182,7 @@ fn figures_of_a_peer_that_claims_the_largest_numbers_are_printed() {
 fn loss_that_is_not_known_is_absent() {
     let mut scene = scene("-u -t 2 -J", Role::Client, Release::V3_21);
     if let Some(Event::Ended(report)) = scene.events.last_mut() {
-        let remote = report.streams[0].remote.as_mut().unwrap();
-        remote.datagrams.as_mut().unwrap().lost = None;
+        with_unknown_loss(report);
     }
     let document: Value = serde_json::from_str(&printed(&scene, Form::Json, None)).unwrap();
     for part in ["/end/sum", "/end/sum_received", "/end/streams/0/udp"] {

@@ -3,10 +3,12 @@
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use linerate::personality::iperf3::sum::{Stream, streams};
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{
-    Event, Failure, Observer, Report, ServePlan, Server, ServerEvent, StreamReport, TestPlan, run,
+    Event, Failure, Observer, Report, ServePlan, Server, ServerEvent, TestPlan, run,
 };
+use linerate_measure::dialect::EndExtension;
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
 use rustix::io::Errno;
@@ -107,8 +109,8 @@ fn udp(parameters: Parameters) -> Parameters {
 
 /// What the receiving ends got of what the sending ends sent.
 fn moved(report: &Report) -> (u64, u64) {
-    let sent = report.streams.iter().map(|stream| stream.sender().unwrap().bytes).sum();
-    let received = report.streams.iter().map(|stream| stream.receiver().unwrap().bytes).sum();
+    let sent = streams(report).map(|stream| stream.sender().unwrap().bytes).sum();
+    let received = streams(report).map(|stream| stream.receiver().unwrap().bytes).sum();
     (sent, received)
 }
 
@@ -127,8 +129,8 @@ fn what_is_sent_to_the_server_arrives_to_the_byte() {
     ] {
         let (report, _) = test(&plan("127.0.0.1", server.port, parameters.clone()));
         assert_eq!(moved(&report), (asked, asked), "{parameters:?}");
-        let first = &report.streams[0];
-        assert!(first.local.seconds > 0.0 && first.remote.unwrap().seconds > 0.0);
+        let first = streams(&report).next().unwrap();
+        assert!(first.local().seconds > 0.0 && first.remote().unwrap().seconds > 0.0);
     }
 }
 
@@ -141,7 +143,7 @@ fn an_amount_ends_a_reverse_test_when_it_has_come() {
         let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
         let (sent, received) = moved(&report);
         assert!(received >= asked && sent >= received, "{sent} {received}");
-        assert!(report.streams.iter().all(|stream| !stream.sends));
+        assert!(streams(&report).all(|stream| !stream.sends()));
     }
 }
 
@@ -157,8 +159,8 @@ fn an_amount_both_ways_ends_when_one_direction_has_carried_it() {
     ] {
         let (report, _) = test(&plan("127.0.0.1", server.port, parameters.clone()));
         let of = |sends: bool| {
-            let streams = report.streams.iter().filter(move |stream| stream.sends == sends);
-            streams.map(|stream| stream.local.bytes).sum::<u64>()
+            let streams = streams(&report).filter(move |stream| stream.sends() == sends);
+            streams.map(|stream| stream.local().bytes).sum::<u64>()
         };
         let (sent, received) = (of(true), of(false));
         assert!(sent == asked || received >= asked, "{sent} {received} {parameters:?}");
@@ -172,7 +174,7 @@ fn more_streams_than_the_originals_are_carried() {
     for base in [bytes(200 << 20), Parameters { reverse: true, ..bytes(200 << 20) }] {
         let parameters = Parameters { parallel: 200, block_bytes: 16 << 10, ..base };
         let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
-        assert_eq!(report.streams.len(), 200);
+        assert_eq!(streams(&report).count(), 200);
         let (sent, received) = moved(&report);
         assert!(received >= 200 << 20 && sent >= received, "{sent} {received}");
     }
@@ -181,8 +183,8 @@ fn more_streams_than_the_originals_are_carried() {
     for reverse in [false, true] {
         let parameters = Parameters { reverse, ..parameters.clone() };
         let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
-        let carried = |stream: &StreamReport| stream.receiver().unwrap().bytes > 10_000;
-        assert!(report.streams.iter().all(carried), "{reverse}");
+        let carried = |stream: Stream<'_>| stream.receiver().unwrap().bytes > 10_000;
+        assert!(streams(&report).all(carried), "{reverse}");
     }
 }
 
@@ -198,11 +200,11 @@ fn both_directions_carry_and_stand_in_their_order() {
             ..base
         };
         let (report, events) = test(&plan("::1", server.port, parameters));
-        let ids: Vec<u32> = report.streams.iter().map(|stream| stream.id).collect();
-        assert_eq!(ids, [1, 3, 4, 5]);
-        let sends: Vec<bool> = report.streams.iter().map(|stream| stream.sends).collect();
+        let flows: Vec<u32> = report.own.flows.iter().map(|flow| flow.flow).collect();
+        assert_eq!(flows, [0, 1, 2, 3]);
+        let sends: Vec<bool> = streams(&report).map(|stream| stream.sends()).collect();
         assert_eq!(sends, [true, true, false, false]);
-        for stream in &report.streams {
+        for stream in streams(&report) {
             assert!(stream.receiver().unwrap().bytes > 100_000, "{stream:?}");
         }
         assert!(matches!(events[0], Event::Connected(_)) && matches!(events[1], Event::Started(_)));
@@ -216,7 +218,7 @@ fn every_datagram_is_counted() {
     for (wide_counters, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
         let parameters = udp(Parameters { wide_counters, reverse, ..bytes(1_400_000) });
         let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
-        let stream = report.streams[0];
+        let stream = streams(&report).next().unwrap();
         let (sent, received) = (stream.sender().unwrap(), stream.receiver().unwrap());
         let (theirs, ours) = (sent.datagrams.unwrap(), received.datagrams.unwrap());
         let arrived = received.bytes / 1400;
@@ -238,8 +240,8 @@ fn the_omitted_time_is_left_out_at_both_ends() {
         let mut plan = plan("127.0.0.1", server.port, parameters);
         plan.interval = Some(Duration::from_millis(500));
         let (report, events) = test(&plan);
-        let stream = report.streams[0];
-        for end in [stream.local, stream.remote.unwrap()] {
+        let stream = streams(&report).next().unwrap();
+        for end in [stream.local(), stream.remote().unwrap()] {
             let per_s = end.bytes as f64 / end.seconds;
             assert!((1e6..3.2e6).contains(&per_s), "{end:?}");
             assert!(end.seconds < 1.9, "{end:?}");
@@ -247,7 +249,7 @@ fn the_omitted_time_is_left_out_at_both_ends() {
         let omitted: Vec<bool> = events
             .iter()
             .filter_map(|event| match event {
-                Event::Interval(interval) => Some(interval.omitted),
+                Event::Sample(sample) => Some(sample.warm_up),
                 _ => None,
             })
             .collect();
@@ -277,7 +279,9 @@ fn a_servers_output_and_its_figures_come_along() {
     let (report, _) = test(&plan("127.0.0.1", server.port, parameters));
     let text = ServerOutput::Text("all that was printed\n".to_owned());
     assert_eq!(report.server_output, Some(text));
-    assert!(report.remote_cpu.is_some() && report.remote_congestion.is_some());
+    let extension = report.peer.unwrap().extension;
+    let Some(EndExtension::Iperf3(told)) = extension else { panic!("{extension:?}") };
+    assert!(told.cpu_percent.is_some() && told.congestion.is_some());
 }
 
 #[test]
@@ -297,7 +301,7 @@ fn clients_are_served_at_the_same_time() {
             let plan = plan("127.0.0.1", server.port, parameters);
             scope.spawn(move || {
                 let (report, _) = test(&plan);
-                for stream in &report.streams {
+                for stream in streams(&report) {
                     assert!(stream.receiver().unwrap().bytes > 50_000, "{plan:?} {stream:?}");
                 }
             });

@@ -28,6 +28,7 @@ mod matrix_cases;
 mod omitted;
 mod options;
 mod programs;
+mod run_documents;
 mod shapes;
 mod text;
 mod traces;
@@ -44,6 +45,8 @@ pub(crate) fn ours(words: &str) -> Command {
         .arg("iperf3")
         .args(words.split_whitespace())
         .env_remove("LINERATE_IPERF3_VERSION")
+        .env_remove("LINERATE_RUN_DOCUMENT")
+        .env_remove("LINERATE_RUN_RECORDS")
         .env("TZ", "UTC")
         .stdin(Stdio::null());
     command

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
+use linerate::personality::iperf3::sum::{Datagrams, streams};
 use linerate_engine::event::Cancel;
-use linerate_engine::iperf3::{DatagramFigures, ServePlan, run};
+use linerate_engine::iperf3::{ServePlan, run};
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cli::{document, for_all, pairs};
@@ -53,7 +54,7 @@ fn serve_as_of_old(listener: &TcpListener, datagrams: &UdpSocket, lost: u64) -> 
 }
 
 /// What a client makes of what such a server says, and how many datagrams that has counted.
-fn told_by_an_old_server(lost: u64) -> (DatagramFigures, u64) {
+fn told_by_an_old_server(lost: u64) -> (Datagrams, u64) {
     let port = free_port();
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let datagrams = UdpSocket::bind(("127.0.0.1", port)).unwrap();
@@ -67,7 +68,7 @@ fn told_by_an_old_server(lost: u64) -> (DatagramFigures, u64) {
         ..Parameters::default()
     };
     let report = run(&plan("127.0.0.1", port, parameters), &mut (), &Cancel::default()).unwrap();
-    (report.streams[0].remote.unwrap().datagrams.unwrap(), server.join().unwrap())
+    (streams(&report).next().unwrap().remote().unwrap().datagrams.unwrap(), server.join().unwrap())
 }
 
 #[test]
@@ -128,10 +129,10 @@ fn bytes_are_those_of_the_senders_count_between_ours() {
         };
         let report =
             run(&plan("127.0.0.1", server.port, asked), &mut (), &Cancel::default()).unwrap();
-        for stream in &report.streams {
+        for stream in streams(&report) {
             let (sent, received) = (stream.sender().unwrap(), stream.receiver().unwrap());
             // A client that receives ends the test with some on its way.
-            let is_exact = stream.sends;
+            let is_exact = stream.sends();
             assert!(received.bytes <= sent.bytes, "{reverse} {bidirectional} {stream:?}");
             assert!(!is_exact || received.bytes == sent.bytes, "{bidirectional} {stream:?}");
         }

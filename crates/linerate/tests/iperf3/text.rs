@@ -2,11 +2,12 @@
 
 use linerate::personality::iperf3::text::TextPrinter;
 use linerate_engine::iperf3::{Event, Keepalive, Role};
+use linerate_measure::sample::Traffic;
 use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Parameters;
 use linerate_wire::iperf3::results::ServerOutput;
 
-use super::fixture::{Scene, scene};
+use super::fixture::{Scene, scene, with_unknown_loss};
 use super::matches;
 
 fn printed(Scene { context, events }: Scene) -> String {
@@ -101,8 +102,7 @@ fn how_a_control_connection_is_probed_stands_before_all_else_of_it() {
 fn loss_that_is_not_known_is_said_to_be_so() {
     let mut scene = scene("-u -t 2 -P 2", Role::Client, Release::V3_21);
     if let Some(Event::Ended(report)) = scene.events.last_mut() {
-        let remote = report.streams[0].remote.as_mut().unwrap();
-        remote.datagrams.as_mut().unwrap().lost = None;
+        with_unknown_loss(report);
     }
     let text = printed(scene);
     assert!(text.contains("  0.031 ms  Unknown/181  receiver\n"), "{text}");
@@ -120,14 +120,14 @@ fn an_older_release_has_one_blank_more() {
 #[test]
 fn a_short_rest_without_bytes_is_not_printed() {
     let mut scene = scene("-t 2", Role::Client, Release::V3_21);
-    for event in &mut scene.events {
-        if let Event::Interval(interval) = event
-            && interval.last
-        {
-            interval.end_s = interval.start_s + 0.01;
-            interval.streams[0].bytes = 0;
-        }
-    }
+    let last = scene.events.iter_mut().rev().find_map(|event| match event {
+        Event::Sample(sample) => Some(sample),
+        _ => None,
+    });
+    let last = last.unwrap();
+    last.to_ns = last.from_ns + 10_000_000;
+    last.flows[0].sent_bytes = Some(0);
+    last.sent = Some(Traffic::default());
     let text = printed(scene);
     assert_eq!(text.matches("[  5] ").count(), 4, "{text}");
 }
@@ -136,7 +136,7 @@ fn a_short_rest_without_bytes_is_not_printed() {
 fn what_the_other_end_did_not_tell_is_not_zero() {
     let mut scene = scene("-t 2", Role::Client, Release::V3_21);
     if let Some(Event::Ended(report)) = scene.events.last_mut() {
-        report.streams[0].remote = None;
+        report.peer = None;
     }
     let text = printed(scene);
     assert!(text.contains("[  5] (receiver statistics not available)\n"), "{text}");

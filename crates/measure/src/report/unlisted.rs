@@ -168,7 +168,7 @@ impl FlowSum {
         self.transactions = add(self.transactions, flow.transactions, sum);
         self.transactions_lost = add(self.transactions_lost, flow.transactions_lost, sum);
         self.transactions_unsent = add(self.transactions_unsent, flow.transactions_unsent, sum);
-        self.datagrams = add(self.datagrams, flow.datagrams, add_datagrams);
+        self.datagrams = add(self.datagrams, flow.datagrams, DatagramCounts::plus);
         self.jitter_sum_ns = add(self.jitter_sum_ns, flow.jitter_ns, |a, b| a + b);
         self.jitter_flows += u64::from(flow.jitter_ns.is_some());
         let again = flow
@@ -260,22 +260,6 @@ fn add<T>(a: Option<T>, b: Option<T>, plus: impl Fn(T, T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(plus(a, b)),
         (a, b) => a.or(b),
-    }
-}
-
-/// Two counts of datagrams added up, field by field.
-pub(crate) fn add_datagrams(a: DatagramCounts, b: DatagramCounts) -> DatagramCounts {
-    let add =
-        |field: fn(&DatagramCounts) -> Option<u64>| add(field(&a), field(&b), u64::saturating_add);
-    DatagramCounts {
-        sent: add(|counts| counts.sent),
-        refused: add(|counts| counts.refused),
-        received: add(|counts| counts.received),
-        lost: add(|counts| counts.lost),
-        duplicated: add(|counts| counts.duplicated),
-        reordered: add(|counts| counts.reordered),
-        late: add(|counts| counts.late),
-        dropped_by_socket: add(|counts| counts.dropped_by_socket),
     }
 }
 

@@ -49,8 +49,17 @@ impl Draft {
         }
     }
 
-    /// Takes an end's report.
-    pub fn record_report(&mut self, report: EndReport) {
+    /// Takes an end's report. Where it doesn't tell the machine, the machine is the environment's.
+    pub fn record_report(&mut self, mut report: EndReport) {
+        let machine = match report.role {
+            Role::Client => Some(&self.environment.client),
+            Role::Server => self.environment.server.as_ref(),
+        };
+        if let (true, Some(machine)) = (report.host.kernel.is_empty(), machine) {
+            let ran_on_cpus = std::mem::take(&mut report.host.ran_on_cpus);
+            report.host = HostFacts { ran_on_cpus, ..machine.clone() };
+        }
+        report.limit_flows(&self.plan.workload);
         match report.role {
             Role::Client => self.client = Some(report),
             Role::Server => self.server = Some(report),

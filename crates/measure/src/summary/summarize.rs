@@ -6,8 +6,8 @@ use super::tally::{Lane, flows_of, lanes, per_second};
 use super::{CpuOfEnds, Latency, LatencyFrom, Summary};
 use crate::histogram::Histogram;
 use crate::plan::{Direction, Kind, Workload};
-use crate::report::{EndReport, FlowSum, add_datagrams};
-use crate::sample::{CpuSeconds, Traffic};
+use crate::report::{EndReport, FlowSum};
+use crate::sample::{CpuSeconds, DatagramCounts, Traffic};
 
 /// What the two ends' reports come to. A report that is missing leaves what depends on it absent.
 ///
@@ -132,14 +132,18 @@ fn add_datagram_figures(summary: &mut Summary, lanes: &[Lane]) {
     let Some(counts) = all(lanes, Lane::datagrams) else {
         return;
     };
-    let Some(total) = counts.into_iter().reduce(add_datagrams) else {
+    let Some(total) = counts.into_iter().reduce(DatagramCounts::plus) else {
         return;
     };
     summary.datagrams = Some(total);
     summary.datagrams_per_s =
         all(lanes, |lane| per_second(lane.datagrams()?.received? as f64, lane.receive_time_ns()?))
             .map(|rates| rates.iter().sum());
-    let sent = total.sent.or_else(|| Some(total.received?.saturating_add(total.lost?)));
+    let come_or_lost = total.received.zip(total.lost).map(|(a, b)| a.saturating_add(b));
+    let sent = match lanes.iter().any(|lane| lane.receiver_knows_loss) {
+        true => come_or_lost,
+        false => total.sent.or(come_or_lost),
+    };
     summary.loss_ratio = total.lost.zip(sent).and_then(|(lost, sent)| ratio(lost, sent));
 }
 

@@ -12,6 +12,8 @@ pub(super) struct Lane {
     pub(super) sending: Option<FlowSum>,
     pub(super) receiving: Option<FlowSum>,
     receiver_elapsed_ns: u64,
+    /// Whether the receiver has the last word on what was lost: iperf3's knows which datagrams were still on their way.
+    pub(super) receiver_knows_loss: bool,
 }
 
 /// The lanes of a stream: one, or two where both directions run; none for request and response.
@@ -26,6 +28,7 @@ pub(super) fn lanes(
         sending: sender.map(|report| flows_of(workload, direction, report)),
         receiving: receiver.map(|report| flows_of(workload, direction, report)),
         receiver_elapsed_ns: receiver.map_or(0, |report| report.elapsed_ns),
+        receiver_knows_loss: receiver.is_some_and(EndReport::knows_loss),
     };
     let up = || lane(Direction::Up, client, server);
     let down = || lane(Direction::Down, server, client);
@@ -99,7 +102,9 @@ impl Lane {
             },
         };
         let lost = match (counts.sent, counts.received) {
-            (Some(sent), Some(received)) => Some(sent.saturating_sub(received)),
+            (Some(sent), Some(received)) if !self.receiver_knows_loss => {
+                Some(sent.saturating_sub(received))
+            }
             _ => counts.lost,
         };
         // With receive offload the drops are an estimate, and drops are a part of the loss.

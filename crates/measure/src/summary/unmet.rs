@@ -116,7 +116,8 @@ pub fn unmet(
 ) -> Vec<Unmet> {
     let mut all = Vec::new();
     let asked_s = match workload.end {
-        End::Time { duration_ns } if !interrupted => Some(seconds(duration_ns)),
+        // 0: iperf3's test without an end.
+        End::Time { duration_ns: duration_ns @ 1.. } if !interrupted => Some(seconds(duration_ns)),
         _ => None,
     };
     for lane in &lanes(workload, client, server) {

@@ -55,7 +55,7 @@ pub use steering::share_packets;
 pub use table::own_table;
 pub use tcp_info::{
     TcpCounts, TcpFigures, tcp_bytes, tcp_counts, tcp_figures, tcp_is_retransmitting,
-    tcp_last_heard, tcp_movement, tcp_retransmissions, tcp_status, tcp_window,
+    tcp_last_heard, tcp_movement, tcp_retransmissions, tcp_status,
 };
 pub use tun::open_tun;
 pub use usage::{ThreadUsage, thread_cpu_since, thread_usage};

@@ -130,23 +130,6 @@ pub fn tcp_retransmissions(socket: BorrowedFd<'_>) -> Option<u64> {
     TcpInfo::read(socket)?.u32_at(100).map(u64::from)
 }
 
-/// What TCP_INFO says beside [`TcpStatus`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpWindow {
-    /// The peer's window, bytes; `None` of older kernels.
-    pub snd_wnd_bytes: Option<u32>,
-    /// Packets seen out of order; `None` of older kernels.
-    pub reordering_seen: Option<u32>,
-}
-
-/// Reads what [`tcp_status`] leaves out.
-pub fn tcp_window(socket: BorrowedFd<'_>) -> TcpWindow {
-    TcpInfo::read(socket).map_or_else(TcpWindow::default, |info| TcpWindow {
-        snd_wnd_bytes: info.u32_at(228),
-        reordering_seen: info.u32_at(220),
-    })
-}
-
 /// Reads what netperf shows.
 pub fn tcp_figures(socket: BorrowedFd<'_>) -> Option<TcpFigures> {
     let info = TcpInfo::read(socket)?;
@@ -180,5 +163,7 @@ pub fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
         busy_us: info.u64_at(168),
         rwnd_limited_us: info.u64_at(176),
         sndbuf_limited_us: info.u64_at(184),
+        snd_wnd_bytes: info.u32_at(228),
+        reordering_seen: info.u32_at(220),
     })
 }

@@ -337,7 +337,7 @@ impl Conversation {
         self.told = true;
         if let (Some((theirs, own)), Some(running)) = (exchanged, &self.running) {
             let parameters = &running.load.setup.parameters;
-            report.add_remote(theirs, own, parameters, &Late::default());
+            report.add_peer(theirs, own, parameters, &Late::default());
         }
         self.test.observer.handle(&Event::Ended(Box::new(report)));
     }

@@ -36,6 +36,7 @@ pub(super) struct StreamTally {
     /// Nanoseconds, the bits of a floating-point number.
     jitter_ns: Counter,
     omitted_bytes: Counter,
+    omitted_calls: Counter,
     omitted_packets: Counter,
     omitted_lost: Counter,
     omitted_out_of_order: Counter,
@@ -49,10 +50,26 @@ pub(super) struct StreamTally {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
     pub(super) bytes: u64,
+    pub(super) calls: u64,
     pub(super) packets: u64,
-    pub(super) lost: u64,
+    /// Negative since an earlier moment, where more came late than were lost meanwhile.
+    pub(super) lost: i64,
     pub(super) out_of_order: u64,
-    pub(super) jitter_s: f64,
+    pub(super) jitter_ns: f64,
+}
+
+impl Figures {
+    /// What has happened since an earlier moment.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(before.bytes),
+            calls: self.calls.saturating_sub(before.calls),
+            packets: self.packets.saturating_sub(before.packets),
+            lost: self.lost.saturating_sub(before.lost),
+            out_of_order: self.out_of_order.saturating_sub(before.out_of_order),
+            jitter_ns: self.jitter_ns,
+        }
+    }
 }
 
 /// A stream as its shard and the conductor both see it.
@@ -69,10 +86,11 @@ impl Shared {
         let counts = self.flow.tally.counts();
         Figures {
             bytes: if self.sends { counts.sent_bytes } else { counts.received_bytes },
+            calls: if self.sends { counts.send_calls } else { counts.receive_calls },
             packets: if self.sends { counts.datagrams_sent } else { counts.datagrams_expected },
-            lost: self.tally.lost.value(),
+            lost: i64::try_from(self.tally.lost.value()).unwrap_or(i64::MAX),
             out_of_order: self.tally.out_of_order.value(),
-            jitter_s: f64::from_bits(self.tally.jitter_ns.value()) / 1e9,
+            jitter_ns: f64::from_bits(self.tally.jitter_ns.value()),
         }
     }
 
@@ -94,10 +112,11 @@ impl Shared {
         }
         Figures {
             bytes: self.tally.omitted_bytes.value(),
+            calls: self.tally.omitted_calls.value(),
             packets: self.tally.omitted_packets.value(),
-            lost: self.tally.omitted_lost.value(),
+            lost: i64::try_from(self.tally.omitted_lost.value()).unwrap_or(i64::MAX),
             out_of_order: self.tally.omitted_out_of_order.value(),
-            jitter_s: 0.0,
+            jitter_ns: 0.0,
         }
     }
 }
@@ -197,8 +216,9 @@ impl Course {
         let figures = self.shared.figures();
         let tally = &self.shared.tally;
         tally.omitted_bytes.set(figures.bytes);
+        tally.omitted_calls.set(figures.calls);
         tally.omitted_packets.set(figures.packets);
-        tally.omitted_lost.set(figures.lost);
+        tally.omitted_lost.set(tally.lost.value());
         tally.omitted_out_of_order.set(figures.out_of_order);
         tally.began.set(1);
     }

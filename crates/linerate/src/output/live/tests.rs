@@ -47,7 +47,7 @@ fn tcp(flow: u32, sends: bool, lost: u32) -> FlowSample {
 fn quic(flow: u32, sends: bool, lost: u64) -> FlowSample {
     let status = QuicStatus { lost_packets: lost, rtt_us: 1_000, ..QuicStatus::default() };
     let sent_bytes = sends.then_some(500);
-    FlowSample { flow, sent_bytes, quic: Some(status), ..FlowSample::default() }
+    FlowSample { flow, sent_bytes, quic: Some(Box::new(status)), ..FlowSample::default() }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Event, Failure, Observer, Report, TestPlan};
+use linerate_measure::Outcome;
 use linerate_personality::iperf3::fault::{render_failure, render_server_error};
 use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Code;
@@ -10,28 +11,40 @@ use linerate_wire::visible::visible;
 use super::context::Context;
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
+use super::record::Recorder;
 use super::signals::Signals;
 
 /// Runs one test.
 pub(super) fn test(
     plan: &TestPlan,
     context: Context,
+    recorder: Recorder,
     form: Form,
     outlet: &Outlet,
     (signals, cancel): (&Signals, &Cancel),
 ) -> u8 {
     let release = context.release;
-    let mut observer = Show { printer: Printer::new(context, form), outlet };
+    let mut observer = Show { printer: Printer::new(context, form), recorder, outlet };
     if let Printer::Text(printer) = &observer.printer {
         outlet.print(&printer.render_opening());
     }
     let result = linerate_engine::iperf3::run(plan, &mut observer, cancel);
-    conclude(&mut observer.printer, outlet, result.as_ref(), release, signals)
+    let Show { mut printer, recorder, .. } = observer;
+    let exit_code = conclude(&mut printer, outlet, result.as_ref(), release, signals);
+    let outcome = match &result {
+        Ok(_) => Outcome::Complete,
+        Err(failure) if failure.interrupted => Outcome::Interrupted,
+        Err(_) => Outcome::Failed,
+    };
+    let message = result.as_ref().err().map(|failure| render_end(failure, release, signals));
+    recorder.finish(outcome, exit_code, message.as_deref());
+    exit_code
 }
 
 /// Prints what happens as it happens.
 struct Show<'a> {
     printer: Printer,
+    recorder: Recorder,
     outlet: &'a Outlet,
 }
 
@@ -40,6 +53,7 @@ impl Observer for Show<'_> {
         if let Event::Warning(text) = event {
             crate::output::narrate(&format!("warning: {}\n", visible(text)));
         }
+        self.recorder.record_event(event);
         let pieces = self.printer.record_event(event);
         if !pieces.is_empty() {
             self.outlet.print(&pieces);

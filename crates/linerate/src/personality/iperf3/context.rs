@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use linerate_engine::iperf3::Interval;
 use linerate_personality::iperf3::amount::RateFormat;
 use linerate_personality::iperf3::options::Options;
 use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Parameters;
 
 use super::stock::Stock;
+use super::sum::Interval;
 
 /// What printers know before a test begins.
 #[derive(Clone, Debug)]
@@ -63,8 +63,9 @@ impl Context {
 
     /// Whether an interval is printed: the short rest at a test's end isn't, when nothing came in
     /// it.
-    pub fn shows(&self, interval: &Interval) -> bool {
-        let bytes: u64 = interval.streams.iter().map(|stream| stream.bytes).sum();
-        bytes > 0 || !interval.last || interval.seconds() >= self.interval_s * 0.1
+    pub(super) fn shows(&self, interval: &Interval<'_>) -> bool {
+        let moved = [interval.sample.sent, interval.sample.received];
+        let has_moved = moved.iter().flatten().any(|moved| moved.bytes > 0);
+        has_moved || interval.seconds() >= self.interval_s * 0.1
     }
 }

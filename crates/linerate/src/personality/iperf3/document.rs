@@ -1,14 +1,13 @@
 //! The JSON of a test: its beginning, its intervals, its end.
 
-use linerate_engine::iperf3::{
-    Control, DatagramFigures, Interval, Role, Start, Stream, StreamInterval,
-};
+use linerate_engine::iperf3::{Control, Role, Start, Stream};
+use linerate_measure::sample::FlowSample;
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::context::Context;
 use super::json::{Fields, Json};
 use super::moment::render_gmt;
-use super::sum::{Sum, direction, rate};
+use super::sum::{Datagrams, Interval, Sum, socket_of};
 
 /// What is known before anything is connected.
 pub(super) fn start_of_nothing(context: &Context) -> Fields {
@@ -134,44 +133,47 @@ fn test_start(context: &Context, parameters: &Parameters) -> Fields {
 }
 
 /// An interval.
-pub(super) fn interval(context: &Context, start: &Start, interval: &Interval) -> Fields {
+pub(super) fn interval(context: &Context, start: &Start, interval: &Interval<'_>) -> Fields {
     let directions: Vec<bool> = super::text::directions(start).collect();
     let streams: Vec<Json> = directions
         .iter()
-        .flat_map(|sends| direction(interval, *sends))
-        .map(|stream| interval_stream(context, interval, stream))
+        .flat_map(|sends| interval.direction(*sends))
+        .map(|flow| interval_stream(context, interval, flow))
         .collect();
     let mut fields = Fields::new().with("streams", streams);
     for (sends, name) in directions.iter().zip(["sum", "sum_bidir_reverse"]) {
-        let sum = Sum::of_interval(interval, *sends);
+        let sum = interval.sum(*sends);
         fields = fields.with_some(name, sum.map(|sum| interval_sum(interval, *sends, &sum)));
     }
     fields
 }
 
-fn interval_stream(context: &Context, interval: &Interval, stream: &StreamInterval) -> Json {
-    let sent_tcp = stream.retransmits.filter(|_| stream.sends && stream.datagrams.is_none());
+fn interval_stream(context: &Context, interval: &Interval<'_>, flow: &FlowSample) -> Json {
+    let sends = flow.sent_bytes.is_some();
+    let stream = Sum::of_interval_flow(flow, interval.seconds());
+    let sent_tcp = stream.retransmits.filter(|_| sends && stream.datagrams.is_none());
     let mut fields = Fields::new()
-        .with("socket", stream.socket)
+        .with("socket", socket_of(flow.flow))
         .and(span(interval.start_s, interval.end_s, interval.seconds()))
-        .and(amounts(stream.bytes, rate(stream.bytes, interval.seconds())))
+        .and(amounts(stream.bytes, stream.rate()))
         .with_some("retransmits", sent_tcp);
-    if let Some(tcp) = stream.tcp.filter(|_| sent_tcp.is_some()) {
+    if let Some(tcp) = flow.tcp.filter(|_| sent_tcp.is_some()) {
+        let reorder = tcp.reordering_seen.unwrap_or(0);
         fields = fields
-            .with("snd_cwnd", tcp.snd_cwnd_bytes)
-            .with("snd_wnd", tcp.snd_wnd_bytes)
+            .with("snd_cwnd", tcp.cwnd_bytes())
+            .with("snd_wnd", tcp.snd_wnd_bytes.unwrap_or(0))
             .with("rtt", tcp.rtt_us)
             .with("rttvar", tcp.rtt_var_us)
             .with("pmtu", tcp.pmtu_bytes)
-            .with_if(context.release.is_new(), "reorder", tcp.reorder);
+            .with_if(context.release.is_new(), "reorder", reorder);
     }
     if let Some(figures) = &stream.datagrams {
-        fields = fields.and(datagrams(figures, stream.sends));
+        fields = fields.and(datagrams(figures, sends));
     }
-    fields.with("omitted", interval.omitted).with("sender", stream.sends).into()
+    fields.with("omitted", interval.sample.warm_up).with("sender", sends).into()
 }
 
-fn interval_sum(interval: &Interval, sends: bool, sum: &Sum) -> Json {
+fn interval_sum(interval: &Interval<'_>, sends: bool, sum: &Sum) -> Json {
     let sent_tcp = sum.retransmits.filter(|_| sends && sum.datagrams.is_none());
     let mut fields = span(interval.start_s, interval.end_s, interval.seconds())
         .and(amounts(sum.bytes, sum.rate()))
@@ -179,18 +181,18 @@ fn interval_sum(interval: &Interval, sends: bool, sum: &Sum) -> Json {
     if let Some(figures) = &sum.datagrams {
         fields = fields.and(datagrams(figures, sends));
     }
-    fields.with("omitted", interval.omitted).with("sender", sends).into()
+    fields.with("omitted", interval.sample.warm_up).with("sender", sends).into()
 }
 
 /// Of datagrams sent only how many; of those received also what became of them.
-fn datagrams(figures: &DatagramFigures, sends: bool) -> Fields {
+fn datagrams(figures: &Datagrams, sends: bool) -> Fields {
     if sends { Fields::new().with("packets", figures.packets) } else { loss(figures) }
 }
 
 /// Jitter, and loss where it is known.
-pub(super) fn loss(figures: &DatagramFigures) -> Fields {
+pub(super) fn loss(figures: &Datagrams) -> Fields {
     Fields::new()
-        .with("jitter_ms", figures.jitter_s * 1000.0)
+        .with("jitter_ms", figures.jitter_ms())
         .with_some("lost_packets", figures.lost)
         .with("packets", figures.packets)
         .with_some("lost_percent", figures.lost_percent())

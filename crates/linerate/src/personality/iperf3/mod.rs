@@ -17,12 +17,13 @@ mod password;
 mod pid_file;
 pub mod plan;
 pub mod printer;
+mod record;
 mod relayed;
 mod row;
 mod server;
 mod signals;
 pub mod stock;
-mod sum;
+pub mod sum;
 pub mod text;
 
 use std::sync::Arc;
@@ -42,9 +43,11 @@ use moment::Stamp;
 use outlet::Outlet;
 use pid_file::{Denied, PidFile};
 use printer::Form;
+use record::{Recorder, Recording};
 use signals::Signals;
 use stock::Stock;
 
+use super::run_document::RunOutput;
 use crate::output::narrate;
 
 /// Does what a command line says; the exit code of iperf3: 0, or 1 where something went wrong.
@@ -205,7 +208,14 @@ impl Performance<'_> {
         let title = self.options.title.clone().filter(|_| !self.form().is_json());
         let outlet = outlet.with_title(title);
         let context = Context { asked: Some(plan.parameters.clone()), ..context };
-        client::test(&plan, context, self.form(), &outlet, (signals, cancel))
+        let recorder = match RunOutput::of_environment(cancel) {
+            Ok(output) => Recorder::of_client(&output, &plan, self.words),
+            Err(why) => {
+                outlet.complain(&format!("error - {why}"));
+                return 1;
+            }
+        };
+        client::test(&plan, context, recorder, self.form(), &outlet, (signals, cancel))
     }
 
     fn be_server(
@@ -234,8 +244,11 @@ impl Performance<'_> {
             };
         }
         // The file is there before the port is, as the original's.
-        let _until_the_end = match self.take_pid_file() {
-            Ok(file) => file,
+        let prepared = self
+            .recording(cancel)
+            .and_then(|recording| self.take_pid_file().map(|file| (recording, file)));
+        let (recording, _until_the_end) = match prepared {
+            Ok(prepared) => prepared,
             Err(text) if background => {
                 background::tell_foreground(Some(&format!("iperf3: {text}")));
                 return 1;
@@ -265,7 +278,15 @@ impl Performance<'_> {
             outlet.leave_stdout();
         }
         let context = Context { stock: Stock::for_tests(self.most_tests()), ..context.clone() };
-        server::serve(server, &context, self.form(), &Arc::new(outlet), (signals, cancel))
+        let outlet = Arc::new(outlet);
+        server::serve(server, &context, &recording, self.form(), &outlet, (signals, cancel))
+    }
+
+    /// What its tests are recorded with; or what to complain of.
+    fn recording(&self, cancel: &Cancel) -> Result<Arc<Recording>, String> {
+        let output = RunOutput::of_environment(cancel).map_err(|why| format!("error - {why}"))?;
+        let (interval, words) = (self.options.interval(), self.words.to_vec());
+        Ok(Arc::new(Recording { output, interval, words }))
     }
 
     fn bind(&self, handed: HandedSockets) -> Result<Server, Failure> {

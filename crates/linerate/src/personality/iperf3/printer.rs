@@ -1,12 +1,14 @@
 //! The output of one test in the form that was asked for.
 
-use linerate_engine::iperf3::{Control, Event, Interval, Report, Start};
+use linerate_engine::iperf3::{Control, Event, Report, Start};
+use linerate_measure::Sample;
 use linerate_wire::iperf3::results::ServerOutput;
 
 use super::context::Context;
 use super::json::{Fields, Json};
 use super::long_object::{Layout, LongObject};
 use super::relayed::Relayed;
+use super::sum::Timeline;
 use super::text::TextPrinter;
 use super::{document, ending};
 use crate::output::narrate;
@@ -47,7 +49,8 @@ pub struct JsonPrinter {
     asked_bps: u64,
     start: Option<Start>,
     start_fields: Option<Fields>,
-    intervals: Vec<Interval>,
+    timeline: Timeline,
+    samples: Vec<Sample>,
     /// Figures in them, which are of the stock.
     figures: usize,
     /// Intervals for which there was no room. Once there is one, all that follow are: a document ends early, but has no gap.
@@ -69,7 +72,8 @@ impl JsonPrinter {
             asked_bps: 0,
             start: None,
             start_fields: None,
-            intervals: Vec::new(),
+            timeline: Timeline::default(),
+            samples: Vec::new(),
             figures: 0,
             dropped: 0,
             end: None,
@@ -85,11 +89,9 @@ impl JsonPrinter {
             Event::Connected(control) => self.control = Some((**control).clone()),
             Event::Asked(parameters) => self.asked_bps = parameters.bandwidth_bps,
             Event::Started(start) => return self.record_start(start),
-            Event::Interval(interval) if self.context.shows(interval) => {
-                return self.record_interval(interval);
-            }
+            Event::Sample(sample) => return self.record_sample(sample),
             Event::Ended(report) => self.record_end(report),
-            Event::Interval(_) | Event::OmitEnded | Event::Warning(_) => {}
+            Event::OmitEnded | Event::Warning(_) => {}
         }
         Vec::new()
     }
@@ -104,30 +106,33 @@ impl JsonPrinter {
         self.line("start", fields)
     }
 
-    fn record_interval(&mut self, interval: &Interval) -> Vec<String> {
-        let Some(start) = &self.start else { return Vec::new() };
+    fn record_sample(&mut self, sample: &Sample) -> Vec<String> {
+        let interval = self.timeline.interval(sample);
+        let Some(start) = self.start.as_ref().filter(|_| self.context.shows(&interval)) else {
+            return Vec::new();
+        };
         let lines = match self.form {
             Form::Stream { .. } => {
-                self.line("interval", document::interval(&self.context, start, interval))
+                self.line("interval", document::interval(&self.context, start, &interval))
             }
             Form::Text | Form::Json => Vec::new(),
         };
+        let start_s = interval.start_s;
         if self.form != (Form::Stream { full: false }) {
-            self.keep(interval);
+            self.keep(sample, start_s);
         }
         lines
     }
 
     /// Keeps an interval for the document, where there is room.
-    fn keep(&mut self, interval: &Interval) {
-        let figures = interval.streams.len();
+    fn keep(&mut self, sample: &Sample, end_s: f64) {
+        let figures = sample.flows.len();
         if self.dropped == 0 && self.context.stock.take(self.figures, figures) {
             self.figures += figures;
-            self.intervals.push(interval.clone());
+            self.samples.push(sample.clone());
             return;
         }
         if self.dropped == 0 {
-            let end_s = interval.start_s;
             narrate(&format!("warning: the document has no intervals after {end_s:.0} s\n"));
         }
         self.dropped += 1;
@@ -176,8 +181,10 @@ impl JsonPrinter {
             last: Fields::new().with_some("error", error),
         };
         let intervals = self.start.iter().flat_map(move |start| {
-            let intervals = self.intervals.iter();
-            intervals.map(move |one| document::interval(&self.context, start, one).into())
+            let mut timeline = Timeline::default();
+            self.samples.iter().map(move |sample| {
+                document::interval(&self.context, start, &timeline.interval(sample)).into()
+            })
         });
         document.pieces(intervals, layout)
     }

@@ -1,10 +1,11 @@
 //! Lines of the tables, column by column.
 
-use linerate_engine::iperf3::{DatagramFigures, TcpFigures};
+use linerate_measure::sample::TcpStatus;
 use linerate_personality::iperf3::amount::{RateFormat, render_bytes, render_rate};
 use linerate_personality::iperf3::release::Release;
 
 use super::json::render_general;
+use super::sum::Datagrams;
 
 /// Between tables, and between the intervals of several streams.
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
@@ -71,8 +72,8 @@ impl Lead<'_> {
     }
 
     /// Of a sender in an interval.
-    pub(super) fn window(&self, retransmits: u64, tcp: &TcpFigures, remark: &str) -> String {
-        let window = render_bytes(tcp.snd_cwnd_bytes as f64);
+    pub(super) fn window(&self, retransmits: u64, tcp: &TcpStatus, remark: &str) -> String {
+        let window = render_bytes(tcp.cwnd_bytes() as f64);
         format!("{}  {retransmits:3}   {window}       {remark}\n", self.render())
     }
 
@@ -90,8 +91,8 @@ impl Lead<'_> {
     }
 
     /// Of datagrams received, or of all sent.
-    pub(super) fn loss(&self, figures: &DatagramFigures, remark: &str) -> String {
-        let jitter_ms = figures.jitter_s * 1000.0;
+    pub(super) fn loss(&self, figures: &Datagrams, remark: &str) -> String {
+        let jitter_ms = figures.jitter_ms();
         let packets = figures.packets;
         let loss = match figures.lost.zip(figures.lost_percent()) {
             None => format!("Unknown/{packets}"),

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::iperf3::{Event, Failure, Observer, Server, ServerEvent};
+use linerate_engine::iperf3::{Control, Event, Failure, Observer, Server, ServerEvent};
+use linerate_measure::Outcome;
 use linerate_personality::iperf3::fault::render_failure;
 use linerate_wire::iperf3::Code;
 use linerate_wire::iperf3::results::ServerOutput;
@@ -14,6 +15,7 @@ use super::client::{render_interruption, tell_alone};
 use super::context::Context;
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
+use super::record::{Recorder, Recording};
 use super::signals::Signals;
 use super::text::TextPrinter;
 
@@ -26,11 +28,39 @@ const MOST_OUTPUT_BYTES: usize = 4 << 20;
 /// A test's printer, and what it has printed for a client that asks for it.
 struct Record {
     printer: Printer,
+    control: Option<Box<Control>>,
+    /// None before the client has asked for something.
+    recorder: Option<Recorder>,
     printed: String,
     is_wanted: bool,
 }
 
 impl Record {
+    fn record_event(&mut self, event: &Event, recording: &Recording) {
+        match event {
+            Event::Connected(control) => self.control = Some(control.clone()),
+            Event::Asked(parameters) => {
+                let control = self.control.as_ref();
+                self.recorder =
+                    control.map(|control| Recorder::of_server(recording, control, parameters));
+            }
+            other => self.recorder.iter_mut().for_each(|recorder| recorder.record_event(other)),
+        }
+    }
+
+    /// The test is over; why, where not as planned.
+    fn finish(&mut self, failure: Option<&Failure>, why: Option<&str>) {
+        let Some(recorder) = self.recorder.take() else { return };
+        let outcome = match failure {
+            None => Outcome::Complete,
+            Some(failure) if failure.interrupted || failure.code == Code::CLIENT_TERMINATED => {
+                Outcome::Interrupted
+            }
+            Some(_) => Outcome::Failed,
+        };
+        recorder.finish(outcome, u8::from(failure.is_some()), why);
+    }
+
     /// Keeps what was printed, unless it is too much or the test has begun without a wish for it.
     fn keep(&mut self, printed: &str) {
         if self.is_wanted && self.printed.len() + printed.len() <= MOST_OUTPUT_BYTES {
@@ -46,6 +76,7 @@ impl Record {
 pub(super) fn serve(
     server: Server,
     context: &Context,
+    recording: &Arc<Recording>,
     form: Form,
     outlet: &Arc<Outlet>,
     (signals, cancel): (&Signals, &Cancel),
@@ -53,11 +84,13 @@ pub(super) fn serve(
     let printers = Printers::default();
     let observe = |test_number: u64| -> Box<dyn Observer> {
         let printer = Printer::new(context.clone(), form);
-        let record = Record { printer, printed: String::new(), is_wanted: true };
+        let printed = String::new();
+        let record = Record { printer, control: None, recorder: None, printed, is_wanted: true };
         let record = Arc::new(Mutex::new(record));
         let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
         printers.insert(test_number, Arc::clone(&record));
-        Box::new(Show { record, outlet: Arc::clone(outlet) })
+        let (recording, outlet) = (Arc::clone(recording), Arc::clone(outlet));
+        Box::new(Show { record, recording, outlet })
     };
     // Why the test failed that ended last, as long as nothing else has happened.
     let mut told = None;
@@ -106,6 +139,7 @@ pub(super) fn give_up(failure: &Failure, context: &Context, form: Form, outlet: 
 /// Prints what happens in one test, and keeps it for a client that asks for it.
 struct Show {
     record: Arc<Mutex<Record>>,
+    recording: Arc<Recording>,
     outlet: Arc<Outlet>,
 }
 
@@ -121,6 +155,7 @@ impl Observer for Show {
             record.is_wanted = false;
             record.printed = String::new();
         }
+        record.record_event(event, &self.recording);
         let pieces = record.printer.record_event(event);
         if !pieces.is_empty() {
             let printed = self.outlet.print(&pieces);
@@ -155,11 +190,13 @@ fn tell(
         ServerEvent::TestEnded { test_number, failure } => {
             let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
             let record = printers.remove(test_number);
+            drop(printers);
             let error = failure.as_ref().map(|failure| render_end(failure, context, signals));
             let is_signalled = signals.last().is_some()
                 && failure.as_ref().is_some_and(|failure| failure.interrupted);
             let Some(record) = record else { return };
-            let record = record.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+            record.finish(failure.as_ref(), error.as_deref());
             match (&record.printer, &error) {
                 (Printer::Json(printer), error) => {
                     outlet.write_pieces(printer.render_rest(error.as_deref()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Figures of streams, one for each stream and interval: some 70 MB. So many are shared out evenly to the tests that a server
+/// Figures of streams, one for each stream and interval: some 130 MB. So many are shared out evenly to the tests that a server
 /// has at once, and so many more they share. Days of a test have many, and many streams; a client must neither fill
 /// its server's memory nor leave the others without figures.
 const MOST_FIGURES: usize = 500_000;

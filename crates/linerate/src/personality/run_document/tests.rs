@@ -132,3 +132,12 @@ fn nothing_is_kept_where_nothing_is_asked_for() {
     record.record_sample(&Sample::nothing(Role::Client));
     assert!(record.draft().is_none() && record.kept == 0);
 }
+
+#[test]
+fn options_have_their_long_names() {
+    let words = ["-c", "h", "-P", "2", "--parallel=4", "-R"].map(str::to_owned);
+    let options = options_of("iperf3", &words, linerate_personality::iperf3::flags::TABLE);
+    assert_eq!(options.command_line.len(), 7);
+    let named = serde_json::to_value(&options.by_name).unwrap();
+    assert_eq!(named, serde_json::json!({ "client": "h", "parallel": "4", "reverse": true }));
+}

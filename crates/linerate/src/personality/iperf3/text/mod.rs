@@ -5,9 +5,9 @@
 
 mod summary;
 
-use linerate_engine::iperf3::{
-    Control, Event, Interval, Keepalive, Report, Role, Start, StreamInterval,
-};
+use linerate_engine::iperf3::{Control, Event, Keepalive, Report, Role, Start};
+use linerate_measure::Sample;
+use linerate_measure::sample::FlowSample;
 use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
 use linerate_wire::visible::visible;
@@ -17,7 +17,7 @@ use super::long_object::Layout;
 use super::moment::render_gmt;
 use super::relayed::Relayed;
 use super::row::{Columns, Lead, SEPARATOR, render_head};
-use super::sum::{Sum, direction, rate};
+use super::sum::{Interval, Sum, Timeline, socket_of};
 
 /// The line above and below a server's greeting.
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -34,13 +34,14 @@ pub struct TextPrinter {
     context: Context,
     start: Option<Start>,
     control: Option<Control>,
+    timeline: Timeline,
     intervals: u64,
 }
 
 impl TextPrinter {
     /// For one test.
     pub fn new(context: Context) -> Self {
-        Self { context, start: None, control: None, intervals: 0 }
+        Self { context, start: None, control: None, timeline: Timeline::default(), intervals: 0 }
     }
 
     /// What a client says before it connects.
@@ -71,17 +72,13 @@ impl TextPrinter {
                 self.start = Some((**start).clone());
                 self.render_started(start)
             }
-            Event::Interval(interval) if self.context.shows(interval) => {
-                self.render_interval(interval)
-            }
+            Event::Sample(sample) => self.render_sample(sample),
             Event::Ended(report) => self.render_ended(report),
             // With intervals it shows by itself.
             Event::OmitEnded if self.context.verbose && self.context.interval_s == 0.0 => {
                 vec![OMIT_DONE.to_owned()]
             }
-            Event::Asked(_) | Event::Interval(_) | Event::OmitEnded | Event::Warning(_) => {
-                Vec::new()
-            }
+            Event::Asked(_) | Event::OmitEnded | Event::Warning(_) => Vec::new(),
         }
     }
 
@@ -176,61 +173,53 @@ impl TextPrinter {
         pieces
     }
 
-    fn render_interval(&mut self, interval: &Interval) -> Vec<String> {
-        let Some(start) = &self.start else { return Vec::new() };
+    fn render_sample(&mut self, sample: &Sample) -> Vec<String> {
+        let interval = self.timeline.interval(sample);
         let mut pieces = Vec::new();
+        let Some(start) = self.start.as_ref().filter(|_| self.context.shows(&interval)) else {
+            return pieces;
+        };
         let several = start.parameters.parallel > 1;
         if self.intervals == 0 {
-            pieces.push(render_head(interval_columns(start, interval), is_both_ways(start)));
+            pieces.push(render_head(interval_columns(start, &interval), is_both_ways(start)));
         } else if several {
             pieces.push(SEPARATOR.to_owned());
         }
         self.intervals += 1;
         for sends in directions(start) {
-            for stream in direction(interval, sends) {
-                pieces.push(self.render_stream(start, interval, stream));
+            for flow in interval.direction(sends) {
+                pieces.push(self.render_stream(start, &interval, sends, flow));
             }
-            if several && let Some(sum) = Sum::of_interval(interval, sends) {
-                pieces.push(self.render_sum(start, interval, sends, &sum));
+            if several && let Some(sum) = interval.sum(sends) {
+                pieces.push(self.render_sum(start, &interval, sends, &sum));
             }
         }
         pieces
     }
 
-    fn render_stream(&self, start: &Start, interval: &Interval, stream: &StreamInterval) -> String {
-        let remark = if interval.omitted { OMITTED } else { "" };
-        let lead = Lead {
-            socket: Some(stream.socket),
-            role: role_tag(start, stream.sends),
-            start_s: interval.start_s,
-            end_s: interval.end_s,
-            bytes: stream.bytes,
-            rate: rate(stream.bytes, interval.seconds()),
-            format: self.context.format,
-        };
-        match (&stream.datagrams, stream.retransmits, &stream.tcp) {
-            (Some(sent), _, _) if stream.sends => {
+    fn render_stream(
+        &self,
+        start: &Start,
+        interval: &Interval<'_>,
+        sends: bool,
+        flow: &FlowSample,
+    ) -> String {
+        let remark = if interval.sample.warm_up { OMITTED } else { "" };
+        let stream = Sum::of_interval_flow(flow, interval.seconds());
+        let lead = self.lead(start, interval, Some(socket_of(flow.flow)), sends, &stream);
+        match (&stream.datagrams, stream.retransmits, &flow.tcp) {
+            (Some(sent), _, _) if sends => {
                 lead.datagrams(sent.packets, is_both_ways(start), remark)
             }
             (Some(received), _, _) => lead.loss(received, remark),
-            (None, Some(retransmits), Some(tcp)) if stream.sends => {
-                lead.window(retransmits, tcp, remark)
-            }
+            (None, Some(retransmits), Some(tcp)) if sends => lead.window(retransmits, tcp, remark),
             _ => lead.plain(remark),
         }
     }
 
-    fn render_sum(&self, start: &Start, interval: &Interval, sends: bool, sum: &Sum) -> String {
-        let remark = if interval.omitted { OMITTED } else { "" };
-        let lead = Lead {
-            socket: None,
-            role: role_tag(start, sends),
-            start_s: interval.start_s,
-            end_s: interval.end_s,
-            bytes: sum.bytes,
-            rate: sum.rate(),
-            format: self.context.format,
-        };
+    fn render_sum(&self, start: &Start, interval: &Interval<'_>, sends: bool, sum: &Sum) -> String {
+        let remark = if interval.sample.warm_up { OMITTED } else { "" };
+        let lead = self.lead(start, interval, None, sends, sum);
         match (&sum.datagrams, sum.retransmits) {
             (Some(sent), _) if sends => lead.datagrams(sent.packets, is_both_ways(start), remark),
             (Some(received), _) => lead.loss(received, remark),
@@ -238,6 +227,25 @@ impl TextPrinter {
                 lead.retransmits(retransmits, remark, self.context.release)
             }
             _ => lead.plain(remark),
+        }
+    }
+
+    fn lead(
+        &self,
+        start: &Start,
+        interval: &Interval<'_>,
+        socket: Option<u32>,
+        sends: bool,
+        figures: &Sum,
+    ) -> Lead<'_> {
+        Lead {
+            socket,
+            role: role_tag(start, sends),
+            start_s: interval.start_s,
+            end_s: interval.end_s,
+            bytes: figures.bytes,
+            rate: figures.rate(),
+            format: self.context.format,
         }
     }
 
@@ -321,13 +329,13 @@ pub(super) fn role_tag(start: &Start, sends: bool) -> &'static str {
     }
 }
 
-fn interval_columns(start: &Start, interval: &Interval) -> Columns {
+fn interval_columns(start: &Start, interval: &Interval<'_>) -> Columns {
     let sends = start.streams.iter().any(|stream| stream.sends);
-    let knows = |stream: &StreamInterval| stream.sends && stream.retransmits.is_some();
+    let knows = |flow: &FlowSample| Sum::of_interval_flow(flow, 0.0).retransmits.is_some();
     match start.parameters.protocol {
         Protocol::Udp if is_both_ways(start) || !sends => Columns::Loss,
         Protocol::Udp => Columns::Datagrams,
-        _ if interval.streams.iter().any(knows) => Columns::Window,
+        _ if interval.direction(true).any(knows) => Columns::Window,
         _ => Columns::Plain,
     }
 }

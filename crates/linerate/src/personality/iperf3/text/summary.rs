@@ -1,15 +1,15 @@
 //! The tables at a test's end.
 
-use linerate_engine::iperf3::{DatagramFigures, Report, Role, Start, StreamReport, Totals};
+use linerate_engine::iperf3::{Report, Role, Start};
+use linerate_measure::dialect::iperf3::CpuPercent;
 use linerate_personality::iperf3::amount::render_bytes;
 use linerate_wire::iperf3::Protocol;
-use linerate_wire::iperf3::results::CpuPercent;
 use linerate_wire::visible::visible;
 
 use super::super::context::Context;
 use super::super::ending::file_percent;
 use super::super::row::{Columns, Lead, SEPARATOR, render_head, render_name};
-use super::super::sum::{Sum, rate, reports};
+use super::super::sum::{self, Datagrams, Stream, Sum, rate, streams};
 use super::{directions, is_both_ways, role_tag};
 
 /// Which end's figures a line shows.
@@ -27,7 +27,7 @@ impl Side {
         }
     }
 
-    fn of(self, stream: &StreamReport) -> Option<&Totals> {
+    fn of(self, stream: &Stream<'_>) -> Option<Sum> {
         match self {
             Self::Sender => stream.sender(),
             Self::Receiver => stream.receiver(),
@@ -57,13 +57,13 @@ pub(super) fn render_summary(context: &Context, start: &Start, report: &Report) 
 
 impl Summary<'_> {
     fn columns(&self) -> Columns {
-        let knows = |stream: &StreamReport| {
-            let shown = self.shows(stream.sends, Side::Sender);
+        let knows = |stream: Stream<'_>| {
+            let shown = self.shows(stream.sends(), Side::Sender);
             shown && stream.sender().is_some_and(|totals| totals.retransmits.is_some())
         };
         match self.start.parameters.protocol {
             Protocol::Udp => Columns::Loss,
-            _ if self.report.streams.iter().any(knows) => Columns::Retransmits,
+            _ if streams(self.report).any(knows) => Columns::Retransmits,
             _ => Columns::Plain,
         }
     }
@@ -74,25 +74,19 @@ impl Summary<'_> {
     }
 
     fn render_direction(&self, sends: bool, pieces: &mut Vec<String>) {
-        for stream in reports(&self.report.streams, sends) {
+        let of_direction = || streams(self.report).filter(move |stream| stream.sends() == sends);
+        for stream in of_direction() {
             for side in [Side::Sender, Side::Receiver] {
-                let totals = side.of(stream).copied().map(|totals| Sum {
-                    bytes: totals.bytes,
-                    seconds: totals.seconds,
-                    retransmits: totals.retransmits,
-                    datagrams: totals.datagrams,
-                });
-                self.render_line(Some(stream.socket), sends, side, totals.as_ref(), pieces);
+                self.render_line(Some(stream.socket()), sends, side, side.of(&stream), pieces);
                 if side == Side::Sender {
-                    self.render_remarks(stream, pieces);
+                    self.render_remarks(&stream, pieces);
                 }
             }
         }
         if self.start.parameters.parallel > 1 {
             for side in [Side::Sender, Side::Receiver] {
-                let streams = reports(&self.report.streams, sends);
-                let sum = Sum::of(streams.map(|stream| side.of(stream)));
-                self.render_line(None, sends, side, sum.as_ref(), pieces);
+                let sum = Sum::of(of_direction().map(|stream| side.of(&stream)));
+                self.render_line(None, sends, side, sum, pieces);
             }
         }
         if self.context.verbose {
@@ -106,7 +100,7 @@ impl Summary<'_> {
         socket: Option<u32>,
         sends: bool,
         side: Side,
-        totals: Option<&Sum>,
+        totals: Option<Sum>,
         pieces: &mut Vec<String>,
     ) {
         let shown = totals.filter(|_| self.shows(sends, side));
@@ -122,9 +116,7 @@ impl Summary<'_> {
         };
         let lead = self.lead(socket, sends, totals.bytes, totals.seconds);
         pieces.push(match (&totals.datagrams, totals.retransmits, side) {
-            (Some(sent), _, Side::Sender) => {
-                lead.loss(&DatagramFigures::sent(sent.packets), side.name())
-            }
+            (Some(sent), _, Side::Sender) => lead.loss(&Datagrams::sent(sent.packets), side.name()),
             (Some(received), _, Side::Receiver) => lead.loss(received, side.name()),
             (None, Some(retransmits), Side::Sender) => {
                 lead.retransmits(retransmits, side.name(), self.context.release)
@@ -146,16 +138,16 @@ impl Summary<'_> {
     }
 
     /// What came out of order, and how much of a file went.
-    fn render_remarks(&self, stream: &StreamReport, pieces: &mut Vec<String>) {
+    fn render_remarks(&self, stream: &Stream<'_>, pieces: &mut Vec<String>) {
         let received = stream.receiver().and_then(|totals| totals.datagrams);
         if let Some(figures) = received.filter(|figures| figures.out_of_order > 0) {
-            let seconds = stream.local.seconds;
-            let lead = self.lead(None, stream.sends, 0, seconds);
+            let seconds = stream.local().seconds;
+            let lead = self.lead(None, stream.sends(), 0, seconds);
             pieces.push(lead.out_of_order(figures.out_of_order));
         }
         let Some(path) = &self.context.file else { return };
         let Ok(facts) = std::fs::metadata(path) else { return };
-        let (size, bytes) = (facts.len(), stream.local.bytes);
+        let (size, bytes) = (facts.len(), stream.local().bytes);
         let percent = file_percent(bytes, size);
         let singular = |bytes: u64| render_bytes(bytes as f64).trim_end_matches('s').to_owned();
         pieces.push(format!(
@@ -168,18 +160,18 @@ impl Summary<'_> {
 
     /// Processor time and congestion control, with `-V`.
     fn render_particulars(&self, sends: bool, pieces: &mut Vec<String>) {
-        let report = self.report;
+        let (own, peer) = (&self.report.own, self.report.peer.as_ref());
         if sends {
-            let remote = report.remote_cpu.unwrap_or_default();
-            pieces.push(render_cpu(["sender", "receiver"], &report.cpu, &remote));
+            let local = sum::cpu_percent(own).unwrap_or_default();
+            let remote = peer.and_then(sum::cpu_percent).unwrap_or_default();
+            pieces.push(render_cpu(["sender", "receiver"], &local, &remote));
             if is_both_ways(self.start) {
-                pieces.push(render_cpu(["receiver", "sender"], &report.cpu, &remote));
+                pieces.push(render_cpu(["receiver", "sender"], &local, &remote));
             }
         }
-        let (local, remote) = (&report.congestion, &report.remote_congestion);
-        let remote = remote.as_ref().filter(|_| self.start.role == Role::Client);
-        let (sender, receiver) =
-            if sends { (local.as_ref(), remote) } else { (remote, local.as_ref()) };
+        let remote = peer.and_then(sum::congestion).filter(|_| self.start.role == Role::Client);
+        let local = sum::congestion(own);
+        let (sender, receiver) = if sends { (local, remote) } else { (remote, local) };
         if let Some(name) = sender {
             pieces.push(format!("snd_tcp_congestion {}\n", visible(name)));
         }

@@ -9,8 +9,7 @@ fn of_old(packets: u64, errors: i64, bytes: u64) -> StreamResult {
 
 fn figures(result: &StreamResult, omit_s: u32) -> (u64, Option<i64>) {
     let parameters = Parameters { omit_s, block_bytes: 1000, ..Parameters::default() };
-    let figures = DatagramFigures::of_results(result, 95, &parameters);
-    (figures.packets, figures.lost)
+    datagrams(result, 95, &parameters)
 }
 
 #[test]
