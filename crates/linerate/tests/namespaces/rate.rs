@@ -1,7 +1,7 @@
 //! A link of known rate.
 
 use crate::document::{Document, assert_near};
-use crate::ends::{Finished, Server};
+use crate::ends::{Client, Finished, Server};
 use crate::network::{CLIENT_DEVICE, run};
 use crate::{alone_in_network, in_network};
 
@@ -21,19 +21,22 @@ fn tcp_share(ip_header: f64) -> f64 {
 /// seldom that busy thrice.
 const ATTEMPTS: usize = 3;
 
-/// Measures until the goodput is the link's rate less headers, within 2 %; the measurement that was.
+/// Measures until the goodput is the link's rate less headers, within 2 %; the measurement that was. A sender that has no
+/// processor fills no link.
 #[track_caller]
-fn filling_link(share: f64, measure: impl Fn() -> Document) -> Document {
+fn filling_link(share: f64, start: impl Fn() -> Client) -> Document {
     let most_bps = LINK_BPS * share;
-    let mut found_bps = Vec::new();
-    while found_bps.len() < ATTEMPTS {
-        let run = measure();
-        found_bps.push(run.figure("/summary/goodput_bps"));
-        if found_bps.last().is_some_and(|bps| (bps / most_bps - 1.0).abs() <= 0.02) {
+    let mut found = Vec::new();
+    while found.len() < ATTEMPTS {
+        let Finished { document: run, delayed_s, .. } = start().finish();
+        let filled = run.figure("/summary/goodput_bps") / most_bps;
+        found.push((filled, delayed_s));
+        let least = 0.98 - delayed_s / run.figure("/summary/elapsed_s");
+        if (least..=1.02).contains(&filled) {
             return run;
         }
     }
-    panic!("none is within 2 % of {most_bps}: {found_bps:?}");
+    panic!("none is within 2 % of {most_bps}: {found:?}");
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn tcp_goodput_is_the_link_rate_less_headers() {
         network.limit_rate("100mbit", "30ms");
         let server = Server::start(network);
         let flags = ["stream", "--time", "4s", "--omit", "1s", "--congestion", "cubic"];
-        filling_link(tcp_share(20.0), || server.measure(&flags)).assert_complete();
+        filling_link(tcp_share(20.0), || server.start_client(&flags)).assert_complete();
     });
 }
 
@@ -52,8 +55,7 @@ fn ipv6_tcp_goodput_is_the_link_rate_less_headers() {
         network.limit_rate("100mbit", "30ms");
         let server = Server::start(network);
         let flags = ["stream", "--time", "3s", "--omit", "1s", "--congestion", "cubic"];
-        let run =
-            filling_link(tcp_share(40.0), || server.start_client_v6(&flags).finish().document);
+        let run = filling_link(tcp_share(40.0), || server.start_client_v6(&flags));
         run.assert_complete();
         let local = &run.report("client")["flows"][0]["socket"]["local"];
         assert!(local.as_str().is_some_and(|local| local.contains("fd77::1")), "{local}");
@@ -69,7 +71,8 @@ fn udp_goodput_is_the_link_rate_and_the_rest_is_lost() {
         let server = Server::start(network);
         let flags = ["stream", "--udp", "--size", "1400", "--rate", "150M", "--no-offload"];
         let share = 1400.0 / (1400.0 + 8.0 + 20.0 + ETHERNET);
-        let run = filling_link(share, || server.measure(&[&flags[..], &["--time", "3s"]].concat()));
+        let run =
+            filling_link(share, || server.start_client(&[&flags[..], &["--time", "3s"]].concat()));
         let sent = run.count("/summary/datagrams/sent");
         let received = run.count("/summary/datagrams/received");
         let lost = run.count("/summary/datagrams/lost");
@@ -156,10 +159,15 @@ fn datagrams_of_many_flows_dont_leave_at_the_same_moment() {
         run(&[&device[..], &limit[..]].concat()).unwrap();
         let server = Server::start(network);
         let words = ["stream", "--udp", "--rate", "10M", "--flows", "100", "--time", "3s"];
-        let document = server.measure(&words);
+        let Finished { document, delayed_s, .. } = server.start_client(&words).finish();
         let sent = document.figure("/summary/datagrams/sent");
         let count = |name: &str| document.figure(&format!("/summary/datagrams/{name}"));
         let (lost, refused) = (count("lost"), count("refused"));
-        assert!(lost + refused < 0.1 * sent, "{lost} lost, {refused} refused, {sent} sent");
+        // What was due while the sender had no processor leaves at one moment.
+        let late = 10e6 / 8.0 / 1448.0 * delayed_s;
+        assert!(
+            lost + refused < 0.1 * sent + late,
+            "{lost} lost, {refused} refused, {sent} sent, {late} late"
+        );
     });
 }
