@@ -178,7 +178,7 @@ impl Cell<'_> {
             Seen::Documents(seen) => {
                 let documents = [document(&client.text), document(&server.text)];
                 let [at_client, at_server] = &documents;
-                assert_same_bytes(at_client, at_server, &title);
+                assert_same_bytes(at_client, at_server, self.may_count_nothing(), &title);
                 assert!(seen(at_client, at_server), "{all}");
                 self.check_stream(at_client, at_server);
             }
@@ -194,6 +194,16 @@ impl Cell<'_> {
         }
     }
 
+    /// Whether the end that receives may have counted nothing. The original stops reading when it hears on its control
+    /// connection that the other end has sent its bytes, on a busy machine before it has read any, also where the other
+    /// end is an original.
+    fn may_count_nothing(&self) -> bool {
+        let words: Vec<&str> = self.case.client.split(' ').collect();
+        let receiver = if words.contains(&"-R") { self.pair.client } else { self.pair.server };
+        let ends_by_bytes = ["-n", "-k", "-F"].iter().any(|end| words.contains(end));
+        ends_by_bytes && receiver == Program::Original
+    }
+
     /// What was carried, and from where.
     fn check_stream(&self, at_client: &Value, at_server: &Value) {
         let (title, Case { client, .. }) = (self.title(), self.case);
@@ -201,7 +211,8 @@ impl Cell<'_> {
             let received = at_server["end"]["sum_received"]["bytes"].as_u64();
             assert_eq!(Some(copy.len() as u64), received, "{title}");
             let repeats = copy.starts_with(b"01234567890123456789");
-            assert_eq!(repeats, client.contains("--repeating-payload"), "{title}");
+            let asked = client.contains("--repeating-payload");
+            assert!(repeats == asked || copy.is_empty(), "{title}");
         }
         if client.contains("{cport}") {
             let port = &at_client["start"]["connected"][0]["local_port"];
@@ -230,7 +241,7 @@ fn make_files(folder: &Path) {
 }
 
 /// What one end says was moved, the other one was told, and it isn't nothing.
-fn assert_same_bytes(client: &Value, server: &Value, title: &str) {
+fn assert_same_bytes(client: &Value, server: &Value, may_count_nothing: bool, title: &str) {
     assert!(client.get("error").is_none() && server.get("error").is_none(), "{title}: {client}");
     let bytes = |document: &Value, name: &str| document["end"][name]["bytes"].as_u64();
     let both = client["end"].get("sum_sent_bidir_reverse").is_some();
@@ -243,7 +254,9 @@ fn assert_same_bytes(client: &Value, server: &Value, title: &str) {
             ["sum_sent", "sum_received"].map(|name| bytes(client, &format!("{name}{way}")));
         // Each end begins by its own clock to count what isn't omitted.
         let most = sent.map(|sent| sent + omitted_bytes(client, server) / 2);
-        assert!(received > Some(0) && received <= most, "{title}: {sent:?} {received:?}");
+        assert!(sent > Some(0), "{title}: {sent:?} {received:?}");
+        assert!(received > Some(0) || may_count_nothing, "{title}: {sent:?} {received:?}");
+        assert!(received <= most, "{title}: {sent:?} {received:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use super::super::{Blueprint, ClientSide, Endpoint};
 use super::*;
 
 /// The longest that anything may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A client's end, and what it may open.
 struct Scene {
@@ -130,8 +130,12 @@ fn request(scene: &mut Scene, link: Link, bytes: &[u8]) {
 fn many_connections_carry_at_a_time() {
     const CONNECTIONS: usize = 200;
     let (mut scene, mut echo) = pair();
-    let links: Vec<_> = (0..CONNECTIONS).map(|_| scene.connect()).collect();
-    run(&mut scene, &mut echo, |scene| scene.established() == CONNECTIONS);
+    let mut links = Vec::new();
+    // More handshakes at once would run out of their time on a busy machine.
+    while links.len() < CONNECTIONS {
+        links.extend((0..20).map(|_| scene.connect()));
+        run(&mut scene, &mut echo, |scene| scene.established() == links.len());
+    }
     for (number, link) in links.iter().enumerate() {
         request(&mut scene, *link, &vec![7; 100 * (number + 1)]);
     }
