@@ -192,7 +192,7 @@ fn before_the_load_there_is_nothing_to_report() {
 }
 
 /// Whether a signal is in this set of a process: caught (`SigCgt:`) or ignored (`SigIgn:`), proc(5).
-fn is_in_set(process: &str, set: &str, signal: Signal) -> bool {
+pub(crate) fn is_in_set(process: &str, set: &str, signal: Signal) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let mask = text.lines().find_map(|line| line.strip_prefix(set)).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1
