@@ -10,6 +10,7 @@
 )]
 
 mod crowd;
+mod documents;
 mod endings;
 mod fixture;
 mod local;

@@ -18,9 +18,10 @@ use super::latency::{LatencyLine, render_distribution};
 use super::plan::{placement, quic_options};
 use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
 use super::resolve::{is_address, resolve};
-use super::{Speech, say};
+use super::{Speech, record, say};
 use crate::key_log::key_log_of_environment;
 use crate::output::narrate;
+use crate::personality::run_document::RunRecord;
 
 /// Latencies that are kept for each whole second of the run time.
 const LATENCIES_PER_SECOND: u64 = 2_000_000;
@@ -36,17 +37,24 @@ pub(super) fn run(
     processors: u64,
     speech: &Speech,
     cancel: &Cancel,
+    record: &mut RunRecord,
 ) -> Result<u8, Refusal> {
     let addresses = resolve(options);
     let unresolved = || Refusal::helping("Failed to resolve remote address!");
     let first = *addresses.first().ok_or_else(unresolved)?;
+    let wants_latencies = options.prints_latency || speech.document || record.is_wanted();
     let mut plan = plan(first, options, shared, processors, speech);
+    if !wants_latencies {
+        plan.latency_limit = 0;
+    }
     if let Some(path) = &plan.key_log {
         narrate(&format!("secnetperf: SSLKEYLOGFILE: secrets go to {}\n", path.display()));
     }
     speech.started();
     let mut endings = Vec::new();
+    record::start(record, &plan);
     let totals = reach(&mut plan, &addresses, options, speech, &mut endings, cancel)?;
+    record::record_totals(record, &totals);
     for (kind, count) in &totals.failures {
         narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
     }
@@ -152,7 +160,6 @@ fn plan(
             "Warning! Limiting request latency tracking to {TOLD_LATENCY_LIMIT} requests\n"
         ));
     }
-    let wants_latencies = options.prints_latency || speech.document;
     let tells_streams = prints_streams(options) || options.prints_raw;
     let threads = options.threads.or(shared.threads.count);
     let threads = threads.unwrap_or(processors as u32).min(THREAD_LIMIT);
@@ -179,7 +186,7 @@ fn plan(
         repeats_streams: options.repeats_streams,
         runs_for,
         gives_up_unreached: false,
-        latency_limit: if wants_latencies { latency_limit.min(LATENCY_LIMIT) as usize } else { 0 },
+        latency_limit: latency_limit.min(LATENCY_LIMIT) as usize,
         tells_streams: speech.lines || tells_streams && !speech.document,
         tells_waits: options.prints_waits && (speech.lines || !speech.document),
         tells_connections: speech.lines || options.prints_connections,

@@ -9,6 +9,7 @@ mod document;
 pub mod latency;
 mod plan;
 mod printer;
+mod record;
 mod resolve;
 mod server;
 
@@ -24,6 +25,7 @@ use linerate_personality::secnetperf::options::{
 };
 use linerate_personality::secnetperf::{flags, status};
 
+use super::run_document::RunOutput;
 use super::stdout::{self, say};
 use crate::output::narrate;
 use crate::signals::stop_on_signals;
@@ -93,7 +95,17 @@ fn begin(
     match named {
         Some(target) => {
             let client = ClientOptions::parse(options, target, processors)?;
-            client::run(&client, &shared, processors, speech, cancel)
+            let output = match RunOutput::of_environment(cancel) {
+                Ok(output) => output,
+                Err(sentence) => {
+                    narrate(&format!("secnetperf: {sentence}\n"));
+                    return Ok(status::FAILED);
+                }
+            };
+            let mut record = record::begin(&output, &client, words);
+            let ended = client::run(&client, &shared, processors, speech, cancel, &mut record);
+            record::finish(record, &ended, cancel);
+            ended
         }
         None => {
             let server = ServerOptions::parse(options, processors)?;
