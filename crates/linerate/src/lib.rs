@@ -5,7 +5,12 @@
 //! Around that stand the two things that this machine remembers: the keys of servers it knows
 //! ([`known_servers`]) and the key of its own server ([`identity`]).
 //!
-//! The command lines of other tools stand beside that, in [`personality`].
+//! The command lines of other tools stand beside that: the crate `linerate-personality` reads them,
+//! [`personality`] maps them to plans of their dialects, runs these and prints as the original does.
+//! `linerate link` maps a description of a path to the crate `linerate-link`.
+//!
+//! Nothing is hidden from the program, so it decides nothing: it computes no figure, speaks no
+//! language of the wire, and opens no socket of a measurement.
 //!
 //! Programs that measure use [`run`]; a program that wants the whole command line uses
 //! [`main_with`].

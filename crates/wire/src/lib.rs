@@ -5,6 +5,11 @@
 //! to do next comes out as values. No dialect opens a socket, so each is tested in memory: client
 //! against server, cut at every byte, under a virtual clock, fuzzed without a network.
 //!
+//! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`] and [`perf`] are those of other tools.
+//! Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends), messages that
+//! encode and decode themselves, and the codec of its datagrams. [`visible`] says which characters of
+//! a peer's text may be shown.
+//!
 //! Bulk bytes never pass through a machine.
 //!
 //! The crate may not know: sockets, TLS, threads, async, or what a workload means. It gets plain

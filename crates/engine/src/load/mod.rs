@@ -13,7 +13,6 @@ mod meter;
 mod own_loop;
 mod shards;
 mod spread;
-mod standstill;
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -36,12 +35,12 @@ use crate::shard::Shard;
 use crate::transport::PageCache;
 use crate::waker::Waker;
 
+use closing::Standstill;
 use meter::Meter;
 pub(crate) use own_loop::Connections;
 pub(crate) use shards::RECEIVE_BYTES;
 pub use shards::client_threads;
 pub(crate) use spread::{Spread, associations, is_apart, most_associations, spread};
-use standstill::Standstill;
 
 /// How often a load that is ending is looked at, and how much longer that is for each flow: a look
 /// asks all of them.

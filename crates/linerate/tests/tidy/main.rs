@@ -16,6 +16,7 @@ mod quotations;
 mod rooms;
 mod source;
 mod sources;
+mod structure;
 mod workspace;
 
 /// Fails with every offence on a line of its own.
