@@ -6,6 +6,7 @@ use linerate_wire::iperf3::datagram::{Arrivals, Header, is_answer};
 use linerate_wire::iperf3::server::{Server, ServerEvent};
 use linerate_wire::iperf3::token::Token;
 use linerate_wire::iperf3::{Code, Cookie, Parameters, Results};
+use linerate_wire::{Machine, Now};
 
 /// A client whose caller answers it, and a server that says anything: the first byte says in what
 /// pieces the rest comes.
@@ -16,8 +17,8 @@ pub fn iperf3_client(data: &[u8]) {
     for (at, piece) in rest.chunks(usize::from(*piece).max(1)).enumerate() {
         let now_ns = at as u64 * 1_000_000;
         let was_over = client.is_over();
-        client.handle_bytes(now_ns, piece);
-        client.handle_timeout(now_ns);
+        client.handle_bytes(Now::at(now_ns), piece);
+        client.handle_timeout(Now::at(now_ns));
         while let Some(event) = client.poll_event() {
             assert!(!was_over, "nothing happens after the end");
             match event {
@@ -30,9 +31,9 @@ pub fn iperf3_client(data: &[u8]) {
                 | ClientEvent::Failed(_) => ends += 1,
             }
         }
-        while client.poll_write().is_some() {}
+        while client.poll_message().is_some() {}
     }
-    client.handle_end();
+    client.handle_end(Now::at(0));
     while client.poll_event().is_some() {
         ends += 1;
     }
@@ -47,8 +48,8 @@ pub fn iperf3_server(data: &[u8]) {
     for (at, piece) in rest.chunks(usize::from(*piece).max(1)).enumerate() {
         let now_ns = at as u64 * 1_000_000;
         let was_over = server.is_over();
-        server.handle_bytes(now_ns, piece);
-        server.handle_timeout(now_ns);
+        server.handle_bytes(Now::at(now_ns), piece);
+        server.handle_timeout(Now::at(now_ns));
         while let Some(event) = server.poll_event() {
             assert!(!was_over, "nothing happens after the end");
             match event {
@@ -64,9 +65,9 @@ pub fn iperf3_server(data: &[u8]) {
                 | ServerEvent::Failed(_) => ends += 1,
             }
         }
-        while server.poll_write().is_some() {}
+        while server.poll_message().is_some() {}
     }
-    server.handle_end();
+    server.handle_end(Now::at(0));
     while server.poll_event().is_some() {
         ends += 1;
     }

@@ -5,6 +5,7 @@ use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni;
 use linerate_wire::netperf::server::{Server, ServerEvent};
 use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
+use linerate_wire::{Machine, Now};
 
 /// Every test that has a classic request.
 const CLASSIC: [(Part, Carrier); 7] = [
@@ -38,7 +39,7 @@ pub fn netperf_messages(data: &[u8]) {
         let asked = serve(&mut guarded, piece, now_ns);
         assert!(asked == 0 || was_said, "a server with a passphrase does nothing without it");
         for client in &mut clients {
-            client.handle_bytes(piece, now_ns);
+            client.handle_bytes(Now::at(now_ns), piece);
             while let Some(event) = client.poll_event() {
                 if let ClientEvent::Setup(setup) = event {
                     assert!(setup.data_port > 0, "a client connects to a port only");
@@ -51,9 +52,9 @@ pub fn netperf_messages(data: &[u8]) {
 /// A client that has asked for a test, and said a passphrase before it.
 fn client(form: Form, part: Part, carrier: Carrier) -> Client {
     let mut client = Client::new(form, std::str::from_utf8(PASSPHRASE).ok());
-    let asked = client.request(&Request::new(part, carrier), None, 0);
+    let asked = client.request(0, &Request::new(part, carrier), None);
     assert_eq!(asked, Ok(()), "every test here has a message");
-    while let Some(message) = client.poll_write() {
+    while let Some(message) = client.poll_message() {
         assert_eq!(message.len(), form.message_bytes(), "messages are whole");
     }
     client
@@ -63,24 +64,24 @@ fn client(form: Form, part: Part, carrier: Carrier) -> Client {
 fn serve(server: &mut Server, piece: &[u8], now_ns: u64) -> u32 {
     let mut asked = 0;
     // Time passes before a piece: only then are messages known to be short.
-    server.handle_timeout(now_ns);
-    server.handle_bytes(piece, now_ns);
+    server.handle_timeout(Now::at(now_ns));
+    server.handle_bytes(Now::at(now_ns), piece);
     while let Some(event) = server.poll_event() {
         match event {
             ServerEvent::Test { request, .. } => {
                 check_round_trip(&request);
                 server.set_up(&Setup { data_port: 1, ..Setup::default() });
-                server.finish(&Results::default(), now_ns);
+                server.finish(now_ns, &Results::default());
                 asked += 1;
             }
             ServerEvent::Calibration => {
-                server.calibrate(100.0, 1, now_ns);
+                server.calibrate(now_ns, 100.0, 1);
                 asked += 1;
             }
             ServerEvent::Ended | ServerEvent::Failed(_) => {}
         }
     }
-    while let Some(message) = server.poll_write() {
+    while let Some(message) = server.poll_message() {
         let whole = [Form::Short, Form::Long].map(Form::message_bytes);
         assert!(whole.contains(&message.len()), "messages are whole");
     }

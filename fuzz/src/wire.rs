@@ -1,6 +1,7 @@
 //! The decoders and machines of the wire crate. Each function takes any bytes and panics only
 //! when the decoder or machine is wrong.
 
+use linerate_wire::native::Stage;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::datagram::{DataHeader, Handshake, PADDED_BYTES, RrHeader};
 use linerate_wire::native::frame::{
@@ -11,7 +12,7 @@ use linerate_wire::native::message::{
 };
 use linerate_wire::native::opening::{OPENING_BYTES, Opening, sniff};
 use linerate_wire::native::server::{Server, ServerConfig, ServerEvent};
-use linerate_wire::native::{Now, Stage};
+use linerate_wire::{Machine, Now};
 
 /// Frames to a server: any split gives the same, and what decodes encodes to what decodes alike.
 pub fn client_frames(data: &[u8]) {
@@ -51,7 +52,7 @@ pub fn client_machine(data: &[u8]) {
             7 => client.handle_timeout(now),
             _ => client.handle_bytes(now, &canned(TO_CLIENT, op)),
         }
-        while let Some(frame) = client.poll_write() {
+        while let Some(frame) = client.poll_message() {
             let message = ClientMessage::decode(frame.get(4..).unwrap_or_default());
             if let Ok(ClientMessage::Ping(ping)) = &message {
                 let sent_ns = ping.sent_ns;
@@ -69,7 +70,7 @@ pub fn client_machine(data: &[u8]) {
             ));
         }
         assert!(ended <= 1, "a conversation ends once");
-        assert_eq!(client.poll_timeout().is_none(), client.is_over());
+        assert_eq!(client.next_time().is_none(), client.is_over());
     });
 }
 
@@ -98,7 +99,7 @@ pub fn server_machine(data: &[u8]) {
             _ => server.handle_bytes(now, &canned(TO_SERVER, op)),
         }
         // A peer that doesn't read leaves frames unwritten: an empty operation reads none.
-        while let Some(frame) = (!bytes.is_empty()).then(|| server.poll_write()).flatten() {
+        while let Some(frame) = (!bytes.is_empty()).then(|| server.poll_message()).flatten() {
             let message = ServerMessage::decode(frame.get(4..).unwrap_or_default());
             assert!(message.is_ok(), "a server says only what a client understands");
         }
@@ -107,7 +108,7 @@ pub fn server_machine(data: &[u8]) {
             failed += u32::from(matches!(event, ServerEvent::Failed(_)));
         }
         assert!(failed <= 1, "a conversation fails once");
-        assert_eq!(server.poll_timeout().is_none(), server.is_over());
+        assert_eq!(server.next_time().is_none(), server.is_over());
         assert_eq!(server.stage() == Stage::Over, server.is_over());
     });
 }

@@ -1,6 +1,6 @@
 //! The two clocks of this machine, and both as the machines of `wire` take them.
 
-use linerate_wire::native::Now;
+use linerate_wire::Now;
 
 pub(crate) use linerate_system::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
 

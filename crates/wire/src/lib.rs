@@ -3,7 +3,7 @@
 //! A *dialect* is a pair of pure state machines, one for the client and one for the server. Bytes
 //! come in as slices, time comes in as an argument (nanoseconds on any monotonic clock), and what
 //! to do next comes out as values. No dialect opens a socket, so each is tested in memory: client
-//! against server, cut at every byte, under a virtual clock, fuzzed without a network.
+//! against server, cut at every byte, under a virtual clock, fuzzed without a network. All of them are [`Machine`]s.
 //!
 //! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`] and [`perf`] are those of other tools.
 //! Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends), messages that
@@ -18,7 +18,10 @@
 #![forbid(unsafe_code)]
 
 pub mod iperf3;
+mod machine;
 pub mod native;
 pub mod netperf;
 pub mod perf;
 pub mod visible;
+
+pub use machine::{Machine, Now};

@@ -1,6 +1,7 @@
 //! The client's end of the load, from the first flow to the last.
 
 use linerate_measure::sample::Sample;
+use linerate_wire::Machine;
 
 use super::received::read_sample;
 use super::session::Session;
@@ -38,13 +39,13 @@ impl Session<'_> {
             return self.begin(load, now_ns);
         }
         if load.hears_peer(now_ns) {
-            self.machine.handle_life(now());
+            self.control.machine.handle_life(now());
         }
         if let Some(sample) = load.tick(now_ns) {
             self.keep_own(sample);
         }
         if let Some(counts) = load.take_datagrams_sent() {
-            self.machine.sent(&counts);
+            self.control.machine.sent(&counts);
             if self.cancel.requested() {
                 self.finish();
             }
@@ -89,7 +90,7 @@ impl Session<'_> {
             }
             let offset_ns = self.offset.estimate().map_or(0, |estimate| estimate.offset_ns);
             let at = self.plan.start_at_utc_ns.map(|at| at.saturating_add(offset_ns));
-            self.machine.start(at);
+            self.control.machine.start(at);
         }
         if self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.opens_at_ns = None;

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use linerate_measure::plan::{Family, Plan};
 use linerate_measure::{Kind, SocketOptions, Transport};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
+use rustix::event::{PollFd, PollFlags};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection};
 use socket2::Socket;
 
 use crate::access::Authority;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
-use crate::control::{Link, control_client, server_name};
+use crate::control::{TlsChannel, control_client, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::associations;
+use crate::poll::poll_until;
 use crate::probe::processors;
 use crate::socket::{Binding, connect_stream, local_socket_address, try_binding, try_port};
 
@@ -113,13 +113,13 @@ pub(super) fn dial(
     plan: &Plan,
     authority: Option<&Authority>,
     cancel: &Cancel,
-) -> Result<(SocketAddr, Link), Error> {
+) -> Result<(SocketAddr, TlsChannel), Error> {
     let mut last = None;
     for address in resolve(plan)? {
         match connect(address, plan, cancel) {
             Ok(socket) => {
                 socket.set_tcp_nodelay(true).map_err(|e| unreachable_error(address, &e))?;
-                return Ok((address, Link::new(socket, session(&plan.host, authority)?)));
+                return Ok((address, TlsChannel::new(socket, session(&plan.host, authority)?)));
             }
             Err(Error::Unreachable(why)) => last = Some(Error::Unreachable(why)),
             Err(other) => return Err(other),
@@ -187,10 +187,8 @@ fn connect(address: SocketAddr, plan: &Plan, cancel: &Cancel) -> Result<Socket, 
         if cancel.requested() {
             return Err(Error::Interrupted);
         }
-        let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
         let mut polled = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
-        let ready = poll(&mut polled, Some(&wait)).unwrap_or(0);
-        if ready > 0 {
+        if poll_until(&mut polled, monotonic_ns() + LOOK_NS) {
             return match socket.take_error() {
                 Ok(None) => Ok(socket),
                 Ok(Some(error)) | Err(error) => Err(io(error)),

@@ -2,16 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 
 use linerate_wire::visible::visible_line;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
 use rustls::CertificateError;
 
 use super::dial::{CONNECT_NS, LOOK_NS};
-use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::control::{ALPN, Link, Reading};
+use crate::clock::monotonic_ns;
+use crate::control::{ALPN, Channel, Reading, TlsChannel, wait};
 use crate::error::Error;
 use crate::event::Cancel;
 
@@ -28,14 +25,14 @@ pub(super) enum Greeting {
 
 /// Finishes the TLS handshake.
 pub(super) fn greet(
-    link: &mut Link,
+    channel: &mut TlsChannel,
     server: SocketAddr,
     host: &str,
     cancel: &Cancel,
 ) -> Result<Greeting, Error> {
     let deadline_ns = monotonic_ns() + CONNECT_NS;
     let mut nothing_yet = Vec::new();
-    while link.is_handshaking() {
+    while channel.is_handshaking() {
         if cancel.requested() {
             return Err(Error::Interrupted);
         }
@@ -45,22 +42,22 @@ pub(super) fn greet(
                  server listens there, or it hangs"
             )));
         }
-        if let Err(error) = link.flush() {
-            return broken(link, server, &error);
+        if let Err(error) = channel.flush() {
+            return broken(channel, server, &error);
         }
-        wait(link, &[], LOOK_NS);
-        match link.read(&mut nothing_yet) {
-            Ok(Reading::Ended) if link.is_handshaking() => {
-                return cut_off(link, stranger(link, server, "it closed the connection"));
+        wait(channel, true, None, &[], monotonic_ns() + LOOK_NS);
+        match channel.read(&mut nothing_yet) {
+            Ok(Reading::Ended) if channel.is_handshaking() => {
+                return cut_off(channel, stranger(channel, server, "it closed the connection"));
             }
             Ok(_) => {}
             Err(error) => {
                 let refused = unvouched(&error, host);
-                return refused.map_or_else(|| broken(link, server, &error), Err);
+                return refused.map_or_else(|| broken(channel, server, &error), Err);
             }
         }
     }
-    if link.session().alpn_protocol() != Some(ALPN) {
+    if channel.session().alpn_protocol() != Some(ALPN) {
         return Err(Error::Peer(format!(
             "{server} speaks TLS but isn't a linerate server: check the port (linerate's is 5250)"
         )));
@@ -68,17 +65,17 @@ pub(super) fn greet(
     Ok(Greeting::Done)
 }
 
-fn broken(link: &Link, server: SocketAddr, error: &io::Error) -> Result<Greeting, Error> {
-    let what = stranger(link, server, &error.to_string());
+fn broken(channel: &TlsChannel, server: SocketAddr, error: &io::Error) -> Result<Greeting, Error> {
+    let what = stranger(channel, server, &error.to_string());
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => cut_off(link, what),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => cut_off(channel, what),
         _ => Err(what),
     }
 }
 
 /// Whoever said something else than the beginning of a handshake says it again.
-fn cut_off(link: &Link, error: Error) -> Result<Greeting, Error> {
-    match link.preface().first() {
+fn cut_off(channel: &TlsChannel, error: Error) -> Result<Greeting, Error> {
+    match channel.preface().first() {
         None | Some(&TLS_HANDSHAKE) => Ok(Greeting::CutOff(error)),
         Some(_) => Err(error),
     }
@@ -111,13 +108,13 @@ fn unvouched(error: &io::Error, host: &str) -> Option<Error> {
 }
 
 /// Says what answers on that port, as far as can be told.
-fn stranger(link: &Link, server: SocketAddr, how: &str) -> Error {
-    let seen: String = link
+fn stranger(channel: &TlsChannel, server: SocketAddr, how: &str) -> Error {
+    let seen: String = channel
         .preface()
         .iter()
         .map(|byte| if byte.is_ascii_graphic() || *byte == b' ' { *byte as char } else { '.' })
         .collect();
-    let said = match link.preface().first() {
+    let said = match channel.preface().first() {
         None => format!("it said nothing, then: {how}"),
         Some(&(TLS_ALERT | TLS_HANDSHAKE)) => format!("it speaks TLS, but: {how}"),
         Some(_) => format!("it said \"{seen}\""),
@@ -125,20 +122,4 @@ fn stranger(link: &Link, server: SocketAddr, how: &str) -> Error {
     Error::Peer(format!(
         "{server} isn't a linerate server: {said}; check the port (linerate's is 5250)"
     ))
-}
-
-/// Waits until the connection or one of the others has something, or the time is over.
-pub(super) fn wait(link: &Link, others: &[PollFd<'_>], at_most_ns: u64) {
-    let mut flags = PollFlags::IN;
-    if link.wants_write() {
-        flags |= PollFlags::OUT;
-    }
-    let mut polled = vec![PollFd::from_borrowed_fd(link.as_fd(), flags)];
-    polled.extend(others.iter().cloned());
-    let timeout = Timespec {
-        tv_sec: (at_most_ns / SECOND_NS) as i64,
-        tv_nsec: (at_most_ns % SECOND_NS) as _,
-    };
-    // Interrupted by a signal: as if the time were over.
-    let _interrupted = poll(&mut polled, Some(&timeout));
 }

@@ -9,9 +9,8 @@ use linerate_measure::{Kind, Plan, Transport, Workload};
 use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof, flow_tag};
 use linerate_wire::native::opening::Opening;
 use linerate_wire::native::server::START_NS;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::{RecvFlags, recv};
-use rustix::time::Timespec;
 use rustls::ClientConfig;
 use socket2::Socket;
 
@@ -20,6 +19,7 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS};
 use crate::control::server_name;
 use crate::error::Error;
 use crate::load::Load;
+use crate::poll::poll_until;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{configure_stream, connect_stream, flow_datagram};
 use crate::transport::Negotiation;
@@ -145,8 +145,7 @@ impl Opener {
     /// Which of the pending sockets have something to say.
     fn arrivals(&self) -> Vec<bool> {
         let mut polled: Vec<PollFd<'_>> = self.poll_set().collect();
-        // Interrupted by a signal: as if nothing had come yet.
-        let _interrupted = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        poll_until(&mut polled, 0);
         polled.iter().map(|one| !one.revents().is_empty()).collect()
     }
 

@@ -8,13 +8,14 @@ use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::Role;
 use linerate_measure::{Kind, Plan, Transport};
+use linerate_wire::Machine;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFd;
 
 use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, local_addresses, unused_binds};
-use super::greeting::{Greeting, greet, wait};
+use super::greeting::{Greeting, greet};
 use super::opener::Opener;
 use super::received::{read_host, read_report};
 use super::record::Record;
@@ -22,7 +23,9 @@ use crate::access::Access;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Agreement, Dial, sockets_to};
-use crate::control::{Link, Reading, data_client, fingerprint, key_log_note, proof, random};
+use crate::control::{
+    Conversation, TlsChannel, data_client, fingerprint, key_log_note, proof, random,
+};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Connections, Load};
@@ -47,12 +50,13 @@ pub(super) fn measure(
     raise_open_files_limit();
     let (mut pauses_ms, mut trusted) = (PAUSES_MS.into_iter(), None);
     loop {
-        let (server, mut link) = dial(plan, access.authority.as_ref(), cancel)?;
-        let cut_off = match greet(&mut link, server, &plan.host, cancel)? {
+        let (server, mut channel) = dial(plan, access.authority.as_ref(), cancel)?;
+        let cut_off = match greet(&mut channel, server, &plan.host, cancel)? {
             Greeting::CutOff(error) => error,
             Greeting::Done => {
-                check_key(&link, access, &mut trusted)?;
-                let mut session = Session::new(plan, access, sink, cancel, record, server, link)?;
+                check_key(&channel, access, &mut trusted)?;
+                let mut session =
+                    Session::new(plan, access, sink, cancel, record, server, channel)?;
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
                     outcome => {
@@ -71,8 +75,12 @@ pub(super) fn measure(
 }
 
 /// Asks whether the server's key is trusted, once for each that is shown.
-fn check_key(link: &Link, access: &Access, trusted: &mut Option<String>) -> Result<(), Error> {
-    let certificate = link.session().peer_certificates().and_then(|chain| chain.first());
+fn check_key(
+    channel: &TlsChannel,
+    access: &Access,
+    trusted: &mut Option<String>,
+) -> Result<(), Error> {
+    let certificate = channel.session().peer_certificates().and_then(|chain| chain.first());
     let shown = certificate.map(|certificate| fingerprint(certificate)).unwrap_or_default();
     if trusted.as_ref() != Some(&shown) {
         (access.trust)(&shown).map_err(Error::Refused)?;
@@ -88,8 +96,7 @@ pub(super) struct Session<'a> {
     pub(super) cancel: &'a Cancel,
     pub(super) record: &'a mut Record,
     server: SocketAddr,
-    link: Link,
-    pub(super) machine: Client,
+    pub(super) control: Conversation<Client, TlsChannel>,
     waker: Arc<Waker>,
     pub(super) load: Option<Load>,
     pub(super) opener: Option<Opener>,
@@ -122,10 +129,10 @@ impl<'a> Session<'a> {
         cancel: &'a Cancel,
         record: &'a mut Record,
         server: SocketAddr,
-        link: Link,
+        channel: TlsChannel,
     ) -> Result<Self, Error> {
         let proof = match &access.shared_key {
-            Some(key) => Some(proof(link.session(), key)?),
+            Some(key) => Some(proof(channel.session(), key)?),
             None => None,
         };
         let workload = serde_json::to_string(&plan.workload)
@@ -142,8 +149,7 @@ impl<'a> Session<'a> {
             cancel,
             record,
             server,
-            link,
-            machine: Client::new(config, now()),
+            control: Conversation::new(Client::new(config, now()), channel),
             waker: Arc::new(Waker::new()?),
             load: None,
             opener: None,
@@ -157,7 +163,7 @@ impl<'a> Session<'a> {
 
     fn converse(&mut self) -> Result<(), Error> {
         while self.result.is_none() {
-            while let Some(event) = self.machine.poll_event() {
+            while let Some(event) = self.control.machine.poll_event() {
                 self.handle_event(event)?;
             }
             if self.result.is_some() {
@@ -165,59 +171,26 @@ impl<'a> Session<'a> {
             }
             self.handle_cancel()?;
             self.conduct()?;
-            self.say()?;
-            self.listen()?;
+            // The machine hears of a connection that breaks, and tells what that means.
+            let _told = self.control.say();
+            self.wait();
+            let _told = self.control.pump();
         }
         Ok(())
     }
 
-    /// Writes what the machine has to say.
-    fn say(&mut self) -> Result<(), Error> {
-        while let Some(bytes) = self.machine.poll_write() {
-            self.link.write(&bytes).map_err(|error| self.lost(&error))?;
-        }
-        // A server that refuses may close before it has read everything; its reason, which is
-        // still to be read, says more than the failed write.
-        let _reason_is_to_come = self.link.flush();
-        Ok(())
-    }
-
-    /// Waits for something to happen, and tells the machine.
-    fn listen(&mut self) -> Result<(), Error> {
+    /// Waits for something to happen.
+    fn wait(&self) {
         let now_ns = monotonic_ns();
         let due_ns = [
-            self.machine.poll_timeout(),
             self.load.as_ref().and_then(|load| load.next_tick(now_ns)),
             self.opener.as_ref().and_then(Opener::next_time),
             self.opens_at_ns,
+            Some(now_ns + LOOK_NS),
         ];
-        let wait_ns = due_ns
-            .into_iter()
-            .flatten()
-            .min()
-            .map_or(LOOK_NS, |due_ns| due_ns.saturating_sub(now_ns).min(LOOK_NS));
-        let others: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&*self.waker, PollFlags::IN))
-            .chain(self.opener.iter().flat_map(Opener::poll_set))
-            .collect();
-        wait(&self.link, &others, wait_ns);
-        self.waker.silence();
-        let mut plaintext = Vec::new();
-        let reading = self.link.read(&mut plaintext);
-        if !plaintext.is_empty() {
-            self.machine.handle_round_trip(self.link.rtt_ns());
-        }
-        self.machine.handle_bytes(now(), &plaintext);
-        match reading {
-            Ok(Reading::Open | Reading::More) => {}
-            Ok(Reading::Ended) | Err(_) => self.machine.handle_end(now()),
-        }
-        if self.link.is_found_dark(monotonic_ns()) {
-            self.machine.handle_dark_path();
-        }
-        if self.machine.poll_timeout().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
-            self.machine.handle_timeout(now());
-        }
-        Ok(())
+        let until_ns = due_ns.into_iter().flatten().min().unwrap_or(now_ns);
+        let others: Vec<PollFd<'_>> = self.opener.iter().flat_map(Opener::poll_set).collect();
+        self.control.wait(Some(&self.waker), &others, until_ns);
     }
 
     fn handle_cancel(&mut self) -> Result<(), Error> {
@@ -236,8 +209,8 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             _ => {
-                self.machine.finish();
-                self.say()?;
+                self.control.machine.finish();
+                let _gone = self.control.say();
                 Err(Error::Interrupted)
             }
         }
@@ -246,7 +219,7 @@ impl<'a> Session<'a> {
     pub(super) fn finish(&mut self) {
         if !self.progress.finished {
             self.progress.finished = true;
-            self.machine.finish();
+            self.control.machine.finish();
         }
     }
 
@@ -290,7 +263,7 @@ impl<'a> Session<'a> {
     fn open_flows(&mut self, token: [u8; 16]) -> Result<(), Error> {
         let (workload, cpus) = (&self.plan.workload, &self.plan.local.cpus);
         let key_log = self.plan.local.key_log.as_deref();
-        let tls = match self.link.session().peer_certificates() {
+        let tls = match self.control.channel().session().peer_certificates() {
             Some([certificate, ..]) if workload.has_keys() => {
                 Some(data_client(certificate.clone().into_owned(), workload, key_log)?)
             }
@@ -347,10 +320,6 @@ impl<'a> Session<'a> {
         self.opens_at_ns = Some(monotonic_ns().saturating_add(u64::try_from(wait_ns).unwrap_or(0)));
     }
 
-    fn lost(&self, error: &std::io::Error) -> Error {
-        Error::Peer(format!("the connection to {} broke: {error}", self.server))
-    }
-
     fn failed(&self, fault: &Fault) -> Error {
         Error::Peer(format!("the measurement against {} failed: {fault}", self.server))
     }
@@ -374,8 +343,7 @@ impl<'a> Session<'a> {
                 self.progress.samples_left_out
             ));
         }
-        self.link.close();
-        let _server_may_be_gone = self.link.flush();
+        self.control.close(0);
         outcome
     }
 }

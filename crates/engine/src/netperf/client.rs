@@ -1,22 +1,25 @@
 //! A control connection to a netserver, and what is asked over it.
 
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use linerate_measure::plan::Family;
+use linerate_wire::Machine as _;
 use linerate_wire::netperf::client::{Client as Machine, ClientEvent};
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::Form;
+use rustix::event::{PollFd, PollFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::control::{Came, Control, wait};
+use super::control::{Control, channel, set_patient, unheard};
 use super::liveness::Liveness;
 use super::outcome::{Calibration, Outcome};
 use super::plan::{ControlPlan, TestPlan};
 use super::trial::Trial;
 use super::{address_beside, interface, over_interface};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::control::Lost;
 use crate::error::Error;
 use crate::event::{Cancel, Sink};
 use crate::socket::plain;
@@ -34,8 +37,7 @@ const FAREWELL_NS: u64 = 2 * SECOND_NS;
 
 /// A control connection to a netserver. Tests go over it one after another.
 pub struct Client {
-    control: Control,
-    pub(super) machine: Machine,
+    pub(super) control: Control<Machine>,
     local: SocketAddr,
     peer: SocketAddr,
     server_cpu: Option<u32>,
@@ -106,8 +108,10 @@ impl Client {
             return Err(broken(std::io::ErrorKind::NotConnected.into()));
         };
         Ok(Self {
-            control: Control::new(socket, SILENCE).map_err(broken)?,
-            machine: Machine::new(form, plan.passphrase.as_deref()),
+            control: Control::new(
+                Machine::new(form, plan.passphrase.as_deref()),
+                channel(socket, SILENCE).map_err(broken)?,
+            ),
             local,
             peer,
             server_cpu: plan.server_cpu,
@@ -154,7 +158,7 @@ impl Client {
     ///
     /// When it doesn't say.
     pub fn calibrate(&mut self, cancel: &Cancel) -> Result<Calibration, Error> {
-        self.machine.calibrate(monotonic_ns());
+        self.control.machine.calibrate(monotonic_ns());
         match self.await_event(cancel)? {
             ClientEvent::Calibration { rate, cpus } => Ok(Calibration { rate, cpus }),
             _ => Err(self.failed(&Fault::Protocol("its answer is to something else".to_owned()))),
@@ -163,22 +167,7 @@ impl Client {
 
     /// Says that there are no more tests, and waits until the server has heard.
     pub fn close(self) {
-        let mut client = self;
-        // Fails where the server is gone, and then there is nothing to wait for.
-        let _gone = client.say();
-        let _gone = client.control.socket().shutdown(Shutdown::Write);
-        if client.leaves_at_once {
-            return;
-        }
-        let deadline_ns = monotonic_ns() + FAREWELL_NS;
-        let mut bytes = Vec::new();
-        while monotonic_ns() < deadline_ns {
-            wait([client.control.as_fd()], deadline_ns.saturating_sub(monotonic_ns()));
-            bytes.clear();
-            if matches!(client.control.read(&mut bytes), Ok(Came::End) | Err(_)) {
-                return;
-            }
-        }
+        self.control.close(if self.leaves_at_once { 0 } else { FAREWELL_NS });
     }
 
     /// The server is busy with something that nobody waits for any more.
@@ -205,40 +194,31 @@ impl Client {
         other: Option<BorrowedFd<'_>>,
         wait_ns: u64,
     ) -> Result<Option<ClientEvent>, Error> {
-        self.say()?;
-        let now_ns = monotonic_ns();
-        let due_ns = self.machine.poll_timeout().unwrap_or(u64::MAX);
-        let wait_ns = wait_ns.min(due_ns.saturating_sub(now_ns).saturating_add(1));
-        // What has ended is always readable.
-        let control = Some(self.control.as_fd()).filter(|_| !self.machine.is_over());
-        wait(control.into_iter().chain(other), wait_ns);
-        if !self.machine.is_over() {
-            let mut bytes = Vec::new();
-            match self.control.read(&mut bytes) {
-                Ok(Came::Bytes) => self.machine.handle_bytes(&bytes, monotonic_ns()),
-                Ok(Came::Nothing) => {}
-                Ok(Came::End) | Err(_) => self.machine.handle_end(),
-            }
-        }
-        self.machine.handle_timeout(monotonic_ns());
-        match self.machine.poll_event() {
+        let other = other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let said = self.control.say();
+        self.check(said)?;
+        self.control.wait(None, other.as_slice(), monotonic_ns().saturating_add(wait_ns));
+        let pumped = self.control.pump();
+        self.check(pumped)?;
+        match self.control.machine.poll_event() {
             Some(ClientEvent::Failed(fault)) => Err(self.failed(&fault)),
             event => Ok(event),
         }
     }
 
-    fn say(&mut self) -> Result<(), Error> {
-        while let Some(bytes) = self.machine.poll_write() {
-            self.control.write(&bytes).map_err(|error| {
-                Error::Peer(format!("the control connection to {} broke: {error}", self.peer))
-            })?;
+    fn check(&self, moved: Result<(), Lost>) -> Result<(), Error> {
+        match moved {
+            Err(Lost::Writing(error)) => {
+                Err(Error::Peer(format!("the control connection to {} broke: {error}", self.peer)))
+            }
+            // The machine tells what it missed.
+            Ok(()) | Err(Lost::Reading(_)) => Ok(()),
         }
-        Ok(())
     }
 
     /// While data goes, this end judges by that, too, whether the server's machine is there.
     pub(super) fn set_patient(&self, patient: bool) {
-        self.control.set_patient(patient);
+        set_patient(self.control.channel(), patient);
     }
 
     /// Looks whether the server's machine is there.
@@ -247,7 +227,7 @@ impl Client {
         liveness: &mut Liveness,
         counts: &Counts,
     ) -> Result<(), Error> {
-        if liveness.is_lost(|| self.control.unheard(), counts, monotonic_ns()) {
+        if liveness.is_lost(|| unheard(self.control.channel()), counts, monotonic_ns()) {
             let (peer, why) = (self.peer, liveness.why());
             return Err(Error::Peer(format!("the netserver at {peer} is lost: {why}")));
         }

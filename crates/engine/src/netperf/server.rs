@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-use super::control::{Control, wait};
+use super::control::channel;
 use super::crowd::Crowd;
 use super::listening::{Listening, listen, listen_everywhere};
 use super::session::{Farewell, House, Session};
-use crate::clock::MILLISECOND_NS;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
+use crate::poll::readable_until;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, accept_stream, is_short_of_descriptors, plain};
 
@@ -117,7 +118,7 @@ impl Server {
                 std::thread::sleep(MOMENT);
                 continue;
             }
-            wait(self.listeners.iter().map(AsFd::as_fd), LOOK_NS);
+            readable_until(self.listeners.iter().map(AsFd::as_fd), monotonic_ns() + LOOK_NS);
             for listener in &self.listeners {
                 match accept_stream(listener, false) {
                     Ok(socket) if self.house.serial => self.serve_alone(socket, sink, cancel),
@@ -229,8 +230,8 @@ fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), 
     let (Some(local), Some(client)) = ends else {
         return Err(failed(io::ErrorKind::NotConnected.into()));
     };
-    let control = Control::new(socket, SILENCE).map_err(failed)?;
-    let session = Session::new(control, (local, client), Arc::clone(house))?;
+    let channel = channel(socket, SILENCE).map_err(failed)?;
+    let session = Session::new(channel, (local, client), Arc::clone(house))?;
     Ok((session, client))
 }
 

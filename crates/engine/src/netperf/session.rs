@@ -1,14 +1,15 @@
 //! One client's control connection at the server, from its first word to its last.
 
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_wire::Machine as _;
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
+use rustix::event::{PollFd, PollFlags};
 
-use super::control::{Came, Control, wait};
+use super::control::{Control, is_acknowledged, set_patient, unheard};
 use super::crowd::Seat;
 use super::liveness::Liveness;
 use super::processor::local_calibration;
@@ -16,6 +17,7 @@ use super::served::Served;
 use super::server::ServerOptions;
 use super::spinners::Spinners;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::control::{Lost, TcpChannel};
 use crate::error::Error;
 use crate::pending::Acquaintance;
 use crate::waker::Waker;
@@ -68,11 +70,10 @@ pub(super) enum Farewell {
 
 /// One client's session.
 pub(super) struct Session {
-    control: Control,
+    control: Control<Machine>,
     client: SocketAddr,
     local: SocketAddr,
     house: Arc<House>,
-    machine: Machine,
     waker: Arc<Waker>,
     served: Option<Served>,
     /// From a test's answer until its results have arrived; else the kernel sees who is gone.
@@ -84,7 +85,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(
-        control: Control,
+        channel: TcpChannel,
         (local, client): (SocketAddr, SocketAddr),
         house: Arc<House>,
     ) -> Result<Self, Error> {
@@ -92,11 +93,10 @@ impl Session {
         let machine = Machine::new(house.passphrase.as_deref(), idle_since_ns);
         let waker = Arc::new(Waker::new()?);
         Ok(Self {
-            control,
+            control: Control::new(machine, channel),
             client,
             local,
             house,
-            machine,
             waker,
             served: None,
             liveness: None,
@@ -113,7 +113,7 @@ impl Session {
     /// server is to stop.
     pub(super) fn run(mut self, stopping: &AtomicBool, mut seat: Option<Seat>) -> Farewell {
         loop {
-            while let Some(event) = self.machine.poll_event() {
+            while let Some(event) = self.control.machine.poll_event() {
                 match event {
                     ServerEvent::Test { request, cpu, marks_end } => {
                         let place = super::place::Place {
@@ -127,26 +127,28 @@ impl Session {
                         };
                         match Served::prepare(*request, &place, &self.waker) {
                             Ok((served, setup)) => {
-                                self.machine.set_up(&setup);
-                                self.control.set_patient(true);
+                                self.control.machine.set_up(&setup);
+                                set_patient(self.control.channel(), true);
                                 self.liveness = Some(served.liveness());
                                 self.served = Some(served);
                             }
-                            Err(error) => self.machine.refuse(error, monotonic_ns()),
+                            Err(error) => self.control.machine.refuse(monotonic_ns(), error),
                         }
                     }
                     ServerEvent::Calibration => {
                         let rate = local_calibration().rate;
-                        self.machine.calibrate(rate, self.house.cpu_count(), monotonic_ns());
+                        self.control.machine.calibrate(
+                            monotonic_ns(),
+                            rate,
+                            self.house.cpu_count(),
+                        );
                     }
                     ServerEvent::Ended => return Farewell::Ended(self.tests),
                     ServerEvent::Failed(fault) => return farewell(&fault),
                 }
             }
-            while let Some(bytes) = self.machine.poll_write() {
-                if let Err(error) = self.control.write(&bytes) {
-                    return Farewell::Failed(format!("its control connection broke: {error}"));
-                }
+            if let Err(Lost::Writing(error)) = self.control.say() {
+                return Farewell::Failed(format!("its control connection broke: {error}"));
             }
             // Behind the writes, so that whoever goes after its test has its results.
             if let Some(seat) = &mut seat {
@@ -180,13 +182,13 @@ impl Session {
     /// Why the client's machine must be taken for gone, if it must.
     fn why_lost(&mut self) -> Option<String> {
         let liveness = self.liveness.as_mut()?;
-        if self.served.is_none() && self.control.is_acknowledged() {
-            self.control.set_patient(false);
+        if self.served.is_none() && is_acknowledged(self.control.channel()) {
+            set_patient(self.control.channel(), false);
             self.liveness = None;
             return None;
         }
         let counts = self.served.as_ref().map(Served::counts).unwrap_or_default();
-        let is_lost = liveness.is_lost(|| self.control.unheard(), &counts, monotonic_ns());
+        let is_lost = liveness.is_lost(|| unheard(self.control.channel()), &counts, monotonic_ns());
         is_lost.then(|| liveness.why())
     }
 
@@ -204,32 +206,19 @@ impl Session {
     /// Waits for something to happen, and sees to it.
     fn go_on(&mut self) {
         let now_ns = monotonic_ns();
-        let due_ns = [self.machine.poll_timeout(), self.served.as_ref().and_then(Served::next_ns)];
-        let wait_ns = due_ns.into_iter().flatten().min().map_or(LOOK_NS, |due_ns| {
-            // Rounded up: a wait that ends a moment early would be repeated until it didn't.
-            (due_ns.saturating_sub(now_ns) + 1).min(LOOK_NS)
-        });
+        let served_ns = self.served.as_ref().and_then(Served::next_ns).unwrap_or(u64::MAX);
         let data = self.served.as_ref().and_then(Served::awaited);
-        let sources = [self.control.as_fd(), self.waker.as_fd()];
-        wait(sources.into_iter().chain(data.map(AsFd::as_fd)), wait_ns);
-        self.waker.silence();
-        self.listen();
+        let data = data.map(|socket| PollFd::new(socket, PollFlags::IN));
+        self.control.wait(Some(&self.waker), data.as_slice(), served_ns.min(now_ns + LOOK_NS));
+        // The machine tells what it missed.
+        let _told = self.control.listen();
+        self.control.handle_time();
         if let Some(served) = self.served.take_if(|served| served.advance(monotonic_ns())) {
             let results = served.results(monotonic_ns());
             self.tests = self.tests.saturating_add(1);
             self.idle_since_ns = monotonic_ns();
-            self.machine.finish(&results, monotonic_ns());
+            self.control.machine.finish(monotonic_ns(), &results);
         }
-    }
-
-    fn listen(&mut self) {
-        let mut bytes = Vec::new();
-        match self.control.read(&mut bytes) {
-            Ok(Came::Bytes) => self.machine.handle_bytes(&bytes, monotonic_ns()),
-            Ok(Came::Nothing) => {}
-            Ok(Came::End) | Err(_) => self.machine.handle_end(),
-        }
-        self.machine.handle_timeout(monotonic_ns());
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use linerate_measure::Role;
 use linerate_measure::plan::Family as PlanFamily;
+use linerate_wire::Machine;
 use linerate_wire::netperf::client::ClientEvent;
 use linerate_wire::netperf::end::{PAD_NS, QUIET_NS};
 use linerate_wire::netperf::fault::Fault;
@@ -98,7 +99,7 @@ impl<'a> Trial<'a> {
             request.client_port = bound.map_or(0, |address| address.port());
         }
         let mut job = job(plan, &request, &granted, buffers(plan)?, client.is_some());
-        let is_old = client.as_ref().is_some_and(|client| client.machine.form() == Form::Short);
+        let is_old = client.as_ref().is_some_and(|client| client.control.machine.form() == Form::Short);
         if is_old && request.carrier == Carrier::Udp {
             fit_old_server(&mut request, &mut job)?;
         }
@@ -138,7 +139,7 @@ impl<'a> Trial<'a> {
         course.processors.iter_mut().for_each(Processors::end);
         let server_knows = self.server_knows();
         if let Some(client) = &mut self.client {
-            client.machine.handle_data_over(server_knows, ended_ns);
+            client.control.machine.handle_data_over(ended_ns, server_knows);
         }
         let interrupted = course.interrupted_ns.is_some();
         let (sample, counts, report) = course.load.conclude(ended_ns);
@@ -204,7 +205,7 @@ impl<'a> Trial<'a> {
             return Ok(Setup { data_port: self.plan.remote.port, ..Setup::default() });
         };
         let cpu = client.server_cpu();
-        client.machine.request(&self.request, cpu, monotonic_ns()).map_err(Error::Plan)?;
+        client.control.machine.request(monotonic_ns(), &self.request, cpu).map_err(Error::Plan)?;
         match client.await_event(cancel)? {
             ClientEvent::Setup(setup) => Ok(setup),
             _ => Err(client.failed(&Fault::Protocol("it answers something else".to_owned()))),
@@ -240,7 +241,7 @@ impl<'a> Trial<'a> {
         let processors = Processors::at_client(&self.plan.local, self.remote, server);
         let began_ns = monotonic_ns();
         if let Some(client) = &mut self.client {
-            client.machine.handle_data_begun(began_ns);
+            client.control.machine.handle_data_begun(began_ns);
         }
         load.open(began_ns);
         if let Some(socket) = socket {
@@ -281,7 +282,7 @@ impl<'a> Trial<'a> {
             if course.load.all_ended() {
                 return Ok(());
             }
-            let awaited = self.client.as_ref().filter(|client| !client.machine.is_over());
+            let awaited = self.client.as_ref().filter(|client| !client.control.machine.is_over());
             if let Some(client) = awaited.filter(|_| course.results.is_none()) {
                 client.look_for_server(&mut course.liveness, &course.load.counts())?;
             }

@@ -8,12 +8,12 @@ use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::test::{Length, Results};
 use rustix::net::SendFlags;
 
-use super::control::wait;
 use super::trial::{INTERRUPTED_NS, LOOK_NS, Trial};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::flow::say_end;
+use crate::poll::readable_until;
 use crate::waker::Waker;
 
 /// How often the end of datagrams is said while results are awaited.
@@ -29,7 +29,7 @@ impl Trial<'_> {
     ) -> Result<Option<Results>, Error> {
         let waker = waker.map(AsFd::as_fd);
         let Some(client) = &mut self.client else {
-            wait(waker, wait_ns);
+            readable_until(waker, monotonic_ns().saturating_add(wait_ns));
             return Ok(None);
         };
         match client.listen(waker, wait_ns)? {
@@ -90,7 +90,9 @@ impl Trial<'_> {
                 say_end(socket, SendFlags::DONTWAIT);
                 farewell_ns = now_ns + FAREWELL_NS;
             }
-            if let Some(client) = self.client.as_mut().filter(|c| !c.machine.awaits_results()) {
+            if let Some(client) =
+                self.client.as_mut().filter(|c| !c.control.machine.awaits_results())
+            {
                 return Err(client.failed(&Fault::Closed { awaited: "its results" }));
             }
             if let Some(results) = self.listen(None, LOOK_NS)? {

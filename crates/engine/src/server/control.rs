@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_measure::Workload;
+use linerate_wire::Machine as _;
 use linerate_wire::native::Stage;
 use linerate_wire::native::server::{Server as Machine, ServerConfig, ServerEvent};
 use rustls::{Connection, ServerConnection};
@@ -12,7 +13,7 @@ use socket2::Socket;
 use super::test::Test;
 use crate::access::SharedKey;
 use crate::clock::{SECOND_NS, monotonic_ns, now};
-use crate::control::{Link, Reading, proof};
+use crate::control::{Conversation, Lost, Reading, TlsChannel, proof};
 use crate::error::Error;
 use crate::pending::Acquaintance;
 
@@ -24,14 +25,13 @@ const PARTING_NS: u64 = 2 * SECOND_NS;
 /// One control conversation.
 pub(super) struct Control {
     pub(super) client: SocketAddr,
-    link: Link,
-    /// `None` until TLS is agreed on.
-    pub(super) machine: Option<Machine>,
+    /// Its machine begins when TLS is agreed on.
+    pub(super) conversation: Conversation<Option<Machine>, TlsChannel>,
     pub(super) test: Option<Test>,
     /// What the client wants, while it waits to be alone.
     pub(super) waiting: Option<Box<Workload>>,
     deadline_ns: Option<u64>,
-    closing: bool,
+    is_closing: bool,
     has_unread: bool,
 }
 
@@ -53,23 +53,25 @@ impl Control {
             .map_err(|error| Error::Host(format!("can't begin TLS: {error}")))?;
         Ok(Self {
             client,
-            link: Link::new(socket, Connection::from(session)),
-            machine: None,
+            conversation: Conversation::new(
+                None,
+                TlsChannel::new(socket, Connection::from(session)),
+            ),
             test: None,
             waiting: None,
             deadline_ns: Some(monotonic_ns() + HANDSHAKE_NS),
-            closing: false,
+            is_closing: false,
             has_unread: false,
         })
     }
 
     /// How far the client has come; `None` when it is admitted, or waits to be.
     pub(super) fn acquaintance(&self) -> Option<Acquaintance> {
-        match &self.machine {
+        match &self.conversation.machine {
             _ if self.test.is_some() || self.waiting.is_some() => None,
             Some(machine) if machine.stage() == Stage::Delivering => Some(Acquaintance::Served),
             Some(_) => Some(Acquaintance::Agreed),
-            None if self.link.has_answered() => Some(Acquaintance::Answered),
+            None if self.conversation.channel().has_answered() => Some(Acquaintance::Answered),
             None => Some(Acquaintance::Silent),
         }
     }
@@ -81,108 +83,75 @@ impl Control {
 
     /// Takes what has arrived.
     pub(super) fn listen(&mut self, key: Option<&SharedKey>) -> Standing {
-        let mut plaintext = Vec::new();
-        let reading = self.link.read(&mut plaintext);
+        let (arrived, reading) = self.conversation.read();
         self.has_unread = matches!(reading, Ok(Reading::More));
-        if let (None, Err(error)) = (&self.machine, &reading) {
-            return Standing::Over(Some(format!("TLS failed: {error}")));
-        }
-        if self.machine.is_none()
-            && !self.link.is_handshaking()
+        if self.conversation.machine.is_none()
+            && reading.is_ok()
+            && !self.conversation.channel().is_handshaking()
             && let Err(why) = self.begin_conversation(key)
         {
             return Standing::Over(Some(why));
         }
-        let Some(machine) = &mut self.machine else {
-            return match reading {
-                Ok(Reading::Open | Reading::More) => Standing::Goes,
-                _ => Standing::Over(Some("it left during the TLS handshake".to_owned())),
-            };
-        };
-        if !plaintext.is_empty() {
-            machine.handle_round_trip(self.link.rtt_ns());
+        let has_begun = self.conversation.machine.is_some();
+        match self.conversation.handle(&arrived, reading) {
+            Err(Lost::Reading(error)) if !has_begun => {
+                Standing::Over(Some(format!("TLS failed: {error}")))
+            }
+            Ok(Reading::Ended) if !has_begun => {
+                Standing::Over(Some("it left during the TLS handshake".to_owned()))
+            }
+            // The machine tells what it missed.
+            _ => Standing::Goes,
         }
-        machine.handle_bytes(now(), &plaintext);
-        if !matches!(reading, Ok(Reading::Open | Reading::More)) {
-            machine.handle_end(now());
-        }
-        Standing::Goes
     }
 
     fn begin_conversation(&mut self, key: Option<&SharedKey>) -> Result<(), String> {
-        if self.link.session().alpn_protocol() != Some(crate::control::ALPN) {
+        if self.conversation.channel().session().alpn_protocol() != Some(crate::control::ALPN) {
             return Err("it speaks TLS, but not linerate's protocol".to_owned());
         }
         let expected_proof = key
-            .map(|key| proof(self.link.session(), key))
+            .map(|key| proof(self.conversation.channel().session(), key))
             .transpose()
             .map_err(|error| error.to_string())?;
         let software = format!("linerate {}", env!("CARGO_PKG_VERSION"));
-        self.machine = Some(Machine::new(ServerConfig { software, expected_proof }, now()));
+        self.conversation.machine =
+            Some(Machine::new(ServerConfig { software, expected_proof }, now()));
         self.deadline_ns = None;
         Ok(())
     }
 
     pub(super) fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.machine.as_mut()?.poll_event()
+        self.conversation.machine.poll_event()
     }
 
     /// Whether the conversation's own time is up for something.
-    pub(super) fn is_overdue(&self, now_ns: u64) -> bool {
-        self.machine.as_ref().is_some_and(|machine| is_due(machine, now_ns))
+    pub(super) fn is_overdue(&self) -> bool {
+        self.conversation.is_overdue()
     }
 
     /// Does what is due at this time, and writes what there is to say.
     pub(super) fn conduct(&mut self, now_ns: u64) -> Standing {
-        if let Some(machine) = &mut self.machine {
-            if machine.stage() >= Stage::Asking && self.link.is_found_dark(now_ns) {
-                machine.handle_dark_path();
-            }
-            if is_due(machine, now_ns) {
-                machine.handle_timeout(now());
-            }
-            if let Some(test) = &mut self.test {
-                test.conduct(machine, now_ns);
-            }
+        self.conversation.handle_time();
+        if let (Some(test), Some(machine)) = (&mut self.test, &mut self.conversation.machine) {
+            test.conduct(machine, now_ns);
         }
-        self.say(now_ns)
-    }
-
-    fn say(&mut self, now_ns: u64) -> Standing {
-        let flushed = self.link.flush();
-        while let Some(machine) = &mut self.machine
-            // Samples that can't leave wait in the machine, which drops them when they are many.
-            && !self.link.wants_write()
-            && let Some(bytes) = machine.poll_write()
-        {
-            if self.link.write(&bytes).and_then(|()| self.link.flush()).is_err() {
-                return Standing::Over(Some("the connection broke".to_owned()));
-            }
-        }
-        let over = self.machine.as_ref().is_some_and(Machine::is_over);
-        if over && !self.closing {
-            self.closing = true;
-            self.link.close();
+        let is_broken = self.conversation.say().is_err();
+        if self.conversation.machine.is_over() && !self.is_closing {
+            self.is_closing = true;
             self.deadline_ns = Some(now_ns + PARTING_NS);
-            let _written_later = self.link.flush();
         }
         let late = self.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns);
-        match flushed {
-            Err(_) => Standing::Over(Some("the connection broke".to_owned())),
-            Ok(()) if self.closing && (late || !self.link.wants_write()) => Standing::Over(None),
-            Ok(()) if late => Standing::Over(Some("it was too slow to greet".to_owned())),
-            Ok(()) => Standing::Goes,
+        match self.is_closing {
+            _ if is_broken => Standing::Over(Some("the connection broke".to_owned())),
+            true if late || self.conversation.is_closed() => Standing::Over(None),
+            false if late => Standing::Over(Some("it was too slow to greet".to_owned())),
+            _ => Standing::Goes,
         }
     }
 
     /// When `conduct` is next of use.
     pub(super) fn next_time(&self, now_ns: u64) -> Option<u64> {
-        let machine = self.machine.as_ref().and_then(Machine::poll_timeout);
         let test = self.test.as_ref().map(|test| test.next_time(now_ns));
-        [machine, test, self.deadline_ns].into_iter().flatten().min()
+        [self.conversation.machine.next_time(), test, self.deadline_ns].into_iter().flatten().min()
     }
-}
-
-fn is_due(machine: &Machine, now_ns: u64) -> bool {
-    machine.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns)
 }

@@ -341,7 +341,7 @@ impl Reception {
     /// Whether a client with a test, or one that waits for it, is about to lose it.
     fn is_thought_silent(&self, guest: usize) -> bool {
         let Some(Guest::Control(control)) = self.guests.get(&guest) else { return false };
-        control.acquaintance().is_none() && control.is_overdue(monotonic_ns())
+        control.acquaintance().is_none() && control.is_overdue()
     }
 
     pub(super) fn conduct(&mut self, guest: usize) {

@@ -33,7 +33,9 @@ impl Reception {
                     self.handle_request(guest, &plan, exclusive);
                 }
                 ServerEvent::Start { at_utc_ns } => {
-                    if let (Some(test), Some(machine)) = (&mut control.test, &mut control.machine) {
+                    if let (Some(test), Some(machine)) =
+                        (&mut control.test, &mut control.conversation.machine)
+                    {
                         test.handle_start(at_utc_ns, monotonic_ns(), machine);
                     }
                 }
@@ -77,7 +79,7 @@ impl Reception {
             (Ok(workload), None) => self.admission.handle_request(guest, workload, exclusive),
         };
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
-        let Some(machine) = &mut control.machine else { return };
+        let Some(machine) = &mut control.conversation.machine else { return };
         match (verdict, parsed) {
             (Verdict::Refused(cause, why), _) => {
                 self.sink.offer(Event::Refused { client: control.client, why: why.clone() });
@@ -95,7 +97,7 @@ impl Reception {
     fn begin_test(&mut self, guest: usize, workload: &Workload) {
         let prepared = self.prepare(guest, workload);
         let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
-        let Some(machine) = &mut control.machine else { return };
+        let Some(machine) = &mut control.conversation.machine else { return };
         match prepared {
             Ok((run_id, token, load)) => {
                 let host = serde_json::to_string(&host_facts()).unwrap_or_default();
@@ -204,7 +206,7 @@ impl Reception {
         let places: Vec<usize> = self.admission.waiting().collect();
         for (index, waiting) in places.into_iter().enumerate() {
             if let Some(Guest::Control(control)) = self.guests.get_mut(&waiting)
-                && let Some(machine) = &mut control.machine
+                && let Some(machine) = &mut control.conversation.machine
             {
                 machine.queue(u32::try_from(index + 1).unwrap_or(u32::MAX));
             }

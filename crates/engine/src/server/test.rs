@@ -6,6 +6,7 @@ use linerate_measure::record::TestFigures;
 use linerate_measure::sample::Sample;
 use linerate_measure::units::render_duration_ns;
 use linerate_measure::{End, Kind, Transport, Workload};
+use linerate_wire::Machine as _;
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::Server as Machine;
 use socket2::Socket;

@@ -11,7 +11,6 @@ use linerate_measure::Transport;
 use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome, flow_tag};
 use socket2::Socket;
 
-use super::control::Control;
 use super::reception::{Guest, Reception};
 use crate::clock::monotonic_ns;
 use crate::control::cookie;
@@ -144,7 +143,8 @@ impl Reception {
         else {
             return;
         };
-        let Control { test: Some(test), machine: Some(machine), .. } = &mut **control else {
+        let (Some(test), Some(machine)) = (&mut control.test, &mut control.conversation.machine)
+        else {
             return;
         };
         if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {

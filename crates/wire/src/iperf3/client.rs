@@ -8,6 +8,7 @@ use super::inbox::{Fault, Inbox, framed};
 use super::parameters::Parameters;
 use super::results::{RESULTS_TO_CLIENT_LIMIT_BYTES, Results, limit_bytes};
 use super::state::State;
+use crate::machine::{Machine, Now, transmit_first};
 
 /// How long a server may take for its first word, for its wish for streams, and from the streams to
 /// the start.
@@ -138,78 +139,13 @@ impl Client {
         }
     }
 
-    /// Bytes came over the control connection.
-    pub fn handle_bytes(&mut self, now_ns: u64, bytes: &[u8]) {
-        if self.stage == Stage::Over {
-            return;
-        }
-        self.inbox.handle_bytes(bytes);
-        loop {
-            match self.advance(now_ns) {
-                Ok(true) if self.stage != Stage::Over => {}
-                Ok(_) => return,
-                Err(fault) => return self.fail(fault),
-            }
-        }
-    }
-
-    /// The control connection has ended.
-    pub fn handle_end(&mut self) {
-        match self.stage {
-            Stage::Over => {}
-            // Up to 3.20 some errors come without their second half.
-            Stage::Error(Some(code)) => self.fail(Fault::Peer(code, 0)),
-            Stage::Displaying => self.finish(),
-            _ => self.fail(Fault::Wrong(Code::CONTROL_CLOSED)),
-        }
-    }
-
-    /// The time that [`Client::poll_timeout`] named has come.
-    pub fn handle_timeout(&mut self, now_ns: u64) {
-        if self.deadline_ns.is_none_or(|deadline_ns| now_ns < deadline_ns) {
-            return;
-        }
-        match self.stage {
-            Stage::Error(Some(code)) => self.fail(Fault::Peer(code, 0)),
-            Stage::Ended | Stage::Results => {
-                let seconds = RESULTS_LIMIT_NS / 1_000_000_000;
-                self.fail(Fault::Silent { code: Code::RECEIVE_RESULTS, seconds });
-            }
-            Stage::Displaying => self.finish(),
-            _ => {
-                let seconds = SETUP_LIMIT_NS / 1_000_000_000;
-                self.fail(Fault::Silent { code: Code::RECEIVE_MESSAGE, seconds });
-            }
-        }
-    }
-
-    /// The next bytes to write.
-    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
-        self.outbox.pop_front()
-    }
-
-    /// What happened next.
-    pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        self.events.pop_front()
-    }
-
-    /// When [`Client::handle_timeout`] is to be called.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        self.deadline_ns
-    }
-
-    /// Whether nothing more will happen.
-    pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over
-    }
-
     /// Takes one thing from the inbox; says whether there was one.
     fn advance(&mut self, now_ns: u64) -> Result<bool, Fault> {
         match self.stage {
             Stage::Results if self.results.is_none() => self.take_results(now_ns),
             Stage::Error(code) => Ok(self.take_error(code)),
             _ => match self.inbox.take_byte() {
-                Some(byte) => self.handle_state(byte, now_ns).map(|()| true),
+                Some(byte) => self.handle_state(now_ns, byte).map(|()| true),
                 None => Ok(false),
             },
         }
@@ -238,7 +174,7 @@ impl Client {
         true
     }
 
-    fn handle_state(&mut self, byte: u8, now_ns: u64) -> Result<(), Fault> {
+    fn handle_state(&mut self, now_ns: u64, byte: u8) -> Result<(), Fault> {
         let soon = Some(now_ns.saturating_add(SETUP_LIMIT_NS));
         let (stage, event, deadline_ns) = match (self.stage, State::of(byte)) {
             (_, Some(State::AccessDenied)) => return Err(Fault::Wrong(Code::ACCESS_DENIED)),
@@ -307,5 +243,67 @@ impl Client {
 
     fn say(&mut self, state: State) {
         self.outbox.push_back(vec![state.byte()]);
+    }
+}
+
+impl Machine for Client {
+    type Event = ClientEvent;
+
+    fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        self.inbox.handle_bytes(bytes);
+        loop {
+            match self.advance(now.monotonic_ns) {
+                Ok(true) if self.stage != Stage::Over => {}
+                Ok(_) => return,
+                Err(fault) => return self.fail(fault),
+            }
+        }
+    }
+
+    fn handle_end(&mut self, _now: Now) {
+        match self.stage {
+            Stage::Over => {}
+            // Up to 3.20 some errors come without their second half.
+            Stage::Error(Some(code)) => self.fail(Fault::Peer(code, 0)),
+            Stage::Displaying => self.finish(),
+            _ => self.fail(Fault::Wrong(Code::CONTROL_CLOSED)),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        if self.deadline_ns.is_none_or(|deadline_ns| now.monotonic_ns < deadline_ns) {
+            return;
+        }
+        match self.stage {
+            Stage::Error(Some(code)) => self.fail(Fault::Peer(code, 0)),
+            Stage::Ended | Stage::Results => {
+                let seconds = RESULTS_LIMIT_NS / 1_000_000_000;
+                self.fail(Fault::Silent { code: Code::RECEIVE_RESULTS, seconds });
+            }
+            Stage::Displaying => self.finish(),
+            _ => {
+                let seconds = SETUP_LIMIT_NS / 1_000_000_000;
+                self.fail(Fault::Silent { code: Code::RECEIVE_MESSAGE, seconds });
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
+        transmit_first(&mut self.outbox, into)
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.events.pop_front()
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over
     }
 }

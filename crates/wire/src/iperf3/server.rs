@@ -7,6 +7,7 @@ use super::inbox::{Fault, Inbox, framed};
 use super::parameters::{PARAMETERS_LIMIT_BYTES, Parameters};
 use super::results::{RESULTS_TO_SERVER_LIMIT_BYTES, Results, limit_bytes};
 use super::state::State;
+use crate::machine::{Machine, Now, transmit_first};
 
 /// How long a client may take for its parameters.
 pub const PARAMETERS_LIMIT_NS: u64 = 10_000_000_000;
@@ -130,77 +131,12 @@ impl Server {
         }
     }
 
-    /// Bytes came over the control connection.
-    pub fn handle_bytes(&mut self, now_ns: u64, bytes: &[u8]) {
-        if self.stage == Stage::Over {
-            return;
-        }
-        self.inbox.handle_bytes(bytes);
-        loop {
-            match self.advance(now_ns) {
-                Ok(true) if self.stage != Stage::Over => {}
-                Ok(_) => return,
-                Err(fault) => {
-                    self.refuse(fault.code(), 0);
-                    self.events.push_back(ServerEvent::Failed(fault));
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The control connection has ended.
-    pub fn handle_end(&mut self) {
-        match self.stage {
-            Stage::Over => {}
-            // It has heard all there was.
-            Stage::Displaying => self.finish(),
-            // It stood where a length was awaited, and none begins with its byte alone.
-            _ if self.inbox.is_only(State::IperfDone.byte()) => self.leave(),
-            _ => self.fail(Fault::Wrong(Code::CONTROL_CLOSED)),
-        }
-    }
-
-    /// The time that [`Server::poll_timeout`] named has come.
-    pub fn handle_timeout(&mut self, now_ns: u64) {
-        if self.deadline_ns.is_none_or(|deadline_ns| now_ns < deadline_ns) {
-            return;
-        }
-        let (code, limit_ns) = match self.stage {
-            Stage::Displaying => return self.finish(),
-            Stage::Parameters => (Code::RECEIVE_PARAMETERS, PARAMETERS_LIMIT_NS),
-            _ => (Code::RECEIVE_RESULTS, RESULTS_LIMIT_NS),
-        };
-        self.refuse(code, 0);
-        self.fail(Fault::Silent { code, seconds: limit_ns / 1_000_000_000 });
-    }
-
-    /// The next bytes to write.
-    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
-        self.outbox.pop_front()
-    }
-
-    /// What happened next.
-    pub fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
-    }
-
-    /// When [`Server::handle_timeout`] is to be called.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        self.deadline_ns
-    }
-
-    /// Whether nothing more will happen.
-    pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over
-    }
-
-    fn advance(&mut self, now_ns: u64) -> Result<bool, Fault> {
+    fn advance(&mut self) -> Result<bool, Fault> {
         match self.stage {
             Stage::Parameters => self.take_parameters(),
             Stage::Results => self.take_results(),
             _ => match self.inbox.take_byte() {
-                Some(byte) => self.handle_state(byte, now_ns).map(|()| true),
+                Some(byte) => self.handle_state(byte).map(|()| true),
                 None => Ok(false),
             },
         }
@@ -229,7 +165,7 @@ impl Server {
         Ok(true)
     }
 
-    fn handle_state(&mut self, byte: u8, _now_ns: u64) -> Result<(), Fault> {
+    fn handle_state(&mut self, byte: u8) -> Result<(), Fault> {
         match (self.stage, State::of(byte)) {
             (_, Some(State::ClientTerminate)) => {
                 self.enter(Stage::Over, None);
@@ -268,5 +204,67 @@ impl Server {
 
     fn say(&mut self, state: State) {
         self.outbox.push_back(vec![state.byte()]);
+    }
+}
+
+impl Machine for Server {
+    type Event = ServerEvent;
+
+    fn handle_bytes(&mut self, _now: Now, bytes: &[u8]) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        self.inbox.handle_bytes(bytes);
+        loop {
+            match self.advance() {
+                Ok(true) if self.stage != Stage::Over => {}
+                Ok(_) => return,
+                Err(fault) => {
+                    self.refuse(fault.code(), 0);
+                    self.events.push_back(ServerEvent::Failed(fault));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn handle_end(&mut self, _now: Now) {
+        match self.stage {
+            Stage::Over => {}
+            // It has heard all there was.
+            Stage::Displaying => self.finish(),
+            // It stood where a length was awaited, and none begins with its byte alone.
+            _ if self.inbox.is_only(State::IperfDone.byte()) => self.leave(),
+            _ => self.fail(Fault::Wrong(Code::CONTROL_CLOSED)),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        if self.deadline_ns.is_none_or(|deadline_ns| now.monotonic_ns < deadline_ns) {
+            return;
+        }
+        let (code, limit_ns) = match self.stage {
+            Stage::Displaying => return self.finish(),
+            Stage::Parameters => (Code::RECEIVE_PARAMETERS, PARAMETERS_LIMIT_NS),
+            _ => (Code::RECEIVE_RESULTS, RESULTS_LIMIT_NS),
+        };
+        self.refuse(code, 0);
+        self.fail(Fault::Silent { code, seconds: limit_ns / 1_000_000_000 });
+    }
+
+    fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
+        transmit_first(&mut self.outbox, into)
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.events.pop_front()
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over
     }
 }

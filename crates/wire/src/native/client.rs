@@ -12,7 +12,8 @@ use super::message::{
 };
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
-use super::{Fault, Now, Stage, VERSION};
+use super::{Fault, Stage, VERSION};
+use crate::machine::{Machine, Now};
 
 mod event;
 mod pings;
@@ -84,86 +85,6 @@ impl Client {
             proof: config.proof.map(|proof| render_hex(&proof)),
         }));
         client
-    }
-
-    /// Bytes arrived.
-    pub fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
-        if self.is_over() || bytes.is_empty() {
-            return;
-        }
-        self.now = now;
-        self.silence.record_heard(now.monotonic_ns);
-        self.inbox.handle_bytes(bytes);
-        while !self.is_over() {
-            let greeted = self.stage > Stage::Greeting;
-            match self.inbox.poll_message(greeted, ServerMessage::decode) {
-                Ok(Some(message)) => self.handle_message(message),
-                Ok(None) => break,
-                Err(fault) => self.fail(fault),
-            }
-        }
-        if self.inbox.is_mid_large_message() {
-            self.progress_ns = now.monotonic_ns;
-        }
-    }
-
-    /// The server closed its direction of the connection, or the connection broke.
-    pub fn handle_end(&mut self, now: Now) {
-        self.now = now;
-        self.fail(Fault::Closed { stage: self.stage });
-    }
-
-    /// The server's bytes arrive on a flow of the load. A queue that flows and messages share may hold the messages.
-    pub fn handle_life(&mut self, now: Now) {
-        if matches!(self.stage, Stage::Running | Stage::Finishing) {
-            self.now = now;
-            self.silence.record_heard(now.monotonic_ns);
-        }
-    }
-
-    /// The connection's round-trip time, as its transport knows it: silence may last two of them longer.
-    pub fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.silence.record_round_trip(rtt_ns);
-    }
-
-    /// The transport sends again what the other end's machine has not acknowledged: this silence may last two
-    /// seconds longer. To be told several times a second, as it may be over before the other end is heard.
-    pub fn handle_dark_path(&mut self) {
-        self.silence.record_dark();
-    }
-
-    /// The time that [`Client::poll_timeout`] named has come.
-    pub fn handle_timeout(&mut self, now: Now) {
-        self.now = now;
-        let (deadline_ns, fault) = self.deadline();
-        if now.monotonic_ns >= deadline_ns {
-            self.fail(fault);
-        } else if self.clock.due_ns.is_some_and(|due_ns| now.monotonic_ns >= due_ns) {
-            self.ping();
-        }
-    }
-
-    /// The next frame to write. Ask only when the one before is written.
-    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
-        self.outbox.pop()
-    }
-
-    /// The next event.
-    pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        self.events.pop_front()
-    }
-
-    /// When (monotonic) to call [`Client::handle_timeout`]; `None` once the conversation is over.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        let (deadline_ns, _) = self.deadline();
-        let due_ns = self.clock.due_ns.unwrap_or(deadline_ns);
-        (!self.is_over()).then_some(due_ns.min(deadline_ns))
-    }
-
-    /// Whether the conversation is over. Events and frames may be left; try to write the frames,
-    /// then close.
-    pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over
     }
 
     /// How far the conversation has come.
@@ -337,5 +258,77 @@ impl Client {
             self.enter(Stage::Over);
             self.events.push_back(ClientEvent::Failed(fault));
         }
+    }
+}
+
+impl Machine for Client {
+    type Event = ClientEvent;
+
+    fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
+        if self.is_over() || bytes.is_empty() {
+            return;
+        }
+        self.now = now;
+        self.silence.record_heard(now.monotonic_ns);
+        self.inbox.handle_bytes(bytes);
+        while !self.is_over() {
+            let greeted = self.stage > Stage::Greeting;
+            match self.inbox.poll_message(greeted, ServerMessage::decode) {
+                Ok(Some(message)) => self.handle_message(message),
+                Ok(None) => break,
+                Err(fault) => self.fail(fault),
+            }
+        }
+        if self.inbox.is_mid_large_message() {
+            self.progress_ns = now.monotonic_ns;
+        }
+    }
+
+    fn handle_end(&mut self, now: Now) {
+        self.now = now;
+        self.fail(Fault::Closed { stage: self.stage });
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.now = now;
+        let (deadline_ns, fault) = self.deadline();
+        if now.monotonic_ns >= deadline_ns {
+            self.fail(fault);
+        } else if self.clock.due_ns.is_some_and(|due_ns| now.monotonic_ns >= due_ns) {
+            self.ping();
+        }
+    }
+
+    fn handle_life(&mut self, now: Now) {
+        if matches!(self.stage, Stage::Running | Stage::Finishing) {
+            self.now = now;
+            self.silence.record_heard(now.monotonic_ns);
+        }
+    }
+
+    fn handle_round_trip(&mut self, rtt_ns: u64) {
+        self.silence.record_round_trip(rtt_ns);
+    }
+
+    fn handle_dark_path(&mut self) {
+        self.silence.record_dark();
+    }
+
+    fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
+        self.outbox.transmit_first(into)
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.events.pop_front()
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        let (deadline_ns, _) = self.deadline();
+        let due_ns = self.clock.due_ns.unwrap_or(deadline_ns);
+        (!self.is_over()).then_some(due_ns.min(deadline_ns))
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over
     }
 }

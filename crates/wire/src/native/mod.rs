@@ -33,12 +33,3 @@ pub const VERSION: u16 = 1;
 
 /// Bytes of a token: what a data connection or a UDP flow shows to belong to a test.
 pub const TOKEN_BYTES: usize = 16;
-
-/// The time at which something happened, on the two clocks that a conversation needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// Nanoseconds on any clock that never steps; time-outs count on it.
-    pub monotonic_ns: u64,
-    /// Nanoseconds since 1970 (UTC); only clock samples use it.
-    pub utc_ns: i64,
-}

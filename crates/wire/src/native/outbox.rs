@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::frame::encode_frame;
+use crate::machine::transmit_first;
 
 /// Frames that wait to be written, in order.
 #[derive(Debug)]
@@ -35,11 +36,12 @@ impl Outbox {
         Ok(())
     }
 
-    /// The next frame to write.
-    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
-        let frame = self.frames.pop_front()?;
-        self.unsent_bytes -= frame.len();
-        Some(frame)
+    /// Moves the next frame to the end of `into`; whether there was one.
+    pub(super) fn transmit_first(&mut self, into: &mut Vec<u8>) -> bool {
+        let before = into.len();
+        let has_frame = transmit_first(&mut self.frames, into);
+        self.unsent_bytes -= into.len() - before;
+        has_frame
     }
 
     /// Bytes of the frames that wait.

@@ -13,11 +13,11 @@ use super::message::{
 };
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
-use super::{Fault, Now, Stage, TOKEN_BYTES, VERSION};
+use super::{Fault, Stage, TOKEN_BYTES, VERSION};
+use crate::machine::{Machine, Now};
 
 mod event;
 mod greeting;
-mod liveness;
 
 pub use event::{ServerConfig, ServerEvent};
 use greeting::check_greeting;
@@ -83,74 +83,6 @@ impl Server {
             place: None,
             dropped_samples: 0,
         }
-    }
-
-    /// Bytes arrived.
-    pub fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
-        if self.is_over() || bytes.is_empty() {
-            return;
-        }
-        self.now = now;
-        self.inbox.handle_bytes(bytes);
-        while !self.is_over() {
-            let greeted = self.stage > Stage::Greeting;
-            match self.inbox.poll_message(greeted, ClientMessage::decode) {
-                Ok(Some(message)) => self.handle_message(message),
-                Ok(None) => break,
-                Err(fault) => self.fail_aloud(fault),
-            }
-        }
-    }
-
-    /// The client closed its direction of the connection, or the connection broke.
-    pub fn handle_end(&mut self, now: Now) {
-        self.now = now;
-        match self.stage {
-            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
-            stage => self.fail(Fault::Closed { stage }),
-        }
-    }
-
-    /// The time that [`Server::poll_timeout`] named has come.
-    pub fn handle_timeout(&mut self, now: Now) {
-        self.now = now;
-        let (deadline_ns, fault) = self.deadline();
-        if now.monotonic_ns < deadline_ns {
-            return;
-        }
-        match self.stage {
-            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
-            _ => self.fail_aloud(fault),
-        }
-    }
-
-    /// The next frame to write. Ask only when the one before is written: what was not asked for
-    /// counts as unsent.
-    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
-        let frame = self.outbox.pop();
-        if self.stage == Stage::Delivering && !self.handed_over {
-            if frame.is_some() {
-                self.delivering_ns = self.now.monotonic_ns;
-            }
-            self.handed_over = self.outbox.unsent_bytes() == 0;
-        }
-        frame
-    }
-
-    /// The next event.
-    pub fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
-    }
-
-    /// When (monotonic) to call [`Server::handle_timeout`]; `None` once the conversation is over.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        (!self.is_over()).then_some(self.deadline().0)
-    }
-
-    /// Whether the conversation is over. Events and frames may be left; try to write the frames
-    /// without waiting, then close.
-    pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over
     }
 
     /// How far the conversation has come.
@@ -372,6 +304,84 @@ impl Server {
             self.stage = Stage::Over;
             self.events.push_back(ServerEvent::Failed(fault));
         }
+    }
+}
+
+impl Machine for Server {
+    type Event = ServerEvent;
+
+    fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
+        if self.is_over() || bytes.is_empty() {
+            return;
+        }
+        self.now = now;
+        self.inbox.handle_bytes(bytes);
+        while !self.is_over() {
+            let greeted = self.stage > Stage::Greeting;
+            match self.inbox.poll_message(greeted, ClientMessage::decode) {
+                Ok(Some(message)) => self.handle_message(message),
+                Ok(None) => break,
+                Err(fault) => self.fail_aloud(fault),
+            }
+        }
+    }
+
+    fn handle_end(&mut self, now: Now) {
+        self.now = now;
+        match self.stage {
+            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
+            stage => self.fail(Fault::Closed { stage }),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.now = now;
+        let (deadline_ns, fault) = self.deadline();
+        if now.monotonic_ns < deadline_ns {
+            return;
+        }
+        match self.stage {
+            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
+            _ => self.fail_aloud(fault),
+        }
+    }
+
+    fn handle_life(&mut self, now: Now) {
+        if matches!(self.stage, Stage::Running) {
+            self.now = now;
+            self.silence.record_heard(now.monotonic_ns);
+        }
+    }
+
+    fn handle_round_trip(&mut self, rtt_ns: u64) {
+        self.silence.record_round_trip(rtt_ns);
+    }
+
+    fn handle_dark_path(&mut self) {
+        self.silence.record_dark();
+    }
+
+    fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
+        let has_frame = self.outbox.transmit_first(into);
+        if self.stage == Stage::Delivering && !self.handed_over {
+            if has_frame {
+                self.delivering_ns = self.now.monotonic_ns;
+            }
+            self.handed_over = self.outbox.unsent_bytes() == 0;
+        }
+        has_frame
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.events.pop_front()
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        (!self.is_over()).then_some(self.deadline().0)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over
     }
 }
 

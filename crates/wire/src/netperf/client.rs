@@ -8,6 +8,7 @@ use super::fault::Fault;
 use super::message::{Form, Inbox, Message, code};
 use super::omni;
 use super::test::{Length, Request, Results, Setup};
+use crate::machine::{Machine, Now, transmit_first};
 
 /// A server that answers a request does it in this time: one that serves its clients one after the
 /// other has to end with those before.
@@ -113,9 +114,9 @@ impl Client {
     /// When no message says it; the text says why.
     pub fn request(
         &mut self,
+        now_ns: u64,
         request: &Request,
         cpu: Option<u32>,
-        now_ns: u64,
     ) -> Result<(), String> {
         if self.state != State::Idle {
             return Err("a test is under way already, or the conversation is over".to_owned());
@@ -137,7 +138,7 @@ impl Client {
         // So long it waits for data, none of which may arrive.
         self.handle_data_begun(now_ns);
         self.written.push_back(message.into_bytes());
-        self.await_for(State::Setup, ANSWER_NS, now_ns);
+        self.await_for(now_ns, State::Setup, ANSWER_NS);
         Ok(())
     }
 
@@ -146,7 +147,7 @@ impl Client {
         let message = Message::new(self.form, code::CPU_CALIBRATE, -1);
         self.written.push_back(message.into_bytes());
         // Some systems measure it, which takes them a while.
-        self.await_for(State::Calibration, 160 * SECOND_NS, now_ns);
+        self.await_for(now_ns, State::Calibration, 160 * SECOND_NS);
     }
 
     /// This end's data begins: the server counts from there.
@@ -157,7 +158,7 @@ impl Client {
 
     /// This end's data is over: results are due soon. Where nothing on the wire tells the server
     /// so, they come by its own timer.
-    pub fn handle_data_over(&mut self, server_knows: bool, now_ns: u64) {
+    pub fn handle_data_over(&mut self, now_ns: u64, server_knows: bool) {
         if !matches!(self.state, State::Results { .. }) {
             return;
         }
@@ -171,26 +172,7 @@ impl Client {
         matches!(self.state, State::Results { .. })
     }
 
-    /// Whether nothing more will come, or nothing that counts.
-    pub fn is_over(&self) -> bool {
-        self.state == State::Over
-    }
-
-    /// Bytes have come.
-    pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
-        if self.state == State::Over {
-            return;
-        }
-        self.inbox.handle_bytes(bytes);
-        while let Some(message) = self.inbox.poll_message(self.form) {
-            self.handle_message(&message, now_ns);
-        }
-        if self.state == State::Idle && self.inbox.pending_bytes() > 0 {
-            self.fail(Fault::Protocol("it speaks without having been asked".to_owned()));
-        }
-    }
-
-    fn handle_message(&mut self, message: &Message, now_ns: u64) {
+    fn handle_message(&mut self, now_ns: u64, message: &Message) {
         if self.state == State::Over {
             return;
         }
@@ -206,7 +188,7 @@ impl Client {
                 };
                 match setup {
                     Ok(setup) => {
-                        self.await_for(State::Results { cpu: setup.cpu }, u64::MAX, now_ns);
+                        self.await_for(now_ns, State::Results { cpu: setup.cpu }, u64::MAX);
                         self.events.push_back(ClientEvent::Setup(setup));
                     }
                     Err(what) => self.fail(Fault::Protocol(format!("it names {what}"))),
@@ -244,38 +226,7 @@ impl Client {
         results
     }
 
-    /// The connection has ended. While nothing is awaited that is no event.
-    pub fn handle_end(&mut self) {
-        match self.state {
-            State::Idle | State::Over => self.state = State::Over,
-            state => self.fail(Fault::Closed { awaited: state.awaited() }),
-        }
-    }
-
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now_ns: u64) {
-        if self.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns) {
-            let after_ns = now_ns.saturating_sub(self.awaiting_since_ns);
-            self.fail(Fault::Silent { awaited: self.state.awaited(), after_ns });
-        }
-    }
-
-    /// What to write next.
-    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
-        self.written.pop_front()
-    }
-
-    /// What happened next.
-    pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        self.events.pop_front()
-    }
-
-    /// When to call [`Client::handle_timeout`].
-    pub fn poll_timeout(&self) -> Option<u64> {
-        self.deadline_ns
-    }
-
-    fn await_for(&mut self, state: State, limit_ns: u64, now_ns: u64) {
+    fn await_for(&mut self, now_ns: u64, state: State, limit_ns: u64) {
         self.state = state;
         self.awaiting_since_ns = now_ns;
         self.deadline_ns = Some(now_ns.saturating_add(limit_ns)).filter(|_| limit_ns < u64::MAX);
@@ -290,5 +241,54 @@ impl Client {
         self.state = State::Over;
         self.deadline_ns = None;
         self.events.push_back(ClientEvent::Failed(fault));
+    }
+}
+
+impl Machine for Client {
+    type Event = ClientEvent;
+
+    fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
+        let now_ns = now.monotonic_ns;
+        if self.state == State::Over {
+            return;
+        }
+        self.inbox.handle_bytes(bytes);
+        while let Some(message) = self.inbox.poll_message(self.form) {
+            self.handle_message(now_ns, &message);
+        }
+        if self.state == State::Idle && self.inbox.pending_bytes() > 0 {
+            self.fail(Fault::Protocol("it speaks without having been asked".to_owned()));
+        }
+    }
+
+    fn handle_end(&mut self, _now: Now) {
+        match self.state {
+            State::Idle | State::Over => self.state = State::Over,
+            state => self.fail(Fault::Closed { awaited: state.awaited() }),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        let now_ns = now.monotonic_ns;
+        if self.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns) {
+            let after_ns = now_ns.saturating_sub(self.awaiting_since_ns);
+            self.fail(Fault::Silent { awaited: self.state.awaited(), after_ns });
+        }
+    }
+
+    fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
+        transmit_first(&mut self.written, into)
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.events.pop_front()
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 }

@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::message::{Form, Inbox, Message, UNKNOWN_REQUEST, code};
 use super::omni;
 use super::test::{Request, Results, Setup};
+use crate::machine::{Machine, Now, transmit_first};
 
 /// A client says something in this time after it has connected.
 const FIRST_WORDS_NS: u64 = 20 * SECOND_NS;
@@ -19,6 +20,8 @@ const SHORT_AFTER_NS: u64 = SECOND_NS / 4;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Messages that may wait while a test is under way. Nobody has reason to send any.
 const MOST_WAITING: usize = 4;
+/// Answers that may wait until the client takes them.
+const MOST_UNREAD: usize = 1_000;
 
 /// What an old question about the system is answered with.
 const SYSINFO_ANSWER: &[u8] = b",Deprecated,Deprecated,Deprecated,Deprecated";
@@ -89,25 +92,15 @@ impl Server {
         }
     }
 
-    /// Bytes have come.
-    pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
-        if self.state == State::Over || bytes.is_empty() {
-            return;
-        }
-        self.last_heard_ns = now_ns;
-        self.inbox.handle_bytes(bytes);
-        if self.form.is_none() && self.inbox.pending_bytes() >= Form::Long.message_bytes() {
-            self.form = Some(Form::Long);
-        }
-        self.read(now_ns);
-    }
-
     fn read(&mut self, now_ns: u64) {
         while self.state == State::Idle {
             let Some(form) = self.form else { break };
             let Some(message) = self.inbox.poll_message(form) else { break };
             self.rest_due_ns = None;
-            self.handle_message(form, &message, now_ns);
+            self.handle_message(now_ns, form, &message);
+        }
+        if self.written.len() > MOST_UNREAD {
+            return self.fail(Fault::Protocol("it takes none of its answers".to_owned()));
         }
         if self.inbox.pending_bytes() > MOST_WAITING * Form::Long.message_bytes() {
             self.fail(Fault::Protocol("it asks for more before it was answered".to_owned()));
@@ -129,7 +122,7 @@ impl Server {
         pending > 0 && pending.is_multiple_of(Form::Short.message_bytes())
     }
 
-    fn handle_message(&mut self, form: Form, message: &Message, now_ns: u64) {
+    fn handle_message(&mut self, now_ns: u64, form: Form, message: &Message) {
         self.deadline_ns = Some(now_ns + IDLE_NS);
         if message.code() == code::PASSPHRASE {
             if let Some(expected) = &self.passphrase {
@@ -171,7 +164,7 @@ impl Server {
                 let request = Box::new(request);
                 self.events.push_back(ServerEvent::Test { request, cpu, marks_end });
             }
-            Err(error) => self.say_refusal(error, now_ns),
+            Err(error) => self.say_refusal(now_ns, error),
         }
     }
 
@@ -186,12 +179,12 @@ impl Server {
     }
 
     /// Answers a request with an error of errno(3).
-    pub fn refuse(&mut self, error: i32, now_ns: u64) {
-        self.say_refusal(error, now_ns);
+    pub fn refuse(&mut self, now_ns: u64, error: i32) {
+        self.say_refusal(now_ns, error);
         self.read(now_ns);
     }
 
-    fn say_refusal(&mut self, error: i32, now_ns: u64) {
+    fn say_refusal(&mut self, now_ns: u64, error: i32) {
         let Some(form) = self.form.filter(|_| self.state == State::Answering) else { return };
         let code = self.classic.map_or(code::OMNI, Classic::code) + 1;
         self.write(Message::new(form, code, error));
@@ -199,7 +192,7 @@ impl Server {
     }
 
     /// Says what came of the test that was under way.
-    pub fn finish(&mut self, results: &Results, now_ns: u64) {
+    pub fn finish(&mut self, now_ns: u64, results: &Results) {
         let Some(form) = self.form.filter(|_| self.state == State::Running) else { return };
         self.write(match self.classic {
             None => omni::encode_results(form, results),
@@ -210,57 +203,13 @@ impl Server {
     }
 
     /// Says what the processors are worth, and how many there are.
-    pub fn calibrate(&mut self, rate: f32, cpus: u32, now_ns: u64) {
+    pub fn calibrate(&mut self, now_ns: u64, rate: f32, cpus: u32) {
         let Some(form) = self.form.filter(|_| self.state == State::Answering) else { return };
         let mut message = Message::new(form, code::CPU_CALIBRATE, 0);
         message.put_words(8, &[rate.to_bits(), cpus]);
         self.write(message);
         self.rest(now_ns);
         self.read(now_ns);
-    }
-
-    /// The client has closed the connection, or only its half.
-    pub fn handle_end(&mut self) {
-        match self.state {
-            State::Over => {}
-            State::Idle if self.inbox.pending_bytes() == 0 => {
-                self.state = State::Over;
-                self.deadline_ns = None;
-                self.events.push_back(ServerEvent::Ended);
-            }
-            State::Idle => self.fail(Fault::Closed { awaited: "the rest of a message" }),
-            State::Answering | State::Running => {
-                self.fail(Fault::Closed { awaited: "the end of its test" });
-            }
-        }
-    }
-
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now_ns: u64) {
-        if self.deadline_ns.is_none_or(|deadline_ns| deadline_ns > now_ns) {
-            return;
-        }
-        if self.form.is_none() && self.may_be_short() {
-            self.form = Some(Form::Short);
-            return self.read(now_ns);
-        }
-        let after_ns = now_ns.saturating_sub(self.last_heard_ns);
-        self.fail(Fault::Silent { awaited: "a request", after_ns });
-    }
-
-    /// What to write next.
-    pub fn poll_write(&mut self) -> Option<Vec<u8>> {
-        self.written.pop_front()
-    }
-
-    /// What happened next.
-    pub fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.events.pop_front()
-    }
-
-    /// When to call [`Server::handle_timeout`].
-    pub fn poll_timeout(&self) -> Option<u64> {
-        self.deadline_ns
     }
 
     /// Whether a test is asked for or under way.
@@ -281,6 +230,67 @@ impl Server {
         self.state = State::Over;
         self.deadline_ns = None;
         self.events.push_back(ServerEvent::Failed(fault));
+    }
+}
+
+impl Machine for Server {
+    type Event = ServerEvent;
+
+    fn handle_bytes(&mut self, now: Now, bytes: &[u8]) {
+        let now_ns = now.monotonic_ns;
+        if self.state == State::Over || bytes.is_empty() {
+            return;
+        }
+        self.last_heard_ns = now_ns;
+        self.inbox.handle_bytes(bytes);
+        if self.form.is_none() && self.inbox.pending_bytes() >= Form::Long.message_bytes() {
+            self.form = Some(Form::Long);
+        }
+        self.read(now_ns);
+    }
+
+    fn handle_end(&mut self, _now: Now) {
+        match self.state {
+            State::Over => {}
+            State::Idle if self.inbox.pending_bytes() == 0 => {
+                self.state = State::Over;
+                self.deadline_ns = None;
+                self.events.push_back(ServerEvent::Ended);
+            }
+            State::Idle => self.fail(Fault::Closed { awaited: "the rest of a message" }),
+            State::Answering | State::Running => {
+                self.fail(Fault::Closed { awaited: "the end of its test" });
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        let now_ns = now.monotonic_ns;
+        if self.deadline_ns.is_none_or(|deadline_ns| deadline_ns > now_ns) {
+            return;
+        }
+        if self.form.is_none() && self.may_be_short() {
+            self.form = Some(Form::Short);
+            return self.read(now_ns);
+        }
+        let after_ns = now_ns.saturating_sub(self.last_heard_ns);
+        self.fail(Fault::Silent { awaited: "a request", after_ns });
+    }
+
+    fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
+        transmit_first(&mut self.written, into)
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.events.pop_front()
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
+    fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 }
 

@@ -3,6 +3,7 @@
 use linerate_wire::iperf3::client::{Client, ClientEvent};
 use linerate_wire::iperf3::server::{Server, ServerEvent};
 use linerate_wire::iperf3::{Cookie, Parameters, Protocol, Results};
+use linerate_wire::{Machine, Now};
 
 use crate::pair::cookie;
 
@@ -82,7 +83,7 @@ fn our_server_understands_the_original_client() {
             let mut server = Server::new(0);
             let mut events = Vec::new();
             feed(&client, piece_bytes, |bytes| {
-                server.handle_bytes(0, bytes);
+                server.handle_bytes(Now::at(0), bytes);
                 while let Some(event) = server.poll_event() {
                     match &event {
                         ServerEvent::Asked(_) => {
@@ -121,13 +122,13 @@ fn our_client_understands_the_original_server() {
             let mut client = Client::new(cookie(), 0);
             let mut events = Vec::new();
             feed(&server, piece_bytes, |bytes| {
-                client.handle_bytes(0, bytes);
+                client.handle_bytes(Now::at(0), bytes);
                 while let Some(event) = client.poll_event() {
                     match event {
                         ClientEvent::ParametersWanted => client.send_parameters(&parameters),
                         ClientEvent::Go => {
                             client.end_test(0);
-                            client.handle_bytes(0, &[]);
+                            client.handle_bytes(Now::at(0), &[]);
                         }
                         _ => {}
                     }

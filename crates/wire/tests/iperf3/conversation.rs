@@ -3,6 +3,7 @@
 use linerate_wire::iperf3::client::{Client, ClientEvent};
 use linerate_wire::iperf3::server::{Server, ServerEvent};
 use linerate_wire::iperf3::{Code, Fault, Parameters, State};
+use linerate_wire::{Machine, Now};
 
 use crate::pair::{Link, Outcome, SECOND, WHOLE, cookie, results, talk};
 
@@ -65,9 +66,9 @@ fn a_client_understands_every_refusal() {
     let refused = |bytes: &[u8]| {
         let mut client = Client::new(cookie(), 0);
         for byte in bytes {
-            client.handle_bytes(0, &[*byte]);
+            client.handle_bytes(Now::at(0), &[*byte]);
         }
-        client.handle_end();
+        client.handle_end(Now::at(0));
         std::iter::from_fn(|| client.poll_event()).last().unwrap()
     };
     let failed = |fault| ClientEvent::Failed(fault);
@@ -88,9 +89,9 @@ fn a_server_says_why_it_gives_up() {
     let mut server = Server::new(0);
     server.refuse(Code::TOTAL_RATE, 0);
     server.refuse(Code::AUTHORIZATION, 0);
-    assert_eq!(server.poll_write(), Some(vec![State::ParamExchange.byte()]));
-    assert_eq!(server.poll_write(), Some(vec![0xfe, 0, 0, 0, 27, 0, 0, 0, 0]));
-    assert_eq!(server.poll_write(), None);
+    assert_eq!(server.poll_message(), Some(vec![State::ParamExchange.byte()]));
+    assert_eq!(server.poll_message(), Some(vec![0xfe, 0, 0, 0, 27, 0, 0, 0, 0]));
+    assert_eq!(server.poll_message(), None);
     assert!(server.is_over());
 }
 
@@ -101,7 +102,7 @@ fn server_in(stage: u8) -> Server {
         let text = parameters().render();
         let mut message = u32::try_from(text.len()).unwrap().to_be_bytes().to_vec();
         message.extend_from_slice(text.as_bytes());
-        server.handle_bytes(0, &message);
+        server.handle_bytes(Now::at(0), &message);
     }
     if stage > 1 {
         server.create_streams();
@@ -110,7 +111,7 @@ fn server_in(stage: u8) -> Server {
         server.start();
     }
     if stage > 3 {
-        server.handle_bytes(0, &[4]);
+        server.handle_bytes(Now::at(0), &[4]);
         server.exchange_results(0);
     }
     server
@@ -120,7 +121,7 @@ fn server_in(stage: u8) -> Server {
 fn an_interrupted_client_is_heard_in_every_stage() {
     for stage in 0..4 {
         let mut server = server_in(stage);
-        server.handle_bytes(0, &[12]);
+        server.handle_bytes(Now::at(0), &[12]);
         let last = std::iter::from_fn(|| server.poll_event()).last();
         match stage {
             // The byte is the beginning of a length here.
@@ -134,16 +135,16 @@ fn an_interrupted_client_is_heard_in_every_stage() {
 fn a_client_that_gives_up_in_order_is_heard_in_every_stage() {
     for stage in 0..5 {
         let mut server = server_in(stage);
-        while server.poll_write().is_some() {}
-        server.handle_bytes(0, &[State::IperfDone.byte()]);
+        while server.poll_message().is_some() {}
+        server.handle_bytes(Now::at(0), &[State::IperfDone.byte()]);
         // Where a length is awaited, the end tells that it was none.
-        server.handle_end();
+        server.handle_end(Now::at(0));
         let last = std::iter::from_fn(|| server.poll_event()).last();
-        assert_eq!((last, server.poll_write()), (Some(ServerEvent::Left), None), "{stage}");
+        assert_eq!((last, server.poll_message()), (Some(ServerEvent::Left), None), "{stage}");
     }
     let mut server = server_in(4);
-    server.handle_bytes(0, &[State::IperfDone.byte(), 0]);
-    server.handle_end();
+    server.handle_bytes(Now::at(0), &[State::IperfDone.byte(), 0]);
+    server.handle_end(Now::at(0));
     let last = std::iter::from_fn(|| server.poll_event()).last();
     assert_eq!(last, Some(ServerEvent::Failed(Fault::Wrong(Code::CONTROL_CLOSED))));
 }
@@ -152,17 +153,17 @@ fn a_client_that_gives_up_in_order_is_heard_in_every_stage() {
 fn a_client_that_gives_up_says_so_where_the_server_does_not_know() {
     let said = |words: &[u8], leave: fn(&mut Client)| {
         let mut client = Client::new(cookie(), 0);
-        while client.poll_write().is_some() {}
-        client.handle_bytes(0, words);
+        while client.poll_message().is_some() {}
+        client.handle_bytes(Now::at(0), words);
         leave(&mut client);
         assert!(client.is_over());
-        std::iter::from_fn(|| client.poll_write()).collect::<Vec<_>>().concat()
+        std::iter::from_fn(|| client.poll_message()).collect::<Vec<_>>().concat()
     };
     let done = [State::IperfDone.byte()];
     for words in [[].as_slice(), &[9], &[9, 10], &[9, 10, 1], &[9, 10, 1, 2]] {
         assert_eq!(said(words, Client::give_up), done, "{words:?}");
     }
-    assert_eq!(said(&[9], |client| client.handle_timeout(u64::MAX)), done);
+    assert_eq!(said(&[9], |client| client.handle_timeout(Now::at(u64::MAX))), done);
     assert_eq!(said(&[9, 77], Client::give_up), done);
     for words in [[9, 11].as_slice(), &[0xff], &[9, 0xfe, 0, 0, 0, 37, 0, 0, 0, 5]] {
         assert!(said(words, Client::give_up).is_empty(), "{words:?}");

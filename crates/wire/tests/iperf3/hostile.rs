@@ -3,6 +3,7 @@
 use linerate_wire::iperf3::client::{Client, ClientEvent};
 use linerate_wire::iperf3::server::{Server, ServerEvent};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Results};
+use linerate_wire::{Machine, Now};
 use proptest::prelude::*;
 
 use crate::pair::{SECOND, cookie, results};
@@ -23,35 +24,35 @@ fn last(server: &mut Server) -> Option<ServerEvent> {
 fn parameters_of_more_than_8_kib_are_refused_by_their_length() {
     for length in [8193_u32, 8 << 20, u32::MAX, 0] {
         let mut server = Server::new(0);
-        server.handle_bytes(0, &length.to_be_bytes());
+        server.handle_bytes(Now::at(0), &length.to_be_bytes());
         let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_PARAMETERS));
         assert_eq!(last(&mut server), Some(refused), "{length}");
-        let told: Vec<u8> = std::iter::from_fn(|| server.poll_write()).flatten().collect();
+        let told: Vec<u8> = std::iter::from_fn(|| server.poll_message()).flatten().collect();
         assert_eq!(told, [9, 0xfe, 0, 0, 0, 114, 0, 0, 0, 0]);
     }
     let mut text = Parameters { block_bytes: 1000, ..Parameters::default() }.render();
     text.push_str(&" ".repeat(8192 - text.len()));
     let mut server = Server::new(0);
-    server.handle_bytes(0, &message(text.as_bytes()));
+    server.handle_bytes(Now::at(0), &message(text.as_bytes()));
     assert!(matches!(last(&mut server), Some(ServerEvent::Asked(_))));
 }
 
 #[test]
 fn results_have_limits_at_both_ends() {
     let mut server = Server::new(0);
-    server.handle_bytes(0, &asked());
+    server.handle_bytes(Now::at(0), &asked());
     server.create_streams();
     server.start();
-    server.handle_bytes(0, &[4]);
+    server.handle_bytes(Now::at(0), &[4]);
     server.exchange_results(0);
-    server.handle_bytes(0, &((1_u32 << 20) + 1).to_be_bytes());
+    server.handle_bytes(Now::at(0), &((1_u32 << 20) + 1).to_be_bytes());
     let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
     assert_eq!(last(&mut server), Some(refused));
 
     let mut client = running_client();
     client.end_test(0);
-    client.handle_bytes(0, &[13]);
-    client.handle_bytes(0, &((8_u32 << 20) + 1).to_be_bytes());
+    client.handle_bytes(Now::at(0), &[13]);
+    client.handle_bytes(Now::at(0), &((8_u32 << 20) + 1).to_be_bytes());
     let refused = ClientEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
     assert_eq!(std::iter::from_fn(|| client.poll_event()).last(), Some(refused));
 }
@@ -60,10 +61,10 @@ fn results_have_limits_at_both_ends() {
 fn awaiting_results(parallel: u32) -> Server {
     let parameters = Parameters { block_bytes: 1000, parallel, ..Parameters::default() };
     let mut server = Server::new(0);
-    server.handle_bytes(0, &message(parameters.render().as_bytes()));
+    server.handle_bytes(Now::at(0), &message(parameters.render().as_bytes()));
     server.create_streams();
     server.start();
-    server.handle_bytes(0, &[4]);
+    server.handle_bytes(Now::at(0), &[4]);
     server.exchange_results(0);
     server
 }
@@ -73,12 +74,12 @@ fn results_have_room_for_the_streams_that_were_asked_for_and_no_more() {
     let mut server = awaiting_results(10_000);
     let whole = results(10_000, u64::MAX / 4000);
     assert!(whole.render().len() > 1 << 20);
-    server.handle_bytes(0, &message(whole.render().as_bytes()));
+    server.handle_bytes(Now::at(0), &message(whole.render().as_bytes()));
     assert_eq!(last(&mut server), Some(ServerEvent::Results(Box::new(whole))));
     let limit = (1 << 20) + (10_000 - 256) * 400;
     for (parallel, length) in [(10_000, limit + 1), (256, (1 << 20) + 1)] {
         let mut server = awaiting_results(parallel);
-        server.handle_bytes(0, &u32::to_be_bytes(length));
+        server.handle_bytes(Now::at(0), &u32::to_be_bytes(length));
         let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
         assert_eq!(last(&mut server), Some(refused), "{parallel}");
     }
@@ -87,11 +88,11 @@ fn results_have_room_for_the_streams_that_were_asked_for_and_no_more() {
 #[test]
 fn a_server_is_awaited_from_when_the_streams_stand() {
     let mut client = Client::new(cookie(), 0);
-    client.handle_bytes(0, &[9, 10]);
+    client.handle_bytes(Now::at(0), &[9, 10]);
     client.await_start(100 * SECOND);
-    client.handle_timeout(129 * SECOND);
+    client.handle_timeout(Now::at(129 * SECOND));
     assert!(!client.is_over());
-    client.handle_timeout(130 * SECOND);
+    client.handle_timeout(Now::at(130 * SECOND));
     assert!(client.is_over());
 }
 
@@ -103,10 +104,10 @@ fn results_of_8_mib_come_whole_in_pieces() {
     for piece in [1400, 64 << 10, MOST + 5] {
         let mut client = running_client();
         client.end_test(0);
-        client.handle_bytes(0, &[13]);
+        client.handle_bytes(Now::at(0), &[13]);
         client.send_results(&results(2, 7));
         let told = [message(text.as_bytes()), vec![14]].concat();
-        told.chunks(piece).for_each(|piece| client.handle_bytes(0, piece));
+        told.chunks(piece).for_each(|piece| client.handle_bytes(Now::at(0), piece));
         let last = std::iter::from_fn(|| client.poll_event()).last();
         assert_eq!(last, Some(ClientEvent::Results(Box::new(results(2, 8)))), "{piece}");
         assert!(client.is_over());
@@ -115,10 +116,10 @@ fn results_of_8_mib_come_whole_in_pieces() {
 
 fn running_client() -> Client {
     let mut client = Client::new(cookie(), 0);
-    client.handle_bytes(0, &[9]);
+    client.handle_bytes(Now::at(0), &[9]);
     let asked = Parameters { parallel: 2, get_server_output: true, ..Parameters::default() };
     client.send_parameters(&asked);
-    client.handle_bytes(0, &[10, 1, 2]);
+    client.handle_bytes(Now::at(0), &[10, 1, 2]);
     client
 }
 
@@ -137,14 +138,14 @@ fn deep_and_wide_json_is_refused() {
 #[test]
 fn results_of_more_streams_than_the_test_has_are_refused_at_both_ends() {
     let mut server = awaiting_results(2);
-    server.handle_bytes(0, &message(results(3, 1).render().as_bytes()));
+    server.handle_bytes(Now::at(0), &message(results(3, 1).render().as_bytes()));
     let refused = ServerEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
     assert_eq!(last(&mut server), Some(refused));
 
     let mut client = running_client();
     client.end_test(0);
-    client.handle_bytes(0, &[13]);
-    client.handle_bytes(0, &message(results(3, 1).render().as_bytes()));
+    client.handle_bytes(Now::at(0), &[13]);
+    client.handle_bytes(Now::at(0), &message(results(3, 1).render().as_bytes()));
     let refused = ClientEvent::Failed(Fault::Wrong(Code::RECEIVE_RESULTS));
     assert_eq!(std::iter::from_fn(|| client.poll_event()).last(), Some(refused));
 }
@@ -152,23 +153,23 @@ fn results_of_more_streams_than_the_test_has_are_refused_at_both_ends() {
 #[test]
 fn results_that_never_come_end_the_wait() {
     let mut server = Server::new(0);
-    server.handle_bytes(0, &asked());
+    server.handle_bytes(Now::at(0), &asked());
     server.create_streams();
     server.start();
-    server.handle_bytes(0, &[4]);
+    server.handle_bytes(Now::at(0), &[4]);
     server.exchange_results(5 * SECOND);
-    server.handle_bytes(5 * SECOND, &[0, 0, 1]);
-    let at_ns = server.poll_timeout().unwrap();
+    server.handle_bytes(Now::at(5 * SECOND), &[0, 0, 1]);
+    let at_ns = server.next_time().unwrap();
     assert!(at_ns <= 20 * SECOND);
-    server.handle_timeout(at_ns - 1);
+    server.handle_timeout(Now::at(at_ns - 1));
     assert!(!server.is_over());
-    server.handle_timeout(at_ns);
+    server.handle_timeout(Now::at(at_ns));
     assert!(matches!(last(&mut server), Some(ServerEvent::Failed(Fault::Silent { .. }))));
 
     let mut client = running_client();
     client.end_test(SECOND);
-    let at_ns = client.poll_timeout().unwrap();
-    client.handle_timeout(at_ns);
+    let at_ns = client.next_time().unwrap();
+    client.handle_timeout(Now::at(at_ns));
     let told = std::iter::from_fn(|| client.poll_event()).last();
     assert!(matches!(told, Some(ClientEvent::Failed(Fault::Silent { .. }))));
 }
@@ -177,16 +178,16 @@ fn results_that_never_come_end_the_wait() {
 fn what_comes_out_of_turn_is_refused() {
     for byte in [1, 2, 9, 10, 13, 14, 4, 16, 77] {
         let mut server = Server::new(0);
-        server.handle_bytes(0, &asked());
+        server.handle_bytes(Now::at(0), &asked());
         server.create_streams();
         server.start();
-        server.handle_bytes(0, &[byte, byte]);
+        server.handle_bytes(Now::at(0), &[byte, byte]);
         let over = server.is_over();
         assert!(over || byte == 4 && last(&mut server) == Some(ServerEvent::Ended), "{byte}");
     }
     for byte in [2, 4, 10, 12, 13, 14, 16, 99] {
         let mut client = Client::new(cookie(), 0);
-        client.handle_bytes(0, &[byte]);
+        client.handle_bytes(Now::at(0), &[byte]);
         let refused = ClientEvent::Failed(Fault::Wrong(Code::MESSAGE));
         assert_eq!(client.poll_event(), Some(refused), "{byte}");
     }
@@ -201,7 +202,7 @@ proptest! {
         let bytes = if valid { [asked(), bytes].concat() } else { bytes };
         let mut ends = 0;
         for piece in bytes.chunks(piece) {
-            server.handle_bytes(0, piece);
+            server.handle_bytes(Now::at(0), piece);
             while let Some(event) = server.poll_event() {
                 match event {
                     ServerEvent::Asked(_) => { server.create_streams(); server.start(); }
@@ -223,7 +224,7 @@ proptest! {
         let mut client = if running { running_client() } else { Client::new(cookie(), 0) };
         let mut ends = 0;
         for piece in bytes.chunks(piece) {
-            client.handle_bytes(0, piece);
+            client.handle_bytes(Now::at(0), piece);
             while let Some(event) = client.poll_event() {
                 match event {
                     ClientEvent::Go => client.end_test(0),

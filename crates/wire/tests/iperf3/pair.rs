@@ -5,6 +5,7 @@ use linerate_wire::iperf3::client::{Client, ClientEvent};
 use linerate_wire::iperf3::results::{CpuPercent, ServerOutput};
 use linerate_wire::iperf3::server::{Server, ServerEvent};
 use linerate_wire::iperf3::{COOKIE_BYTES, Cookie, Parameters, Results, StreamResult, stream_id};
+use linerate_wire::{Machine, Now};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// No conversation lasts longer.
@@ -73,7 +74,7 @@ struct Pair {
 /// Lets both talk until neither has anything to say or to wait for.
 pub(crate) fn talk(parameters: &Parameters, link: Link) -> Outcome {
     let mut client = Client::new(cookie(), 0);
-    let first = client.poll_write().unwrap();
+    let first = client.poll_message().unwrap();
     assert_eq!(first.len(), COOKIE_BYTES);
     let told = Outcome { client: Vec::new(), server: Vec::new(), bytes: [0; 2], elapsed_ns: 0 };
     let mut pair = Pair {
@@ -100,11 +101,11 @@ impl Pair {
     /// Does everything that can be done now; says whether there was anything.
     fn step(&mut self, link: Link) -> bool {
         let mut moved = false;
-        while let Some(bytes) = self.client.poll_write() {
+        while let Some(bytes) = self.client.poll_message() {
             moved = true;
             self.carry(&bytes, 0, link);
         }
-        while let Some(bytes) = self.server.poll_write() {
+        while let Some(bytes) = self.server.poll_message() {
             moved = true;
             self.carry(&bytes, 1, link);
         }
@@ -128,8 +129,8 @@ impl Pair {
         if !self.broken {
             for piece in arrives.chunks(link.piece_bytes) {
                 match way {
-                    0 => self.server.handle_bytes(self.now_ns, piece),
-                    _ => self.client.handle_bytes(self.now_ns, piece),
+                    0 => self.server.handle_bytes(Now::at(self.now_ns), piece),
+                    _ => self.client.handle_bytes(Now::at(self.now_ns), piece),
                 }
             }
         }
@@ -137,8 +138,8 @@ impl Pair {
         {
             self.broken = true;
             if !link.silent {
-                self.client.handle_end();
-                self.server.handle_end();
+                self.client.handle_end(Now::at(0));
+                self.server.handle_end(Now::at(0));
             }
         }
     }
@@ -176,17 +177,17 @@ impl Pair {
     /// To the next time that anybody waits for. Where nobody does, the kernel's keepalive tells both
     /// after a while.
     fn pass_time(&mut self) {
-        let next = [self.client.poll_timeout(), self.server.poll_timeout()];
+        let next = [self.client.next_time(), self.server.next_time()];
         match next.into_iter().flatten().min() {
             Some(at_ns) => {
                 self.now_ns = self.now_ns.max(at_ns);
-                self.client.handle_timeout(self.now_ns);
-                self.server.handle_timeout(self.now_ns);
+                self.client.handle_timeout(Now::at(self.now_ns));
+                self.server.handle_timeout(Now::at(self.now_ns));
             }
             None => {
                 self.now_ns += 25 * SECOND;
-                self.client.handle_end();
-                self.server.handle_end();
+                self.client.handle_end(Now::at(0));
+                self.server.handle_end(Now::at(0));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Strangers and attackers.
 
+use linerate_wire::Machine;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::frame::{LENGTH_BYTES, encode_frame};
 use linerate_wire::native::server::{MAX_UNSENT_BYTES, Server, ServerConfig, ServerEvent};
@@ -46,7 +47,7 @@ fn wrong_frames_end_the_conversation() {
             let event = server.poll_event();
             assert!(matches!(event, Some(ServerEvent::Failed(_))), "{event:?}");
             assert!(server.is_over());
-            assert!(server.poll_write().is_some(), "the peer is told");
+            assert!(server.poll_message().is_some(), "the peer is told");
 
             let mut client = Client::new(client_config(), now(0));
             if greeted {
@@ -126,7 +127,7 @@ fn a_dribble_keeps_no_lease() {
         for byte in long {
             elapsed_ns += 100 * MS;
             server.handle_bytes(now(elapsed_ns), &[byte]);
-            if server.poll_timeout().is_some_and(|due| due <= elapsed_ns) {
+            if server.next_time().is_some_and(|due| due <= elapsed_ns) {
                 server.handle_timeout(now(elapsed_ns));
             }
             if server.is_over() {
@@ -148,7 +149,7 @@ fn pings_whose_answers_nobody_reads_fill_no_memory() {
     for _ in 0..100_000 {
         server.handle_bytes(now(0), &ping);
     }
-    let unsent: usize = std::iter::from_fn(|| server.poll_write()).map(|frame| frame.len()).sum();
+    let unsent: usize = std::iter::from_fn(|| server.poll_message()).map(|frame| frame.len()).sum();
     assert!(unsent < MAX_UNSENT_BYTES + 1000, "{unsent}");
 }
 
@@ -168,7 +169,7 @@ fn pings_after_the_result_keep_no_connection() {
     assert_eq!(server.stage(), Stage::Delivering);
     let mut elapsed_ns = 0;
     while !server.is_over() {
-        while server.poll_write().is_some() {}
+        while server.poll_message().is_some() {}
         elapsed_ns += SECOND;
         server.handle_bytes(now(elapsed_ns), &say(r#"{"kind":"ping","sent_ns":1}"#));
         server.handle_timeout(now(elapsed_ns));
@@ -208,7 +209,7 @@ fn pings_of_one_that_never_reads_its_result_keep_no_connection() {
 #[test]
 fn stamps_of_any_size_are_no_harm() {
     for extreme in [i64::MIN, -1, 0, i64::MAX] {
-        let start = linerate_wire::native::Now { monotonic_ns: u64::MAX - 10, utc_ns: extreme };
+        let start = linerate_wire::Now { monotonic_ns: u64::MAX - 10, utc_ns: extreme };
         let mut client = Client::new(client_config(), start);
         client.handle_bytes(start, &say(r#"{"kind":"hello","version":1,"software":"x"}"#));
         let hex = "0".repeat(32);
@@ -223,7 +224,7 @@ fn stamps_of_any_size_are_no_harm() {
         client.handle_bytes(start, &say(r#"{"kind":"ready"}"#));
         client.start(Some(i64::MAX));
         client.handle_timeout(start);
-        assert!(client.poll_timeout().is_some());
+        assert!(client.next_time().is_some());
     }
 }
 
@@ -259,7 +260,7 @@ proptest! {
             }
         }
         if server.is_over() {
-            prop_assert_eq!(server.poll_timeout(), None);
+            prop_assert_eq!(server.next_time(), None);
         }
     }
 }

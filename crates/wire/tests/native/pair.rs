@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
+use linerate_wire::native::Stage;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::{Server, ServerConfig, ServerEvent};
-use linerate_wire::native::{Now, Stage};
+use linerate_wire::{Machine, Now};
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MS;
@@ -141,7 +142,7 @@ impl Pair {
     fn next_ns(&self) -> Option<u64> {
         let flights = self.in_flight.iter().map(|(at, ..)| *at);
         let todos = self.todo.iter().map(|(at, _)| *at);
-        let timeouts = [self.client.poll_timeout(), self.server.poll_timeout()];
+        let timeouts = [self.client.next_time(), self.server.next_time()];
         flights.chain(todos).chain(timeouts.into_iter().flatten()).min()
     }
 
@@ -158,10 +159,10 @@ impl Pair {
             }
             self.serve_callers();
         }
-        if self.client.poll_timeout().is_some_and(|due| due <= at) {
+        if self.client.next_time().is_some_and(|due| due <= at) {
             self.client.handle_timeout(now(at));
         }
-        if self.server.poll_timeout().is_some_and(|due| due <= at) {
+        if self.server.next_time().is_some_and(|due| due <= at) {
             self.server.handle_timeout(server_now(at));
         }
         let (due, later) = std::mem::take(&mut self.todo).into_iter().partition(|(d, _)| *d <= at);
@@ -226,8 +227,8 @@ impl Pair {
     fn pump(&mut self, way: Way) {
         loop {
             let (side, frame) = match way {
-                Way::ToServer => (0, self.client.poll_write()),
-                Way::ToClient => (1, self.server.poll_write()),
+                Way::ToServer => (0, self.client.poll_message()),
+                Way::ToClient => (1, self.server.poll_message()),
             };
             let Some(frame) = frame else { break };
             let passed = (self.link.pass)(way, self.frames[side], frame);

@@ -1,5 +1,6 @@
 //! Clients that are refused, give up, or start too late; servers that refuse.
 
+use linerate_wire::Machine;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::frame::{TO_CLIENT_LIMIT_BYTES, encode_frame};
 use linerate_wire::native::message::{FlowCount, MAX_PLAN_BYTES, RefusalCause};
@@ -10,10 +11,10 @@ use crate::pair::{Link, Pair, client_config, now, server_config};
 
 fn carry(client: &mut Client, server: &mut Server) {
     for _ in 0..50 {
-        while let Some(frame) = client.poll_write() {
+        while let Some(frame) = client.poll_message() {
             server.handle_bytes(now(0), &frame);
         }
-        while let Some(frame) = server.poll_write() {
+        while let Some(frame) = server.poll_message() {
             client.handle_bytes(now(0), &frame);
         }
     }
@@ -75,7 +76,7 @@ fn a_client_of_other_versions_is_told_both() {
     assert_eq!(server.poll_event(), Some(ServerEvent::TurnedAway { cause }));
     assert!(server.is_over());
     let mut client = Client::new(client_config(), now(0));
-    client.handle_bytes(now(0), &server.poll_write().unwrap());
+    client.handle_bytes(now(0), &server.poll_message().unwrap());
     let Some(ClientEvent::Refused { cause: RefusalCause::Version, text }) = client.poll_event()
     else {
         panic!("not refused")
@@ -88,7 +89,7 @@ fn a_client_that_speaks_more_versions_is_welcome() {
     let mut server = Server::new(ServerConfig { expected_proof: None, ..server_config() }, now(0));
     server.handle_bytes(now(0), &say(r#"{"kind":"hello","versions":[3,1,2],"software":"x"}"#));
     assert!(!server.is_over());
-    let hello = String::from_utf8(server.poll_write().unwrap()).unwrap();
+    let hello = String::from_utf8(server.poll_message().unwrap()).unwrap();
     assert!(hello.contains("\"version\":1"), "{hello}");
 }
 
@@ -147,7 +148,7 @@ fn commands_out_of_place_do_nothing() {
     server.sample("{}".to_owned());
     server.sent(&[FlowCount { flow: 0, datagrams: 1 }]);
     server.result("{}".to_owned());
-    assert!(client.poll_write().is_none() && server.poll_write().is_none());
+    assert!(client.poll_message().is_none() && server.poll_message().is_none());
     assert_eq!((client.stage(), server.stage()), (Stage::Asking, Stage::Asking));
 }
 
@@ -160,7 +161,7 @@ fn samples_are_dropped_for_a_client_that_does_not_read_and_results_are_not() {
     }
     server.sample("s".repeat(2 * MAX_UNSENT_BYTES));
     server.result("r".repeat(2 * MAX_UNSENT_BYTES));
-    let frames: Vec<Vec<u8>> = std::iter::from_fn(|| server.poll_write()).collect();
+    let frames: Vec<Vec<u8>> = std::iter::from_fn(|| server.poll_message()).collect();
     assert_eq!(frames.len() as u64 - 1 + server.dropped_samples(), 101);
     assert!(server.dropped_samples() > 80);
     assert!(frames.last().unwrap().len() > 2 * MAX_UNSENT_BYTES);

@@ -5,6 +5,7 @@ use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::{Form, Message, UNKNOWN_REQUEST, code};
 use linerate_wire::netperf::server::{Server, ServerEvent};
 use linerate_wire::netperf::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Setup};
+use linerate_wire::{Machine, Now};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const PARTS: [(Part, Carrier); 7] = [
@@ -34,24 +35,24 @@ impl Pair {
 
     /// Lets everything that was said arrive.
     fn exchange(&mut self) {
-        while let Some(bytes) = self.client.poll_write() {
+        while let Some(bytes) = self.client.poll_message() {
             for piece in bytes.chunks(self.piece) {
-                self.server.handle_bytes(piece, self.now_ns);
+                self.server.handle_bytes(Now::at(self.now_ns), piece);
             }
         }
         // A server tells short messages by the silence behind them.
         self.now_ns += SECOND_NS / 2;
-        self.server.handle_timeout(self.now_ns);
-        while let Some(bytes) = self.server.poll_write() {
+        self.server.handle_timeout(Now::at(self.now_ns));
+        while let Some(bytes) = self.server.poll_message() {
             for piece in bytes.chunks(self.piece) {
-                self.client.handle_bytes(piece, self.now_ns);
+                self.client.handle_bytes(Now::at(self.now_ns), piece);
             }
         }
     }
 
     /// A test as far as its data.
     fn answer_at_once(&mut self, request: &Request) {
-        self.client.request(request, None, 0).unwrap();
+        self.client.request(0, request, None).unwrap();
         self.exchange();
         assert!(self.server.poll_event().is_some());
         self.server.set_up(&Setup { data_port: 5, ..Setup::default() });
@@ -60,7 +61,7 @@ impl Pair {
 
     /// One whole test; what each end has heard.
     fn test(&mut self, request: &Request, setup: &Setup, results: &Results) -> (Request, Results) {
-        self.client.request(request, Some(1), self.now_ns).unwrap();
+        self.client.request(self.now_ns, request, Some(1)).unwrap();
         self.exchange();
         let asked = match self.server.poll_event() {
             Some(ServerEvent::Test { request, cpu: Some(1), .. }) => *request,
@@ -72,7 +73,7 @@ impl Pair {
             Some(ClientEvent::Setup(told)) => assert_eq!(told.data_port, setup.data_port),
             other => panic!("{other:?}"),
         }
-        self.server.finish(results, self.now_ns);
+        self.server.finish(self.now_ns, results);
         self.exchange();
         match self.client.poll_event() {
             Some(ClientEvent::Results(told)) => (asked, told),
@@ -201,10 +202,10 @@ fn a_passphrase_opens_the_door_in_both_forms() {
         pair.test(&request, &setup, &some_results());
         for said in [None, Some("opem"), Some("opened"), Some("")] {
             let mut pair = Pair::new(form, said, Some("open"), 100);
-            pair.client.request(&request, None, 1).unwrap();
+            pair.client.request(1, &request, None).unwrap();
             pair.exchange();
             assert_eq!(pair.server.poll_event(), Some(ServerEvent::Failed(Fault::Passphrase)));
-            assert_eq!(pair.server.poll_write(), None);
+            assert_eq!(pair.server.poll_message(), None);
         }
     }
 }
@@ -215,7 +216,7 @@ fn a_client_asks_what_processors_are_worth() {
     pair.client.calibrate(1);
     pair.exchange();
     assert_eq!(pair.server.poll_event(), Some(ServerEvent::Calibration));
-    pair.server.calibrate(100.0, 8, 2);
+    pair.server.calibrate(2, 100.0, 8);
     pair.exchange();
     let told = ClientEvent::Calibration { rate: 100.0, cpus: 8 };
     assert_eq!(pair.client.poll_event(), Some(told));
@@ -225,10 +226,10 @@ fn a_client_asks_what_processors_are_worth() {
 fn a_refusal_names_its_number_and_leaves_the_server_ready() {
     let request = some_request(Part::Receive, Carrier::Tcp);
     let mut pair = Pair::new(Form::Long, None, None, 656);
-    pair.client.request(&request, None, 1).unwrap();
+    pair.client.request(1, &request, None).unwrap();
     pair.exchange();
     assert!(pair.server.poll_event().is_some());
-    pair.server.refuse(98, 2);
+    pair.server.refuse(2, 98);
     pair.exchange();
     let fault = Fault::Remote { number: 98 };
     assert_eq!(pair.client.poll_event(), Some(ClientEvent::Failed(fault)));
@@ -240,8 +241,8 @@ fn a_refusal_names_its_number_and_leaves_the_server_ready() {
 fn old_questions_are_answered_and_unknown_ones_refused() {
     let mut server = Server::new(None, 0);
     let mut ask = |asked: i32| {
-        server.handle_bytes(&Message::new(Form::Long, asked, -1).into_bytes(), 1);
-        let answer = server.poll_write().unwrap();
+        server.handle_bytes(Now::at(1), &Message::new(Form::Long, asked, -1).into_bytes());
+        let answer = server.poll_message().unwrap();
         let head: [u8; 8] = *answer.first_chunk().unwrap();
         (u64::from_be_bytes(head) >> 32, u64::from_be_bytes(head) as u32, answer)
     };
@@ -258,14 +259,14 @@ fn old_questions_are_answered_and_unknown_ones_refused() {
 #[test]
 fn silence_ends_the_conversation_at_either_end() {
     let mut server = Server::new(None, 0);
-    server.handle_bytes(&[0; 100], SECOND_NS);
-    let due_ns = server.poll_timeout().unwrap();
+    server.handle_bytes(Now::at(SECOND_NS), &[0; 100]);
+    let due_ns = server.next_time().unwrap();
     assert!(due_ns <= 20 * SECOND_NS);
-    server.handle_timeout(due_ns);
+    server.handle_timeout(Now::at(due_ns));
     assert!(matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Silent { .. }))));
     let mut client = Client::new(Form::Long, None);
-    client.request(&some_request(Part::Receive, Carrier::Tcp), None, 0).unwrap();
-    client.handle_timeout(client.poll_timeout().unwrap());
+    client.request(0, &some_request(Part::Receive, Carrier::Tcp), None).unwrap();
+    client.handle_timeout(Now::at(client.next_time().unwrap()));
     assert!(matches!(client.poll_event(), Some(ClientEvent::Failed(Fault::Silent { .. }))));
 }
 
@@ -275,8 +276,8 @@ fn a_message_that_comes_byte_by_byte_has_no_longer_than_another() {
     let mut now_ns = 0;
     let fails = (0..656).any(|_| {
         now_ns += SECOND_NS;
-        server.handle_bytes(&[0], now_ns);
-        server.handle_timeout(now_ns);
+        server.handle_bytes(Now::at(now_ns), &[0]);
+        server.handle_timeout(Now::at(now_ns));
         matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Silent { .. })))
     });
     assert!(fails && now_ns < 30 * SECOND_NS, "{now_ns}");
@@ -291,9 +292,9 @@ fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
         let mut pair = Pair::new(Form::Long, None, None, 656);
         pair.answer_at_once(&some_request(Part::AnswerOnce, Carrier::Tcp));
         pair.client.handle_data_begun(begun_s * SECOND_NS);
-        assert_eq!(pair.client.poll_timeout(), None, "while data goes, nobody is late");
-        pair.client.handle_data_over(knows, over_s * SECOND_NS);
-        assert_eq!(pair.client.poll_timeout(), Some(due_s * SECOND_NS), "{begun_s} {knows}");
+        assert_eq!(pair.client.next_time(), None, "while data goes, nobody is late");
+        pair.client.handle_data_over(over_s * SECOND_NS, knows);
+        assert_eq!(pair.client.next_time(), Some(due_s * SECOND_NS), "{begun_s} {knows}");
     }
 }
 
@@ -303,29 +304,29 @@ fn results_that_come_early_are_heard_once_and_an_end_behind_them_is_no_failure()
     pair.answer_at_once(&some_request(Part::Receive, Carrier::Udp));
     assert!(matches!(pair.client.poll_event(), Some(ClientEvent::Setup(_))));
     assert!(pair.client.awaits_results());
-    pair.server.finish(&some_results(), pair.now_ns);
+    pair.server.finish(pair.now_ns, &some_results());
     pair.exchange();
     assert!(!pair.client.awaits_results());
     assert!(matches!(pair.client.poll_event(), Some(ClientEvent::Results(_))));
-    pair.client.handle_end();
+    pair.client.handle_end(Now::at(0));
     assert!(pair.client.is_over());
-    assert_eq!((pair.client.poll_event(), pair.client.poll_timeout()), (None, None));
+    assert_eq!((pair.client.poll_event(), pair.client.next_time()), (None, None));
 }
 
 #[test]
 fn an_end_in_the_middle_is_told_from_one_at_the_end() {
     let mut server = Server::new(None, 0);
-    server.handle_end();
+    server.handle_end(Now::at(0));
     assert_eq!(server.poll_event(), Some(ServerEvent::Ended));
     let mut server = Server::new(None, 0);
-    server.handle_bytes(&[0; 10], 1);
-    server.handle_end();
+    server.handle_bytes(Now::at(1), &[0; 10]);
+    server.handle_end(Now::at(0));
     assert!(matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Closed { .. }))));
     let mut pair = Pair::new(Form::Long, None, None, 656);
-    pair.client.request(&some_request(Part::Send, Carrier::Tcp), None, 0).unwrap();
+    pair.client.request(0, &some_request(Part::Send, Carrier::Tcp), None).unwrap();
     pair.exchange();
     assert!(pair.server.is_busy());
     assert!(matches!(pair.server.poll_event(), Some(ServerEvent::Test { .. })));
-    pair.server.handle_end();
+    pair.server.handle_end(Now::at(0));
     assert!(matches!(pair.server.poll_event(), Some(ServerEvent::Failed(Fault::Closed { .. }))));
 }

@@ -4,6 +4,7 @@ use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::message::{Form, Message, code};
 use linerate_wire::netperf::server::{Server, ServerEvent};
 use linerate_wire::netperf::test::{Carrier, Part, Request};
+use linerate_wire::{Machine, Now};
 use proptest::prelude::*;
 
 use crate::captured::request_of;
@@ -13,8 +14,8 @@ fn answer_to(name: &str, offset: usize, word: u32) -> Result<(), i32> {
     let mut bytes = request_of(name);
     bytes.get_mut(offset..offset + 4).unwrap().copy_from_slice(&word.to_be_bytes());
     let mut server = Server::new(None, 0);
-    server.handle_bytes(&bytes, 1);
-    match (server.poll_event(), server.poll_write()) {
+    server.handle_bytes(Now::at(1), &bytes);
+    match (server.poll_event(), server.poll_message()) {
         (Some(ServerEvent::Test { .. }), None) => Ok(()),
         (None, Some(answer)) => {
             let error = answer.get(4..8).and_then(|word| word.try_into().ok());
@@ -59,10 +60,10 @@ fn numbers_beyond_their_limits_are_refused() {
 fn a_client_takes_no_port_that_is_none() {
     for port in [0, 65_536, u32::MAX] {
         let mut client = Client::new(Form::Long, None);
-        client.request(&Request::new(Part::Receive, Carrier::Tcp), None, 0).unwrap();
+        client.request(0, &Request::new(Part::Receive, Carrier::Tcp), None).unwrap();
         let mut answer = Message::new(Form::Long, code::OMNI + 1, 0).into_bytes();
         answer.get_mut(52..56).unwrap().copy_from_slice(&port.to_be_bytes());
-        client.handle_bytes(&answer, 1);
+        client.handle_bytes(Now::at(1), &answer);
         assert!(matches!(client.poll_event(), Some(ClientEvent::Failed(_))), "{port}");
     }
 }
@@ -70,7 +71,7 @@ fn a_client_takes_no_port_that_is_none() {
 #[test]
 fn a_server_that_speaks_unasked_is_none() {
     let mut client = Client::new(Form::Long, None);
-    client.handle_bytes(b"SSH-2.0-OpenSSH", 1);
+    client.handle_bytes(Now::at(1), b"SSH-2.0-OpenSSH");
     assert!(matches!(client.poll_event(), Some(ClientEvent::Failed(_))));
 }
 
@@ -80,7 +81,7 @@ fn a_client_that_never_waits_for_answers_is_turned_away() {
     let request = request_of("tcp_rr");
     let mut failed = false;
     for _ in 0..20 {
-        server.handle_bytes(&request, 1);
+        server.handle_bytes(Now::at(1), &request);
         failed |= std::iter::from_fn(|| server.poll_event())
             .any(|event| matches!(event, ServerEvent::Failed(_)));
     }
@@ -100,8 +101,8 @@ proptest! {
             bytes.resize(656, 0);
             let code: i32 = code;
             bytes.splice(..4, code.to_be_bytes());
-            server.handle_bytes(piece, 1);
-            open.handle_bytes(&bytes, 1);
+            server.handle_bytes(Now::at(1), piece);
+            open.handle_bytes(Now::at(1), &bytes);
             while let Some(event) = open.poll_event() {
                 if let ServerEvent::Test { .. } | ServerEvent::Calibration = event {
                     open.refuse(1, 1);
@@ -117,10 +118,10 @@ proptest! {
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 0..8),
     ) {
         let mut client = Client::new(Form::Long, None);
-        client.request(&Request::new(Part::Answer, Carrier::Udp), None, 0).unwrap();
+        client.request(0, &Request::new(Part::Answer, Carrier::Udp), None).unwrap();
         let mut ended = 0;
         for piece in pieces {
-            client.handle_bytes(&piece, 1);
+            client.handle_bytes(Now::at(1), &piece);
             while let Some(event) = client.poll_event() {
                 ended += u32::from(matches!(event, ClientEvent::Failed(_)));
             }

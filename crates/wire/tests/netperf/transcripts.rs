@@ -8,13 +8,14 @@ use linerate_wire::netperf::server::{Server, ServerEvent};
 use linerate_wire::netperf::test::{
     Carrier, Cpu, Family, Length, Part, Request, Results, Rings, Setup,
 };
+use linerate_wire::{Machine, Now};
 
 use crate::captured::{captured, request_of};
 
 /// What the original's client asked for.
 fn request(name: &str) -> Request {
     let mut server = Server::new(None, 0);
-    server.handle_bytes(&request_of(name), 1);
+    server.handle_bytes(Now::at(1), &request_of(name));
     match server.poll_event() {
         Some(ServerEvent::Test { request, cpu: None, .. }) => *request,
         other => panic!("{name}: {other:?}"),
@@ -25,11 +26,11 @@ fn request(name: &str) -> Request {
 fn answers(name: &str) -> (Setup, Results) {
     let asked = request(name);
     let mut client = Client::new(Form::Long, None);
-    client.request(&asked, None, 0).unwrap();
+    client.request(0, &asked, None).unwrap();
     let mut events = Vec::new();
     for (from_client, bytes) in captured(name) {
         if !from_client {
-            client.handle_bytes(&bytes, 1);
+            client.handle_bytes(Now::at(1), &bytes);
             events.extend(std::iter::from_fn(|| client.poll_event()));
         }
     }
@@ -123,15 +124,15 @@ fn the_originals_classic_figures_are_read() {
     // A server that answers a classic test, as its words came.
     let mut theirs = captured("tcp_cc").into_iter().filter(|(client, _)| !client);
     let mut client = Client::new(Form::Short, None);
-    client.request(&request("tcp_cc"), None, 0).unwrap();
+    client.request(0, &request("tcp_cc"), None).unwrap();
     // Classic answers are far shorter than either form.
     let mut next = || theirs.next().unwrap().1.get(..256).unwrap().to_vec();
-    client.handle_bytes(&next(), 1);
+    client.handle_bytes(Now::at(1), &next());
     match client.poll_event() {
         Some(ClientEvent::Setup(setup)) => assert_eq!(setup.data_port, 33_939),
         other => panic!("{other:?}"),
     }
-    client.handle_bytes(&next(), 1);
+    client.handle_bytes(Now::at(1), &next());
     match client.poll_event() {
         Some(ClientEvent::Results(results)) => {
             assert_eq!((results.transactions, results.bytes_received), (13_955, 27_910));
@@ -168,9 +169,9 @@ fn what_a_classic_request_has_no_word_for_is_refused() {
     ];
     for (request, why) in refused {
         let mut client = Client::new(Form::Short, None);
-        let told = client.request(&request, None, 0).unwrap_err();
+        let told = client.request(0, &request, None).unwrap_err();
         assert!(told.contains(why), "{told}");
-        assert_eq!(client.request(&plain, None, 0), Ok(()));
+        assert_eq!(client.request(0, &plain, None), Ok(()));
     }
 }
 
@@ -190,23 +191,23 @@ fn the_originals_passphrase_is_understood() {
     for (known, admitted) in [(Some("sesame"), true), (None, true), (Some("sesam"), false)] {
         let mut server = Server::new(known, 0);
         for (_, bytes) in &messages {
-            server.handle_bytes(bytes, 1);
+            server.handle_bytes(Now::at(1), bytes);
         }
         let event = server.poll_event();
         assert_eq!(matches!(event, Some(ServerEvent::Test { .. })), admitted, "{known:?}");
-        assert!(server.poll_write().is_none(), "a passphrase is not answered");
+        assert!(server.poll_message().is_none(), "a passphrase is not answered");
     }
     let mut client = Client::new(Form::Long, Some("sesame"));
-    assert_eq!(client.poll_write(), messages.first().map(|(_, bytes)| bytes.clone()));
+    assert_eq!(client.poll_message(), messages.first().map(|(_, bytes)| bytes.clone()));
 }
 
 #[test]
 fn a_refusal_has_the_code_of_an_answer() {
     let mut server = Server::new(None, 0);
-    server.handle_bytes(&request_of("tcp_rr"), 1);
+    server.handle_bytes(Now::at(1), &request_of("tcp_rr"));
     assert!(server.poll_event().is_some());
-    server.refuse(98, 1);
-    let refusal = server.poll_write().unwrap();
+    server.refuse(1, 98);
+    let refusal = server.poll_message().unwrap();
     let expected = Message::new(Form::Long, code::OMNI + 1, 98);
     assert_eq!(refusal, expected.into_bytes());
 }

@@ -5,8 +5,7 @@ use std::os::fd::AsFd;
 
 use linerate_measure::plan::Family;
 use linerate_wire::iperf3::{Code, Parameters};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
+use rustix::event::{PollFd, PollFlags};
 use socket2::Socket;
 
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -14,6 +13,7 @@ use crate::event::Cancel;
 use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::sockets::{self, Local};
 use crate::iperf3::{Failure, TestPlan};
+use crate::poll::poll_until;
 
 /// How long a connection may take, unless `--connect-timeout` says something else.
 const CONNECT_NS: u64 = 30 * SECOND_NS;
@@ -66,10 +66,8 @@ pub(super) fn connect(
             return Err(interrupted());
         }
         let now_ns = monotonic_ns();
-        let wait_ns = deadline_ns.saturating_sub(now_ns).min(LOOK_NS);
-        let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
         let mut polled = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
-        if poll(&mut polled, Some(&wait)).unwrap_or(0) > 0 {
+        if poll_until(&mut polled, deadline_ns.min(now_ns + LOOK_NS)) {
             return match socket.take_error() {
                 Ok(None) => Ok(socket),
                 Ok(Some(error)) | Err(error) => Err(Failure::system(refusal, &error)),

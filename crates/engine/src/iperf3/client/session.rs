@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use linerate_wire::Machine;
 use linerate_wire::iperf3::client::{Client, ClientEvent};
 use linerate_wire::iperf3::parameters::Offload;
 use linerate_wire::iperf3::{Code, Cookie, Fault, Parameters, Protocol, Results};
@@ -15,7 +16,7 @@ use super::streams::Opener;
 use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
 use crate::control::random;
 use crate::event::Cancel;
-use crate::iperf3::control::Control;
+use crate::iperf3::control::{CLOSING_NS, Control, control, pump};
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
 use crate::iperf3::tail::Late;
@@ -35,8 +36,7 @@ pub(super) struct Session<'a> {
     pub(super) observer: &'a mut dyn Observer,
     cancel: &'a Cancel,
     cookie: Cookie,
-    machine: Client,
-    control: Control,
+    control: Control<Client>,
     /// The control connection's segment size.
     mss_bytes: Option<u32>,
     waker: Arc<Waker>,
@@ -59,13 +59,13 @@ impl<'a> Session<'a> {
             |error: crate::error::Error| Failure::of(Code::INIT_TEST).because(error.to_string());
         let cookie = Cookie::of_random(random::<36>().map_err(host)?);
         let (local, remote) = sockets::addresses(&socket).map_err(failed)?;
+        let machine = Client::new(cookie, monotonic_ns());
         let mut session = Self {
             plan,
             observer,
             cancel,
             cookie,
-            machine: Client::new(cookie, monotonic_ns()),
-            control: Control::new(socket, plan.keepalive, plan.send_timeout)?,
+            control: control(machine, socket, plan.keepalive, plan.send_timeout)?,
             mss_bytes: None,
             waker: Arc::new(Waker::new().map_err(host)?),
             running: None,
@@ -74,7 +74,8 @@ impl<'a> Session<'a> {
         };
         // The segment size is known when the other end's window is: behind the first bytes.
         session.pump()?;
-        session.mss_bytes = session.control.socket().tcp_mss().ok().filter(|mss| *mss > 0);
+        session.mss_bytes =
+            session.control.channel().socket().tcp_mss().ok().filter(|mss| *mss > 0);
         session.observer.handle(&Event::Connected(Box::new(crate::iperf3::Control {
             role: Role::Client,
             local,
@@ -91,7 +92,7 @@ impl<'a> Session<'a> {
     pub(super) fn conduct(&mut self, address: SocketAddr) -> Result<Report, Failure> {
         self.require(&ClientEvent::ParametersWanted)?;
         let parameters = self.parameters()?;
-        self.machine.send_parameters(&parameters);
+        self.control.machine.send_parameters(&parameters);
         let wanted = self.require(&ClientEvent::StreamsWanted);
         wanted.map_err(|failure| with_likely_cause(failure, parameters.protocol))?;
         let (protocol, port) = (parameters.protocol, address.port());
@@ -105,7 +106,7 @@ impl<'a> Session<'a> {
         let ended_by_server = self.run_load()?;
         let stopped_ns = monotonic_ns();
         self.stop_load();
-        self.machine.end_test(monotonic_ns());
+        self.control.machine.end_test(monotonic_ns());
         if !ended_by_server {
             self.require(&ClientEvent::ResultsWanted)?;
         }
@@ -113,7 +114,7 @@ impl<'a> Session<'a> {
         let Some((own, mut report)) = self.totals.clone() else {
             return Err(Failure::of(Code::PACKAGE_RESULTS).because("this end counted nothing"));
         };
-        self.machine.send_results(&own);
+        self.control.machine.send_results(&own);
         match self.await_event()? {
             ClientEvent::Results(theirs) => {
                 self.pump()?;
@@ -171,7 +172,7 @@ impl<'a> Session<'a> {
             parameters: &parameters,
             server,
             cookie: self.cookie,
-            control: self.control.socket(),
+            control: self.control.channel().socket(),
             cancel: self.cancel,
         };
         let opened = match opener.open() {
@@ -186,15 +187,15 @@ impl<'a> Session<'a> {
             file: self.plan.file.clone(),
             affinity: self.plan.affinity,
         };
+        self.control.machine.await_start(monotonic_ns());
         let load = Load::prepare(setup, opened, &self.waker)?;
         while !load.all_ready() && !load.any_ended() {
-            self.control.wait(&self.waker, monotonic_ns() + LOOK_NS);
+            self.control.wait(Some(&self.waker), &[], monotonic_ns() + LOOK_NS);
             self.pump()?;
             if self.cancel.requested() {
                 return Err(self.terminate());
             }
         }
-        self.machine.await_start(monotonic_ns());
         Ok(load)
     }
 
@@ -209,13 +210,13 @@ impl<'a> Session<'a> {
     fn await_event(&mut self) -> Result<ClientEvent, Failure> {
         loop {
             self.pump()?;
-            if let Some(event) = self.machine.poll_event() {
+            if let Some(event) = self.control.machine.poll_event() {
                 return Ok(event);
             }
             if self.cancel.requested() {
                 return Err(self.terminate());
             }
-            self.control.await_more(&mut self.machine, &self.waker);
+            self.control.wait(Some(&self.waker), &[], monotonic_ns() + LOOK_NS);
         }
     }
 
@@ -229,14 +230,14 @@ impl<'a> Session<'a> {
 
     /// Moves bytes between the connection and the machine.
     fn pump(&mut self) -> Result<(), Failure> {
-        self.control.pump(&mut self.machine)
+        pump(&mut self.control)
     }
 
     /// Runs the load until its end; says whether the server ended it.
     fn run_load(&mut self) -> Result<bool, Failure> {
         loop {
             self.pump()?;
-            match self.machine.poll_event() {
+            match self.control.machine.poll_event() {
                 None => {}
                 Some(ClientEvent::ResultsWanted) => return Ok(true),
                 Some(other) => return Err(unexpected(other)),
@@ -254,7 +255,7 @@ impl<'a> Session<'a> {
                 return Err(failure);
             }
             let until_ns = running.next_tick(now_ns);
-            self.control.wait(&self.waker, until_ns);
+            self.control.wait(Some(&self.waker), &[], until_ns);
         }
     }
 
@@ -267,7 +268,7 @@ impl<'a> Session<'a> {
 
     /// Tells the server that the user wants to stop.
     fn terminate(&mut self) -> Failure {
-        self.machine.terminate();
+        self.control.machine.terminate();
         // The server may be gone already.
         let _gone = self.pump();
         interrupted()
@@ -275,7 +276,7 @@ impl<'a> Session<'a> {
 
     /// Tells the server that this end doesn't go on, where it doesn't know.
     pub(super) fn give_up(&mut self) {
-        self.machine.give_up();
+        self.control.machine.give_up();
         // The server may be gone already.
         let _gone = self.pump();
     }
@@ -295,7 +296,7 @@ impl<'a> Session<'a> {
         if let Some(running) = &mut self.running {
             running.load.close();
         }
-        self.control.close();
+        self.control.close(CLOSING_NS);
     }
 }
 

@@ -6,10 +6,9 @@ use std::os::fd::AsFd;
 
 use linerate_wire::iperf3::datagram::{GREETING, Header, greeting_again, is_answer};
 use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::dial::{connect, interrupted};
@@ -19,6 +18,7 @@ use crate::iperf3::repeats::{self, Repeats};
 use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::sockets::{Local, connect_datagrams};
 use crate::iperf3::{Failure, TestPlan};
+use crate::poll::poll_until;
 
 /// How long a stream may take.
 const STREAM_NS: u64 = 30 * SECOND_NS;
@@ -162,10 +162,9 @@ impl Opener<'_> {
     }
 }
 
-/// Which of these can be read from, as soon as one can or so much time, less than a second, is over.
+/// Which of these can be read from, as soon as one can or so much time is over.
 fn readable<const N: usize>(sockets: [&Socket; N], wait_ns: u64) -> [bool; N] {
-    let wait = Timespec { tv_sec: 0, tv_nsec: wait_ns as _ };
     let mut polled = sockets.map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN));
-    let _interrupted = poll(&mut polled, Some(&wait));
+    poll_until(&mut polled, monotonic_ns() + wait_ns);
     polled.map(|socket| !socket.revents().is_empty())
 }

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_wire::iperf3::server::{Server as Machine, ServerEvent as Said};
+use linerate_wire::Machine;
+use linerate_wire::iperf3::server::{Server, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 use socket2::Socket;
 
@@ -13,7 +14,7 @@ use super::listener::Beginning;
 use super::reception::Notice;
 use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::iperf3::control::Control;
+use crate::iperf3::control::{CLOSING_NS, Control, pump};
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
@@ -31,9 +32,8 @@ const UNASKED_WAITS: u64 = 4;
 /// A test at the server.
 pub(super) struct Conversation {
     test: Test,
-    control: Control,
+    control: Control<Server>,
     addresses: (SocketAddr, SocketAddr),
-    machine: Machine,
     running: Option<Running>,
     /// Has the descriptors of its streams set aside.
     awaited: Option<Arc<Awaited>>,
@@ -43,18 +43,12 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(test: Test, control: Control, addresses: (SocketAddr, SocketAddr)) -> Self {
-        let machine = Machine::new(monotonic_ns());
-        Self {
-            test,
-            control,
-            addresses,
-            machine,
-            running: None,
-            awaited: None,
-            told: false,
-            left: false,
-        }
+    pub(super) fn new(
+        test: Test,
+        control: Control<Server>,
+        addresses: (SocketAddr, SocketAddr),
+    ) -> Self {
+        Self { test, control, addresses, running: None, awaited: None, told: false, left: false }
     }
 
     /// The whole test, as far as the client wants it.
@@ -71,7 +65,7 @@ impl Conversation {
         self.test.observer.handle(&Event::Asked(Box::new(parameters.clone())));
         let reserved = self.test.admit(&parameters)?;
         let load = self.open_streams(parameters, reserved)?;
-        self.machine.start();
+        self.control.machine.start();
         self.pump()?;
         let (interval, timeout) = (self.test.plan.interval, self.test.plan.receive_timeout);
         let observer = &mut *self.test.observer;
@@ -80,7 +74,7 @@ impl Conversation {
         if let Some(running) = &mut self.running {
             running.load.stop_sending();
         }
-        self.machine.exchange_results(monotonic_ns());
+        self.control.machine.exchange_results(monotonic_ns());
         let theirs = match self.await_said()? {
             Said::Results(theirs) => *theirs,
             other => return Err(self.unexpected(other)),
@@ -93,7 +87,7 @@ impl Conversation {
         if self.wants_output() {
             results.server_output = self.test.observer.server_output();
         }
-        self.machine.send_results(monotonic_ns(), &results);
+        self.control.machine.send_results(monotonic_ns(), &results);
         match self.await_said()? {
             Said::Done => Ok(()),
             other => Err(self.unexpected(other)),
@@ -114,14 +108,15 @@ impl Conversation {
         let awaited = Arc::new(Awaited::new(total, reserved));
         self.awaited = Some(Arc::clone(&awaited));
         self.test.tell(if parameters.protocol == Protocol::Udp {
-            let unasked_ns = UNASKED_WAITS * repeats::wait_ns(self.control.socket().as_fd());
+            let unasked_ns =
+                UNASKED_WAITS * repeats::wait_ns(self.control.channel().socket().as_fd());
             let block_bytes = parameters.block_bytes as usize;
             Notice::Claim(self.test.claim(self.addresses, awaited, unasked_ns, block_bytes))
         } else {
             Notice::Await(self.test.number, Beginning::of(&parameters), awaited)
         });
         self.await_turn()?;
-        self.machine.create_streams();
+        self.control.machine.create_streams();
         let opened = self.receive_streams(&parameters, total)?;
         self.test.tell(Notice::Complete(self.test.number));
         let setup = Setup {
@@ -132,7 +127,7 @@ impl Conversation {
         };
         let load = Load::prepare(setup, opened, &self.test.waker)?;
         while !load.all_ready() && !load.any_ended() {
-            self.control.wait(&self.test.waker, monotonic_ns() + LOOK_NS);
+            self.control.wait(Some(&self.test.waker), &[], monotonic_ns() + LOOK_NS);
             self.check()?;
         }
         Ok(load)
@@ -151,7 +146,7 @@ impl Conversation {
         let (each_ns, absent) = match parameters.protocol {
             // A greeting or its answer may be lost.
             Protocol::Udp => (
-                repeats::wait_ns(self.control.socket().as_fd()),
+                repeats::wait_ns(self.control.channel().socket().as_fd()),
                 "they did not come (does a firewall let UDP pass?)",
             ),
             _ => (EACH_NS, "they did not come"),
@@ -212,14 +207,14 @@ impl Conversation {
                 let detail = format!("no streams in time: {otherwise}");
                 return Err(Failure::of(Code::STREAM_ACCEPT).because(detail));
             }
-            self.control.wait(&self.test.waker, deadline_ns.min(now_ns + LOOK_NS));
+            self.control.wait(Some(&self.test.waker), &[], deadline_ns.min(now_ns + LOOK_NS));
         }
     }
 
     /// Nothing may be said now but that the client gives up.
     fn check(&mut self) -> Result<(), Failure> {
         self.pump()?;
-        match self.machine.poll_event() {
+        match self.control.machine.poll_event() {
             None => self.check_cancel(),
             Some(said) => Err(self.unexpected(said)),
         }
@@ -247,17 +242,17 @@ impl Conversation {
     fn await_said(&mut self) -> Result<Said, Failure> {
         loop {
             self.pump()?;
-            if let Some(said) = self.machine.poll_event() {
+            if let Some(said) = self.control.machine.poll_event() {
                 return Ok(said);
             }
             self.check_cancel()?;
-            self.control.await_more(&mut self.machine, &self.test.waker);
+            self.control.wait(Some(&self.test.waker), &[], monotonic_ns() + LOOK_NS);
         }
     }
 
     /// Moves bytes between the connection and the machine.
     fn pump(&mut self) -> Result<(), Failure> {
-        self.control.pump(&mut self.machine)
+        pump(&mut self.control)
     }
 
     /// Runs the load until the client ends it.
@@ -265,7 +260,7 @@ impl Conversation {
         let mut rate = (monotonic_ns(), 0);
         loop {
             self.pump()?;
-            match self.machine.poll_event() {
+            match self.control.machine.poll_event() {
                 None => {}
                 Some(Said::Ended) => return Ok(()),
                 Some(said) => return Err(self.unexpected(said)),
@@ -284,7 +279,7 @@ impl Conversation {
             }
             let until_ns = running.next_tick(now_ns);
             self.check_rate(now_ns, &mut rate)?;
-            self.control.wait(&self.test.waker, until_ns);
+            self.control.wait(Some(&self.test.waker), &[], until_ns);
         }
     }
 
@@ -319,7 +314,7 @@ impl Conversation {
                 return Ok(());
             }
             self.check()?;
-            self.control.wait(&self.test.waker, now_ns + TAIL_LOOK_NS);
+            self.control.wait(Some(&self.test.waker), &[], now_ns + TAIL_LOOK_NS);
         }
     }
 
@@ -346,9 +341,9 @@ impl Conversation {
     pub(super) fn close(mut self, failure: Option<&Failure>) {
         if let Some(failure) = failure {
             if failure.interrupted {
-                self.machine.terminate();
+                self.control.machine.terminate();
             } else {
-                self.machine.refuse(failure.code, failure.system_error.unwrap_or(0));
+                self.control.machine.refuse(failure.code, failure.system_error.unwrap_or(0));
             }
             // The client may be gone.
             let _gone = self.pump();
@@ -366,7 +361,7 @@ impl Conversation {
         }
         // Who was turned out is not waited for.
         if !self.test.turned_out.requested() {
-            self.control.close();
+            self.control.close(CLOSING_NS);
         }
     }
 }

@@ -7,16 +7,17 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use linerate_wire::iperf3::server::Server;
 use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
 use socket2::Socket;
 
 use super::awaited::Awaited;
 use super::conversation::Conversation;
 use super::reception::Notice;
-use crate::clock::utc_ns;
+use crate::clock::{monotonic_ns, utc_ns};
 use crate::error::Error;
 use crate::event::Cancel;
-use crate::iperf3::control::Control;
+use crate::iperf3::control::control;
 use crate::iperf3::descriptors::Reserved;
 use crate::iperf3::token::Gate;
 use crate::iperf3::{Event, Failure, Keepalive, Observer, Role, ServePlan, sockets};
@@ -77,7 +78,8 @@ impl Test {
             keepalive: self.plan.keepalive.map(Keepalive::completed),
             utc_ns: utc_ns(),
         })));
-        let control = Control::new(socket, self.plan.keepalive, self.plan.send_timeout)?;
+        let machine = Server::new(monotonic_ns());
+        let control = control(machine, socket, self.plan.keepalive, self.plan.send_timeout)?;
         let mut conversation = Conversation::new(self, control, (local, remote));
         let outcome = conversation.conduct();
         conversation.close(outcome.as_ref().err());

@@ -1,4 +1,4 @@
-//! A control connection's bytes: a socket that doesn't block, and TLS.
+//! A control connection inside TLS.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,45 +6,27 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustls::Connection;
 use socket2::Socket;
 
-use crate::clock::MILLISECOND_NS;
-use crate::socket::{retry_steadily, tcp_is_retransmitting, tcp_status};
+use super::channel::{Channel, READ_BYTES, Reading};
+use crate::socket::retry_steadily;
 
 /// So much of what the other end said first is kept, to say what it is if it isn't ours.
 const PREFACE_BYTES: usize = 64;
-/// Bytes taken at once, so that a peer which says much doesn't keep others waiting.
-const READ_BYTES: usize = 64 << 10;
 
-/// How often it is looked whether the path is dark.
-const LOOK_NS: u64 = 250 * MILLISECOND_NS;
-
-/// A control connection.
-pub(crate) struct Link {
+/// A control connection inside TLS.
+pub(crate) struct TlsChannel {
     socket: Socket,
     session: Connection,
     preface: Vec<u8>,
     answered: bool,
-    /// When it is next looked whether the path is dark.
-    next_look_ns: u64,
 }
 
-/// What reading came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// The other end may say more.
-    Open,
-    /// More has arrived than was taken at once.
-    More,
-    /// It has closed the connection.
-    Ended,
-}
-
-impl Link {
+impl TlsChannel {
     pub(crate) fn new(socket: Socket, mut session: Connection) -> Self {
         // A frame is queued as a whole, and a result of many flows is longer than rustls would
         // hold by itself; frames have a limit of their own.
         session.set_buffer_limit(None);
         retry_steadily(socket.as_fd());
-        Self { socket, session, preface: Vec::new(), answered: false, next_look_ns: 0 }
+        Self { socket, session, preface: Vec::new(), answered: false }
     }
 
     pub(crate) fn session(&self) -> &Connection {
@@ -64,13 +46,10 @@ impl Link {
     pub(crate) fn has_answered(&self) -> bool {
         self.answered
     }
+}
 
-    pub(crate) fn wants_write(&self) -> bool {
-        self.session.wants_write()
-    }
-
-    /// Moves what has arrived into `plaintext`.
-    pub(crate) fn read(&mut self, plaintext: &mut Vec<u8>) -> io::Result<Reading> {
+impl Channel for TlsChannel {
+    fn read(&mut self, into: &mut Vec<u8>) -> io::Result<Reading> {
         let (mut ended, mut taken) = (false, 0);
         while taken < READ_BYTES {
             let mut tap = Tap { socket: &self.socket, preface: &mut self.preface };
@@ -89,9 +68,9 @@ impl Link {
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             let arrived = state.plaintext_bytes_to_read();
             if arrived > 0 {
-                let start = plaintext.len();
-                plaintext.resize(start + arrived, 0);
-                self.session.reader().read_exact(&mut plaintext[start..])?;
+                let start = into.len();
+                into.resize(start + arrived, 0);
+                self.session.reader().read_exact(&mut into[start..])?;
             }
             if ended || state.peer_has_closed() {
                 return Ok(Reading::Ended);
@@ -100,33 +79,19 @@ impl Link {
         Ok(Reading::More)
     }
 
-    /// Queues `bytes` for the other end.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn queue(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.session.writer().write_all(bytes)
     }
 
-    /// Says that nothing more will be written.
-    pub(crate) fn close(&mut self) {
+    fn has_unwritten(&self) -> bool {
+        self.session.wants_write()
+    }
+
+    fn end(&mut self) {
         self.session.send_close_notify();
     }
 
-    /// The connection's smoothed round-trip time, as the kernel knows it; 0: unknown.
-    pub(crate) fn rtt_ns(&self) -> u64 {
-        tcp_status(self.socket.as_fd()).map_or(0, |tcp| u64::from(tcp.rtt_us) * 1000)
-    }
-
-    /// Looks now and then whether the other end's machine acknowledges what was sent; says whether it didn't at such a
-    /// look: it is gone, or the path is dark.
-    pub(crate) fn is_found_dark(&mut self, now_ns: u64) -> bool {
-        if now_ns < self.next_look_ns {
-            return false;
-        }
-        self.next_look_ns = now_ns + LOOK_NS;
-        tcp_is_retransmitting(self.socket.as_fd())
-    }
-
-    /// Writes what is queued, as far as the socket takes it.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             self.answered = true;
             match self.session.write_tls(&mut &self.socket) {
@@ -140,7 +105,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for TlsChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
