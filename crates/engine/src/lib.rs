@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptor;
 pub mod access;
 mod associations;
 mod buffers;
@@ -31,7 +32,6 @@ pub mod netperf;
 mod pacing;
 mod page_aligned;
 mod pattern;
-mod pending;
 pub mod perf;
 mod phase;
 mod ready_count;

@@ -12,11 +12,11 @@ use linerate_wire::netperf::message::Form;
 use rustix::event::{PollFd, PollFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::client_test::ClientTest;
 use super::control::{Control, channel, set_patient, unheard};
 use super::liveness::Liveness;
 use super::outcome::{Calibration, Outcome};
 use super::plan::{ControlPlan, TestPlan};
-use super::trial::Trial;
 use super::{address_beside, interface, over_interface};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::Lost;
@@ -76,7 +76,7 @@ pub fn run_alone(
     sink: &Sink,
     cancel: &Cancel,
 ) -> Result<Outcome, Error> {
-    Trial::prepare(None, remote, plan)?.run(sink, cancel)
+    ClientTest::prepare(None, remote, plan)?.run(sink, cancel)
 }
 
 impl Client {
@@ -149,7 +149,7 @@ impl Client {
     /// was asked for. After an error of the server's the connection is of no more use.
     pub fn run(&mut self, plan: &TestPlan, sink: &Sink, cancel: &Cancel) -> Result<Outcome, Error> {
         let remote = over_interface(plain(self.peer), interface(self.local));
-        Trial::prepare(Some(self), remote, plan)?.run(sink, cancel)
+        ClientTest::prepare(Some(self), remote, plan)?.run(sink, cancel)
     }
 
     /// Asks what the server's processors are worth.

@@ -3,11 +3,11 @@
 use std::io;
 use std::net::SocketAddr;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Protocol, Socket};
 
 use crate::error::Error;
+use crate::socket::{listen_at, unbound_listener};
 
-const BACKLOG: i32 = 1024;
 /// Ports tried where any will do, until one is free at all the addresses.
 const MOST_PORTS: u32 = 64;
 
@@ -88,14 +88,8 @@ fn is_lacking(error: &io::Error) -> bool {
 ///
 /// What the system says.
 pub(super) fn listen(address: SocketAddr) -> io::Result<(Socket, u16)> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
+    let socket = unbound_listener(Protocol::TCP, address, None, address.is_ipv6())?;
+    listen_at(&socket, address)?;
     let port = socket.local_addr()?.as_socket().map_or(address.port(), |bound| bound.port());
     Ok((socket, port))
 }

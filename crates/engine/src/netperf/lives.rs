@@ -8,10 +8,10 @@ use linerate_measure::step::{Close, Life};
 use linerate_wire::netperf::test::{Carrier, Part, Request};
 use socket2::Socket;
 
+use super::client_test::ClientTest;
 use super::job::Job;
 use super::opening::local_address;
 use super::plan::{TestKind, TestPlan};
-use super::trial::Trial;
 use crate::clock::SECOND_NS;
 use crate::connections::{Accept, Dial, Rules, limit_blocking};
 use crate::load::Connections;
@@ -43,7 +43,7 @@ pub(super) fn life_at_server(request: &Request) -> Life {
     life.mirrored(Close::AtOnce)
 }
 
-impl Trial<'_> {
+impl ClientTest<'_> {
     /// What makes the connections.
     pub(super) fn dial(&self, server: SocketAddr) -> Connections {
         let plan = self.plan;

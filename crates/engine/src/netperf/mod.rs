@@ -6,8 +6,8 @@
 //! isn't.
 
 mod client;
+mod client_test;
 mod control;
-mod crowd;
 mod data;
 mod figures;
 mod filling;
@@ -17,16 +17,15 @@ mod liveness;
 mod lives;
 mod opening;
 mod outcome;
-mod place;
 mod plan;
 mod processor;
 mod request;
-mod served;
 mod server;
+mod server_test;
 mod session;
 mod spinners;
+mod test_context;
 mod timing;
-mod trial;
 mod waiting;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};

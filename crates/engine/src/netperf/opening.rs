@@ -7,14 +7,14 @@ use linerate_wire::netperf::test::Carrier;
 use socket2::Socket;
 
 use super::address_beside;
+use super::client_test::ClientTest;
 use super::plan::TestPlan;
-use super::trial::Trial;
 use crate::error::Error;
 
 /// How long the data connection is tried.
 const CONNECT: Duration = Duration::from_secs(10);
 
-impl Trial<'_> {
+impl ClientTest<'_> {
     /// Connects the data socket.
     pub(super) fn connect(&self, socket: &Socket, server: SocketAddr) -> Result<(), Error> {
         let connected = match self.request.carrier {

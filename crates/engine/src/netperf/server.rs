@@ -4,21 +4,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use socket2::Socket;
 
 use super::control::channel;
-use super::crowd::Crowd;
 use super::listening::{Listening, listen, listen_everywhere};
-use super::session::{Farewell, House, Session};
-use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use super::session::{Farewell, ServerContext, Session};
+use crate::acceptor::{Accepted, SlotLimits, Slots, accept};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::poll::readable_until;
 use crate::probe::raise_open_files_limit;
-use crate::socket::{HandedSockets, accept_stream, is_short_of_descriptors, plain};
+use crate::socket::{HandedSockets, plain};
 
 /// Clients at once; whoever comes beyond is turned away.
 const MOST_CLIENTS: usize = 4096;
@@ -39,7 +39,7 @@ const BREATHER: Duration = Duration::from_millis(50);
 /// Whoever was told to go is gone in such a time.
 const MOMENT: Duration = Duration::from_millis(2);
 /// When the server stops, its sessions are waited for so long.
-const PARTING: Duration = Duration::from_secs(3);
+const PARTING_NS: u64 = 3 * SECOND_NS;
 
 /// How a netserver serves.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ pub struct Server {
     listeners: Vec<Socket>,
     /// Why it doesn't listen elsewhere.
     lacking: Vec<Error>,
-    house: Arc<House>,
+    context: Arc<ServerContext>,
 }
 
 impl Server {
@@ -83,14 +83,15 @@ impl Server {
     /// When it can't listen at one of the addresses, or there is none.
     pub fn bind(options: &ServerOptions) -> Result<Self, Error> {
         if !options.handed.is_empty() {
-            let (listeners, house) = (options.handed.listeners()?, Arc::new(House::of(options)));
-            return Ok(Self { listeners, lacking: Vec::new(), house });
+            let (listeners, context) =
+                (options.handed.listeners()?, Arc::new(ServerContext::of(options)));
+            return Ok(Self { listeners, lacking: Vec::new(), context });
         }
         if options.listen.is_empty() {
             return Err(Error::Plan("a netserver needs an address to listen on".to_owned()));
         }
         let Listening { listeners, lacking } = listen_everywhere(&options.listen, listen)?;
-        Ok(Self { listeners, lacking, house: Arc::new(House::of(options)) })
+        Ok(Self { listeners, lacking, context: Arc::new(ServerContext::of(options)) })
     }
 
     /// Where it listens.
@@ -110,26 +111,30 @@ impl Server {
         }
         let room = raise_open_files_limit() / DESCRIPTORS_OF_CLIENT;
         let most = usize::try_from(room).unwrap_or(MOST_CLIENTS).clamp(1, MOST_CLIENTS);
-        let clients = Arc::new(AtomicUsize::new(0));
-        let crowd = Arc::new(Crowd::default());
+        let slots = Slots::new(SlotLimits {
+            most,
+            most_idle: MOST_IDLE,
+            most_leaving: MOST_LEAVING,
+            promised: false,
+        });
         let stopping = Arc::new(AtomicBool::new(false));
         while !cancel.requested() {
-            if crowd.leaving() >= MOST_LEAVING {
+            if slots.is_settling() {
                 std::thread::sleep(MOMENT);
                 continue;
             }
             readable_until(self.listeners.iter().map(AsFd::as_fd), monotonic_ns() + LOOK_NS);
             for listener in &self.listeners {
-                match accept_stream(listener, false) {
-                    Ok(socket) if self.house.serial => self.serve_alone(socket, sink, cancel),
-                    Ok(socket) => {
-                        admit(socket, &self.house, (&clients, most, &crowd), &stopping, sink);
+                match accept(listener) {
+                    Ok(Accepted::Nobody) => {}
+                    Ok(Accepted::Client(socket, _)) if self.context.serial => {
+                        self.serve_alone(socket, sink, cancel);
                     }
-                    Err(error) if is_passing(&error) => {}
-                    Err(error) if is_short_of_descriptors(&error) && crowd.push_out_one() => {
-                        std::thread::sleep(MOMENT);
+                    Ok(Accepted::Client(socket, _)) => {
+                        self.admit(socket, (&slots, most), &stopping, sink);
                     }
-                    Err(error) => {
+                    Ok(Accepted::Short(_)) if slots.push_out_one() => std::thread::sleep(MOMENT),
+                    Ok(Accepted::Short(error)) | Err(error) => {
                         sink.offer(Event::Note(format!("can't accept a client: {error}")));
                         std::thread::sleep(BREATHER);
                     }
@@ -137,19 +142,43 @@ impl Server {
             }
         }
         stopping.store(true, Ordering::Relaxed);
-        let step = Duration::from_millis(20);
-        for _ in 0..PARTING.as_millis() / step.as_millis() {
-            if clients.load(Ordering::Relaxed) == 0 {
-                break;
-            }
-            std::thread::sleep(step);
+        let until_ns = monotonic_ns() + PARTING_NS;
+        while slots.len() > 0 && monotonic_ns() < until_ns {
+            std::thread::sleep(MOMENT);
         }
         Ok(())
     }
 
+    /// Takes a client in, or turns it away.
+    fn admit(
+        &self,
+        socket: Socket,
+        (slots, most): (&Arc<Slots>, usize),
+        stopping: &Arc<AtomicBool>,
+        sink: &Sink,
+    ) {
+        let (session, client) = match session(socket, &self.context) {
+            Ok(session) => session,
+            Err(error) => return sink.offer(Event::Note(error.to_string())),
+        };
+        let Some(slot) = slots.admit(client, session.waker()) else {
+            let why = format!("{most} clients are here already, and there is no room for more");
+            return sink.offer(Event::Refused { client, why });
+        };
+        let (stopping, told) = (Arc::clone(stopping), sink.clone());
+        let thread = std::thread::Builder::new().name("session".into()).stack_size(STACK_BYTES);
+        let started = thread.spawn(move || {
+            told.offer(told_of(client, session.run(&stopping, Some(slot))));
+        });
+        if let Err(error) = started {
+            let why = Error::no_thread(&error);
+            sink.offer(Event::Note(format!("a client is not served: {why}")));
+        }
+    }
+
     /// Serves a client while all others wait.
     fn serve_alone(&self, socket: Socket, sink: &Sink, cancel: &Cancel) {
-        match session(socket, &self.house) {
+        match session(socket, &self.context) {
             Ok((session, client)) => {
                 sink.offer(told_of(client, session.run(&cancel.flag(), None)));
             }
@@ -168,45 +197,9 @@ impl Server {
         sink: &Sink,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let (session, client) = session(socket, &Arc::new(House::of(options)))?;
+        let (session, client) = session(socket, &Arc::new(ServerContext::of(options)))?;
         sink.offer(told_of(client, session.run(&cancel.flag(), None)));
         Ok(())
-    }
-}
-
-/// Takes a client in, or turns it away.
-fn admit(
-    socket: Socket,
-    house: &Arc<House>,
-    (clients, most, crowd): (&Arc<AtomicUsize>, usize, &Arc<Crowd>),
-    stopping: &Arc<AtomicBool>,
-    sink: &Sink,
-) {
-    let full = clients.load(Ordering::Relaxed) >= most;
-    let crowded = full || crowd.idle() >= MOST_IDLE.min(most);
-    if !(crowded && crowd.push_out_one()) && full {
-        if let Some(client) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
-            let why = format!("{most} clients are here already, and there is no room for more");
-            sink.offer(Event::Refused { client: plain(client), why });
-        }
-        return;
-    }
-    let (session, client) = match session(socket, house) {
-        Ok(session) => session,
-        Err(error) => return sink.offer(Event::Note(error.to_string())),
-    };
-    clients.fetch_add(1, Ordering::Relaxed);
-    let seat = crowd.admit(client, session.waker());
-    let (counted, stopping, told) = (Arc::clone(clients), Arc::clone(stopping), sink.clone());
-    let thread = std::thread::Builder::new().name("session".into()).stack_size(STACK_BYTES);
-    let started = thread.spawn(move || {
-        let farewell = session.run(&stopping, Some(seat));
-        counted.fetch_sub(1, Ordering::Relaxed);
-        told.offer(told_of(client, farewell));
-    });
-    if let Err(error) = started {
-        clients.fetch_sub(1, Ordering::Relaxed);
-        sink.offer(Event::Note(format!("a client is not served: {}", Error::no_thread(&error))));
     }
 }
 
@@ -217,7 +210,7 @@ fn told_of(client: SocketAddr, farewell: Farewell) -> Event {
     }
 }
 
-fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), Error> {
+fn session(socket: Socket, context: &Arc<ServerContext>) -> Result<(Session, SocketAddr), Error> {
     let failed = |source| Error::Io {
         operation: "serve",
         address: "a client's connection".to_owned(),
@@ -231,11 +224,6 @@ fn session(socket: Socket, house: &Arc<House>) -> Result<(Session, SocketAddr), 
         return Err(failed(io::ErrorKind::NotConnected.into()));
     };
     let channel = channel(socket, SILENCE).map_err(failed)?;
-    let session = Session::new(channel, (local, client), Arc::clone(house))?;
+    let session = Session::new(channel, (local, client), Arc::clone(context))?;
     Ok((session, client))
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
 }

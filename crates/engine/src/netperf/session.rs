@@ -10,16 +10,15 @@ use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
 use rustix::event::{PollFd, PollFlags};
 
 use super::control::{Control, is_acknowledged, set_patient, unheard};
-use super::crowd::Seat;
 use super::liveness::Liveness;
 use super::processor::local_calibration;
-use super::served::Served;
 use super::server::ServerOptions;
+use super::server_test::ServerTest;
 use super::spinners::Spinners;
+use crate::acceptor::{Progress, Slot};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Lost, TcpChannel};
 use crate::error::Error;
-use crate::pending::Acquaintance;
 use crate::waker::Waker;
 
 /// A session looks this often whether the server is to stop.
@@ -29,7 +28,7 @@ const SERIAL_IDLE_NS: u64 = 20 * SECOND_NS;
 
 /// What all sessions of a server have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct House {
+pub(super) struct ServerContext {
     pub(super) passphrase: Option<String>,
     /// Processors that tests run on, in turn; empty: wherever the kernel likes.
     pub(super) cpus: Vec<u32>,
@@ -41,7 +40,7 @@ pub(super) struct House {
     pub(super) spinners: Option<Arc<Spinners>>,
 }
 
-impl House {
+impl ServerContext {
     pub(super) fn of(options: &ServerOptions) -> Self {
         Self {
             passphrase: options.passphrase.clone(),
@@ -73,9 +72,9 @@ pub(super) struct Session {
     control: Control<Machine>,
     client: SocketAddr,
     local: SocketAddr,
-    house: Arc<House>,
+    server: Arc<ServerContext>,
     waker: Arc<Waker>,
-    served: Option<Served>,
+    test: Option<ServerTest>,
     /// From a test's answer until its results have arrived; else the kernel sees who is gone.
     liveness: Option<Liveness>,
     tests: u32,
@@ -87,18 +86,18 @@ impl Session {
     pub(super) fn new(
         channel: TcpChannel,
         (local, client): (SocketAddr, SocketAddr),
-        house: Arc<House>,
+        server: Arc<ServerContext>,
     ) -> Result<Self, Error> {
         let idle_since_ns = monotonic_ns();
-        let machine = Machine::new(house.passphrase.as_deref(), idle_since_ns);
+        let machine = Machine::new(server.passphrase.as_deref(), idle_since_ns);
         let waker = Arc::new(Waker::new()?);
         Ok(Self {
             control: Control::new(machine, channel),
             client,
             local,
-            house,
+            server,
             waker,
-            served: None,
+            test: None,
             liveness: None,
             tests: 0,
             idle_since_ns,
@@ -109,28 +108,28 @@ impl Session {
         Arc::clone(&self.waker)
     }
 
-    /// Serves the client until it has finished, something has failed, others need its seat, or the
+    /// Serves the client until it has finished, something has failed, others need its slot, or the
     /// server is to stop.
-    pub(super) fn run(mut self, stopping: &AtomicBool, mut seat: Option<Seat>) -> Farewell {
+    pub(super) fn run(mut self, stopping: &AtomicBool, mut slot: Option<Slot>) -> Farewell {
         loop {
             while let Some(event) = self.control.machine.poll_event() {
                 match event {
                     ServerEvent::Test { request, cpu, marks_end } => {
-                        let place = super::place::Place {
+                        let context = super::test_context::TestContext {
                             local: self.local,
                             client: self.client,
                             cpu: cpu.or_else(|| self.next_cpu()),
                             marks_end,
-                            other_addresses: self.house.other_addresses,
-                            cpu_count: self.house.cpu_count(),
-                            spinners: self.house.spinners.clone(),
+                            other_addresses: self.server.other_addresses,
+                            cpu_count: self.server.cpu_count(),
+                            spinners: self.server.spinners.clone(),
                         };
-                        match Served::prepare(*request, &place, &self.waker) {
-                            Ok((served, setup)) => {
+                        match ServerTest::prepare(*request, &context, &self.waker) {
+                            Ok((test, setup)) => {
                                 self.control.machine.set_up(&setup);
                                 set_patient(self.control.channel(), true);
-                                self.liveness = Some(served.liveness());
-                                self.served = Some(served);
+                                self.liveness = Some(test.liveness());
+                                self.test = Some(test);
                             }
                             Err(error) => self.control.machine.refuse(monotonic_ns(), error),
                         }
@@ -140,7 +139,7 @@ impl Session {
                         self.control.machine.calibrate(
                             monotonic_ns(),
                             rate,
-                            self.house.cpu_count(),
+                            self.server.cpu_count(),
                         );
                     }
                     ServerEvent::Ended => return Farewell::Ended(self.tests),
@@ -151,16 +150,16 @@ impl Session {
                 return Farewell::Failed(format!("its control connection broke: {error}"));
             }
             // Behind the writes, so that whoever goes after its test has its results.
-            if let Some(seat) = &mut seat {
-                seat.place(self.acquaintance());
-                if seat.must_go() {
+            if let Some(slot) = &mut slot {
+                slot.note(self.progress());
+                if slot.must_go() {
                     return Farewell::Failed("others needed its place".to_owned());
                 }
             }
             if let Some(why) = self.why_lost() {
                 return Farewell::Failed(why);
             }
-            if self.house.serial && self.has_dawdled() {
+            if self.server.serial && self.has_dawdled() {
                 return Farewell::Failed("it kept others waiting without a test".to_owned());
             }
             if stopping.load(Ordering::Relaxed) {
@@ -171,23 +170,23 @@ impl Session {
     }
 
     /// How far the client has come; `None` while its test is under way.
-    fn acquaintance(&self) -> Option<Acquaintance> {
-        match &self.served {
-            Some(served) => served.awaited().map(|_| Acquaintance::Answered),
-            None if self.tests > 0 => Some(Acquaintance::Served),
-            None => Some(Acquaintance::Silent),
+    fn progress(&self) -> Option<Progress> {
+        match &self.test {
+            Some(test) => test.awaited().map(|_| Progress::Answered),
+            None if self.tests > 0 => Some(Progress::Served),
+            None => Some(Progress::Silent),
         }
     }
 
     /// Why the client's machine must be taken for gone, if it must.
     fn why_lost(&mut self) -> Option<String> {
         let liveness = self.liveness.as_mut()?;
-        if self.served.is_none() && is_acknowledged(self.control.channel()) {
+        if self.test.is_none() && is_acknowledged(self.control.channel()) {
             set_patient(self.control.channel(), false);
             self.liveness = None;
             return None;
         }
-        let counts = self.served.as_ref().map(Served::counts).unwrap_or_default();
+        let counts = self.test.as_ref().map(ServerTest::counts).unwrap_or_default();
         let is_lost = liveness.is_lost(|| unheard(self.control.channel()), &counts, monotonic_ns());
         is_lost.then(|| liveness.why())
     }
@@ -195,26 +194,26 @@ impl Session {
     /// Whether it has had no test for so long that others needn't wait for the next.
     fn has_dawdled(&self) -> bool {
         let idle_ns = monotonic_ns().saturating_sub(self.idle_since_ns);
-        self.served.is_none() && idle_ns > SERIAL_IDLE_NS
+        self.test.is_none() && idle_ns > SERIAL_IDLE_NS
     }
 
     fn next_cpu(&self) -> Option<u32> {
-        let cpus = &self.house.cpus;
+        let cpus = &self.server.cpus;
         cpus.get(self.tests as usize % cpus.len().max(1)).copied()
     }
 
     /// Waits for something to happen, and sees to it.
     fn go_on(&mut self) {
         let now_ns = monotonic_ns();
-        let served_ns = self.served.as_ref().and_then(Served::next_ns).unwrap_or(u64::MAX);
-        let data = self.served.as_ref().and_then(Served::awaited);
+        let test_ns = self.test.as_ref().and_then(ServerTest::next_ns).unwrap_or(u64::MAX);
+        let data = self.test.as_ref().and_then(ServerTest::awaited);
         let data = data.map(|socket| PollFd::new(socket, PollFlags::IN));
-        self.control.wait(Some(&self.waker), data.as_slice(), served_ns.min(now_ns + LOOK_NS));
+        self.control.wait(Some(&self.waker), data.as_slice(), test_ns.min(now_ns + LOOK_NS));
         // The machine tells what it missed.
         let _told = self.control.listen();
         self.control.handle_time();
-        if let Some(served) = self.served.take_if(|served| served.advance(monotonic_ns())) {
-            let results = served.results(monotonic_ns());
+        if let Some(test) = self.test.take_if(|test| test.advance(monotonic_ns())) {
+            let results = test.results(monotonic_ns());
             self.tests = self.tests.saturating_add(1);
             self.idle_since_ns = monotonic_ns();
             self.control.machine.finish(monotonic_ns(), &results);

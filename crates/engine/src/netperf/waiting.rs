@@ -8,7 +8,7 @@ use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::test::{Length, Results};
 use rustix::net::SendFlags;
 
-use super::trial::{INTERRUPTED_NS, LOOK_NS, Trial};
+use super::client_test::{ClientTest, INTERRUPTED_NS, LOOK_NS};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
@@ -19,7 +19,7 @@ use crate::waker::Waker;
 /// How often the end of datagrams is said while results are awaited.
 const FAREWELL_NS: u64 = 100 * MILLISECOND_NS;
 
-impl Trial<'_> {
+impl ClientTest<'_> {
     /// Waits for the server's word, for the load's, or for so long. What the server says before the
     /// end can only be its results.
     pub(super) fn listen(

@@ -58,7 +58,7 @@ impl Limits {
     /// Connections that come and go of which a test may have so many at once: as many again may be about to
     /// close, and a few may be somebody else's. All are in the shared file table. `None`: its flows stay, or
     /// share a socket.
-    fn most_guests(&self, workload: &Workload) -> Option<u64> {
+    fn most_coming_and_going(&self, workload: &Workload) -> Option<u64> {
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let flows = u64::from(workload.total_flows());
         (connects && workload.transport != Transport::Quic)
@@ -72,7 +72,7 @@ impl Limits {
             // Its flows share sockets, which are in the shared table; each flow takes memory all the same.
             return (most_associations(workload, self.max_descriptors).into(), flows.into());
         }
-        match self.most_guests(workload) {
+        match self.most_coming_and_going(workload) {
             // Strangers are counted apart.
             Some(most) => (most.min(u64::from(flows) * 2), 0),
             None if is_apart(flows, self.max_descriptors) => (0, flows.into()),
@@ -205,8 +205,8 @@ impl Admission {
     }
 
     /// The connections that a test may have at once which come and go.
-    pub(super) fn most_guests(&self, workload: &Workload) -> usize {
-        let most = self.limits.most_guests(workload).unwrap_or(0);
+    pub(super) fn most_coming_and_going(&self, workload: &Workload) -> usize {
+        let most = self.limits.most_coming_and_going(workload).unwrap_or(0);
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
@@ -244,10 +244,10 @@ impl Admission {
                  for fewer --threads"
             ));
         }
-        let most_guests = self.limits.most_guests(workload);
+        let most_coming_and_going = self.limits.most_coming_and_going(workload);
         // An eighth of them may be about to close.
         let held = flows + flows / 8 + 16;
-        if most_guests.is_some_and(|_| held > self.limits.most_flows()) {
+        if most_coming_and_going.is_some_and(|_| held > self.limits.most_flows()) {
             return Some(format!(
                 "{flows} connections at once, some more about to close, are more than this server's open \
                  files carry ({}): ask for fewer --flows, or raise its limit (ulimit -n)",

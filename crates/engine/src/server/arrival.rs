@@ -8,10 +8,10 @@ use linerate_wire::native::opening::{Arrival as Kind, OPENING_BYTES, Opening, sn
 use rustix::net::{RecvFlags, recv};
 use socket2::Socket;
 
-use crate::clock::SECOND_NS;
+use crate::clock::{SECOND_NS, monotonic_ns};
 
 /// A connection must say what it is within this time.
-pub(super) const PATIENCE_NS: u64 = 3 * SECOND_NS;
+const PATIENCE_NS: u64 = 3 * SECOND_NS;
 
 const RECORD_HEADER_BYTES: u64 = 5;
 /// A record that claims more is wrong, which TLS itself is to say.
@@ -39,6 +39,11 @@ pub(super) enum Identified {
 }
 
 impl Arrival {
+    pub(super) fn new(socket: Socket, client: SocketAddr) -> Self {
+        let deadline_ns = monotonic_ns() + PATIENCE_NS;
+        Self { socket, client, deadline_ns, has_spoken: false }
+    }
+
     /// Looks at what the connection has said so far.
     pub(super) fn identify(&self) -> Identified {
         let mut first = [0_u8; OPENING_BYTES];

@@ -1,4 +1,4 @@
-//! The last of a test, made beside the reception: the report of many flows takes longer than others
+//! The last of a test, made beside the acceptor: the report of many flows takes longer than others
 //! can wait to be heard.
 
 use std::sync::Arc;

@@ -11,11 +11,11 @@ use rustls::{Connection, ServerConnection};
 use socket2::Socket;
 
 use super::test::Test;
+use crate::acceptor::Progress;
 use crate::access::SharedKey;
 use crate::clock::{SECOND_NS, monotonic_ns, now};
 use crate::control::{Conversation, Lost, Reading, TlsChannel, proof};
 use crate::error::Error;
-use crate::pending::Acquaintance;
 
 /// TLS must be agreed on within this time.
 const HANDSHAKE_NS: u64 = 3 * SECOND_NS;
@@ -66,13 +66,13 @@ impl Control {
     }
 
     /// How far the client has come; `None` when it is admitted, or waits to be.
-    pub(super) fn acquaintance(&self) -> Option<Acquaintance> {
+    pub(super) fn progress(&self) -> Option<Progress> {
         match &self.conversation.machine {
             _ if self.test.is_some() || self.waiting.is_some() => None,
-            Some(machine) if machine.stage() == Stage::Delivering => Some(Acquaintance::Served),
-            Some(_) => Some(Acquaintance::Agreed),
-            None if self.conversation.channel().has_answered() => Some(Acquaintance::Answered),
-            None => Some(Acquaintance::Silent),
+            Some(machine) if machine.stage() == Stage::Delivering => Some(Progress::Served),
+            Some(_) => Some(Progress::Agreed),
+            None if self.conversation.channel().has_answered() => Some(Progress::Answered),
+            None => Some(Progress::Silent),
         }
     }
 

@@ -4,7 +4,8 @@ use linerate_measure::Workload;
 use linerate_measure::units::render_duration_ns;
 
 use super::ServeOptions;
-use super::reception::Reception;
+use super::acceptor::Acceptor;
+use crate::acceptor::IdleTimeout;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::event::{Cancel, Event};
 use crate::socket::give_back_freed_memory;
@@ -17,11 +18,9 @@ const LETTING_GO_NS: u64 = 2 * SECOND_NS;
 /// How long a server serves.
 pub(super) struct Lifetime {
     one_off: bool,
-    idle_timeout_ns: Option<u64>,
+    idle_timeout: IdleTimeout,
     /// The client whose test was the only one, once that is over.
     served: Option<usize>,
-    /// When a test last ran.
-    busy_ns: u64,
     /// When freed memory is given back to the system.
     gives_back_at_ns: Option<u64>,
 }
@@ -30,20 +29,19 @@ impl Lifetime {
     pub(super) fn new(options: &ServeOptions) -> Self {
         Self {
             one_off: options.one_off,
-            idle_timeout_ns: options.idle_timeout_ns,
+            idle_timeout: IdleTimeout::new(options.idle_timeout_ns),
             served: None,
-            busy_ns: monotonic_ns(),
             gives_back_at_ns: None,
         }
     }
 }
 
-impl Reception {
+impl Acceptor {
     /// Whether the server goes on.
     pub(super) fn goes_on(&mut self, cancel: &Cancel) -> bool {
         let now_ns = monotonic_ns();
         if !self.tests.is_empty() {
-            self.lifetime.busy_ns = now_ns;
+            self.lifetime.idle_timeout.note_busy();
         }
         // It holds up whoever asks for memory meanwhile: not in a test.
         let is_due = self.lifetime.gives_back_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
@@ -52,14 +50,13 @@ impl Reception {
             give_back_freed_memory();
         }
         let has_served =
-            self.lifetime.served.is_some_and(|guest| !self.guests.contains_key(&guest));
-        !cancel.requested() && !has_served && !self.has_been_idle_for_long(now_ns)
+            self.lifetime.served.is_some_and(|number| self.clients.kept(number).is_none());
+        !cancel.requested() && !has_served && !self.has_been_idle_for_long()
     }
 
-    fn has_been_idle_for_long(&self, now_ns: u64) -> bool {
-        let Lifetime { idle_timeout_ns, busy_ns, .. } = self.lifetime;
-        let is_over = |most_ns: &u64| now_ns >= busy_ns.saturating_add(*most_ns);
-        let Some(most_ns) = idle_timeout_ns.filter(is_over) else { return false };
+    fn has_been_idle_for_long(&self) -> bool {
+        let limit_ns = self.lifetime.idle_timeout.overdue_ns();
+        let Some(most_ns) = limit_ns else { return false };
         self.sink.offer(Event::Note(format!(
             "no test for {}: the server ends (--idle-timeout)",
             render_duration_ns(most_ns)
@@ -75,10 +72,10 @@ impl Reception {
     }
 
     /// A client's test is over.
-    pub(super) fn note_end(&mut self, guest: usize, workload: &Workload) {
-        self.lifetime.busy_ns = monotonic_ns();
+    pub(super) fn note_end(&mut self, number: usize, workload: &Workload) {
+        self.lifetime.idle_timeout.note_busy();
         if self.lifetime.one_off {
-            self.lifetime.served = Some(guest);
+            self.lifetime.served = Some(number);
         }
         if workload.total_flows() >= MANY_FLOWS {
             self.lifetime.gives_back_at_ns = Some(monotonic_ns() + LETTING_GO_NS);
@@ -88,8 +85,8 @@ impl Reception {
     /// The server ends, and with it every test that runs.
     pub(super) fn end_all_tests(&mut self) {
         let running: Vec<usize> = self.tests.values().copied().collect();
-        for guest in running {
-            self.end_test(guest, "the server was stopped");
+        for number in running {
+            self.end_test(number, "the server was stopped");
         }
     }
 }

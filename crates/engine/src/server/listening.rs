@@ -4,17 +4,17 @@ use std::os::fd::AsFd;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::reception::{Guest, LISTENER, Reception};
+use super::acceptor::{Acceptor, Incoming, LISTENER};
 use super::test::Test;
 use crate::connections::restore_listener;
 use crate::socket::FirstWindow;
 
-impl Reception {
+impl Acceptor {
     /// Leaves the listener to the loads that take their connections from it themselves, as long as
     /// there is one.
     pub(super) fn leave_or_take_listener(&mut self) {
-        let takes_its_own = |guest: &usize| match self.guests.get(guest) {
-            Some(Guest::Control(control)) => control.test.as_ref().is_some_and(Test::accepts),
+        let takes_its_own = |number: &usize| match self.clients.kept(*number) {
+            Some(Incoming::Control(control)) => control.test.as_ref().is_some_and(Test::accepts),
             _ => false,
         };
         let leave = self.tests.values().any(takes_its_own);
@@ -41,8 +41,8 @@ impl Reception {
 
     /// The tests that await connections.
     pub(super) fn awaiting_tests(&self) -> impl Iterator<Item = &Test> {
-        let tests = self.tests.values().filter_map(|guest| match self.guests.get(guest) {
-            Some(Guest::Control(control)) => control.test.as_ref(),
+        let tests = self.tests.values().filter_map(|number| match self.clients.kept(*number) {
+            Some(Incoming::Control(control)) => control.test.as_ref(),
             _ => None,
         });
         tests.filter(|test| test.awaits_connections())

@@ -1,20 +1,20 @@
 //! The end that is measured against: one port, many clients, each with a lease.
 //!
-//! One thread, the *reception*, accepts connections, holds every control conversation, opens UDP
+//! One thread, the *acceptor*, accepts connections, holds every control conversation, opens UDP
 //! flows and conducts every test's load; the tests' shards are the only other threads. A client
 //! costs nothing but a descriptor and a few hundred bytes until it has said something, and a client
 //! that goes silent, in whatever state, is gone with all it had within seconds.
 
+mod acceptor;
 mod admission;
 mod arrival;
 mod conclusion;
 mod control;
-mod crowd;
 mod lifetime;
 mod listening;
-mod reception;
 mod requests;
 mod test;
+mod turns;
 mod udp;
 
 use std::io;
@@ -29,9 +29,9 @@ use crate::control::fingerprint;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::socket::{
-    EVERYWHERE_V4, EVERYWHERE_V6, HandedSockets, bind_datagram, listen, local_socket_address, plain,
+    EVERYWHERE_V6, HandedSockets, bind_datagram, listen, local_socket_address, or_over_v4, plain,
 };
-use reception::Reception;
+use acceptor::Acceptor;
 
 /// What a server is told.
 #[derive(Clone)]
@@ -89,7 +89,7 @@ impl ServeOptions {
 pub struct Server {
     address: SocketAddr,
     fingerprint: String,
-    reception: Reception,
+    reception: Acceptor,
 }
 
 impl Server {
@@ -102,7 +102,7 @@ impl Server {
         let (listener, datagrams, address) = open_port(&options)?;
         let fingerprint = fingerprint(&options.identity.certificate_der);
         sink.offer(Event::Listening { address, fingerprint: fingerprint.clone() });
-        let reception = Reception::new(options, listener, datagrams, address, sink)?;
+        let reception = Acceptor::new(options, listener, datagrams, address, sink)?;
         Ok(Self { address, fingerprint, reception })
     }
 
@@ -140,28 +140,21 @@ fn open_port(options: &ServeOptions) -> Result<(Socket, Socket, SocketAddr), Err
         let datagrams = datagrams.map_err(|error| listen_error(port.address, &error))?;
         return Ok((port.listener, datagrams, plain(port.address)));
     }
-    let addresses = match &options.bind {
-        Some(address) => vec![local_socket_address(address, options.port).map_err(|error| {
+    let address = match &options.bind {
+        Some(address) => local_socket_address(address, options.port).map_err(|error| {
             Error::Host(format!(
                 "can't listen on {address} ({error}): `ip address` lists this machine's addresses"
             ))
-        })?],
-        None => [EVERYWHERE_V6, EVERYWHERE_V4].map(|ip| SocketAddr::new(ip, options.port)).to_vec(),
+        })?,
+        None => SocketAddr::new(EVERYWHERE_V6, options.port),
     };
-    let mut last = None;
-    for address in addresses {
-        // A port that the kernel chose for TCP may be taken for UDP: then it chooses again.
-        for _ in 0..if options.port == 0 { 16 } else { 1 } {
-            match open_pair(address, options) {
-                Ok(pair) => return Ok(pair),
-                Err(error) => last = Some((address, error)),
-            }
-        }
+    let open = || or_over_v4(address, |address| open_pair(address, options));
+    let mut opened = open();
+    // A port that the kernel chose for TCP may be taken for UDP: then it chooses again.
+    for _ in 1..if options.port == 0 { 16 } else { 1 } {
+        opened = opened.or_else(|_| open());
     }
-    let (address, error) = last.unwrap_or_else(|| {
-        (SocketAddr::new(EVERYWHERE_V4, options.port), io::ErrorKind::AddrNotAvailable.into())
-    });
-    Err(listen_error(address, &error))
+    opened.map_err(|error| listen_error(address, &error))
 }
 
 fn open_pair(

@@ -8,8 +8,8 @@ use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::server::ServerEvent;
 use linerate_wire::visible::visible_json;
 
+use super::acceptor::{Acceptor, Incoming};
 use super::admission::Verdict;
-use super::reception::{Guest, Reception};
 use super::test::Test;
 use crate::associations::Quic;
 use crate::clock::{monotonic_ns, utc_ns};
@@ -23,14 +23,14 @@ use crate::probe::host_facts;
 /// Connections that come and go: accepted before others have their turn.
 const MOST_ACCEPTED_AT_ONCE: u32 = 32;
 
-impl Reception {
-    pub(super) fn handle_events(&mut self, guest: usize) {
-        while let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+impl Acceptor {
+    pub(super) fn handle_events(&mut self, number: usize) {
+        while let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
             && let Some(event) = control.poll_event()
         {
             match event {
                 ServerEvent::Request { plan, exclusive } => {
-                    self.handle_request(guest, &plan, exclusive);
+                    self.handle_request(number, &plan, exclusive);
                 }
                 ServerEvent::Start { at_utc_ns } => {
                     if let (Some(test), Some(machine)) =
@@ -53,20 +53,20 @@ impl Reception {
                     let why = format!("turned away: {cause:?}").to_lowercase();
                     self.sink.offer(Event::Refused { client: control.client, why });
                 }
-                ServerEvent::Failed(fault) => self.handle_fault(guest, &fault),
+                ServerEvent::Failed(fault) => self.handle_fault(number, &fault),
             }
         }
-        self.conduct(guest);
+        self.conduct(number);
     }
 
     /// The conversation failed: whatever the client had ends at once.
-    pub(super) fn handle_fault(&mut self, guest: usize, fault: &Fault) {
+    pub(super) fn handle_fault(&mut self, number: usize, fault: &Fault) {
         let why = format!("client lost: {fault}");
-        self.end_test(guest, &why);
-        self.depart(guest);
+        self.end_test(number, &why);
+        self.depart(number);
     }
 
-    fn handle_request(&mut self, guest: usize, plan: &str, exclusive: bool) {
+    fn handle_request(&mut self, number: usize, plan: &str, exclusive: bool) {
         let parsed = serde_json::from_str::<Workload>(&visible_json(plan))
             .map_err(|error| format!("the plan can't be read: {error}"))
             .and_then(|workload| match workload.check() {
@@ -76,9 +76,9 @@ impl Reception {
         let verdict = match (&parsed, self.takes_no_more()) {
             (Err(why), _) => Verdict::Refused(RefusalCause::Plan, why.clone()),
             (Ok(_), Some(why)) => Verdict::Refused(RefusalCause::Busy, why.to_owned()),
-            (Ok(workload), None) => self.admission.handle_request(guest, workload, exclusive),
+            (Ok(workload), None) => self.admission.handle_request(number, workload, exclusive),
         };
-        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
+        let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else { return };
         let Some(machine) = &mut control.conversation.machine else { return };
         match (verdict, parsed) {
             (Verdict::Refused(cause, why), _) => {
@@ -89,14 +89,14 @@ impl Reception {
                 machine.queue(place);
                 control.waiting = Some(Box::new(workload));
             }
-            (Verdict::Admitted, Ok(workload)) => self.begin_test(guest, &workload),
+            (Verdict::Admitted, Ok(workload)) => self.begin_test(number, &workload),
             (_, Err(_)) => {}
         }
     }
 
-    fn begin_test(&mut self, guest: usize, workload: &Workload) {
-        let prepared = self.prepare(guest, workload);
-        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
+    fn begin_test(&mut self, number: usize, workload: &Workload) {
+        let prepared = self.prepare(number, workload);
+        let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else { return };
         let Some(machine) = &mut control.conversation.machine else { return };
         match prepared {
             Ok((run_id, token, load)) => {
@@ -109,29 +109,29 @@ impl Reception {
                     client: control.client,
                     workload: Box::new(workload.clone()),
                 });
-                let bounds = (self.options.max_time_ns, self.admission.is_alone(guest));
+                let bounds = (self.options.max_time_ns, self.admission.is_alone(number));
                 let test = Test::new(token, run_id, load, bounds, &self.waker, monotonic_ns());
                 control.test = Some(test);
-                self.tests.insert(token, guest);
+                self.tests.insert(token, number);
                 self.leave_or_take_listener();
                 self.set_first_window();
             }
             Err(error) => {
                 machine.refuse(RefusalCause::Host, &error.to_string());
-                self.depart(guest);
+                self.depart(number);
             }
         }
     }
 
     fn prepare(
         &mut self,
-        guest: usize,
+        number: usize,
         workload: &Workload,
     ) -> Result<([u8; 16], [u8; 16], Load), Error> {
         let token = random()?;
         let mut granted = workload.clone();
         let refused = match workload.busy_poll {
-            true => self.admission.handle_busy_poll(guest).err(),
+            true => self.admission.handle_busy_poll(number).err(),
             false => None,
         };
         granted.busy_poll &= refused.is_none();
@@ -165,7 +165,7 @@ impl Reception {
                     token,
                     incoming: Arc::default(),
                     pending: Arc::default(),
-                    most_incoming: self.admission.most_guests(workload),
+                    most_incoming: self.admission.most_coming_and_going(workload),
                     reception: self.strays.0.clone(),
                     reception_waker: Arc::clone(&self.waker),
                 }),
@@ -174,10 +174,10 @@ impl Reception {
         }))
     }
 
-    /// Ends the guest's test, if it has one, and frees all it had. Why it failed, where it has, says more than how
+    /// Ends the number's test, if it has one, and frees all it had. Why it failed, where it has, says more than how
     /// it came to be over.
-    pub(super) fn end_test(&mut self, guest: usize, how: &str) {
-        if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+    pub(super) fn end_test(&mut self, number: usize, how: &str) {
+        if let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
             && let Some(mut test) = control.test.take()
         {
             self.tests.remove(&test.token);
@@ -187,16 +187,16 @@ impl Reception {
                 how: test.failure().unwrap_or(how).to_owned(),
                 figures: test.figures(monotonic_ns()),
             });
-            self.note_end(guest, test.workload());
+            self.note_end(number, test.workload());
             self.leave_or_take_listener();
         }
     }
 
-    /// The guest has no place any more; whoever waited gets a new one.
-    pub(super) fn depart(&mut self, guest: usize) {
-        if let Some(next) = self.admission.handle_departure(guest) {
-            let waiting = match self.guests.get_mut(&next) {
-                Some(Guest::Control(control)) => control.waiting.take(),
+    /// The number has no place any more; whoever waited gets a new one.
+    pub(super) fn depart(&mut self, number: usize) {
+        if let Some(next) = self.admission.handle_departure(number) {
+            let waiting = match self.clients.kept_mut(next) {
+                Some(Incoming::Control(control)) => control.waiting.take(),
                 _ => None,
             };
             if let Some(workload) = waiting {
@@ -205,7 +205,7 @@ impl Reception {
         }
         let places: Vec<usize> = self.admission.waiting().collect();
         for (index, waiting) in places.into_iter().enumerate() {
-            if let Some(Guest::Control(control)) = self.guests.get_mut(&waiting)
+            if let Some(Incoming::Control(control)) = self.clients.kept_mut(waiting)
                 && let Some(machine) = &mut control.conversation.machine
             {
                 machine.queue(u32::try_from(index + 1).unwrap_or(u32::MAX));

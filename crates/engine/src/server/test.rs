@@ -42,7 +42,7 @@ pub(super) struct Test {
     figures: Option<TestFigures>,
     /// What the load comes to, while that is found out.
     conclusion: Option<Conclusion>,
-    /// The reception's.
+    /// The acceptor's.
     waker: Arc<Waker>,
     workload: Workload,
     max_time_ns: Option<u64>,

@@ -11,7 +11,7 @@ use linerate_measure::Transport;
 use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome, flow_tag};
 use socket2::Socket;
 
-use super::reception::{Guest, Reception};
+use super::acceptor::{Acceptor, Incoming};
 use crate::clock::monotonic_ns;
 use crate::control::cookie;
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub(super) struct UdpPort {
 }
 
 /// A message that shows the token of a test.
-struct Knock {
+struct Hello {
     from: SocketAddr,
     /// This machine's address that it was sent to, and that answers come from; `None`: unknown.
     to: Option<IpAddr>,
@@ -55,64 +55,64 @@ impl UdpPort {
     }
 
     /// The messages that have arrived, as far as they are the beginning of flows.
-    fn knocks(&self) -> Vec<Knock> {
-        let mut knocks = Vec::new();
+    fn hellos(&self) -> Vec<Hello> {
+        let mut hellos = Vec::new();
         let mut datagram = BytesMut::new();
         for _ in 0..MOST_AT_ONCE {
             datagram.clear();
             let Ok(came) = receive_packets(self.socket.as_fd(), &mut datagram) else { break };
             let to = came.to.filter(|to| !to.is_multicast());
-            knocks.extend(came.from.and_then(|from| knock(from, to, &datagram)));
+            hellos.extend(came.from.and_then(|from| hello(from, to, &datagram)));
         }
-        knocks
+        hellos
     }
 
     /// Answers a message whose token is that of the load's test.
-    fn answer(&self, knock: &Knock, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
-        let expected = cookie(&self.secret, knock.from, knock.flow, token);
-        match knock.message {
+    fn answer(&self, hello: &Hello, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
+        let expected = cookie(&self.secret, hello.from, hello.flow, token);
+        match hello.message {
             Handshake::Hello(_) => {
-                let cookie = Handshake::Cookie(Cookie { flow: knock.flow, cookie: expected });
+                let cookie = Handshake::Cookie(Cookie { flow: hello.flow, cookie: expected });
                 self.say(&cookie, |bytes| {
-                    let ipv4 = knock.from.ip().to_canonical().is_ipv4();
-                    let (to, from) = (Some(knock.from), knock.to);
+                    let ipv4 = hello.from.ip().to_canonical().is_ipv4();
+                    let (to, from) = (Some(hello.from), hello.to);
                     let plain = Outgoing { to, from, class: 0, ipv4, segment_bytes: None, bytes };
                     send_packets(self.socket.as_fd(), &plain)
                 });
                 Ok(())
             }
-            Handshake::Proof(proof) if proof.cookie == expected => self.open(knock, token, load),
+            Handshake::Proof(proof) if proof.cookie == expected => self.open(hello, token, load),
             _ => Ok(()),
         }
     }
 
-    fn open(&self, knock: &Knock, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
+    fn open(&self, hello: &Hello, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
         let options = load.workload().socket.clone();
-        let local = self.local_for(knock);
-        let socket = flow_datagram(Some(local), knock.from, &self.binding, &options)
+        let local = self.local_for(hello);
+        let socket = flow_datagram(Some(local), hello.from, &self.binding, &options)
             .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
             .map_err(|error| Error::Host(format!("can't open a UDP socket for a flow: {error}")))?;
-        let tag = flow_tag(token, knock.flow);
-        let welcome = Handshake::Welcome(Welcome { flow: knock.flow, tag });
+        let tag = flow_tag(token, hello.flow);
+        let welcome = Handshake::Welcome(Welcome { flow: hello.flow, tag });
         self.say(&welcome, |message| socket.send(message).map(|_length| ()));
         if load.workload().transport == Transport::Quic {
-            load.add_association(knock.flow, socket);
+            load.add_association(hello.flow, socket);
         } else {
-            load.add_datagrams(knock.flow, socket, tag);
+            load.add_datagrams(hello.flow, socket, tag);
         }
         Ok(())
     }
 
     /// The address that a flow's socket is bound to, in the shared socket's own family.
-    fn local_for(&self, knock: &Knock) -> SocketAddr {
+    fn local_for(&self, hello: &Hello) -> SocketAddr {
         let mut local = self.local;
-        match (&mut local, knock.to) {
+        match (&mut local, hello.to) {
             (SocketAddr::V4(local), Some(IpAddr::V4(to))) => local.set_ip(to),
             (SocketAddr::V6(local), Some(IpAddr::V4(to))) => local.set_ip(to.to_ipv6_mapped()),
             (SocketAddr::V6(local), Some(IpAddr::V6(to))) => {
                 local.set_ip(to);
                 // Of a link-local address the interface is part (RFC 4007, section 6).
-                if let SocketAddr::V6(from) = knock.from {
+                if let SocketAddr::V6(from) = hello.from {
                     local.set_scope_id(from.scope_id());
                 }
             }
@@ -130,16 +130,16 @@ impl UdpPort {
     }
 }
 
-impl Reception {
+impl Acceptor {
     pub(super) fn handle_datagrams(&mut self) {
-        for knock in self.udp.knocks() {
-            self.handle_knock(&knock);
+        for hello in self.udp.hellos() {
+            self.handle_hello(&hello);
         }
     }
 
-    fn handle_knock(&mut self, knock: &Knock) {
-        let Some(Guest::Control(control)) =
-            self.tests.get(&knock.token).and_then(|guest| self.guests.get_mut(guest))
+    fn handle_hello(&mut self, hello: &Hello) {
+        let Some(Incoming::Control(control)) =
+            self.tests.get(&hello.token).and_then(|number| self.clients.kept_mut(*number))
         else {
             return;
         };
@@ -150,8 +150,8 @@ impl Reception {
         if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {
             return;
         }
-        if let Some(load) = test.load_lacking(knock.flow)
-            && let Err(error) = self.udp.answer(knock, &knock.token, load)
+        if let Some(load) = test.load_lacking(hello.flow)
+            && let Err(error) = self.udp.answer(hello, &hello.token, load)
         {
             test.fail(machine, error.to_string(), monotonic_ns());
         }
@@ -159,12 +159,12 @@ impl Reception {
 }
 
 /// A datagram that begins a flow; `None` for every other.
-fn knock(from: SocketAddr, to: Option<IpAddr>, datagram: &[u8]) -> Option<Knock> {
+fn hello(from: SocketAddr, to: Option<IpAddr>, datagram: &[u8]) -> Option<Hello> {
     let message = Handshake::decode(datagram).ok()?;
     let (flow, token) = match &message {
         Handshake::Hello(hello) => (hello.flow, hello.token),
         Handshake::Proof(proof) => (proof.flow, proof.token),
         Handshake::Cookie(_) | Handshake::Welcome(_) => return None,
     };
-    Some(Knock { from, to, message, flow, token })
+    Some(Hello { from, to, message, flow, token })
 }

@@ -95,12 +95,12 @@ struct Vitals {
 }
 
 /// Tells that the thread has failed, whose flows will never say that they have ended.
-struct Mourner<'a> {
+struct PanicGuard<'a> {
     vitals: &'a Vitals,
     conductor: Arc<Waker>,
 }
 
-impl Drop for Mourner<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.vitals.failed.store(true, Ordering::Release);
@@ -262,7 +262,7 @@ fn run(
     vitals: &Vitals,
     tell_end: &SyncSender<ShardEnd>,
 ) {
-    let _mourner = Mourner { vitals, conductor: Arc::clone(&waker) };
+    let _panic_guard = PanicGuard { vitals, conductor: Arc::clone(&waker) };
     vitals.thread_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let pinning_error = plan.cpu.and_then(|cpu| linerate_system::affinity::pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.

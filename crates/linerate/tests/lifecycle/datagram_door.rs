@@ -16,13 +16,13 @@ use crate::resources::Held;
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// A client's UDP socket that counts what it sends and gets.
-struct Knocker {
+struct Caller {
     socket: UdpSocket,
     sent_bytes: usize,
     received_bytes: usize,
 }
 
-impl Knocker {
+impl Caller {
     fn new(port: u16) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(("127.0.0.1", port)).unwrap();
@@ -60,19 +60,19 @@ fn admitted(port: u16, flows: u32) -> (Conversation, [u8; 16]) {
 #[test]
 fn only_a_running_tests_token_is_answered() {
     let server = Server::start("");
-    let mut knocker = Knocker::new(server.port);
+    let mut caller = Caller::new(server.port);
     let hello = |flow, token| Handshake::Hello(Hello { flow, token });
-    assert_eq!(knocker.ask(&hello(0, [7; 16])), None);
+    assert_eq!(caller.ask(&hello(0, [7; 16])), None);
     let (conversation, token) = admitted(server.port, 1);
-    assert_eq!(knocker.ask(&hello(0, [7; 16])), None);
+    assert_eq!(caller.ask(&hello(0, [7; 16])), None);
     // A flow that the test doesn't have.
-    assert_eq!(knocker.ask(&hello(1, token)), None);
-    assert!(matches!(knocker.ask(&hello(0, token)), Some((Handshake::Cookie(_), COOKIE_BYTES))));
+    assert_eq!(caller.ask(&hello(1, token)), None);
+    assert!(matches!(caller.ask(&hello(0, token)), Some((Handshake::Cookie(_), COOKIE_BYTES))));
     // The test is over, and its token with it.
     drop(conversation);
     server.await_record("test_ended");
-    assert_eq!(knocker.ask(&hello(0, token)), None);
-    assert!(knocker.received_bytes < knocker.sent_bytes);
+    assert_eq!(caller.ask(&hello(0, token)), None);
+    assert!(caller.received_bytes < caller.sent_bytes);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn only_the_address_that_got_the_cookie_opens_a_flow() {
     let server = Server::start("");
     let (_conversation, token) = admitted(server.port, 2);
     let held = Held::by(server.pid());
-    let [mut owner, mut thief] = [Knocker::new(server.port), Knocker::new(server.port)];
+    let [mut owner, mut thief] = [Caller::new(server.port), Caller::new(server.port)];
     let hello = Handshake::Hello(Hello { flow: 0, token });
     let Some((Handshake::Cookie(cookie), _)) = owner.ask(&hello) else { panic!("no cookie") };
     let proof = |flow, cookie| Handshake::Proof(Proof { flow, token, cookie });
@@ -115,7 +115,7 @@ fn garbage_disturbs_no_test() {
     for _ in loads {
         server.await_record("test_started");
     }
-    let stranger = Knocker::new(server.port);
+    let stranger = Caller::new(server.port);
     let mut datagram = [0_u8; 1400];
     for round in 0..20_000_u32 {
         for (index, byte) in datagram.iter_mut().enumerate() {

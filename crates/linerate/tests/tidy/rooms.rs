@@ -17,7 +17,7 @@ const ROOMS: [&str; 27] = [
     "page_aligned",
     "pattern",
     "buffers",
-    "pending",
+    "acceptor",
     "access",
     "control",
     "transport",

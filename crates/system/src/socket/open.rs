@@ -63,6 +63,19 @@ pub fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Listens at an address; at all of them over IPv4 alone where the host has no IPv6.
+pub(crate) fn or_over_v4<T>(
+    address: SocketAddr,
+    listen: impl Fn(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    listen(address).or_else(|error| match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) if address.ip().is_unspecified() => {
+            listen(SocketAddr::new(EVERYWHERE_V4, address.port()))
+        }
+        _ => Err(error),
+    })
+}
+
 /// A socket that will listen over TCP or MPTCP; of IPv6 alone where that is asked for.
 pub fn unbound_listener(
     protocol: Protocol,

@@ -9,9 +9,9 @@ use linerate_wire::iperf3::server::{Server, ServerEvent as Said};
 use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 use socket2::Socket;
 
+use super::acceptor::Notice;
 use super::awaited::{Awaited, EACH_NS, MOST_NS, STREAM_NS, patience_ns};
 use super::listener::Beginning;
-use super::reception::Notice;
 use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::control::{CLOSING_NS, Control, pump};
@@ -118,6 +118,8 @@ impl Conversation {
         self.await_turn()?;
         self.control.machine.create_streams();
         let opened = self.receive_streams(&parameters, total)?;
+        // A test that has its streams makes room for nobody.
+        self.test.slot.note(None);
         self.test.tell(Notice::Complete(self.test.number));
         let setup = Setup {
             role: Role::Server,
@@ -231,7 +233,7 @@ impl Conversation {
             let interrupted = Failure::of(Code::SERVER_TERMINATED);
             return Err(Failure { interrupted: true, ..interrupted });
         }
-        if self.test.turned_out.requested() && self.running.is_none() {
+        if self.test.slot.must_go() && self.running.is_none() {
             return Err(Failure::of(Code::ACCESS_DENIED)
                 .because("its streams did not come, and others needed its place"));
         }
@@ -360,7 +362,7 @@ impl Conversation {
             self.awaited = None;
         }
         // Who was turned out is not waited for.
-        if !self.test.turned_out.requested() {
+        if !self.test.slot.must_go() {
             self.control.close(CLOSING_NS);
         }
     }

@@ -9,9 +9,10 @@ use linerate_measure::plan::Family;
 use linerate_wire::iperf3::Parameters;
 use socket2::{Protocol, Socket};
 
+use crate::acceptor::{Accepted, accept};
 use crate::iperf3::ServePlan;
 use crate::socket::{
-    EVERYWHERE_V4, EVERYWHERE_V6, FirstWindow, accept_stream, listen_at, unbound_listener,
+    EVERYWHERE_V4, EVERYWHERE_V6, FirstWindow, listen_at, or_over_v4, unbound_listener,
 };
 
 /// How often one tries to have the port again, and how long after each failure.
@@ -56,9 +57,8 @@ impl Listener {
             }
             (None, Some(Family::Ipv4)) => at(EVERYWHERE_V4),
             (None, Some(Family::Ipv6)) => at(EVERYWHERE_V6),
-            (None, None) => at(EVERYWHERE_V6).or_else(|error| match error.raw_os_error() {
-                Some(libc::EAFNOSUPPORT) => at(EVERYWHERE_V4),
-                _ => Err(error),
+            (None, None) => or_over_v4(SocketAddr::new(EVERYWHERE_V6, plan.port), |address| {
+                Self::open_at(plan, address)
             }),
         }
     }
@@ -101,8 +101,8 @@ impl Listener {
         self.socket.as_fd()
     }
 
-    pub(super) fn accept(&self) -> io::Result<Socket> {
-        accept_stream(&self.socket, false)
+    pub(super) fn accept(&self) -> io::Result<Accepted> {
+        accept(&self.socket)
     }
 
     /// Gives a connection that turns out to be no stream the buffer that it would have without the tests that await some.
@@ -168,9 +168,8 @@ mod tests {
     fn accepted(listener: &Listener) -> Socket {
         let _client = TcpStream::connect(("127.0.0.1", listener.address().port())).unwrap();
         loop {
-            match listener.accept() {
-                Ok(socket) => return socket,
-                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            if let Accepted::Client(socket, _) = listener.accept().unwrap() {
+                return socket;
             }
         }
     }
@@ -190,11 +189,11 @@ mod tests {
         let mut listener = listener();
         let usual_bytes = received_bytes(&listener);
         listener.await_streams(1, SMALL).unwrap();
-        let guest = accepted(&listener);
-        assert_eq!(guest.recv_buffer_size().unwrap(), 16_384);
+        let early = accepted(&listener);
+        assert_eq!(early.recv_buffer_size().unwrap(), 16_384);
         let late = accepted(&listener);
-        listener.restore(&guest);
-        assert_eq!(guest.recv_buffer_size().unwrap(), usual_bytes);
+        listener.restore(&early);
+        assert_eq!(early.recv_buffer_size().unwrap(), usual_bytes);
         listener.await_streams(2, Beginning::default()).unwrap();
         assert_eq!(received_bytes(&listener), usual_bytes);
         listener.release(2);

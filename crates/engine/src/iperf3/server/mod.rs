@@ -5,12 +5,11 @@
 //! datagrams carry no cookie: they belong to the test of their address that is making streams, and of
 //! each address one test makes such streams at a time.
 
+mod acceptor;
 mod awaited;
 mod conversation;
-mod guests;
+mod hello;
 mod listener;
-mod reception;
-mod room;
 mod test;
 mod udp;
 
@@ -25,10 +24,9 @@ use super::{Failure, Observer, ServePlan, ServerEvent};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
-use crate::socket::plain;
 
+use acceptor::Acceptor;
 use listener::Listener;
-use reception::Reception;
 
 /// A server that has its port.
 pub struct Server {
@@ -78,11 +76,6 @@ impl Server {
         tell: &mut dyn FnMut(ServerEvent),
         cancel: &Cancel,
     ) -> Result<(), Failure> {
-        Reception::new(self)?.run(observe, tell, cancel)
+        Acceptor::new(self)?.run(observe, tell, cancel)
     }
-}
-
-/// The address of a connection's other end, as one of its family.
-fn peer_of(socket: &Socket) -> Option<SocketAddr> {
-    socket.peer_addr().ok()?.as_socket().map(plain)
 }

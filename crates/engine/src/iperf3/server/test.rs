@@ -11,9 +11,10 @@ use linerate_wire::iperf3::server::Server;
 use linerate_wire::iperf3::{Code, Cookie, Parameters, Protocol};
 use socket2::Socket;
 
+use super::acceptor::Notice;
 use super::awaited::Awaited;
 use super::conversation::Conversation;
-use super::reception::Notice;
+use crate::acceptor::Slot;
 use crate::clock::{monotonic_ns, utc_ns};
 use crate::error::Error;
 use crate::event::Cancel;
@@ -23,7 +24,7 @@ use crate::iperf3::token::Gate;
 use crate::iperf3::{Event, Failure, Keepalive, Observer, Role, ServePlan, sockets};
 use crate::waker::Waker;
 
-/// What the reception tells a test.
+/// What the acceptor tells a test.
 pub(super) enum Arrival {
     /// One of its streams has come.
     Stream(Socket),
@@ -41,21 +42,20 @@ pub(super) struct Test {
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) observer: Box<dyn Observer>,
     pub(super) cancel: Cancel,
-    /// Whether others need its place.
-    pub(super) turned_out: Cancel,
+    pub(super) slot: Slot,
     pub(super) waker: Arc<Waker>,
     pub(super) to_self: Sender<Arrival>,
     pub(super) arrivals: Receiver<Arrival>,
-    pub(super) reception: (Sender<Notice>, Arc<Waker>),
+    pub(super) acceptor: (Sender<Notice>, Arc<Waker>),
 }
 
 impl Test {
-    /// Starts the thread. Whatever becomes of it, the reception hears of its end.
+    /// Starts the thread. Whatever becomes of it, the acceptor hears of its end.
     pub(super) fn start(self, socket: Socket) {
-        let (number, reception) = (self.number, self.reception.clone());
+        let (number, acceptor) = (self.number, self.acceptor.clone());
         let refused = Error::no_thread(&io::Error::from_raw_os_error(libc::EAGAIN)).to_string();
         let failure = Some(Failure::of(Code::THREAD_CREATE).because(refused));
-        let ending = Ending { number, reception, failure };
+        let ending = Ending { number, acceptor, failure };
         let body = move || {
             // Dropped last, so that it also speaks where this unwinds.
             let mut ending = ending;
@@ -86,11 +86,11 @@ impl Test {
         outcome
     }
 
-    /// Says something to the reception.
+    /// Says something to the acceptor.
     pub(super) fn tell(&self, notice: Notice) {
-        // The reception outlives its tests, unless the process ends.
-        let _ended = self.reception.0.send(notice);
-        self.reception.1.wake();
+        // The acceptor outlives its tests, unless the process ends.
+        let _ended = self.acceptor.0.send(notice);
+        self.acceptor.1.wake();
     }
 
     /// Whether the server lets a client do what it asks for, and with what.
@@ -143,16 +143,16 @@ impl Test {
     }
 }
 
-/// Tells the reception that a test is over, whatever ended it.
+/// Tells the acceptor that a test is over, whatever ended it.
 struct Ending {
     number: u64,
-    reception: (Sender<Notice>, Arc<Waker>),
+    acceptor: (Sender<Notice>, Arc<Waker>),
     failure: Option<Failure>,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let _ended = self.reception.0.send(Notice::Over(self.number, self.failure.take()));
-        self.reception.1.wake();
+        let _ended = self.acceptor.0.send(Notice::Over(self.number, self.failure.take()));
+        self.acceptor.1.wake();
     }
 }

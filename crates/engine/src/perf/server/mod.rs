@@ -18,7 +18,7 @@ use super::trust;
 use super::{Ending, Placement, QuicOptions};
 use crate::error::Error;
 use crate::probe::raise_open_files_limit;
-use crate::socket::{HandedSockets, enlarge_datagram_buffers, listen};
+use crate::socket::{HandedSockets, enlarge_datagram_buffers, listen, or_over_v4};
 use crate::transport::framed::FramedEndpoint;
 pub use delays::Delay;
 #[cfg(test)]
@@ -86,18 +86,19 @@ impl Server {
         let handed = plan.handed.port()?;
         let address = handed.as_ref().map_or(plan.address, |port| port.address);
         let (handed, datagrams) = handed.map(|port| (port.listener, port.datagrams)).unzip();
-        let listener = match handed.map_or_else(|| listen_everywhere(address), Ok) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                // Servers of one user could share the port of UDP, each with a part of the clients.
-                match UdpSocket::bind(plan.address) {
-                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                        return Err(failed(error));
+        let listener =
+            match handed.map_or_else(|| or_over_v4(address, |address| listen(address, None)), Ok) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    // Servers of one user could share the port of UDP, each with a part of the clients.
+                    match UdpSocket::bind(plan.address) {
+                        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                            return Err(failed(error));
+                        }
+                        _ => None,
                     }
-                    _ => None,
                 }
-            }
-            listener => Some(Arc::new(listener.map_err(failed)?)),
-        };
+                listener => Some(Arc::new(listener.map_err(failed)?)),
+            };
         let address =
             listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket());
         let address = address.unwrap_or(plan.address);
@@ -122,11 +123,12 @@ impl Server {
         for (number, listener) in numbers {
             let plan = plan.clone();
             let config = Arc::clone(&config);
-            let seat = Seat { number, stop: Arc::clone(&server.stop), sender: sender.clone() };
+            let context =
+                ThreadContext { number, stop: Arc::clone(&server.stop), sender: sender.clone() };
             server.spawn("perf tcp", move || {
-                let sender = seat.sender.clone();
+                let sender = context.sender.clone();
                 let ended = FramedEndpoint::server(config, listener, plan.placement.busy)
-                    .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
+                    .and_then(|endpoint| Worker::new(&plan, context, endpoint).run());
                 report(&sender, ended);
             })?;
         }
@@ -164,11 +166,12 @@ impl Server {
             let plan = plan.clone();
             let stock = stock.clone();
             let config = Arc::clone(config);
-            let seat = Seat { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
+            let context =
+                ThreadContext { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
             self.spawn("perf quic", move || {
-                let sender = seat.sender.clone();
+                let sender = context.sender.clone();
                 let ended = quic::server(config, socket, &plan, number, stock)
-                    .and_then(|endpoint| Worker::new(&plan, seat, endpoint).run());
+                    .and_then(|endpoint| Worker::new(&plan, context, endpoint).run());
                 report(&sender, ended);
             })?;
         }
@@ -214,7 +217,7 @@ impl Drop for Server {
 }
 
 /// What one thread knows of the others.
-struct Seat {
+struct ThreadContext {
     number: u32,
     stop: Arc<AtomicBool>,
     sender: Sender<ServerEvent>,
@@ -224,16 +227,5 @@ fn report(sender: &Sender<ServerEvent>, ended: io::Result<()>) {
     if let Err(error) = ended {
         // Nobody listens any more only when the server is ending.
         let _unheard = sender.send(ServerEvent::Broken(error.to_string()));
-    }
-}
-
-/// Listens, on IPv4 alone where the host has no IPv6.
-fn listen_everywhere(address: SocketAddr) -> io::Result<Socket> {
-    let without_v6 = |error: &io::Error| error.raw_os_error() == Some(libc::EAFNOSUPPORT);
-    match listen(address, None) {
-        Err(error) if without_v6(&error) && address.ip().is_unspecified() => {
-            listen(SocketAddr::new(crate::socket::EVERYWHERE_V4, address.port()), None)
-        }
-        other => other,
     }
 }

@@ -10,7 +10,7 @@ use linerate_wire::perf::answer::{Demand, Request, Start};
 use linerate_wire::perf::render_block;
 
 use super::delays::Delays;
-use super::{Seat, ServerEvent, ServerPlan};
+use super::{ServerEvent, ServerPlan, ThreadContext};
 use crate::perf::NO_CODE;
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
 use crate::transport::multiplexer::{Link, LinkEvent, Multiplexer, Sending};
@@ -32,7 +32,7 @@ const LOOK_AT_ENDINGS: Duration = Duration::from_millis(10);
 
 pub(super) struct Worker<'a, M> {
     plan: &'a ServerPlan,
-    seat: Seat,
+    context: ThreadContext,
     endpoint: M,
     /// What every answer repeats, once or several times.
     block: Arc<Vec<u8>>,
@@ -54,19 +54,19 @@ pub(super) struct Stream {
 }
 
 impl<'a, M: Multiplexer> Worker<'a, M> {
-    pub(super) fn new(plan: &'a ServerPlan, seat: Seat, endpoint: M) -> Self {
+    pub(super) fn new(plan: &'a ServerPlan, context: ThreadContext, endpoint: M) -> Self {
         let blocks = if endpoint.lends() { LENT_BYTES / BLOCK_BYTES } else { 1 };
         let block = Arc::new(render_block(0, BLOCK_BYTES).repeat(blocks));
         let mut endpoint = endpoint;
         endpoint.lend(&block);
         Self {
-            delays: plan.delay.map(|delay| Delays::new(delay, u64::from(seat.number))),
+            delays: plan.delay.map(|delay| Delays::new(delay, u64::from(context.number))),
             block,
             links: HashMap::new(),
             owed: HashMap::new(),
             delayed: 0,
             plan,
-            seat,
+            context,
             endpoint,
         }
     }
@@ -74,11 +74,11 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// Serves until the server stops.
     pub(super) fn run(mut self) -> io::Result<()> {
         // One thread tells it for all of its kind.
-        let refused = self.plan.placement.settle(self.seat.number);
-        if let Some(why) = refused.filter(|_| self.seat.number == 0) {
-            let _unheard = self.seat.sender.send(ServerEvent::Refused(why));
+        let refused = self.plan.placement.settle(self.context.number);
+        if let Some(why) = refused.filter(|_| self.context.number == 0) {
+            let _unheard = self.context.sender.send(ServerEvent::Refused(why));
         }
-        while !self.seat.stop.load(Ordering::Relaxed) {
+        while !self.context.stop.load(Ordering::Relaxed) {
             let due_ns = self.delays.as_ref().and_then(Delays::next_due_ns);
             let at_most = match due_ns {
                 None => LOOK,
@@ -142,7 +142,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.owed.remove(&link);
                 if self.plan.tells_connections && ending.established {
                     // Nobody listens any more only when the server is ending.
-                    let _unheard = self.seat.sender.send(ServerEvent::ConnectionEnded(ending));
+                    let _unheard = self.context.sender.send(ServerEvent::ConnectionEnded(ending));
                 }
             }
         }

@@ -141,7 +141,7 @@ fn connections_that_come_and_go_take_open_files_for_two_each() {
     let connect = |flows| Workload { flows, ..Workload::connect(Transport::Tcp) };
     let mut admission = admission(8);
     assert_eq!(admission.handle_request(1, &connect(9_000), false), Verdict::Admitted);
-    assert_eq!(admission.most_guests(&connect(9_000)), 18_064);
+    assert_eq!(admission.most_coming_and_going(&connect(9_000)), 18_064);
     let refused = admission.handle_request(2, &connect(1_000), false);
     assert!(matches!(refused, Verdict::Refused(RefusalCause::Busy, _)), "{refused:?}");
     assert_eq!(admission.handle_request(2, &connect(600), false), Verdict::Admitted);
@@ -153,7 +153,7 @@ fn connections_that_come_and_go_take_open_files_for_two_each() {
         "{refused:?}"
     );
     assert_eq!(low.handle_request(1, &connect(430), false), Verdict::Admitted);
-    assert_eq!(low.most_guests(&connect(430)), 500);
+    assert_eq!(low.most_coming_and_going(&connect(430)), 500);
 }
 
 #[test]

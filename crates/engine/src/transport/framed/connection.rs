@@ -51,7 +51,7 @@ pub(super) struct Connection {
     /// Whether its endpoint knows that there is something to send.
     unsent_noted: bool,
     /// Its number, while it is one that its endpoint has accepted and that doesn't stand yet.
-    pub(super) stranger: Option<usize>,
+    pub(super) pending: Option<usize>,
     /// Nothing more is wanted of it.
     closing: bool,
     failure: Option<Fault>,
@@ -92,7 +92,7 @@ impl Connection {
             connecting: !server,
             starved: false,
             unsent_noted: false,
-            stranger: None,
+            pending: None,
             closing: false,
             failure: None,
             clogged: false,

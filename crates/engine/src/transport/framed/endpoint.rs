@@ -1,6 +1,6 @@
 //! The connections of one thread, in a poll set.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use socket2::Socket;
 use super::connection::{Connection, READ_WAIT, Turn};
 use super::look::Look;
 use super::session::Session;
+use crate::acceptor::{Accepted, Pending, accept};
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::pending::{Acquaintance, Origin, Strangers};
-use crate::socket::{Binding, accept_stream, connect_stream, dial_stream, is_short_of_descriptors};
+use crate::socket::{Binding, connect_stream, dial_stream};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
 
 /// Marks the listener among the events.
@@ -31,7 +31,7 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const CONNECTION_LIMIT: usize = 4096;
 /// Connections of one thread that don't stand yet; when there are more, those that most resemble each
 /// other make room.
-const STRANGER_LIMIT: usize = 2048;
+const PENDING_LIMIT: usize = 2048;
 
 /// Both ends' keys, and the listener of a server.
 pub(crate) struct FramedEndpoint {
@@ -40,10 +40,8 @@ pub(crate) struct FramedEndpoint {
     server: Option<(Arc<ServerConfig>, Arc<Socket>)>,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
-    /// Accepted connections that don't stand yet, and the places of their numbers.
-    strangers: Strangers,
-    places: HashMap<usize, u32>,
-    next_number: usize,
+    /// The places of accepted connections that don't stand yet.
+    pending: Pending<u32>,
     /// Connections that have something to send.
     unsent: Vec<Link>,
     /// Readiness as it was taken, kept for its memory.
@@ -107,9 +105,7 @@ impl FramedEndpoint {
             server,
             slots: Vec::new(),
             vacant: Vec::new(),
-            strangers: Strangers::default(),
-            places: HashMap::new(),
-            next_number: 0,
+            pending: Pending::new(0),
             unsent: Vec::new(),
             ready: Vec::with_capacity(READY_AT_ONCE),
             events: VecDeque::new(),
@@ -148,41 +144,33 @@ impl FramedEndpoint {
     fn accept(&mut self) {
         let Some((config, listener)) = self.server.clone() else { return };
         for _ in 0..ACCEPTED_AT_ONCE {
-            let socket = match accept_stream(&listener, false) {
-                Ok(socket) => socket,
-                Err(error) if is_short_of_descriptors(&error) && self.push_out_one() => continue,
-                Err(error) if is_short_of_descriptors(&error) => return self.listen(false),
-                // Another thread has taken it, or its peer has gone.
-                Err(_) => return,
+            let (socket, client) = match accept(&listener) {
+                Ok(Accepted::Client(socket, client)) => (socket, client),
+                Ok(Accepted::Short(_)) if self.push_out_one() => continue,
+                Ok(Accepted::Short(_)) => return self.listen(false),
+                // Another thread may have taken it.
+                Ok(Accepted::Nobody) | Err(_) => return,
             };
             let full = self.slots.len() - self.vacant.len() >= CONNECTION_LIMIT;
-            let crowded = full || self.strangers.len() >= STRANGER_LIMIT;
+            let crowded = full || self.pending.len() >= PENDING_LIMIT;
             if !(crowded && self.push_out_one()) && full {
                 continue;
             }
             let _without = socket.set_tcp_nodelay(true);
             let Ok(session) = Session::server(&config) else { continue };
             // Refused by the poll set for want of memory: the socket closes, the peer sees it.
-            let _refused = self.add_stranger(socket, session);
+            let Ok(link) = self.add(Connection::accepted(socket, session)) else { continue };
+            let number = self.pending.add(client, link.index);
+            if let Some(connection) = self.connection(link) {
+                connection.pending = Some(number);
+            }
         }
     }
 
-    fn add_stranger(&mut self, socket: Socket, session: Session) -> io::Result<()> {
-        let client = socket.peer_addr()?.as_socket().ok_or(io::ErrorKind::NotConnected)?;
-        let mut connection = Connection::accepted(socket, session);
-        let number = self.next_number;
-        self.next_number += 1;
-        connection.stranger = Some(number);
-        let link = self.add(connection)?;
-        self.strangers.place(number, Origin::of(client), Acquaintance::Silent);
-        self.places.insert(number, link.index);
-        Ok(())
-    }
-
-    /// A stranger makes room; whether there was one.
+    /// A connection that doesn't stand yet makes room; whether there was one.
     fn push_out_one(&mut self) -> bool {
-        let Some(number) = self.strangers.first_to_go() else { return false };
-        let Some(index) = self.places.get(&number).copied() else { return false };
+        let Some(number) = self.pending.first_to_go() else { return false };
+        let Some(index) = self.pending.kept(number).copied() else { return false };
         let slot = self.slots.get_mut(index as usize);
         if let Some(connection) = slot.and_then(|slot| slot.connection.as_mut()) {
             connection.give_up("crowded out");
@@ -193,7 +181,7 @@ impl FramedEndpoint {
 
     /// Lets a connection move its bytes, and takes it away when it is over.
     fn turn(&mut self, index: u32, readable: bool, writable: bool) {
-        let Self { slots, events, poll, strangers, places, look, last_read, .. } = self;
+        let Self { slots, events, poll, pending, look, last_read, .. } = self;
         let Some(slot) = slots.get_mut(index as usize) else { return };
         let link = Link { index, generation: slot.generation };
         let Some(connection) = &mut slot.connection else { return };
@@ -204,9 +192,8 @@ impl FramedEndpoint {
             *last_read = Some(index);
         }
         let is_known = turn == Turn::Over || connection.is_established();
-        if let Some(number) = connection.stranger.take_if(|_| is_known) {
-            strangers.remove(number);
-            places.remove(&number);
+        if let Some(number) = connection.pending.take_if(|_| is_known) {
+            pending.remove(number);
         }
         if turn == Turn::Over {
             let ending = Box::new(connection.ending());

@@ -1,20 +1,17 @@
 //! Accepted connections whose handshake isn't done, and which of them makes room for others.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::pending::{Acquaintance, Origin, Strangers};
+use crate::acceptor::{Origin, Pending};
 
 /// How long a handshake may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Accepted connections whose handshake isn't done.
 pub(super) struct HalfOpen {
-    strangers: Strangers,
-    /// Where each came from, its place in the endpoint, and since when; oldest first.
-    places: BTreeMap<usize, (Origin, usize, Instant)>,
-    next: usize,
+    /// The place of each in the endpoint, and since when it is there.
+    pending: Pending<(usize, Instant)>,
     most: usize,
 }
 
@@ -32,48 +29,39 @@ pub(super) enum Reply {
 
 impl HalfOpen {
     pub(super) fn new(most: usize) -> Self {
-        let (strangers, places) = (Strangers::default(), BTreeMap::new());
-        Self { strangers, places, next: 0, most }
+        Self { pending: Pending::new(0), most }
     }
 
     /// What to say to somebody; `shown`: whether the address is known to be its own. Who is replaced is
     /// forgotten.
     pub(super) fn reply(&mut self, from: SocketAddr, shown: bool) -> Reply {
-        let count = self.places.len();
+        let count = self.pending.len();
         if !shown && count >= self.most / 4 {
             return Reply::Retry;
         }
         if count < self.most {
             return Reply::Accept;
         }
-        let Some(number) = self.strangers.first_to_go() else { return Reply::Ignore };
-        match self.places.get(&number).copied() {
-            Some((origin, place, _)) if origin != Origin::of(from) => {
-                self.remove(number);
-                Reply::Replace(place)
-            }
-            _ => Reply::Ignore,
+        let Some(number) = self.pending.first_to_go() else { return Reply::Ignore };
+        if self.pending.origin(number) == Some(Origin::of(from)) {
+            return Reply::Ignore;
         }
+        self.pending.remove(number).map_or(Reply::Ignore, |(place, _)| Reply::Replace(place))
     }
 
     /// One is accepted; its number.
     pub(super) fn add(&mut self, from: SocketAddr, place: usize, now: Instant) -> usize {
-        let (number, origin) = (self.next, Origin::of(from));
-        self.next += 1;
-        self.strangers.place(number, origin, Acquaintance::Silent);
-        self.places.insert(number, (origin, place, now));
-        number
+        self.pending.add(from, (place, now))
     }
 
     /// One is done, or gone.
     pub(super) fn remove(&mut self, number: usize) {
-        self.strangers.remove(number);
-        self.places.remove(&number);
+        self.pending.remove(number);
     }
 
     /// The place of one that has taken too long, and is forgotten.
     pub(super) fn poll_overdue(&mut self, now: Instant) -> Option<usize> {
-        let (&number, &(_, place, since)) = self.places.first_key_value()?;
+        let (number, &(place, since)) = self.pending.iter().next()?;
         if now.saturating_duration_since(since) < LIMIT {
             return None;
         }

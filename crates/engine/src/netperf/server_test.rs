@@ -19,9 +19,9 @@ use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::liveness::Liveness;
 use super::lives::accept;
-use super::place::{Place, data_plan, setup, unit_bytes};
 use super::processor::Processors;
 use super::spinners::{Spinner, Spinners};
+use super::test_context::{TestContext, data_plan, setup, unit_bytes};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::connections::limit_blocking;
 use crate::error::Error;
@@ -37,7 +37,7 @@ const GRACE_NS: u64 = SECOND_NS;
 const LOOK_NS: u64 = SECOND_NS / 10;
 
 /// A test at the server.
-pub(super) struct Served {
+pub(super) struct ServerTest {
     request: Request,
     /// Whoever's datagrams count; absent: anybody's.
     client: Option<IpAddr>,
@@ -70,7 +70,7 @@ pub(super) struct Served {
     hears_end: bool,
 }
 
-impl Served {
+impl ServerTest {
     /// Makes ready for the client, and says where.
     ///
     /// # Errors
@@ -78,11 +78,11 @@ impl Served {
     /// The error of errno(3) to answer with.
     pub(super) fn prepare(
         request: Request,
-        place: &Place,
+        context: &TestContext,
         waker: &Arc<Waker>,
     ) -> Result<(Self, Setup), i32> {
-        let address = place.address(&request);
-        let client = Some(place.client.ip()).filter(|_| !place.other_addresses);
+        let address = context.address(&request);
+        let client = Some(context.client.ip()).filter(|_| !context.other_addresses);
         if let (Some(asked), Some(client)) = (request.client_address, client)
             && request.carrier == Carrier::Udp
             && asked != client
@@ -104,26 +104,26 @@ impl Served {
         let now_ns = monotonic_ns();
         let mut served = Self {
             client,
-            watch: Watch::new(&request, place.marks_end, now_ns),
+            watch: Watch::new(&request, context.marks_end, now_ns),
             load: None,
             first_peer: None,
-            cpu: place.cpu,
-            cpu_count: place.cpu_count,
+            cpu: context.cpu,
+            cpu_count: context.cpu_count,
             waker: Arc::clone(waker),
-            spinners: place.spinners.clone().filter(|_| request.part == Part::Answer),
+            spinners: context.spinners.clone().filter(|_| request.part == Part::Answer),
             spinner: None,
             waiting: Some(socket).filter(|_| listener.is_none()),
             listener,
             granted,
             began_ns: now_ns,
-            processors: request.cpu.then(|| Processors::new(place.client, place.cpu_count)),
+            processors: request.cpu.then(|| Processors::new(context.client, context.cpu_count)),
             marked_ns: None,
             stopped_ns: None,
-            hears_end: place.marks_end && !request.part.connects(),
+            hears_end: context.marks_end && !request.part.connects(),
             job,
             request,
         };
-        served.begin_at_once(place.client)?;
+        served.begin_at_once(context.client)?;
         let measures_cpu = served.processors.is_some();
         let setup = setup(&served.request, &served.job, &served.granted, data_port, measures_cpu);
         Ok((served, setup))

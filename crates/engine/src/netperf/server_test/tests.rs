@@ -4,16 +4,16 @@ use std::sync::Arc;
 use linerate_wire::netperf::end::PAD_NS;
 use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 
-use super::super::place::Place;
 use super::super::processor::tests::spend_50_ms;
-use super::{SECOND_NS, Served, Waker};
+use super::super::test_context::TestContext;
+use super::{SECOND_NS, ServerTest, Waker};
 use crate::clock::monotonic_ns;
 
 /// A test of one second on one processor of this machine, whose data has begun, and its client.
-fn begun(part: Part) -> (Served, UdpSocket) {
+fn begun(part: Part) -> (ServerTest, UdpSocket) {
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = client.local_addr().unwrap();
-    let place = Place {
+    let place = TestContext {
         local: address,
         client: address,
         cpu: None,
@@ -26,7 +26,7 @@ fn begun(part: Part) -> (Served, UdpSocket) {
     let length = Length::Seconds(1);
     let request = Request { length, cpu: true, request_bytes: 1, response_bytes: 1, ..plain };
     let waker = Arc::new(Waker::new().unwrap());
-    let (mut served, setup) = Served::prepare(request, &place, &waker).unwrap();
+    let (mut served, setup) = ServerTest::prepare(request, &place, &waker).unwrap();
     client.connect(("127.0.0.1", setup.data_port)).unwrap();
     client.send(&[1]).unwrap();
     while served.load.is_none() {

@@ -12,7 +12,7 @@ use super::processor::local_calibration;
 use super::spinners::Spinners;
 
 /// Where a test is served.
-pub(super) struct Place {
+pub(super) struct TestContext {
     /// This end's address of the control connection.
     pub(super) local: SocketAddr,
     /// The client's.
@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) spinners: Option<Arc<Spinners>>,
 }
 
-impl Place {
+impl TestContext {
     /// The address that a test's data socket is bound to.
     pub(super) fn address(&self, request: &Request) -> SocketAddr {
         let v6 = match request.family {
@@ -128,10 +128,10 @@ pub(super) fn setup(
 mod tests {
     use linerate_wire::netperf::test::{Carrier, Family, Part, Request};
 
-    use super::{Place, data_plan};
+    use super::{TestContext, data_plan};
 
-    fn place(local: &str) -> Place {
-        Place {
+    fn context(local: &str) -> TestContext {
+        TestContext {
             local: local.parse().unwrap(),
             client: local.parse().unwrap(),
             cpu: None,
@@ -148,7 +148,7 @@ mod tests {
             let address = address.map(|address| address.parse().unwrap());
             let plain = Request::new(Part::Answer, carrier);
             let request = Request { family, address, port: 9, ..plain };
-            place(local).address(&request).to_string()
+            context(local).address(&request).to_string()
         };
         let (v4, v6) = ("127.0.0.2:5", "[fe80::1%3]:5");
         assert_eq!(at(v4, Carrier::Udp, Family::Any, None), "127.0.0.2:9");

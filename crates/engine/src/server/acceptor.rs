@@ -1,6 +1,7 @@
 //! The one thread that receives everybody.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -13,33 +14,33 @@ use linerate_wire::native::server::ServerEvent;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFlags};
 use rustix::time::Timespec;
-use socket2::{SockAddr, Socket};
+use socket2::Socket;
 
 use super::ServeOptions;
 use super::admission::{Admission, Limits};
-use super::arrival::{Arrival, Identified, PATIENCE_NS};
+use super::arrival::{Arrival, Identified};
 use super::control::{Control, Standing};
 use super::lifetime::Lifetime;
 use super::test::Test;
 use super::udp::UdpPort;
+use crate::acceptor::{Accepted, Origin, Pending, Turns, accept};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::connections::restore_accepted;
 use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::pending::{Origin, Strangers, Turns};
 use crate::probe::{processors, raise_open_files_limit};
-use crate::socket::{Binding, FirstWindow, configure_stream, is_short_of_descriptors, plain};
+use crate::socket::{Binding, FirstWindow, configure_stream, plain};
 use crate::transport::Negotiation;
 use crate::waker::Waker;
 
 pub(super) const LISTENER: usize = 0;
 const DATAGRAMS: usize = 1;
 const WAKER: usize = 2;
-const FIRST_GUEST: usize = 3;
+const FIRST_CLIENT: usize = 3;
 
 /// Connections that hold no test. When there are more, some of the most alike go.
-const MOST_STRANGERS: usize = 512;
+const MOST_WAITING: usize = 512;
 /// Connections accepted before others have their turn. Those that wait to be accepted wait in one
 /// line, whoever they are, so it is kept short: accepting costs little, and is done first.
 const MOST_ACCEPTED_AT_ONCE: usize = 128;
@@ -50,13 +51,13 @@ const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 const COMPLETE: &str = "complete";
 
 /// Whoever is connected.
-pub(super) enum Guest {
+pub(super) enum Incoming {
     Arriving(Arrival),
     Control(Box<Control>),
 }
 
 /// The one thread that receives everybody.
-pub(super) struct Reception {
+pub(super) struct Acceptor {
     pub(super) options: ServeOptions,
     pub(super) listener: Arc<Socket>,
     /// Whether a load takes the connections from the listener, and hands over what isn't its own.
@@ -71,21 +72,19 @@ pub(super) struct Reception {
     pub(super) waker: Arc<Waker>,
     control_tls: Arc<rustls::ServerConfig>,
     pub(super) data_tls: Arc<rustls::ServerConfig>,
-    pub(super) guests: BTreeMap<usize, Guest>,
-    pub(super) strangers: Strangers,
+    pub(super) clients: Pending<Incoming>,
     pub(super) turns: Turns,
     /// Clients of which more has arrived than was taken at once.
     pub(super) unread: Vec<usize>,
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
-    next_guest: usize,
     pub(super) lifetime: Lifetime,
     /// When a connection was last accepted.
     pub(super) accepted_ns: u64,
     pub(super) sink: Sink,
 }
 
-impl Reception {
+impl Acceptor {
     pub(super) fn new(
         options: ServeOptions,
         listener: Socket,
@@ -128,13 +127,11 @@ impl Reception {
             waker,
             control_tls: Arc::new(control_server(&options.identity)?),
             data_tls: Arc::new(server_tls(&options.identity, &[], Vec::new())?),
-            guests: BTreeMap::new(),
-            strangers: Strangers::default(),
+            clients: Pending::new(FIRST_CLIENT),
             turns: Turns::default(),
             unread: Vec::new(),
             tests: HashMap::new(),
             admission: Admission::new(limits),
-            next_guest: FIRST_GUEST,
             lifetime: Lifetime::new(&options),
             accepted_ns: 0,
             sink,
@@ -159,7 +156,7 @@ impl Reception {
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
                     WAKER => self.handle_waker(),
-                    guest => self.take_notice(guest),
+                    number => self.take_notice(number),
                 }
             }
             self.give_turns();
@@ -177,22 +174,22 @@ impl Reception {
         if !self.turns.is_empty() || !self.unread.is_empty() {
             return 0;
         }
-        let next_ns = self.guests.values().filter_map(|guest| match guest {
-            Guest::Arriving(arrival) => Some(arrival.deadline_ns),
-            Guest::Control(control) => control.next_time(now_ns),
+        let next_ns = self.clients.iter().filter_map(|(_, incoming)| match incoming {
+            Incoming::Arriving(arrival) => Some(arrival.deadline_ns),
+            Incoming::Control(control) => control.next_time(now_ns),
         });
         next_ns.min().map_or(LOOK_NS, |next_ns| next_ns.saturating_sub(now_ns).min(LOOK_NS))
     }
 
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            match self.listener.accept() {
-                Ok((socket, from)) => {
+            match accept(&self.listener) {
+                Ok(Accepted::Client(socket, client)) => {
                     self.accepted_ns = monotonic_ns();
-                    self.receive(socket, &from);
+                    self.receive(socket, client);
                 }
-                Err(error) if is_short_of_descriptors(&error) => return self.make_room(),
-                Err(_) => return,
+                Ok(Accepted::Short(_)) => return self.make_room(),
+                Ok(Accepted::Nobody) | Err(_) => return,
             }
         }
     }
@@ -201,73 +198,73 @@ impl Reception {
         self.waker.silence();
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
             let Ok(socket) = self.strays.1.try_recv() else { return };
-            if let Ok(from) = socket.peer_addr() {
-                self.receive(socket, &from);
+            if let Some(client) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
+                self.receive(socket, plain(client));
             }
         }
         self.waker.wake();
     }
 
-    fn receive(&mut self, socket: Socket, from: &SockAddr) {
+    fn receive(&mut self, socket: Socket, client: SocketAddr) {
         let Ok(()) = restore_accepted(&socket) else { return };
-        let Some(client) = from.as_socket().map(plain) else { return };
-        while self.strangers.len() >= MOST_STRANGERS {
+        while self.clients.waiting() >= MOST_WAITING {
             self.push_out_one();
         }
-        let guest = self.next_guest;
-        self.next_guest += 1;
-        let deadline_ns = monotonic_ns() + PATIENCE_NS;
-        if self.watch(&socket, guest) {
-            let arrival = Arrival { socket, client, deadline_ns, has_spoken: false };
-            self.guests.insert(guest, Guest::Arriving(arrival));
-            self.place(guest);
-            self.identify(guest);
+        let arrival = Arrival::new(socket, client);
+        let number = self.clients.add(client, Incoming::Arriving(arrival));
+        if self.watch(number).is_ok() {
+            self.identify(number);
+        } else {
+            self.clients.remove(number);
         }
     }
 
-    fn watch(&self, socket: &Socket, guest: usize) -> bool {
-        let data = EventData::new_u64(guest as u64);
+    fn watch(&self, number: usize) -> io::Result<()> {
+        let Some(Incoming::Arriving(arrival)) = self.clients.kept(number) else { return Ok(()) };
+        let data = EventData::new_u64(number as u64);
         let edges = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&self.poll, socket.as_fd(), data, edges).is_ok()
+        Ok(epoll::add(&self.poll, arrival.socket.as_fd(), data, edges)?)
     }
 
-    pub(super) fn handle_ready(&mut self, guest: usize) {
-        match self.guests.get(&guest) {
-            Some(Guest::Arriving(_)) => self.begin_control(guest),
-            Some(Guest::Control(_)) => self.listen(guest),
+    pub(super) fn handle_ready(&mut self, number: usize) {
+        match self.clients.kept(number) {
+            Some(Incoming::Arriving(_)) => self.begin_control(number),
+            Some(Incoming::Control(_)) => self.listen(number),
             None => {}
         }
     }
 
     /// Looks at what an arrival has said.
-    pub(super) fn identify(&mut self, guest: usize) {
-        let Some(Guest::Arriving(arrival)) = self.guests.get_mut(&guest) else { return };
+    pub(super) fn identify(&mut self, number: usize) {
+        let Some(Incoming::Arriving(arrival)) = self.clients.kept_mut(number) else { return };
         match arrival.identify() {
             Identified::NotYet => {}
-            Identified::Foreign(why) => self.remove(guest, Some(why)),
+            Identified::Foreign(why) => self.remove(number, Some(why)),
             Identified::Control => {
                 arrival.has_spoken = true;
                 let origin = Origin::of(arrival.client);
-                self.turns.push(guest, origin);
-                self.place(guest);
+                self.turns.push(number, origin);
+                self.place(number);
             }
             Identified::Data(opening) => {
-                let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-                self.strangers.remove(guest);
+                let Some(Incoming::Arriving(arrival)) = self.clients.remove(number) else { return };
                 self.handle_data(arrival, &opening);
             }
         }
     }
 
-    fn begin_control(&mut self, guest: usize) {
-        let Some(Guest::Arriving(arrival)) = self.guests.remove(&guest) else { return };
-        let Arrival { socket, client, .. } = arrival;
-        self.first_window.restore(&socket);
-        let _slower_at_worst = socket.set_tcp_nodelay(true);
-        if let Ok(control) = Control::new(socket, client, &self.control_tls) {
-            self.guests.insert(guest, Guest::Control(Box::new(control)));
-            self.listen(guest);
-        }
+    fn begin_control(&mut self, number: usize) {
+        let Self { clients, first_window, control_tls, .. } = self;
+        clients.replace(number, |incoming| match incoming {
+            Incoming::Arriving(Arrival { socket, client, .. }) => {
+                first_window.restore(&socket);
+                let _slower_at_worst = socket.set_tcp_nodelay(true);
+                let control = Control::new(socket, client, control_tls).ok()?;
+                Some(Incoming::Control(Box::new(control)))
+            }
+            control @ Incoming::Control(_) => Some(control),
+        });
+        self.listen(number);
     }
 
     /// A data connection: it goes to the test whose token it shows.
@@ -308,79 +305,78 @@ impl Reception {
     }
 
     fn test_of(&mut self, token: &[u8; 16]) -> Option<&mut Test> {
-        match self.guests.get_mut(self.tests.get(token)?)? {
-            Guest::Control(control) => control.test.as_mut(),
-            Guest::Arriving(_) => None,
+        match self.clients.kept_mut(*self.tests.get(token)?)? {
+            Incoming::Control(control) => control.test.as_mut(),
+            Incoming::Arriving(_) => None,
         }
     }
 
-    fn listen(&mut self, guest: usize) {
-        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else { return };
+    fn listen(&mut self, number: usize) {
+        let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else { return };
         match control.listen(self.options.shared_key.as_ref()) {
             Standing::Goes => {
                 if control.has_unread() {
-                    self.unread.push(guest);
+                    self.unread.push(number);
                 }
-                self.handle_events(guest);
+                self.handle_events(number);
             }
-            Standing::Over(why) => self.remove(guest, why),
+            Standing::Over(why) => self.remove(number, why),
         }
     }
 
     fn conduct_all(&mut self) {
-        let guests: Vec<usize> = self.guests.keys().copied().collect();
-        for guest in guests {
+        let numbers: Vec<usize> = self.clients.iter().map(|(number, _)| number).collect();
+        for number in numbers {
             // What came while others had their turn, or while the machine was busy elsewhere, is no silence.
-            if self.is_thought_silent(guest) {
-                self.listen(guest);
+            if self.is_thought_silent(number) {
+                self.listen(number);
             }
-            self.conduct(guest);
+            self.conduct(number);
         }
     }
 
     /// Whether a client with a test, or one that waits for it, is about to lose it.
-    fn is_thought_silent(&self, guest: usize) -> bool {
-        let Some(Guest::Control(control)) = self.guests.get(&guest) else { return false };
-        control.acquaintance().is_none() && control.is_overdue()
+    fn is_thought_silent(&self, number: usize) -> bool {
+        let Some(Incoming::Control(control)) = self.clients.kept(number) else { return false };
+        control.progress().is_none() && control.is_overdue()
     }
 
-    pub(super) fn conduct(&mut self, guest: usize) {
+    pub(super) fn conduct(&mut self, number: usize) {
         let now_ns = monotonic_ns();
-        let Some(Guest::Control(control)) = self.guests.get_mut(&guest) else {
-            if let Some(Guest::Arriving(arrival)) = self.guests.get(&guest)
+        let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else {
+            if let Some(Incoming::Arriving(arrival)) = self.clients.kept(number)
                 && arrival.deadline_ns <= now_ns
             {
-                self.remove(guest, Some("it said nothing".to_owned()));
+                self.remove(number, Some("it said nothing".to_owned()));
             }
             return;
         };
         let standing = control.conduct(now_ns);
         if control.test.as_ref().is_some_and(Test::is_over) {
-            self.end_test(guest, COMPLETE);
-            self.depart(guest);
+            self.end_test(number, COMPLETE);
+            self.depart(number);
         }
         // A conversation that has failed is over, too, and may be written out already: why it failed comes first.
-        if let Some(Guest::Control(control)) = self.guests.get_mut(&guest)
+        if let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
             && let Some(ServerEvent::Failed(fault)) = control.poll_event()
         {
-            self.handle_fault(guest, &fault);
+            self.handle_fault(number, &fault);
         }
         if let Standing::Over(why) = standing {
-            self.remove(guest, why);
+            self.remove(number, why);
         }
-        self.place(guest);
+        self.place(number);
     }
 
-    pub(super) fn remove(&mut self, guest: usize, why: Option<String>) {
-        self.end_test(guest, why.as_deref().unwrap_or("ended"));
-        let client = match self.guests.remove(&guest) {
-            Some(Guest::Arriving(arrival)) => arrival.client,
-            Some(Guest::Control(control)) => control.client,
+    pub(super) fn remove(&mut self, number: usize, why: Option<String>) {
+        self.end_test(number, why.as_deref().unwrap_or("ended"));
+        let client = match self.clients.remove(number) {
+            Some(Incoming::Arriving(arrival)) => arrival.client,
+            Some(Incoming::Control(control)) => control.client,
             None => return,
         };
-        self.strangers.remove(guest);
-        self.turns.remove(guest, Origin::of(client));
-        self.depart(guest);
+        self.turns.remove(number, Origin::of(client));
+        self.depart(number);
         if let Some(why) = why {
             self.sink.offer(Event::Refused { client, why });
         }

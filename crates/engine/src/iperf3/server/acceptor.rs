@@ -1,28 +1,26 @@
 //! The thread that receives connections, and knows which tests there are.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_wire::iperf3::{Code, Cookie, State};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
 use socket2::Socket;
 
+use super::Server;
 use super::awaited::Awaited;
-use super::guests::Guests;
+use super::hello::{Hellos, Known};
 use super::listener::Beginning;
-use super::room::first_to_go;
 use super::test::{Arrival, Test};
 use super::udp::{Claim, UdpPort};
-use super::{Server, peer_of};
+use crate::acceptor::{Accepted, IdleTimeout, SlotLimits, Slots};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::event::Cancel;
 use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::{Failure, Observer, ServerEvent};
-use crate::pending::Origin;
-use crate::socket::is_short_of_descriptors;
+use crate::poll::readable_until;
 use crate::waker::Waker;
 
 /// Connections accepted before others have their turn.
@@ -30,7 +28,7 @@ const MOST_AT_ONCE: usize = 64;
 /// How long tests may take to say that the server ends.
 const FAREWELL_NS: u64 = 2 * SECOND_NS;
 
-/// What tests say to the reception.
+/// What tests say to the acceptor.
 pub(super) enum Notice {
     /// A test wants streams of datagrams.
     Claim(Claim),
@@ -42,18 +40,13 @@ pub(super) enum Notice {
     Over(u64, Option<Failure>),
 }
 
-/// A test as the reception knows it.
+/// A test as the acceptor knows it.
 pub(super) struct Entry {
     cookie: Cookie,
-    pub(super) origin: Origin,
     to: Sender<Arrival>,
     waker: Arc<Waker>,
-    /// Whether it has its streams.
-    pub(super) complete: bool,
     /// The streams over TCP that it waits for; others that come are closed.
     awaited: Option<Arc<Awaited>>,
-    /// Tells it that others need its place.
-    pub(super) turned_out: Cancel,
 }
 
 impl Entry {
@@ -71,35 +64,41 @@ impl Entry {
 }
 
 /// The server's first thread.
-pub(super) struct Reception {
+pub(super) struct Acceptor {
     server: Server,
     waker: Arc<Waker>,
     notices: (Sender<Notice>, Receiver<Notice>),
-    guests: Guests,
+    hellos: Hellos,
+    slots: Arc<Slots>,
     udp: UdpPort,
     tests: BTreeMap<u64, Entry>,
     /// Tests so far.
     count: u64,
-    /// When the server last had anything to do.
-    busy_ns: u64,
+    idle_timeout: IdleTimeout,
     /// How the last test ended.
     last: Option<Failure>,
 }
 
-impl Reception {
+impl Acceptor {
     pub(super) fn new(mut server: Server) -> Result<Self, Failure> {
         let waker = Waker::new()
             .map_err(|error| Failure::of(Code::INIT_TEST).because(error.to_string()))?;
         let udp = UdpPort::new(server.datagrams.take());
+        let most = server.plan.most_tests;
+        let limits = SlotLimits { most, most_idle: most, most_leaving: most, promised: true };
+        let idle_limit = server.plan.idle_timeout;
         Ok(Self {
             server,
             waker: Arc::new(waker),
             notices: channel(),
-            guests: Guests::default(),
+            hellos: Hellos::new(),
+            slots: Slots::new(limits),
             udp,
             tests: BTreeMap::new(),
             count: 0,
-            busy_ns: monotonic_ns(),
+            idle_timeout: IdleTimeout::new(
+                idle_limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
+            ),
             last: None,
         })
     }
@@ -117,8 +116,8 @@ impl Reception {
                 return Ok(());
             }
             self.accept()?;
-            for (cookie, socket) in self.guests.take_known() {
-                self.receive(cookie, socket, observe, tell, cancel);
+            for known in self.hellos.take_known() {
+                self.receive(known, observe, tell, cancel);
             }
             self.udp.handle_greetings();
             let over = self.handle_notices(tell)?;
@@ -128,7 +127,10 @@ impl Reception {
             if over && self.tests.is_empty() {
                 tell(self.listening());
             }
-            if self.server.plan.one_off && self.is_idle() {
+            if self.server.plan.one_off
+                && self.tests.is_empty()
+                && self.idle_timeout.overdue_ns().is_some()
+            {
                 return Ok(());
             }
             self.wait();
@@ -141,21 +143,16 @@ impl Reception {
 
     fn accept(&mut self) -> Result<(), Failure> {
         for _ in 0..MOST_AT_ONCE {
-            match self.server.listener.accept() {
-                Ok(socket) => self.guests.add(socket),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {
-                        return Err(Failure::system(Code::ACCEPT, &error));
-                    }
-                    _ if is_short_of_descriptors(&error) && self.guests.push_out_one() => {}
-                    _ if is_short_of_descriptors(&error) => {
-                        // Whoever waits in the backlog is served when a test has ended.
-                        std::thread::sleep(std::time::Duration::from_millis(10));
-                        return Ok(());
-                    }
-                    // Nobody is there, or who was has gone.
-                    _ => return Ok(()),
-                },
+            let accepted = self.server.listener.accept();
+            match accepted.map_err(|error| Failure::system(Code::ACCEPT, &error))? {
+                Accepted::Client(socket, client) => self.hellos.add(socket, client),
+                Accepted::Nobody => return Ok(()),
+                Accepted::Short(_) if self.hellos.push_out_one() => {}
+                Accepted::Short(_) => {
+                    // Whoever waits in the backlog is served when a test has ended.
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -164,76 +161,42 @@ impl Reception {
     /// Somebody has said which test it is of.
     fn receive(
         &mut self,
-        cookie: Cookie,
-        socket: Socket,
+        known: Known,
         observe: &dyn Fn(u64) -> Box<dyn Observer>,
         tell: &mut dyn FnMut(ServerEvent),
         cancel: &Cancel,
     ) {
+        let Known { cookie, socket, client } = known;
         if let Some(entry) = self.tests.values().find(|entry| entry.cookie == cookie) {
             return entry.admit(socket);
         }
         self.server.listener.restore(&socket);
-        let begun = if self.has_room(&socket) {
-            self.begin_test(cookie, &socket, observe, cancel)
-        } else {
-            None
-        };
-        match begun {
+        match self.begin_test(cookie, client, observe, cancel) {
             Some(test) => test.start(socket),
             None => {
                 // Fails only where nobody listens.
                 let _unheard = socket.send(&[State::AccessDenied.byte()]);
-                if let Some(client) = peer_of(&socket) {
-                    tell(ServerEvent::Busy { client });
-                }
+                tell(ServerEvent::Busy { client });
             }
         }
     }
 
-    /// Whether another test may begin. When there are too many, one goes that has no streams yet, of
-    /// the place that holds the most such.
-    fn has_room(&self, socket: &Socket) -> bool {
-        let plan = &self.server.plan;
-        if plan.one_off && self.count > 0 {
-            return false;
-        }
-        let going = self.tests.values().filter(|entry| entry.turned_out.requested()).count();
-        if self.tests.len() - going < plan.most_tests {
-            return true;
-        }
-        let Some(client) = peer_of(socket).filter(|_| going < plan.most_tests) else {
-            return false;
-        };
-        let Some(entry) = first_to_go(self.tests.values(), Origin::of(client)) else {
-            return false;
-        };
-        entry.turned_out.request();
-        entry.waker.wake();
-        true
-    }
-
+    /// A test of this client's, where there is room for one.
     fn begin_test(
         &mut self,
         cookie: Cookie,
-        socket: &Socket,
+        client: SocketAddr,
         observe: &dyn Fn(u64) -> Box<dyn Observer>,
         cancel: &Cancel,
     ) -> Option<Test> {
-        let origin = Origin::of(peer_of(socket)?);
+        if self.server.plan.one_off && self.count > 0 {
+            return None;
+        }
         let waker = Arc::new(Waker::new().ok()?);
+        let slot = self.slots.admit(client, Arc::clone(&waker))?;
         self.count += 1;
         let (to, arrivals) = channel();
-        let turned_out = Cancel::default();
-        let entry = Entry {
-            cookie,
-            origin,
-            to: to.clone(),
-            waker: Arc::clone(&waker),
-            complete: false,
-            awaited: None,
-            turned_out: turned_out.clone(),
-        };
+        let entry = Entry { cookie, to: to.clone(), waker: Arc::clone(&waker), awaited: None };
         self.tests.insert(self.count, entry);
         Some(Test {
             number: self.count,
@@ -242,11 +205,11 @@ impl Reception {
             gate: self.server.gate.clone(),
             observer: observe(self.count),
             cancel: cancel.clone(),
-            turned_out,
+            slot,
             waker,
             to_self: to,
             arrivals,
-            reception: (self.notices.0.clone(), Arc::clone(&self.waker)),
+            acceptor: (self.notices.0.clone(), Arc::clone(&self.waker)),
         })
     }
 
@@ -254,7 +217,7 @@ impl Reception {
     fn handle_notices(&mut self, tell: &mut dyn FnMut(ServerEvent)) -> Result<bool, Failure> {
         let mut over = false;
         while let Ok(notice) = self.notices.1.try_recv() {
-            self.busy_ns = monotonic_ns();
+            self.idle_timeout.note_busy();
             match notice {
                 Notice::Claim(claim) => {
                     let device = self.server.plan.bind_device.as_deref();
@@ -267,7 +230,6 @@ impl Reception {
                     self.udp.release(test);
                     self.server.listener.release(test);
                     if let Some(entry) = self.tests.get_mut(&test) {
-                        entry.complete = true;
                         entry.awaited = None;
                     }
                 }
@@ -305,26 +267,10 @@ impl Reception {
         Ok(())
     }
 
-    fn idle_limit_ns(&self) -> u64 {
-        let limit = self.server.plan.idle_timeout;
-        limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn is_idle(&self) -> bool {
-        let idle_ns = monotonic_ns().saturating_sub(self.busy_ns);
-        self.tests.is_empty() && idle_ns >= self.idle_limit_ns()
-    }
-
     fn wait(&self) {
-        let mut polled = vec![
-            PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.server.listener.descriptor(), PollFlags::IN),
-        ];
-        let others: Vec<BorrowedFd<'_>> =
-            self.guests.descriptors().chain(self.udp.descriptor()).collect();
-        polled.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as _ };
-        let _interrupted = poll(&mut polled, Some(&timeout));
+        let own = [self.waker.as_fd(), self.server.listener.descriptor()];
+        let others = self.hellos.descriptors().chain(self.udp.descriptor());
+        readable_until(own.into_iter().chain(others), monotonic_ns() + LOOK_NS);
         self.waker.silence();
     }
 

@@ -43,7 +43,7 @@ const DRAIN_NS: u64 = 60 * SECOND_NS;
 pub(super) const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
 
 /// A test that is about to be made.
-pub(super) struct Trial<'a> {
+pub(super) struct ClientTest<'a> {
     /// Absent: there is no netserver.
     pub(super) client: Option<&'a mut Client>,
     /// Where the server is, unless the plan names another address for its data. The port says nothing.
@@ -76,7 +76,7 @@ struct Course {
     interrupted_ns: Option<u64>,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> ClientTest<'a> {
     pub(super) fn prepare(
         client: Option<&'a mut Client>,
         remote: SocketAddr,
@@ -99,7 +99,8 @@ impl<'a> Trial<'a> {
             request.client_port = bound.map_or(0, |address| address.port());
         }
         let mut job = job(plan, &request, &granted, buffers(plan)?, client.is_some());
-        let is_old = client.as_ref().is_some_and(|client| client.control.machine.form() == Form::Short);
+        let is_old =
+            client.as_ref().is_some_and(|client| client.control.machine.form() == Form::Short);
         if is_old && request.carrier == Carrier::Udp {
             fit_old_server(&mut request, &mut job)?;
         }

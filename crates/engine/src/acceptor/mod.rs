@@ -1,0 +1,16 @@
+//! How servers take clients in: they listen, accept, know who has not said yet who it is, and make room where there is
+//! none.
+//!
+//! A server with one thread for all keeps its clients in [`Pending`]; one with a thread for each gives them [`Slots`].
+
+mod accept;
+mod idle_timeout;
+mod pending;
+mod slots;
+mod turns;
+
+pub(crate) use accept::{Accepted, accept};
+pub(crate) use idle_timeout::IdleTimeout;
+pub(crate) use pending::{Origin, Pending, Progress};
+pub(crate) use slots::{Slot, SlotLimits, Slots};
+pub(crate) use turns::Turns;

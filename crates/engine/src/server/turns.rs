@@ -1,0 +1,78 @@
+//! How the acceptor deals with many at once.
+
+use std::net::SocketAddr;
+
+use super::acceptor::{Acceptor, Incoming};
+use crate::acceptor::{Origin, Progress};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+
+/// Strangers have their turns for so long before others have theirs: some dozens of handshakes.
+const STRANGERS_TURN_NS: u64 = 10 * MILLISECOND_NS;
+/// A connection that comes for a test says whose it is within this time, as a rule.
+const SHORTAGE_NS: u64 = 250 * MILLISECOND_NS;
+
+impl Acceptor {
+    /// There is no descriptor for another connection. While a test waits for its own, those that have come say in a
+    /// moment whose they are, and leave the table that all share: only where that takes too long does one have to go.
+    pub(super) fn make_room(&mut self) {
+        let is_short_for_long = monotonic_ns() >= self.accepted_ns + SHORTAGE_NS;
+        if is_short_for_long || self.awaiting_tests().next().is_none() {
+            self.push_out_one();
+        }
+    }
+
+    pub(super) fn push_out_one(&mut self) {
+        if let Some(number) = self.clients.first_to_go() {
+            self.remove(number, Some("too many connections that asked for nothing".to_owned()));
+        }
+    }
+
+    /// Notes how far the number has come.
+    pub(super) fn place(&mut self, number: usize) {
+        let progress = self.clients.kept(number).and_then(Incoming::progress);
+        self.clients.note(number, progress);
+    }
+
+    /// Something is to be read. Who holds a test is heard at once, and so is what a connection says
+    /// it is: that costs nothing. For TLS strangers have their turns.
+    pub(super) fn take_notice(&mut self, number: usize) {
+        match self.clients.kept(number) {
+            Some(Incoming::Arriving(arrival)) if !arrival.has_spoken => self.identify(number),
+            Some(known) if known.progress().is_none() => self.handle_ready(number),
+            Some(stranger) => self.turns.push(number, Origin::of(stranger.client())),
+            None => {}
+        }
+    }
+
+    pub(super) fn give_turns(&mut self) {
+        let until_ns = monotonic_ns() + STRANGERS_TURN_NS;
+        for number in std::mem::take(&mut self.unread) {
+            self.take_notice(number);
+        }
+        while let Some(number) = self.turns.pop() {
+            self.handle_ready(number);
+            self.place(number);
+            if monotonic_ns() > until_ns {
+                return;
+            }
+        }
+    }
+}
+
+impl Incoming {
+    fn client(&self) -> SocketAddr {
+        match self {
+            Incoming::Arriving(arrival) => arrival.client,
+            Incoming::Control(control) => control.client,
+        }
+    }
+
+    /// How far a stranger has come; `None` of one that holds a test or waits for one.
+    fn progress(&self) -> Option<Progress> {
+        match self {
+            Incoming::Arriving(arrival) if arrival.has_spoken => Some(Progress::Spoken),
+            Incoming::Arriving(_) => Some(Progress::Silent),
+            Incoming::Control(control) => control.progress(),
+        }
+    }
+}
