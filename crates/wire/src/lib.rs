@@ -24,4 +24,4 @@ pub mod netperf;
 pub mod perf;
 pub mod visible;
 
-pub use machine::{Machine, Now};
+pub use machine::{Machine, Now, Sign};

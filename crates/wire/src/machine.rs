@@ -18,6 +18,18 @@ impl Now {
     }
 }
 
+/// What a connection, or a flow beside it, shows of the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Its bytes arrive on a flow of the load. A queue that flows and messages share may hold the messages.
+    Life,
+    /// It is so far away, ns: the connection's round-trip time, as its transport knows it.
+    RoundTrip(u64),
+    /// The transport retransmits what its machine has not acknowledged. To be told several times a second while that
+    /// lasts, as it may be over before the other end is heard.
+    DarkPath,
+}
+
 /// One end of a control connection, as a pure state machine. Its caller owns the connection and the clock.
 pub trait Machine {
     /// What the machine tells its caller.
@@ -32,15 +44,8 @@ pub trait Machine {
     /// Time has passed. Too early a call does nothing.
     fn handle_timeout(&mut self, now: Now);
 
-    /// The other end's bytes arrive on a flow of the load. A queue that flows and messages share may hold the messages.
-    fn handle_life(&mut self, _now: Now) {}
-
-    /// The connection's round-trip time, as its transport knows it, ns.
-    fn handle_round_trip(&mut self, _rtt_ns: u64) {}
-
-    /// The transport retransmits what the other end's machine has not acknowledged. To be called several times a
-    /// second while that lasts, as it may be over before the other end is heard.
-    fn handle_dark_path(&mut self) {}
+    /// Something shows that the other end is there, or may be, while its machine says nothing.
+    fn handle_sign(&mut self, _now: Now, _sign: Sign) {}
 
     /// Appends the next message to `into`; whether there was one. Ask only when the message before is written: what
     /// was not asked for counts as unsent.
@@ -79,16 +84,8 @@ impl<M: Machine> Machine for Option<M> {
         self.iter_mut().for_each(|machine| machine.handle_timeout(now));
     }
 
-    fn handle_life(&mut self, now: Now) {
-        self.iter_mut().for_each(|machine| machine.handle_life(now));
-    }
-
-    fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.iter_mut().for_each(|machine| machine.handle_round_trip(rtt_ns));
-    }
-
-    fn handle_dark_path(&mut self) {
-        self.iter_mut().for_each(Machine::handle_dark_path);
+    fn handle_sign(&mut self, now: Now, sign: Sign) {
+        self.iter_mut().for_each(|machine| machine.handle_sign(now, sign));
     }
 
     fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {

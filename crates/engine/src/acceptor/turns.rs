@@ -57,9 +57,9 @@ mod tests {
     fn each_origin_has_its_turn() {
         let [one, two, three] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(origin);
         let mut turns = Turns::default();
-        for (guest, origin) in [(1, one), (2, one), (3, one), (4, two), (5, three), (6, three)] {
-            turns.push(guest, origin);
-            turns.push(guest, origin);
+        for (client, origin) in [(1, one), (2, one), (3, one), (4, two), (5, three), (6, three)] {
+            turns.push(client, origin);
+            turns.push(client, origin);
         }
         turns.remove(6, three);
         let order: Vec<usize> = std::iter::from_fn(|| turns.pop()).collect();

@@ -1,7 +1,7 @@
 //! The client's end of the load, from the first flow to the last.
 
 use linerate_measure::sample::Sample;
-use linerate_wire::Machine;
+use linerate_wire::{Machine, Sign};
 
 use super::received::read_sample;
 use super::session::Session;
@@ -39,7 +39,7 @@ impl Session<'_> {
             return self.begin(load, now_ns);
         }
         if load.hears_peer(now_ns) {
-            self.control.machine.handle_life(now());
+            self.control.machine.handle_sign(now(), Sign::Life);
         }
         if let Some(sample) = load.tick(now_ns) {
             self.keep_own(sample);

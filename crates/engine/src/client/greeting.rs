@@ -48,7 +48,7 @@ pub(super) fn greet(
         wait(channel, true, None, &[], monotonic_ns() + LOOK_NS);
         match channel.read(&mut nothing_yet) {
             Ok(Reading::Ended) if channel.is_handshaking() => {
-                return cut_off(channel, stranger(channel, server, "it closed the connection"));
+                return cut_off(channel, not_linerate(channel, server, "it closed the connection"));
             }
             Ok(_) => {}
             Err(error) => {
@@ -66,7 +66,7 @@ pub(super) fn greet(
 }
 
 fn broken(channel: &TlsChannel, server: SocketAddr, error: &io::Error) -> Result<Greeting, Error> {
-    let what = stranger(channel, server, &error.to_string());
+    let what = not_linerate(channel, server, &error.to_string());
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => cut_off(channel, what),
         _ => Err(what),
@@ -108,7 +108,7 @@ fn unvouched(error: &io::Error, host: &str) -> Option<Error> {
 }
 
 /// Says what answers on that port, as far as can be told.
-fn stranger(channel: &TlsChannel, server: SocketAddr, how: &str) -> Error {
+fn not_linerate(channel: &TlsChannel, server: SocketAddr, how: &str) -> Error {
     let seen: String = channel
         .preface()
         .iter()

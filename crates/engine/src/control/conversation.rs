@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_wire::Machine;
+use linerate_wire::{Machine, Sign};
 use rustix::event::PollFd;
 
 use super::channel::{Channel, Reading, wait};
@@ -76,7 +76,7 @@ impl<M: Machine, C: Channel> Conversation<M, C> {
     ) -> Result<Reading, Lost> {
         if !arrived.is_empty() {
             let rtt_us = tcp_status(self.channel.as_fd()).map_or(0, |tcp| tcp.rtt_us);
-            self.machine.handle_round_trip(u64::from(rtt_us) * 1000);
+            self.machine.handle_sign(now(), Sign::RoundTrip(u64::from(rtt_us) * 1000));
             self.machine.handle_bytes(now(), arrived);
         }
         match reading {
@@ -96,7 +96,7 @@ impl<M: Machine, C: Channel> Conversation<M, C> {
             self.next_look_ns = now_ns + LOOK_NS;
             // Nothing was acknowledged: the other end is gone, or the path is dark.
             if tcp_is_retransmitting(self.channel.as_fd()) {
-                self.machine.handle_dark_path();
+                self.machine.handle_sign(now(), Sign::DarkPath);
             }
         }
         if self.is_overdue() {

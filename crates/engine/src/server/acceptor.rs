@@ -13,7 +13,6 @@ use linerate_wire::native::opening::Opening;
 use linerate_wire::native::server::ServerEvent;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFlags};
-use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::ServeOptions;
@@ -24,11 +23,12 @@ use super::lifetime::Lifetime;
 use super::test::Test;
 use super::udp::UdpPort;
 use crate::acceptor::{Accepted, Origin, Pending, Turns, accept};
-use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::restore_accepted;
 use crate::control::{control_server, data_server, random, server_tls};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
+use crate::poll::timespec;
 use crate::probe::{processors, raise_open_files_limit};
 use crate::socket::{Binding, FirstWindow, configure_stream, plain};
 use crate::transport::Negotiation;
@@ -143,10 +143,7 @@ impl Acceptor {
         let mut events: Vec<Ready> = Vec::with_capacity(256);
         while self.goes_on(cancel) {
             let wait_ns = self.wait_at_most(monotonic_ns());
-            let timeout = Timespec {
-                tv_sec: (wait_ns / SECOND_NS) as i64,
-                tv_nsec: (wait_ns % SECOND_NS) as _,
-            };
+            let timeout = timespec(wait_ns);
             events.clear();
             // Interrupted by a signal: a round with no events.
             let _interrupted = epoll::wait(&self.poll, spare_capacity(&mut events), Some(&timeout));

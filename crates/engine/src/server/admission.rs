@@ -10,7 +10,7 @@ use linerate_wire::native::message::RefusalCause;
 use crate::load::{is_apart, most_associations};
 use crate::probe::processors;
 
-/// Descriptors that aren't flows': strangers, control connections, shards. At most half of all.
+/// Descriptors that aren't flows': pending connections, control connections, shards. At most half of all.
 const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
 
 /// Clients that may wait to be alone: each keeps a connection for as long as it likes.
@@ -73,7 +73,7 @@ impl Limits {
             return (most_associations(workload, self.max_descriptors).into(), flows.into());
         }
         match self.most_coming_and_going(workload) {
-            // Strangers are counted apart.
+            // Pending connections are counted apart.
             Some(most) => (most.min(u64::from(flows) * 2), 0),
             None if is_apart(flows, self.max_descriptors) => (0, flows.into()),
             None => (flows.into(), 0),

@@ -89,7 +89,7 @@ impl ServeOptions {
 pub struct Server {
     address: SocketAddr,
     fingerprint: String,
-    reception: Acceptor,
+    acceptor: Acceptor,
 }
 
 impl Server {
@@ -102,8 +102,8 @@ impl Server {
         let (listener, datagrams, address) = open_port(&options)?;
         let fingerprint = fingerprint(&options.identity.certificate_der);
         sink.offer(Event::Listening { address, fingerprint: fingerprint.clone() });
-        let reception = Acceptor::new(options, listener, datagrams, address, sink)?;
-        Ok(Self { address, fingerprint, reception })
+        let acceptor = Acceptor::new(options, listener, datagrams, address, sink)?;
+        Ok(Self { address, fingerprint, acceptor })
     }
 
     /// The address it listens on.
@@ -122,7 +122,7 @@ impl Server {
     ///
     /// When the machine fails: clients alone can't end a server.
     pub fn serve(mut self, cancel: &Cancel) -> Result<(), Error> {
-        self.reception.serve(cancel)
+        self.acceptor.serve(cancel)
     }
 }
 

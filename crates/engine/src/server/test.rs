@@ -6,9 +6,9 @@ use linerate_measure::record::TestFigures;
 use linerate_measure::sample::Sample;
 use linerate_measure::units::render_duration_ns;
 use linerate_measure::{End, Kind, Transport, Workload};
-use linerate_wire::Machine as _;
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::Server as Machine;
+use linerate_wire::{Machine as _, Sign};
 use socket2::Socket;
 
 use super::conclusion::Conclusion;
@@ -196,7 +196,7 @@ impl Test {
             self.expires_ns = now_ns.saturating_add(ENDING_NS);
         }
         if load.hears_peer(now_ns) {
-            machine.handle_life(now());
+            machine.handle_sign(now(), Sign::Life);
         }
         if let Some(sample) = load.tick(now_ns) {
             say_sample(machine, &sample);

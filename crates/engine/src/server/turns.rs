@@ -1,4 +1,4 @@
-//! How the acceptor deals with many at once.
+//! Who is heard when many have something to say.
 
 use std::net::SocketAddr;
 
@@ -6,8 +6,8 @@ use super::acceptor::{Acceptor, Incoming};
 use crate::acceptor::{Origin, Progress};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 
-/// Strangers have their turns for so long before others have theirs: some dozens of handshakes.
-const STRANGERS_TURN_NS: u64 = 10 * MILLISECOND_NS;
+/// Pending clients have their turns for so long before others have theirs: some dozens of handshakes.
+const PENDING_TURN_NS: u64 = 10 * MILLISECOND_NS;
 /// A connection that comes for a test says whose it is within this time, as a rule.
 const SHORTAGE_NS: u64 = 250 * MILLISECOND_NS;
 
@@ -27,25 +27,25 @@ impl Acceptor {
         }
     }
 
-    /// Notes how far the number has come.
+    /// Notes how far the client has come.
     pub(super) fn place(&mut self, number: usize) {
         let progress = self.clients.kept(number).and_then(Incoming::progress);
         self.clients.note(number, progress);
     }
 
     /// Something is to be read. Who holds a test is heard at once, and so is what a connection says
-    /// it is: that costs nothing. For TLS strangers have their turns.
+    /// it is: that costs nothing. For TLS pending clients have their turns.
     pub(super) fn take_notice(&mut self, number: usize) {
         match self.clients.kept(number) {
             Some(Incoming::Arriving(arrival)) if !arrival.has_spoken => self.identify(number),
             Some(known) if known.progress().is_none() => self.handle_ready(number),
-            Some(stranger) => self.turns.push(number, Origin::of(stranger.client())),
+            Some(pending) => self.turns.push(number, Origin::of(pending.client())),
             None => {}
         }
     }
 
     pub(super) fn give_turns(&mut self) {
-        let until_ns = monotonic_ns() + STRANGERS_TURN_NS;
+        let until_ns = monotonic_ns() + PENDING_TURN_NS;
         for number in std::mem::take(&mut self.unread) {
             self.take_notice(number);
         }
@@ -67,7 +67,7 @@ impl Incoming {
         }
     }
 
-    /// How far a stranger has come; `None` of one that holds a test or waits for one.
+    /// How far a pending client has come; `None` of one that holds a test or waits for one.
     fn progress(&self) -> Option<Progress> {
         match self {
             Incoming::Arriving(arrival) if arrival.has_spoken => Some(Progress::Spoken),

@@ -8,7 +8,7 @@ use crate::address::{Address, KINDS, datagram};
 use crate::ends::Server;
 use crate::extent::extent;
 use crate::held_test::HeldTest;
-use crate::lot::Lot;
+use crate::random::Random;
 
 /// Every length that fits an Ethernet frame and more.
 const LENGTHS: std::ops::RangeInclusive<usize> = 1..=1500;
@@ -105,14 +105,14 @@ fn no_datagram_of_a_forged_source_is_answered_with_more_than_it_has() {
             assert_eq!(answered, u64::from(kind == HELLO), "{kind:#x}");
         }
     }
-    let mut lot = Lot::draw("mutated datagrams");
+    let mut random = Random::draw("mutated datagrams");
     for kind in KINDS {
         for _ in 0..extent(1_500, 50_000) {
-            let length = *lot.one_of(&[12, 16, 24, PADDED_BYTES, PADDED_BYTES, 1_400]);
-            let flow = lot.within(0..3) as u32;
+            let length = *random.one_of(&[12, 16, 24, PADDED_BYTES, PADDED_BYTES, 1_400]);
+            let flow = random.within(0..3) as u32;
             let mut mutant = datagram(kind, length, flow, forger.test.token);
-            if lot.number().is_multiple_of(2) {
-                lot.mutate(&mut mutant);
+            if random.number().is_multiple_of(2) {
+                random.mutate(&mut mutant);
             }
             mutant.truncate(1_500);
             forger.say(&mutant);

@@ -16,7 +16,7 @@ use crate::address::{Address, KINDS, datagram};
 use crate::conversation::{Conversation, connect, connect_data, stream, tls_session, workload};
 use crate::extent::extent;
 use crate::held_test::{HeldTest, frame};
-use crate::lot::Lot;
+use crate::random::Random;
 
 /// Legal mutants in one conversation, before the one that may end it.
 const HARMLESS: usize = 8;
@@ -34,7 +34,7 @@ pub(crate) struct Sent {
     pub(crate) datagrams: AtomicU64,
     /// First words of TCP connections.
     pub(crate) openings: AtomicU64,
-    /// Control messages under TLS, as they came by lot. The server has read each, and most of them
+    /// Control messages under TLS, as they were drawn at random. The server has read each, and most of them
     /// have ended their conversation.
     pub(crate) messages: AtomicU64,
     /// Control messages under TLS that the server has to take as they are: oddly written, but legal.
@@ -42,7 +42,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Messages that came by lot, openings, and all mutants together.
+    /// Messages that were drawn at random, openings, and all mutants together.
     pub(crate) fn counts(&self) -> [u64; 3] {
         let Self { datagrams, openings, messages, harmless } = self;
         let [messages, openings, datagrams, harmless] =
@@ -62,7 +62,7 @@ pub(crate) fn yield_to_others() {
 
 /// One that sends datagrams: to the port where flows begin, and to a flow that runs.
 pub(crate) struct DatagramAttacker<'a> {
-    lot: Lot,
+    random: Random,
     sent: &'a Sent,
     beginning: HeldTest,
     running: HeldTest,
@@ -72,7 +72,7 @@ pub(crate) struct DatagramAttacker<'a> {
 impl<'a> DatagramAttacker<'a> {
     pub(crate) fn new(port: u16, sent: &'a Sent) -> Self {
         Self {
-            lot: Lot::draw("mutated datagrams"),
+            random: Random::draw("mutated datagrams"),
             sent,
             beginning: HeldTest::beginning(port, "rr", "udp"),
             running: HeldTest::running(port),
@@ -93,12 +93,12 @@ impl<'a> DatagramAttacker<'a> {
             self.beginning.keep();
         }
         for _ in 0..AT_ONCE {
-            let length = *self.lot.one_of(&[16, 24, 64, 64, 64, 1_400]);
-            let (kind, flow) = (*self.lot.one_of(&KINDS), self.lot.within(0..3) as u32);
-            let to_running = self.lot.number().is_multiple_of(2);
+            let length = *self.random.one_of(&[16, 24, 64, 64, 64, 1_400]);
+            let (kind, flow) = (*self.random.one_of(&KINDS), self.random.within(0..3) as u32);
+            let to_running = self.random.number().is_multiple_of(2);
             let test = if to_running { &mut self.running } else { &mut self.beginning };
             let mut mutant = datagram(kind, length, flow, test.token);
-            self.lot.mutate(&mut mutant);
+            self.random.mutate(&mut mutant);
             if to_running {
                 let _closed_by_a_mutant = test.owner.socket.send(&mutant);
             } else {
@@ -116,7 +116,7 @@ impl<'a> DatagramAttacker<'a> {
 /// One that begins connections and leads conversations, each up to a word that is wrong.
 pub(crate) struct ConversationAttacker<'a> {
     port: u16,
-    lot: Lot,
+    random: Random,
     sent: &'a Sent,
     /// Tests that flows may want to belong to: the last doesn't take them.
     beginning: [HeldTest; 3],
@@ -126,7 +126,7 @@ impl<'a> ConversationAttacker<'a> {
     pub(crate) fn new(port: u16, sent: &'a Sent) -> Self {
         let beginning = [("rr", "tcp"), ("connect", "tcp"), ("rr", "udp")]
             .map(|(kind, transport)| HeldTest::beginning(port, kind, transport));
-        Self { port, lot: Lot::draw("mutated conversations"), sent, beginning }
+        Self { port, random: Random::draw("mutated conversations"), sent, beginning }
     }
 
     pub(crate) fn go_on(&mut self) {
@@ -138,16 +138,16 @@ impl<'a> ConversationAttacker<'a> {
     /// The first words of a connection: TLS's, or a flow's.
     fn send_opening(&mut self) {
         let mut said = Vec::new();
-        if self.lot.number().is_multiple_of(2) {
+        if self.random.number().is_multiple_of(2) {
             tls_session(&[b"linerate"]).write_tls(&mut said).unwrap();
         } else {
             let [requests, connects, udp] = [0, 1, 2].map(|test| self.beginning[test].token);
-            let flow = self.lot.within(0..4) as u32;
-            let stranger = [self.lot.number() as u8; 16];
-            let token = *self.lot.one_of(&[requests, connects, udp, stranger]);
+            let flow = self.random.within(0..4) as u32;
+            let stranger = [self.random.number() as u8; 16];
+            let token = *self.random.one_of(&[requests, connects, udp, stranger]);
             said.extend(Opening { flow, token }.encode());
         }
-        self.lot.mutate(&mut said);
+        self.random.mutate(&mut said);
         let mut socket = connect(self.port);
         set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
         let _closed = socket.write_all(&said);
@@ -159,7 +159,7 @@ impl<'a> ConversationAttacker<'a> {
         let mut conversation = Conversation::connect(self.port);
         set_socket_linger(conversation.socket(), Some(Duration::ZERO)).unwrap();
         // How far it goes well: nowhere, to the greeting, to a test, to a load that runs.
-        let stage = *self.lot.one_of(&[0, 1, 1, 1, 2, 2, 2, 3]);
+        let stage = *self.random.one_of(&[0, 1, 1, 1, 2, 2, 2, 3]);
         let (_flow, harmless) = self.go_well(&mut conversation, stage);
         let words = [
             json!({ "kind": "hello", "versions": [1], "software": "linerate 0.1.0" }),
@@ -174,9 +174,9 @@ impl<'a> ConversationAttacker<'a> {
         ];
         // Mostly the word that has its place here.
         let due = [0, 1, 3, 4][stage];
-        let word = *self.lot.one_of(&[due, due, due, 0, 1, 2, 3, 4, 5]);
+        let word = *self.random.one_of(&[due, due, due, 0, 1, 2, 3, 4, 5]);
         let mut mutant = frame(&words[word]);
-        self.lot.mutate(&mut mutant);
+        self.random.mutate(&mut mutant);
         if conversation.say_bytes(&mutant).is_ok() {
             // It ends here, whatever the mutant claims is to follow; and when the server closes, it
             // has read all.
@@ -226,9 +226,9 @@ impl<'a> ConversationAttacker<'a> {
     /// A mutant of a ping that is a ping all the same.
     fn harmless(&mut self) -> Vec<u8> {
         loop {
-            let sent_ns = self.lot.number();
+            let sent_ns = self.random.number();
             let mut body = json!({ "kind": "ping", "sent_ns": sent_ns }).to_string().into_bytes();
-            self.lot.mutate(&mut body);
+            self.random.mutate(&mut body);
             if matches!(ClientMessage::decode(&body), Ok(ClientMessage::Ping(_))) {
                 return encode_frame(&body, usize::MAX).unwrap();
             }

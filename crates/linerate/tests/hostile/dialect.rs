@@ -1,14 +1,15 @@
-//! The servers that speak other tools' dialects, each a process, and clients of theirs.
+//! The servers of all dialects, each a process, and clients of theirs.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
-use crate::ends::{LONGEST, holds_within};
+use crate::ends::{LONGEST, holds_within, program};
 use crate::resources::Held;
 
 /// The flood's address, and that of an honest client.
@@ -20,6 +21,7 @@ const MOST_SAID_BYTES: usize = 1 << 20;
 /// Whose dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
+    Native,
     Netperf,
     Iperf3,
     /// Over its framing on TCP.
@@ -42,6 +44,7 @@ pub(crate) enum Work {
 impl Dialect {
     fn server_words(self, port: u16) -> (String, &'static str) {
         match self {
+            Self::Native => (format!("serve --bind 127.0.0.1 --port {port}"), "listening on"),
             Self::Netperf => (format!("netserver -D -4 -L 127.0.0.1 -p {port}"), "port '"),
             Self::Iperf3 => {
                 (format!("iperf3 -s -B 127.0.0.1 -p {port} --forceflush"), "listening on")
@@ -52,6 +55,14 @@ impl Dialect {
 
     pub(crate) fn client_words(self, home: &str, port: u16, work: Work) -> String {
         match self {
+            Self::Native => {
+                let what = match work {
+                    Work::Little => "rr --count 3".to_owned(),
+                    Work::Sends(seconds) => format!("stream --up --rate 20M --time {seconds}s"),
+                    Work::Receives(seconds) => format!("stream --down --time {seconds}s"),
+                };
+                format!("{what} 127.0.0.1 --port {port} --bind {home} --insecure")
+            }
             Self::Netperf => {
                 let (test, length) = match work {
                     Work::Little => ("TCP_RR", "-3".to_owned()),
@@ -86,13 +97,14 @@ impl Dialect {
 pub(crate) struct Process {
     child: Child,
     said: Arc<Mutex<String>>,
+    _home: TempDir,
 }
 
 impl Process {
     pub(crate) fn start(words: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        let home = TempDir::new().unwrap();
+        let mut child = program(home.path())
             .args(words.split_whitespace())
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -112,7 +124,7 @@ impl Process {
                 }
             });
         }
-        Self { child, said }
+        Self { child, said, _home: home }
     }
 
     pub(crate) fn said(&self) -> String {

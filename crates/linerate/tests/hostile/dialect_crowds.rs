@@ -1,7 +1,7 @@
-//! Connections that want nothing of the dialects' servers, by the thousand: others are served.
+//! Connections that want nothing of the servers, by the thousand: others are served.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,11 +14,17 @@ use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
 use crate::conversation::connect;
 use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process, Work};
 use crate::ends::{LONGEST, holds_within};
-use crate::flood::{EndOnDrop, FULL_SPEED};
-use crate::lot::Lot;
+use crate::flood::{self, EndOnDrop, FULL_SPEED};
+use crate::random::Random;
 
 /// Half-open connections from one address: ten times what netserver holds.
 const CROWD: usize = 10_000;
+/// Connections that talk slowly, at a time.
+const SLOW_TALKERS: usize = 50;
+/// Connections of a flood, at least.
+const LEAST_FLOOD: usize = 2_000;
+/// How soon they follow each other.
+const EACH: Duration = Duration::from_micros(500);
 /// What a crowd may cost a server: netserver has 1,024 clients without a test, each with a thread, and
 /// those that are on their way out.
 const MOST_BYTES: u64 = 200 << 20;
@@ -27,6 +33,7 @@ const MOST_BYTES: u64 = 200 << 20;
 /// nothing.
 fn first_words(dialect: Dialect) -> Vec<Vec<u8>> {
     match dialect {
+        Dialect::Native => vec![flood::greeting()],
         Dialect::Netperf => {
             let request = |part, length| {
                 let request = Request { length, ..Request::new(part, Carrier::Tcp) };
@@ -138,18 +145,71 @@ fn thousands_of_silent_clients_of_secnetperf_keep_nobody_out() {
     crowd_keeps_nobody_out(Dialect::Framed, 2_100 * threads);
 }
 
+/// Says something a byte at a time over several connections, again and again.
+fn talk_slowly(port: u16, words: &[u8], goes_on: &AtomicBool) {
+    let mut talkers = Vec::new();
+    while goes_on.load(Ordering::Relaxed) {
+        talkers.resize_with(SLOW_TALKERS, || (connect(port), words.iter()));
+        // One that was closed, or has said all, begins again.
+        talkers.retain_mut(|(socket, rest): &mut (TcpStream, std::slice::Iter<'_, u8>)| {
+            rest.next().is_some_and(|byte| socket.write_all(&[*byte]).is_ok())
+        });
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The same crowd at every server that has TCP: some say nothing, some half of a client's first words, some all of
+/// them, some talk slowly, and some come and go as fast as they can.
+#[test]
+fn every_server_holds_against_the_same_crowd() {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    for dialect in [Dialect::Native, Dialect::Netperf, Dialect::Iperf3, Dialect::Framed] {
+        let host = Host::start(dialect);
+        let said = first_words(dialect).swap_remove(0);
+        let mut running = host.client(HONEST, Work::Sends(2));
+        let (goes_on, count) = (AtomicBool::new(true), AtomicUsize::new(0));
+        let kept = std::thread::scope(|scope| {
+            let end = EndOnDrop(&goes_on);
+            scope.spawn(|| talk_slowly(host.port, &said, &goes_on));
+            let half = &said[..said.len() / 2];
+            scope.spawn(|| flood::flood(host.port, half, EACH, &goes_on, &count));
+            let mut kept = Vec::new();
+            let mut served = 0;
+            while served < 4 || count.load(Ordering::Relaxed) < LEAST_FLOOD {
+                for words in [&[][..], half, &said] {
+                    for _ in 0..50 {
+                        let mut socket = connect(host.port);
+                        let _pushed_out = socket.write_all(words);
+                        kept.push(socket);
+                    }
+                }
+                let took = host.assert_serves();
+                served += 1;
+                eprintln!("{dialect:?}: served amid {count:?} of the flood within {took:?}");
+            }
+            drop(end);
+            kept
+        });
+        let code = running.exit_code_within(LONGEST);
+        assert_eq!(code, Some(0), "{dialect:?}: {}", running.said());
+        drop(kept);
+        host.assert_idle();
+        host.assert_serves();
+    }
+}
+
 /// Sends a server what comes here, whole and with wrong bits, and gives nothing back.
 fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool, count: &AtomicUsize) {
     let to = UdpSocket::bind((FLOOD, 0)).unwrap();
     to.connect((FLOOD, port)).unwrap();
     from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let (mut lot, mut bytes) = (Lot::draw("packets"), [0; 2048]);
+    let (mut random, mut bytes) = (Random::draw("packets"), [0; 2048]);
     while goes_on.load(Ordering::Relaxed) {
         let Ok(length) = from.recv(&mut bytes) else { continue };
         // What the kernel has no room for is lost, as in any network.
         let _lost = to.send(&bytes[..length]);
         let mut wrong = bytes[..length].to_vec();
-        lot.mutate(&mut wrong);
+        random.mutate(&mut wrong);
         let _lost = to.send(&wrong[..wrong.len().min(60_000)]);
         count.fetch_add(1, Ordering::Relaxed);
     }

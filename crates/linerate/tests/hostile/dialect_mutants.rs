@@ -12,7 +12,7 @@ use crate::conversation::connect;
 use crate::dialect::{Dialect, FLOOD, Host, Process, Work};
 use crate::ends::{LONGEST, holds_within};
 use crate::extent::extent;
-use crate::lot::Lot;
+use crate::random::Random;
 
 /// A client that got nowhere is ended after so long.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -103,6 +103,7 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream, harm: Option<(Harm, usize)>, 
 /// Bytes that a client says on its first connection, nearly.
 fn said_bytes(dialect: Dialect) -> usize {
     match dialect {
+        Dialect::Native => 300,
         Dialect::Netperf => 656,
         Dialect::Iperf3 => 600,
         Dialect::Framed | Dialect::Quic => 900,
@@ -111,13 +112,13 @@ fn said_bytes(dialect: Dialect) -> usize {
 
 fn harm_changes_nothing_for_others(dialect: Dialect) {
     let host = Host::start(dialect);
-    let mut lot = Lot::draw("harm");
+    let mut random = Random::draw("harm");
     let mut harms: Vec<(Harm, usize)> = Vec::new();
     for at in [0, 1, 36, 37, 38, 41] {
         harms.push((HARMS[harms.len() % HARMS.len()], at));
     }
     for number in 0..extent(12, 2_000) {
-        harms.push((HARMS[number % HARMS.len()], lot.within(0..said_bytes(dialect))));
+        harms.push((HARMS[number % HARMS.len()], random.within(0..said_bytes(dialect))));
     }
     let harms = Mutex::new(harms);
     std::thread::scope(|scope| {
@@ -140,17 +141,17 @@ fn harm_changes_nothing_for_others(dialect: Dialect) {
         }
     });
     host.assert_serves();
-    rubbish(&host, &mut lot);
+    rubbish(&host, &mut random);
     host.assert_serves();
     host.assert_holds_at_most(100, MOST_BYTES);
     host.assert_idle();
 }
 
 /// Says what nobody says, for long.
-fn rubbish(host: &Host, lot: &mut Lot) {
+fn rubbish(host: &Host, random: &mut Random) {
     for number in 0..extent(100, 20_000) {
-        let mut bytes = vec![[0, 0xff, b'{', 1][number % 4]; lot.within(1..3_000)];
-        lot.mutate(&mut bytes);
+        let mut bytes = vec![[0, 0xff, b'{', 1][number % 4]; random.within(1..3_000)];
+        random.mutate(&mut bytes);
         let mut socket = connect(host.port);
         // The server may have heard enough.
         let _closed = socket.write_all(&bytes);

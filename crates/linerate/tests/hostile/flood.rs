@@ -93,7 +93,7 @@ impl std::fmt::Display for Took {
     }
 }
 
-fn greeting() -> Vec<u8> {
+pub(crate) fn greeting() -> Vec<u8> {
     let mut greeting = Vec::new();
     tls_session(&[b"linerate"]).write_tls(&mut greeting).unwrap();
     greeting
@@ -165,7 +165,13 @@ fn crowd(port: u16) -> Vec<Box<dyn Send>> {
 
 /// Connects from one address for ever, a few thousand times a second, keeps as many open as a
 /// server might, and says this.
-fn flood(port: u16, said: &[u8], each: Duration, goes_on: &AtomicBool, count: &AtomicUsize) {
+pub(crate) fn flood(
+    port: u16,
+    said: &[u8],
+    each: Duration,
+    goes_on: &AtomicBool,
+    count: &AtomicUsize,
+) {
     yield_to_others();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let (mut kept, began) = (VecDeque::new(), Instant::now());

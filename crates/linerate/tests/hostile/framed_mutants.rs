@@ -13,8 +13,8 @@ use crate::dialect::{Dialect, Host};
 use crate::extent::{extent, is_long};
 use crate::flood::{EndOnDrop, FULL_SPEED};
 use crate::framed::{ABORT, FIN, Framed, OPEN};
-use crate::lot::Lot;
 use crate::quic_mutants::completed_share;
+use crate::random::Random;
 use crate::request::request;
 
 /// Mutants in the long form.
@@ -39,16 +39,16 @@ const DATA_KEY: u8 = 3;
 /// The longest payload that a frame may have.
 const MOST_PAYLOAD: usize = 16_384 - 4 - 16;
 
-/// A frame of a stream as anybody may send it: its number, its flags and its request are drawn by lot, and changed.
-fn odd_stream(framed: &Framed, lot: &mut Lot) -> Vec<u8> {
-    let flags = *lot.one_of(&[OPEN, OPEN | FIN, FIN, 0, ABORT, OPEN | ABORT, FIN | ABORT]);
-    let any = lot.number() as u32 & (OPEN - 1);
-    let stream = *lot.one_of(&[0, 1, 2, 3, OPEN - 1, any]);
-    let wanted = *lot.one_of(&[0, 1, 1_000, 100_000, u64::MAX - 1, u64::MAX]);
+/// A frame of a stream as anybody may send it: its number, its flags and its request are random, and changed.
+fn odd_stream(framed: &Framed, random: &mut Random) -> Vec<u8> {
+    let flags = *random.one_of(&[OPEN, OPEN | FIN, FIN, 0, ABORT, OPEN | ABORT, FIN | ABORT]);
+    let any = random.number() as u32 & (OPEN - 1);
+    let stream = *random.one_of(&[0, 1, 2, 3, OPEN - 1, any]);
+    let wanted = *random.one_of(&[0, 1, 1_000, 100_000, u64::MAX - 1, u64::MAX]);
     let mut payload = (stream | flags).to_le_bytes().to_vec();
     payload.extend(wanted.to_be_bytes());
-    payload.resize(payload.len() + lot.within(0..100), 0x2a);
-    lot.mutate(&mut payload);
+    payload.resize(payload.len() + random.within(0..100), 0x2a);
+    random.mutate(&mut payload);
     // Too short for a stream's number ends the connection, as the last frame may.
     payload.resize(payload.len().clamp(4, MOST_PAYLOAD), 0);
     framed.sealed(header(DATA_KEY, STREAM, payload.len()), payload)
@@ -60,25 +60,25 @@ fn header(level: u8, kind: u8, length: usize) -> [u8; 4] {
 }
 
 /// A frame that no client sends.
-fn wrong(framed: &Framed, lot: &mut Lot) -> Vec<u8> {
-    let length = *lot.one_of(&[0, 1, 3, 4, 100, MOST_PAYLOAD, MOST_PAYLOAD + 1, 65_535]);
-    let mut payload: Vec<u8> = (0..length).map(|_| lot.number() as u8).collect();
-    match lot.within(0..6) {
+fn wrong(framed: &Framed, random: &mut Random) -> Vec<u8> {
+    let length = *random.one_of(&[0, 1, 3, 4, 100, MOST_PAYLOAD, MOST_PAYLOAD + 1, 65_535]);
+    let mut payload: Vec<u8> = (0..length).map(|_| random.number() as u8).collect();
+    match random.within(0..6) {
         // A key or a kind that isn't there, or isn't for this.
         0 => {
-            let level = *lot.one_of(&[0, 1, 2, 3, 4, 255]);
-            let kind = *lot.one_of(&[0, 1, 2, 255]);
+            let level = *random.one_of(&[0, 1, 2, 3, 4, 255]);
+            let kind = *random.one_of(&[0, 1, 2, 255]);
             framed.sealed(header(level, kind, length), payload)
         }
         // A length that isn't the payload's, sealed with it.
         1 => {
-            let said = *lot.one_of(&[0, 1, length / 2, length + 1, MOST_PAYLOAD, 65_535]);
+            let said = *random.one_of(&[0, 1, length / 2, length + 1, MOST_PAYLOAD, 65_535]);
             framed.sealed(header(DATA_KEY, STREAM, said), payload)
         }
         // The handshake goes on, or so it says: rubbish, a key update, a ticket (RFC 8446, section 4.6).
         2 => {
             if let [kind, rest @ ..] = payload.as_mut_slice() {
-                *kind = *lot.one_of(&[0, 1, 4, 11, 20, 24, 255]);
+                *kind = *random.one_of(&[0, 1, 4, 11, 20, 24, 255]);
                 rest.iter_mut().take(3).for_each(|byte| *byte = 0);
             }
             framed.sealed(header(DATA_KEY, HANDSHAKE, length), payload)
@@ -86,13 +86,13 @@ fn wrong(framed: &Framed, lot: &mut Lot) -> Vec<u8> {
         // Changed as it flies.
         3 => {
             let mut frame = framed.sealed(header(DATA_KEY, STREAM, length), payload);
-            lot.mutate(&mut frame);
+            random.mutate(&mut frame);
             frame
         }
         // Not all of it.
         4 => {
             let mut frame = framed.sealed(header(DATA_KEY, STREAM, length), payload);
-            frame.truncate(lot.within(0..frame.len()));
+            frame.truncate(random.within(0..frame.len()));
             frame
         }
         _ => framed.sealed(header(DATA_KEY, STREAM, length), payload),
@@ -101,15 +101,15 @@ fn wrong(framed: &Framed, lot: &mut Lot) -> Vec<u8> {
 
 /// Connections that say much that is odd, then something that is wrong.
 fn speak_wrongly(port: u16, counts: (&AtomicU64, &AtomicU64), goes_on: &AtomicBool) {
-    let (lot, mut answers) = (&mut Lot::draw("frames"), vec![0; 65_536]);
+    let (random, mut answers) = (&mut Random::draw("frames"), vec![0; 65_536]);
     let (sent, answered) = counts;
     while goes_on.load(Ordering::Relaxed) {
         let mut framed = Framed::connect(port);
         let mut frames = Vec::new();
         for _ in 1..AT_ONCE {
-            frames.extend(odd_stream(&framed, lot));
+            frames.extend(odd_stream(&framed, random));
         }
-        frames.extend(wrong(&framed, lot));
+        frames.extend(wrong(&framed, random));
         let socket = &mut framed.socket;
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();

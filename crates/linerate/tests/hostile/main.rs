@@ -2,7 +2,7 @@
 //!
 //! What is shown here is promised in SECURITY.md. As it stands each test takes seconds;
 //! `LINERATE_HOSTILE=long` makes them as large as the promises: ten million mutants, floods of
-//! minutes. What is drawn by lot is drawn from a seed that is printed and can be given back with
+//! minutes. What is random is drawn from a seed that is printed and can be given back with
 //! `LINERATE_SEED`.
 
 #![allow(
@@ -24,7 +24,6 @@ mod extent;
 mod flood;
 mod framed_mutants;
 mod held_test;
-mod lot;
 mod lying_times;
 mod mutants;
 mod quic_gaps;
@@ -32,6 +31,7 @@ mod quic_mutants;
 mod quic_nowhere;
 mod quic_packets;
 mod quic_stranger;
+mod random;
 mod stubborn;
 mod treacherous;
 mod unread;

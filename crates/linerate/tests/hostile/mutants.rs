@@ -80,7 +80,7 @@ fn mutants_end_nothing_grow_nothing_and_disturb_nobody() {
     server.measure("rr --count 3").document(0);
 }
 
-/// Messages that came by lot, openings, and all mutants together, at least.
+/// Messages that were drawn at random, openings, and all mutants together, at least.
 fn least() -> [u64; 3] {
     extent([500, 500, 20_000], [ALL_MESSAGES, ALL_OPENINGS, ALL])
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::dialect::{Dialect, Host};
 use crate::extent::extent;
 use crate::flood::FULL_SPEED;
-use crate::lot::Lot;
 use crate::quic_stranger::Stranger;
+use crate::random::Random;
 
 /// What a connection costs a server by itself.
 const CONNECTION_BYTES: u64 = 100 << 10;
@@ -48,7 +48,7 @@ fn part(id: u64, place: u64, bytes: usize) -> Vec<u8> {
 fn cost(connections: usize, packets: impl Fn(&Stranger) -> Vec<Vec<u8>>) {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Quic);
-    let mut lot = Lot::draw("gaps");
+    let mut random = Random::draw("gaps");
     let each_bytes = CONNECTION_BYTES + WINDOW_BYTES * 5 / 2 + FIRST_STREAMS * STREAM_BYTES;
     let most_bytes = BESIDE_BYTES + connections as u64 * each_bytes;
     let (mut strangers, mut signed) = (Vec::<Stranger>::new(), Instant::now());
@@ -57,7 +57,7 @@ fn cost(connections: usize, packets: impl Fn(&Stranger) -> Vec<Vec<u8>>) {
             strangers.iter_mut().for_each(|stranger| stranger.say(&[0x01, 0, 0, 0]));
             signed = Instant::now();
         }
-        let mut stranger = Stranger::connect(host.port, &mut lot);
+        let mut stranger = Stranger::connect(host.port, &mut random);
         for some in packets(&stranger).chunks(AT_ONCE) {
             some.iter().for_each(|packet| stranger.say(packet));
             assert!(stranger.is_answered(), "connection {number} was ended");

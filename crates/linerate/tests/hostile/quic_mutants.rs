@@ -11,8 +11,8 @@ use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process};
 use crate::ends::{LONGEST, holds_within};
 use crate::extent::{extent, is_long};
 use crate::flood::{EndOnDrop, FULL_SPEED};
-use crate::lot::Lot;
 use crate::quic_packets::{LEAST_BYTES, Opening};
+use crate::random::Random;
 
 /// Mutants in the long form.
 const ALL: u64 = 10_000_000;
@@ -60,9 +60,9 @@ impl Stranger {
     }
 
     /// Waits until the server has taken in what came before: an opening of this packet's is answered.
-    fn await_server(&mut self, opening: &mut Opening, lot: &mut Lot) {
-        opening.source = lot.number().to_be_bytes();
-        let packet = opening.packet(lot.number().to_be_bytes(), 0, &opening.frames);
+    fn await_server(&mut self, opening: &mut Opening, random: &mut Random) {
+        opening.source = random.number().to_be_bytes();
+        let packet = opening.packet(random.number().to_be_bytes(), 0, &opening.frames);
         let is_answer = |datagram: Vec<u8>| {
             // The length of the connection id that it goes to, and the id (RFC 9000, section 17.2).
             datagram.get(5..14).is_some_and(|to| to[0] == 8 && to[1..] == opening.source)
@@ -85,28 +85,28 @@ impl Stranger {
 
 /// Connections that begin wrongly, and datagrams that are wrong throughout.
 fn open_wrongly(port: u16, sent: &AtomicU64, goes_on: &AtomicBool) {
-    let mut lot = Lot::draw("first packets");
-    let mut opening = Opening::new(&mut lot);
+    let mut random = Random::draw("first packets");
+    let mut opening = Opening::new(&mut random);
     let mut stranger = Stranger::new(port);
     while goes_on.load(Ordering::Relaxed) {
         for _ in 0..AT_ONCE {
-            let destination = lot.number().to_be_bytes();
+            let destination = random.number().to_be_bytes();
             let mut frames = opening.frames.clone();
-            let flies_wrong = lot.within(0..4) == 0;
+            let flies_wrong = random.within(0..4) == 0;
             if !flies_wrong {
-                lot.mutate(&mut frames);
+                random.mutate(&mut frames);
                 frames.truncate(LEAST_BYTES - 100);
             }
-            let number = lot.number() as u32;
+            let number = random.number() as u32;
             let mut packet = opening.packet(destination, number, &frames);
             if flies_wrong {
-                lot.mutate(&mut packet);
+                random.mutate(&mut packet);
             }
             stranger.say(&packet);
         }
-        stranger.await_server(&mut opening, &mut lot);
+        stranger.await_server(&mut opening, &mut random);
         sent.fetch_add(AT_ONCE as u64, Ordering::Relaxed);
-        if lot.within(0..20) == 0 {
+        if random.within(0..20) == 0 {
             stranger = Stranger::new(port);
         }
     }
@@ -119,7 +119,7 @@ fn carry_with_mutants(front: &UdpSocket, port: u16, sent: &AtomicU64, goes_on: &
     for socket in [front, &back] {
         socket.set_nonblocking(true).unwrap();
     }
-    let (mut lot, mut bytes, mut client) = (Lot::draw("datagrams"), [0; 65_536], None);
+    let (mut random, mut bytes, mut client) = (Random::draw("datagrams"), [0; 65_536], None);
     let is_quiet = |error: &std::io::Error| {
         matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused)
     };
@@ -132,7 +132,7 @@ fn carry_with_mutants(front: &UdpSocket, port: u16, sent: &AtomicU64, goes_on: &
                 let _lost = back.send(&bytes[..length]);
                 for _ in 0..3 {
                     let mut wrong = bytes[..length].to_vec();
-                    lot.mutate(&mut wrong);
+                    random.mutate(&mut wrong);
                     let _lost = back.send(&wrong);
                 }
                 sent.fetch_add(3, Ordering::Relaxed);
@@ -238,8 +238,8 @@ fn mutants_of_quic_end_nothing_grow_nothing_and_disturb_nobody() {
 fn strangers_who_speak_quic_get_no_more_than_three_times_what_they_sent() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Quic);
-    let mut lot = Lot::draw("strangers");
-    let opening = Opening::new(&mut lot);
+    let mut random = Random::draw("strangers");
+    let opening = Opening::new(&mut random);
     let (mut strangers, mut retries, mut answers) = (Vec::new(), 0, 0);
     let count = extent(400, 10_000);
     let mut hear_all = |strangers: &mut [Stranger]| {
@@ -256,7 +256,7 @@ fn strangers_who_speak_quic_get_no_more_than_three_times_what_they_sent() {
     };
     for number in 0..count {
         let mut stranger = Stranger::new(host.port);
-        let destination = lot.number().to_be_bytes();
+        let destination = random.number().to_be_bytes();
         stranger.say(&opening.packet(destination, 0, &opening.frames));
         strangers.push(stranger);
         if number % AT_ONCE == 0 {

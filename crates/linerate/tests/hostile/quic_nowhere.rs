@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
 
 use crate::dialect::{Dialect, Host};
-use crate::lot::Lot;
 use crate::quic_packets::Opening;
+use crate::random::Random;
 
 /// Nothing can be sent to port 0, from which anybody can send.
 #[test]
@@ -18,10 +18,10 @@ fn first_packets_from_port_0_end_nobody() {
         Err(error) => return skip(&format!("a raw socket needs root: {error}")),
     };
     let host = Host::start(Dialect::Quic);
-    let mut lot = Lot::draw("nowhere");
-    let opening = Opening::new(&mut lot);
+    let mut random = Random::draw("nowhere");
+    let opening = Opening::new(&mut random);
     for number in 0..8 {
-        let packet = opening.packet(lot.number().to_be_bytes(), number, &opening.frames);
+        let packet = opening.packet(random.number().to_be_bytes(), number, &opening.frames);
         // Both ports, the length, and no checksum (RFC 768).
         let length = u16::try_from(8 + packet.len()).unwrap();
         let header = [0, host.port, length, 0].map(u16::to_be_bytes).concat();

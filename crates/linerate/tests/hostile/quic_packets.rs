@@ -8,7 +8,7 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, DirectionalKeys, Keys, Version};
 
 use crate::any_certificate::tls_config;
-use crate::lot::Lot;
+use crate::random::Random;
 
 /// A first datagram is never shorter (RFC 9000, section 14.1).
 pub(crate) const LEAST_BYTES: usize = 1_200;
@@ -31,13 +31,13 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn new(lot: &mut Lot) -> Self {
-        Self::begin(lot).0
+    pub(crate) fn new(random: &mut Random) -> Self {
+        Self::begin(random).0
     }
 
     /// One that goes on.
-    pub(crate) fn begin(lot: &mut Lot) -> (Self, ClientConnection) {
-        let source = lot.number().to_be_bytes();
+    pub(crate) fn begin(random: &mut Random) -> (Self, ClientConnection) {
+        let source = random.number().to_be_bytes();
         let parameters = [&PARAMETERS[..], &source].concat();
         let name = ServerName::try_from("localhost").unwrap();
         let config = Arc::new(tls_config(&[b"perf"]));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustls::quic::{ClientConnection, DirectionalKeys, KeyChange, Keys};
 
 use crate::dialect::FLOOD;
-use crate::lot::Lot;
 use crate::quic_packets::{Opening, first_keys, sealed};
+use crate::random::Random;
 
 /// What gets no answer is said again after so long, so many times.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -27,12 +27,12 @@ pub(crate) struct Stranger {
 
 impl Stranger {
     /// Connects to a server at this port.
-    pub(crate) fn connect(port: u16, lot: &mut Lot) -> Self {
+    pub(crate) fn connect(port: u16, random: &mut Random) -> Self {
         let socket = UdpSocket::bind((FLOOD, 0)).unwrap();
         socket.connect((FLOOD, port)).unwrap();
         socket.set_read_timeout(Some(AGAIN)).unwrap();
-        let (opening, mut tls) = Opening::begin(lot);
-        let destination = lot.number().to_be_bytes();
+        let (opening, mut tls) = Opening::begin(random);
+        let destination = random.number().to_be_bytes();
         let mut handshake = Handshake::new(first_keys(destination));
         let first = opening.packet(destination, 0, &opening.frames);
         let mut bytes = vec![0; 65_536];

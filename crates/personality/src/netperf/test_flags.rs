@@ -266,7 +266,7 @@ fn set_data_family(o: &mut Options, told: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// A host, and the bits of its address that stay where the others are drawn by lot.
+/// A host, and the bits of its address that stay where the others are random.
 fn parse_place(text: &str) -> Result<DataHost, String> {
     let (name, mask) = match text.split_once('/') {
         None => (text, None),

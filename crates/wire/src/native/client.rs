@@ -13,7 +13,7 @@ use super::message::{
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
 use super::{Fault, Stage, VERSION};
-use crate::machine::{Machine, Now};
+use crate::machine::{Machine, Now, Sign};
 
 mod event;
 mod pings;
@@ -299,19 +299,11 @@ impl Machine for Client {
         }
     }
 
-    fn handle_life(&mut self, now: Now) {
-        if matches!(self.stage, Stage::Running | Stage::Finishing) {
-            self.now = now;
-            self.silence.record_heard(now.monotonic_ns);
+    fn handle_sign(&mut self, now: Now, sign: Sign) {
+        self.now = now;
+        if sign != Sign::Life || matches!(self.stage, Stage::Running | Stage::Finishing) {
+            self.silence.record(now.monotonic_ns, sign);
         }
-    }
-
-    fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.silence.record_round_trip(rtt_ns);
-    }
-
-    fn handle_dark_path(&mut self) {
-        self.silence.record_dark();
     }
 
     fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {

@@ -14,7 +14,7 @@ use super::message::{
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
 use super::{Fault, Stage, TOKEN_BYTES, VERSION};
-use crate::machine::{Machine, Now};
+use crate::machine::{Machine, Now, Sign};
 
 mod event;
 mod greeting;
@@ -346,19 +346,11 @@ impl Machine for Server {
         }
     }
 
-    fn handle_life(&mut self, now: Now) {
-        if matches!(self.stage, Stage::Running) {
-            self.now = now;
-            self.silence.record_heard(now.monotonic_ns);
+    fn handle_sign(&mut self, now: Now, sign: Sign) {
+        self.now = now;
+        if sign != Sign::Life || matches!(self.stage, Stage::Running) {
+            self.silence.record(now.monotonic_ns, sign);
         }
-    }
-
-    fn handle_round_trip(&mut self, rtt_ns: u64) {
-        self.silence.record_round_trip(rtt_ns);
-    }
-
-    fn handle_dark_path(&mut self) {
-        self.silence.record_dark();
     }
 
     fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {

@@ -1,5 +1,7 @@
 //! How long the other end may say nothing.
 
+use crate::machine::Sign;
+
 /// The longest round trip that is allowed for: a slow path's queue holds no message for longer.
 const RTT_LIMIT_NS: u64 = 5_000_000_000;
 
@@ -27,14 +29,13 @@ impl Silence {
         self.was_dark = false;
     }
 
-    /// What was sent is sent again, and not acknowledged.
-    pub(super) fn record_dark(&mut self) {
-        self.was_dark = true;
-    }
-
-    /// The connection's round-trip time, as its transport knows it.
-    pub(super) fn record_round_trip(&mut self, rtt_ns: u64) {
-        self.rtt_ns = rtt_ns.min(RTT_LIMIT_NS);
+    /// Something shows that it is there, or may be.
+    pub(super) fn record(&mut self, now_ns: u64, sign: Sign) {
+        match sign {
+            Sign::Life => self.record_heard(now_ns),
+            Sign::RoundTrip(rtt_ns) => self.rtt_ns = rtt_ns.min(RTT_LIMIT_NS),
+            Sign::DarkPath => self.was_dark = true,
+        }
     }
 
     /// When a silence of `least_ns` and two round trips is over, and how long that is: the queue of a slow
@@ -50,8 +51,8 @@ impl Silence {
 fn a_silence_lasts_two_round_trips_longer_and_two_seconds_on_a_dark_path() {
     let mut silence = Silence::new(1_000);
     assert_eq!(silence.deadline(4_000_000_000), (4_000_001_000, 4_000_000_000));
-    silence.record_round_trip(500_000_000);
-    silence.record_dark();
+    silence.record(1_500, Sign::RoundTrip(500_000_000));
+    silence.record(1_500, Sign::DarkPath);
     assert_eq!(silence.deadline(4_000_000_000), (7_000_001_000, 7_000_000_000));
     silence.record_heard(2_000);
     assert_eq!(silence.deadline(4_000_000_000), (5_000_002_000, 5_000_000_000));

@@ -121,8 +121,8 @@ impl<'a> Session<'a> {
                 let load = self.running.as_ref().map(|running| &running.load);
                 let late =
                     load.map(|load| Late::of(load, &own, &theirs, late_s)).unwrap_or_default();
-                if let Some(stranger) = report.add_peer(&theirs, &own, &parameters, &late) {
-                    let detail = format!("the server's results lack stream {stranger}");
+                if let Some(unknown) = report.add_peer(&theirs, &own, &parameters, &late) {
+                    let detail = format!("the server's results lack stream {unknown}");
                     return Err(Failure::of(Code::STREAM_ID).because(detail));
                 }
             }

@@ -9,7 +9,7 @@ use std::thread;
 use linerate_engine::error::Error;
 use linerate_engine::event::{Event, Sink};
 
-use super::lot::draw;
+use super::random::draw;
 use crate::output::narrate;
 
 /// Events that may wait for a slow terminal; more are dropped.
@@ -17,7 +17,7 @@ const EVENTS_WAITING_MAX: usize = 1024;
 
 /// How its name begins; the original's.
 const NAME: &str = "netserver.debug_";
-/// Letters that are drawn by lot for its end.
+/// Letters drawn at random for its end.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// How many.
 const LENGTH: u32 = 6;
@@ -48,9 +48,9 @@ impl DebugLog {
     }
 }
 
-fn name(lot: u128) -> String {
+fn name(random: u128) -> String {
     let letter = |place: u32| {
-        let index = (lot >> (place * 5)) as usize % LETTERS.len();
+        let index = (random >> (place * 5)) as usize % LETTERS.len();
         LETTERS.get(index).map_or('x', |letter| char::from(*letter))
     };
     NAME.chars().chain((0..LENGTH).map(letter)).collect()

@@ -63,7 +63,7 @@ pub(super) struct Names {
     pub(super) remote: String,
     /// Whether the remote name is the data connection's own.
     pub(super) names_data_host: bool,
-    /// The leading bits of each address that aren't drawn by lot.
+    /// The leading bits of each address that aren't random.
     pub(super) local_bits: Option<u32>,
     pub(super) remote_bits: Option<u32>,
     pub(super) family: Option<Family>,

@@ -1,12 +1,12 @@
-//! Chance that can be repeated.
+//! Pseudorandom numbers from a seed that is printed and can be given back.
 
 use std::ops::Range;
 use std::time::SystemTime;
 
-/// A stream of numbers drawn by lot: SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) struct Lot(u64);
+/// A stream of pseudorandom numbers: SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) struct Random(u64);
 
-impl Lot {
+impl Random {
     /// Begins with the seed in `LINERATE_SEED`, or with the time; says which.
     pub(crate) fn draw(what: &str) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
@@ -67,14 +67,14 @@ impl Lot {
 #[test]
 fn a_seed_gives_the_same_lot_again() {
     let draw = || {
-        let mut lot = Lot(7);
+        let mut random = Random(7);
         let mut bytes = b"{\"kind\":\"ping\",\"sent_ns\":12}".to_vec();
-        (0..1000).for_each(|_| lot.mutate(&mut bytes));
-        (bytes, lot.number())
+        (0..1000).for_each(|_| random.mutate(&mut bytes));
+        (bytes, random.number())
     };
     assert_eq!(draw(), draw());
     // The first numbers of the published generator from the state 0.
-    let mut published = Lot(0);
+    let mut published = Random(0);
     assert_eq!(published.number(), 0xe220_a839_7b1d_cdaf);
     assert_eq!(published.number(), 0x6e78_9e6a_a1b9_65f4);
 }

@@ -1,4 +1,4 @@
-//! What is drawn by lot: hosts of a network, UUIDs, names of files.
+//! Random numbers: for hosts of a network, UUIDs and names of files.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,18 +21,18 @@ pub(super) fn draw() -> io::Result<u128> {
     }
 }
 
-/// The address with all but its first bits drawn by lot; absent: as it is.
+/// The address with all but its first bits random; absent: as it is.
 pub(super) fn draw_host(address: IpAddr, fixed_bits: Option<u32>) -> Result<IpAddr, Error> {
     let Some(fixed_bits) = fixed_bits else { return Ok(address) };
-    let lot = draw().map_err(failed)?;
+    let random = draw().map_err(failed)?;
     Ok(match address {
         IpAddr::V4(v4) => {
             let host = u32::MAX.checked_shr(fixed_bits).unwrap_or(0);
-            Ipv4Addr::from_bits((v4.to_bits() & !host) | (lot as u32 & host)).into()
+            Ipv4Addr::from_bits((v4.to_bits() & !host) | (random as u32 & host)).into()
         }
         IpAddr::V6(v6) => {
             let host = u128::MAX.checked_shr(fixed_bits).unwrap_or(0);
-            Ipv6Addr::from_bits((v6.to_bits() & !host) | (lot & host)).into()
+            Ipv6Addr::from_bits((v6.to_bits() & !host) | (random & host)).into()
         }
     })
 }
