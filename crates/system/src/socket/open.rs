@@ -64,7 +64,7 @@ pub fn listen(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
 }
 
 /// Listens at an address; at all of them over IPv4 alone where the host has no IPv6.
-pub(crate) fn or_over_v4<T>(
+pub fn or_over_v4<T>(
     address: SocketAddr,
     listen: impl Fn(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
