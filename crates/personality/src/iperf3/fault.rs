@@ -1,10 +1,9 @@
 //! The texts of failures, which scripts read.
 //!
-//! A failure is the engine's; its number and text are the dialect's. Here is what stands behind the
+//! A failure is the dialect's, with its number and text. Here is what stands behind the
 //! text, and what 3.12 says otherwise.
 
-use linerate_wire::iperf3::Code;
-use linerate_wire::iperf3::Failure;
+use linerate_wire::iperf3::{Code, Failure, system_words};
 
 use super::release::Release;
 
@@ -41,7 +40,7 @@ pub fn render_failure(failure: &Failure, release: Release) -> String {
     let theirs = if release.is_new() { new } else { old };
     let text = if is_of_original { theirs } else { ours };
     let said = failure.system_error.filter(|number| *number != 0 && code.tells_system_error());
-    match said.map(render_system_error).or_else(|| failure.detail.clone()) {
+    match said.map(system_words).or_else(|| failure.detail.clone()) {
         Some(detail) => format!("{text}: {detail}"),
         // The original prints a colon where the system had nothing to say.
         None => text.to_owned(),
@@ -52,14 +51,9 @@ pub fn render_failure(failure: &Failure, release: Release) -> String {
 pub fn render_server_error(failure: &Failure, release: Release) -> String {
     let text = render_failure(failure, release);
     match failure.system_error.filter(|number| *number > 0) {
-        Some(number) => format!("SERVER ERROR - {text}, errno: {}", render_system_error(number)),
+        Some(number) => format!("SERVER ERROR - {text}, errno: {}", system_words(number)),
         None => format!("SERVER ERROR - {text}"),
     }
-}
-
-fn render_system_error(number: i32) -> String {
-    let text = std::io::Error::from_raw_os_error(number).to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// A value that can't be read.

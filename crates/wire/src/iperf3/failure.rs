@@ -36,15 +36,19 @@ impl Failure {
     }
 }
 
+/// What the system says of an error by its number: `Connection refused`.
+pub fn system_words(number: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(number).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
 /// The original's words: `unable to connect to server - ...: Connection refused`.
 impl std::fmt::Display for Failure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.code.text())?;
         let system_error = self.system_error.filter(|_| self.code.tells_system_error());
         if let Some(number) = system_error.filter(|number| *number != 0) {
-            let said = std::io::Error::from_raw_os_error(number).to_string();
-            let said = said.split(" (os error").next().unwrap_or_default();
-            return write!(formatter, ": {said}");
+            return write!(formatter, ": {}", system_words(number));
         }
         match &self.detail {
             Some(detail) => write!(formatter, ": {detail}"),

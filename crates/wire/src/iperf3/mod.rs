@@ -23,7 +23,7 @@ pub mod token;
 
 pub use code::Code;
 pub use cookie::{COOKIE_BYTES, Cookie};
-pub use failure::Failure;
+pub use failure::{Failure, system_words};
 pub use inbox::Fault;
 pub use parameters::{Parameters, Protocol};
 pub use results::{Results, StreamResult};
