@@ -12,7 +12,7 @@
 //! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
 //! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
 //! [`fairness`] compares flows, [`random`] draws numbers that come again with their seed, [`dialect`] has what only another tool's test has,
-//! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, and [`schema`]
+//! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, [`metric`] lists what is measured, and [`schema`]
 //! publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or who prints a result.
@@ -29,6 +29,7 @@ pub mod dialect;
 pub mod fairness;
 pub mod histogram;
 pub mod link;
+pub mod metric;
 pub mod paths;
 pub mod plan;
 pub mod random;

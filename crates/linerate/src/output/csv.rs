@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::event::Event;
+use linerate_measure::metric::{self, Metric};
 use linerate_measure::paths::{PathFigures, SendingPaths};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, Role};
 use linerate_measure::summary::Latency;
@@ -19,53 +20,91 @@ pub struct CsvPrinter {
     headed: bool,
 }
 
+/// What a column is called.
+enum Head {
+    /// What tells rows apart, or a run from others.
+    Fact(&'static str),
+    /// A metric.
+    Whole(&'static Metric),
+    /// A part of one.
+    Part(&'static Metric, &'static str),
+}
+
+impl Head {
+    fn name(&self) -> String {
+        match self {
+            Self::Fact(name) => (*name).to_owned(),
+            Self::Whole(metric) => metric.name.to_owned(),
+            Self::Part(metric, part) => metric.part(part),
+        }
+    }
+}
+
+/// What stands in a column. But for the facts of a run none can hold a comma or a quotation mark: they are numbers and
+/// words of this program.
+type Cell = fn(&Row<'_>, &Facts) -> String;
+
 /// The columns. New ones are added at the end, so that a script may count.
-const COLUMNS: [&str; 45] = [
-    "run_id",
-    "row",
-    "role",
-    "index",
-    "from_s",
-    "to_s",
-    "warm_up",
-    "size_bytes",
-    "sent_bytes",
-    "received_bytes",
-    "goodput_bps",
-    "transactions",
-    "transactions_per_s",
-    "latency_mean_ns",
-    "latency_p50_ns",
-    "latency_p99_ns",
-    "latency_max_ns",
-    "datagrams_sent",
-    "datagrams_refused",
-    "datagrams_received",
-    "datagrams_lost",
-    "datagrams_duplicated",
-    "datagrams_reordered",
-    "datagrams_dropped_by_socket",
-    "cpu_user_s",
-    "cpu_system_s",
-    "retransmitted_segments",
-    "outcome",
-    "transactions_lost",
-    "transactions_unsent",
-    "errors",
-    "establishment_p50_ns",
-    "establishment_p99_ns",
-    "first_byte_p50_ns",
-    "first_byte_p99_ns",
-    "utc_ns",
-    "host",
-    "workload",
-    "transport",
-    "loss_ratio",
-    "lost_packets",
-    "rtt_us",
-    "cwnd_bytes",
-    "title",
-    "tags",
+const COLUMNS: [(Head, Cell); 45] = [
+    (Head::Fact("run_id"), |row, _| row.run_id.to_owned()),
+    (Head::Fact("row"), |row, _| row.row.to_owned()),
+    (Head::Fact("role"), |row, _| row.role.to_owned()),
+    (Head::Fact("index"), |row, _| cell(row.index)),
+    (Head::Fact("from_s"), |row, _| cell(row.from_s)),
+    (Head::Fact("to_s"), |row, _| cell(row.to_s)),
+    (Head::Fact("warm_up"), |row, _| cell(row.warm_up)),
+    (Head::Fact("size_bytes"), |row, _| row.size_bytes.to_string()),
+    (Head::Whole(&metric::SENT_BYTES), |row, _| cell(row.sent_bytes)),
+    (Head::Whole(&metric::RECEIVED_BYTES), |row, _| cell(row.received_bytes)),
+    (Head::Whole(&metric::GOODPUT), |row, _| cell(row.goodput_bps)),
+    (Head::Whole(&metric::TRANSACTIONS), |row, _| cell(row.transactions)),
+    (Head::Whole(&metric::TRANSACTIONS_PER_S), |row, _| cell(row.transactions_per_s)),
+    (Head::Part(&metric::LATENCY, "mean"), |row, _| cell(row.latency_mean_ns)),
+    (Head::Part(&metric::LATENCY, "p50"), |row, _| {
+        cell(row.latency.and_then(|latency| latency.p50))
+    }),
+    (Head::Part(&metric::LATENCY, "p99"), |row, _| {
+        cell(row.latency.and_then(|latency| latency.p99))
+    }),
+    (Head::Part(&metric::LATENCY, "max"), |row, _| cell(row.latency.map(|latency| latency.max))),
+    (Head::Part(&metric::DATAGRAMS, "sent"), |row, _| cell(row.datagrams.sent)),
+    (Head::Part(&metric::DATAGRAMS, "refused"), |row, _| cell(row.datagrams.refused)),
+    (Head::Part(&metric::DATAGRAMS, "received"), |row, _| cell(row.datagrams.received)),
+    (Head::Part(&metric::DATAGRAMS, "lost"), |row, _| cell(row.datagrams.lost)),
+    (Head::Part(&metric::DATAGRAMS, "duplicated"), |row, _| cell(row.datagrams.duplicated)),
+    (Head::Part(&metric::DATAGRAMS, "reordered"), |row, _| cell(row.datagrams.reordered)),
+    (Head::Part(&metric::DATAGRAMS, "dropped_by_socket"), |row, _| {
+        cell(row.datagrams.dropped_by_socket)
+    }),
+    (Head::Part(&metric::CPU, "user"), |row, _| cell(row.cpu.map(|cpu| cpu.user_s))),
+    (Head::Part(&metric::CPU, "system"), |row, _| cell(row.cpu.map(|cpu| cpu.system_s))),
+    (Head::Whole(&metric::RETRANSMITS), |row, _| cell(row.retransmitted_segments)),
+    (Head::Fact("outcome"), |row, _| row.outcome.clone()),
+    (Head::Whole(&metric::TRANSACTIONS_LOST), |row, _| cell(row.transactions_lost)),
+    (Head::Whole(&metric::TRANSACTIONS_UNSENT), |row, _| cell(row.transactions_unsent)),
+    (Head::Whole(&metric::ERRORS), |row, _| cell(row.errors)),
+    (Head::Part(&metric::ESTABLISHMENT, "p50"), |row, _| {
+        cell(row.establishment.and_then(|latency| latency.p50))
+    }),
+    (Head::Part(&metric::ESTABLISHMENT, "p99"), |row, _| {
+        cell(row.establishment.and_then(|latency| latency.p99))
+    }),
+    (Head::Part(&metric::FIRST_BYTE, "p50"), |row, _| {
+        cell(row.first_byte.and_then(|latency| latency.p50))
+    }),
+    (Head::Part(&metric::FIRST_BYTE, "p99"), |row, _| {
+        cell(row.first_byte.and_then(|latency| latency.p99))
+    }),
+    (Head::Fact("utc_ns"), |row, _| cell(row.utc_ns)),
+    (Head::Fact("host"), |_, facts| facts.host.clone()),
+    (Head::Fact("workload"), |_, facts| facts.workload.clone()),
+    (Head::Fact("transport"), |_, facts| facts.transport.clone()),
+    (Head::Whole(&metric::LOSS_RATIO), |row, _| cell(row.loss_ratio)),
+    (Head::Whole(&metric::LOST_PACKETS), |row, _| cell(row.lost_packets)),
+    (Head::Whole(&metric::RTT), |row, _| cell(row.rtt_us)),
+    (Head::Whole(&metric::CWND), |row, _| cell(row.cwnd_bytes)),
+    (Head::Fact("title"), |_, facts| facts.title.clone()),
+    (Head::Fact("tags"), |_, facts| facts.tags.clone()),
 ];
 
 impl Printer for CsvPrinter {
@@ -76,7 +115,8 @@ impl Printer for CsvPrinter {
     fn render_run(&mut self, run: &Run, _dropped_events: u64) -> String {
         let mut text = String::new();
         if !self.headed {
-            text.push_str(&COLUMNS.join(","));
+            let names: Vec<String> = COLUMNS.iter().map(|(head, _)| head.name()).collect();
+            text.push_str(&names.join(","));
             text.push('\n');
             self.headed = true;
         }
@@ -235,57 +275,9 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The values in the order of [`COLUMNS`]. But for the facts none of them can hold a comma or a quotation mark: they
-    /// are numbers and words of this program.
+    /// The values in the order of [`COLUMNS`].
     fn render(&self, facts: &Facts) -> String {
-        let datagrams = &self.datagrams;
-        let values: [String; COLUMNS.len()] = [
-            self.run_id.to_owned(),
-            self.row.to_owned(),
-            self.role.to_owned(),
-            cell(self.index),
-            cell(self.from_s),
-            cell(self.to_s),
-            cell(self.warm_up),
-            self.size_bytes.to_string(),
-            cell(self.sent_bytes),
-            cell(self.received_bytes),
-            cell(self.goodput_bps),
-            cell(self.transactions),
-            cell(self.transactions_per_s),
-            cell(self.latency_mean_ns),
-            cell(self.latency.and_then(|latency| latency.p50)),
-            cell(self.latency.and_then(|latency| latency.p99)),
-            cell(self.latency.map(|latency| latency.max)),
-            cell(datagrams.sent),
-            cell(datagrams.refused),
-            cell(datagrams.received),
-            cell(datagrams.lost),
-            cell(datagrams.duplicated),
-            cell(datagrams.reordered),
-            cell(datagrams.dropped_by_socket),
-            cell(self.cpu.map(|cpu| cpu.user_s)),
-            cell(self.cpu.map(|cpu| cpu.system_s)),
-            cell(self.retransmitted_segments),
-            self.outcome.clone(),
-            cell(self.transactions_lost),
-            cell(self.transactions_unsent),
-            cell(self.errors),
-            cell(self.establishment.and_then(|latency| latency.p50)),
-            cell(self.establishment.and_then(|latency| latency.p99)),
-            cell(self.first_byte.and_then(|latency| latency.p50)),
-            cell(self.first_byte.and_then(|latency| latency.p99)),
-            cell(self.utc_ns),
-            facts.host.clone(),
-            facts.workload.clone(),
-            facts.transport.clone(),
-            cell(self.loss_ratio),
-            cell(self.lost_packets),
-            cell(self.rtt_us),
-            cell(self.cwnd_bytes),
-            facts.title.clone(),
-            facts.tags.clone(),
-        ];
+        let values: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(self, facts)).collect();
         values.join(",") + "\n"
     }
 }

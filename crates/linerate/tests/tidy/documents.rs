@@ -118,3 +118,15 @@ fn long_flags(text: &str) -> BTreeSet<String> {
         .map(|name| format!("--{}", name.trim_end_matches('-')))
         .collect()
 }
+
+#[test]
+fn every_metric_has_its_row_in_the_page_of_results() {
+    let page = std::fs::read_to_string(root().join("docs/results.md")).unwrap();
+    for metric in linerate_measure::metric::METRICS {
+        let rules = [metric.over_flows, metric.over_time, metric.over_directions];
+        let [flows, time, directions] = rules.map(linerate_measure::metric::Combine::name);
+        let (name, unit, counts) = (metric.name, metric.unit.name(), metric.counts);
+        let row = format!("| `{name}` | {unit} | {counts} | {flows} | {time} | {directions} |\n");
+        assert!(page.contains(&row), "docs/results.md lacks {row}");
+    }
+}
