@@ -30,7 +30,7 @@ const ACTIVE_FLOWS_PER_THREAD: u32 = 100;
 /// `Plan` where flags contradict each other or a number is outside its limits; `Host` where
 /// `--cpu numa:` names an interface that isn't there.
 pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
-    let direction = match (args.down, args.both) {
+    let direction = match (args.down, args.both || args.duplex) {
         (true, _) => Direction::Down,
         (_, true) => Direction::Both,
         _ => Direction::Up,
@@ -38,6 +38,7 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::stream(direction, transport_of(&args.load));
     apply_load(&mut workload, &args.load);
     workload.verify = args.verify;
+    workload.duplex = args.duplex;
     workload.quic.unidirectional = args.unidirectional;
     workload.variant =
         Variant { zero_copy: args.zero_copy, splice: args.splice, discard: args.discard };

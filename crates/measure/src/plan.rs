@@ -136,6 +136,10 @@ pub struct Workload {
     /// Send a pattern that depends on the position in the stream and check every received byte.
     #[serde(default)]
     pub verify: bool,
+    /// Of a stream in both directions: one connection, or QUIC stream, carries a flow of each direction at the
+    /// same time.
+    #[serde(default)]
+    pub duplex: bool,
     /// Poll without sleeping, at both ends.
     #[serde(default)]
     pub busy_poll: bool,

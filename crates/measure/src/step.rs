@@ -16,6 +16,13 @@ pub enum Step {
     Send(Transfer),
     /// Receive until the end.
     Receive(Transfer),
+    /// Send and receive at the same time, each until its end. A sender that is done says that nothing more will come.
+    Duplex {
+        /// What is sent.
+        send: Transfer,
+        /// What is received.
+        receive: Transfer,
+    },
     /// Send requests and await a response for each.
     Exchange(Exchange),
     /// Answer requests until the peer finishes.

@@ -13,7 +13,7 @@ use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
 use super::Quic;
-use crate::flow::{DatagramFlow, FlowShared, Native, StreamFlow};
+use crate::flow::{DatagramFlow, FlowShared, Native, flow_over};
 use crate::shard::Slots;
 use crate::transport::quic::{
     Arrivals, Dir, Facts, QuicDatagrams, QuicStream, SharedConnection, Side, StreamId, Way,
@@ -176,7 +176,7 @@ impl Carried {
             };
             let stream =
                 QuicStream::new(connection, (id, way), socket, pattern, self.facts, is_bulk);
-            return slots.add(Box::new(StreamFlow::new(stream, shared, steps)));
+            return slots.add(flow_over(stream, shared, steps));
         }
         // The stream has said whose it is, and that is all.
         let _closed_with_the_connection = connection.borrow_mut().finish(id);

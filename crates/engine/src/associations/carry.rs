@@ -17,7 +17,7 @@ use super::carried::{Carried, Holder};
 use super::sockets::Place;
 use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
-use crate::flow::{Ending, FlowError, FlowShared, Local};
+use crate::flow::{FlowError, FlowShared, Local};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
 use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
@@ -260,8 +260,7 @@ impl Carrier {
             let opening = Opening { flow: shared.number, token: self.quic.token };
             let Some(id) = carried.open(dir, &opening) else {
                 let text = "the server allows fewer streams than the load has";
-                let error = FlowError::new("streams", text);
-                shared.set_ended(Ending { error: Some(error), ..Ending::default() }, local);
+                shared.end_unbegun(&FlowError::new("streams", text), local);
                 self.never_begun += 1;
                 continue;
             };
@@ -333,8 +332,7 @@ impl Carrier {
 
     fn end_unbegun(&mut self, flows: &[Arc<FlowShared>], error: &FlowError, local: &Local) {
         for shared in flows {
-            let ending = Ending { error: Some(error.clone()), ..Ending::default() };
-            shared.set_ended(ending, local);
+            shared.end_unbegun(error, local);
             self.never_begun += 1;
         }
     }
@@ -347,7 +345,7 @@ impl Carrier {
             for (stream, shared) in carried.flows() {
                 if (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS {
                     let acked_bytes = connection.delivered_bytes(stream);
-                    shared.set_path(&QuicStatus { acked_bytes, ..status });
+                    shared.sender().set_path(&QuicStatus { acked_bytes, ..status });
                 }
             }
         }

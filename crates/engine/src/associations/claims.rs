@@ -4,11 +4,13 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use linerate_measure::Workload;
+
 use crate::flow::FlowShared;
 
 /// Which flows of a load have come over QUIC.
 pub(crate) struct Claims {
-    flows: u32,
+    workload: Workload,
     come: Mutex<Come>,
 }
 
@@ -20,18 +22,26 @@ struct Come {
 }
 
 impl Claims {
-    /// Of a load of so many flows, none of which has come.
-    pub(crate) fn new(flows: u32) -> Self {
-        Self { flows, come: Mutex::default() }
+    /// Of a load of which no flow has come.
+    pub(crate) fn new(workload: &Workload) -> Self {
+        Self { workload: workload.clone(), come: Mutex::default() }
     }
 
     /// Makes a flow that has come; `None` where the load has none of this number, or has it already.
     pub(crate) fn claim(&self, number: u32) -> Option<Arc<FlowShared>> {
         let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
-        if number >= self.flows || !come.numbers.insert(number) {
+        if number >= self.workload.opened_flows() || !come.numbers.insert(number) {
             return None;
         }
-        let flow = Arc::new(FlowShared::new(number, None));
+        let flow = if self.workload.duplex {
+            // A server sends what goes down.
+            let other = number + self.workload.flows;
+            let (flow, other) = FlowShared::duplex(number, other, true, None);
+            come.new.push(other);
+            Arc::new(flow)
+        } else {
+            Arc::new(FlowShared::new(number, None))
+        };
         come.new.push(Arc::clone(&flow));
         Some(flow)
     }
@@ -44,7 +54,8 @@ impl Claims {
 
 #[test]
 fn a_flow_is_claimed_once_and_no_other_than_those_of_the_load() {
-    let claims = Claims::new(3);
+    use linerate_measure::Transport;
+    let claims = Claims::new(&Workload { flows: 3, ..Workload::rr(Transport::Quic) });
     assert_eq!(claims.claim(2).map(|flow| flow.number), Some(2));
     assert!(claims.claim(2).is_none() && claims.claim(3).is_none());
     claims.claim(0).unwrap();

@@ -79,7 +79,7 @@ impl Opener {
             total: match plan.workload.kind {
                 _ if plan.workload.transport == Transport::Quic => associations,
                 Kind::Connect { .. } => 0,
-                Kind::Stream { .. } | Kind::Rr { .. } => plan.workload.total_flows(),
+                Kind::Stream { .. } | Kind::Rr { .. } => plan.workload.opened_flows(),
             },
             pending: Vec::new(),
             at_once: (raise_open_files_limit() / 4).clamp(1, MOST_AT_ONCE as u64) as usize,

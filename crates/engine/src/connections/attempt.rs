@@ -100,9 +100,11 @@ impl Attempt {
         self.seen.1
     }
 
-    /// Goes on as far as it can; `None`: everything is done but the close.
+    /// Goes on as far as it can; `None`: everything is done but the close. Where it `returns`, it comes back before
+    /// it waits for the server.
     pub(super) fn advance(
         &mut self,
+        returns: bool,
         part: &mut Part,
         tally: &Tally,
         local: &mut Local,
@@ -112,7 +114,7 @@ impl Attempt {
             match self.step(part, tally, local, spin_wait) {
                 Ok(true) => return Ok(None),
                 // The response can't be here yet; asking for it now would be a call for nothing.
-                Ok(false) if self.is_to_wait(part) => break,
+                Ok(false) if returns && self.is_to_wait(part) => break,
                 Ok(false) => {}
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => break,
@@ -133,7 +135,11 @@ impl Attempt {
     }
 
     fn is_to_wait(&self, part: &Part) -> bool {
-        matches!(&self.stage, Stage::Living(progress) if part.script.awaits(progress))
+        match &self.stage {
+            Stage::Living(progress) => part.script.awaits(progress),
+            Stage::Closing => true,
+            _ => false,
+        }
     }
 
     /// One operation; says whether everything is done but the close.

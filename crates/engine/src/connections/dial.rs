@@ -187,9 +187,14 @@ impl Dialer {
     fn advance(&mut self, index: usize, poll: &Poll, local: &mut Local) {
         let Some(Some(attempt)) = self.attempts.get_mut(index) else { return };
         let (part, tally) = (&mut self.part, self.slots.tally(index));
-        let mut outcome = attempt.advance(part, tally, local, &mut self.spin_wait);
-        if self.is_alone && matches!(outcome, Ok(Some(_))) && self.source.make_ahead() {
-            outcome = attempt.advance(part, tally, local, &mut self.spin_wait);
+        // While a server on another processor works, this one is free for the next connection's socket.
+        let is_elsewhere = self.spin_wait.as_ref().is_some_and(SpinWait::is_elsewhere);
+        let makes_ahead = is_elsewhere && self.source.may_make_ahead();
+        let returns = !self.is_alone || makes_ahead;
+        let mut outcome = attempt.advance(returns, part, tally, local, &mut self.spin_wait);
+        if makes_ahead && matches!(outcome, Ok(Some(_))) {
+            self.source.make_ahead();
+            outcome = attempt.advance(false, part, tally, local, &mut self.spin_wait);
         }
         match outcome {
             Ok(Some(interest)) => {

@@ -124,15 +124,15 @@ impl Source {
     }
 
     /// Makes the next connection's socket, which blocks, while the server works on this one: a fourteenth of the
-    /// rate on two processors. Not with one source for all of them, which takes a moment to be free again. Says
-    /// whether it did.
-    pub(super) fn make_ahead(&mut self) -> bool {
-        if self.ahead.is_some() || (self.walk.sources == 1 && self.ports.is_some()) {
-            return false;
-        }
+    /// rate on two processors.
+    pub(super) fn make_ahead(&mut self) {
         // What fails is tried again when it is needed, and fails then.
         self.ahead = self.bind(true).ok();
-        self.ahead.is_some()
+    }
+
+    /// Whether that is still to be done. Not with one source for all of them, which takes a moment to be free again.
+    pub(super) fn may_make_ahead(&self) -> bool {
+        self.ahead.is_none() && (self.walk.sources > 1 || self.ports.is_none())
     }
 
     /// A socket at the source whose turn it is.

@@ -57,6 +57,11 @@ impl SpinWait {
         self.connections = self.connections.wrapping_add(1);
     }
 
+    /// Whether the peer has another processor.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.peer == Peer::Elsewhere
+    }
+
     /// Receives from a socket that blocks.
     pub(super) fn receive(
         &mut self,

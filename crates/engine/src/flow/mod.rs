@@ -7,6 +7,7 @@
 mod active;
 mod datagram;
 mod departures;
+mod duplex;
 mod exchange;
 mod failure;
 mod pipeline;
@@ -29,8 +30,8 @@ use crate::ready_count::ReadyCount;
 use crate::socket::{ThreadUsage, thread_cpu_since, thread_usage};
 use crate::tally::{Counts, PathGauge, Progress, Tally};
 use crate::transport::{
-    Awake, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp, TlsStream,
-    ZeroCopy,
+    Awake, ByteStream, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp,
+    TlsStream, ZeroCopy,
 };
 use crate::waiting;
 use crate::waker::Waker;
@@ -38,6 +39,7 @@ use crate::waker::Waker;
 pub(crate) use active::ActiveFlows;
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, say_end, udp_flow};
 pub(crate) use departures::Departures;
+use duplex::DuplexFlow;
 pub(crate) use failure::{FlowError, error_kind};
 pub(crate) use stream::StreamFlow;
 
@@ -154,10 +156,10 @@ impl Fresh {
     pub(crate) fn begin(self, socket: Arc<Socket>) -> Box<dyn Drive> {
         let Self { shared, steps, over } = self;
         match over {
-            Over::Tcp => Box::new(StreamFlow::new(Tcp(socket), shared, steps)),
+            Over::Tcp => flow_over(Tcp(socket), shared, steps),
             Over::Awake => Box::new(StreamFlow::new(Awake::new(socket), shared, steps)),
             Over::Tls(negotiation) => {
-                Box::new(StreamFlow::new(TlsStream::new(socket, *negotiation), shared, steps))
+                flow_over(TlsStream::new(socket, *negotiation), shared, steps)
             }
             Over::ZeroCopy => Box::new(StreamFlow::new(ZeroCopy::new(socket), shared, steps)),
             Over::FromPageCache(file) => {
@@ -169,6 +171,25 @@ impl Fresh {
             Over::Datagrams(settings) => udp_flow(socket, shared, settings, steps),
             Over::Made(make) => make(socket, shared, steps),
         }
+    }
+}
+
+/// A flow over a connection; or two, where another goes over the same.
+pub(crate) fn flow_over<S: ByteStream + 'static>(
+    stream: S,
+    shared: Arc<FlowShared>,
+    steps: Vec<Step>,
+) -> Box<dyn Drive> {
+    match (&shared.other, steps.first()) {
+        (Some(other), Some(Step::Duplex { send, receive })) => {
+            let other_flow = Arc::clone(&other.flow);
+            let (sends, receives) = match other.sends {
+                true => (other_flow, Arc::clone(&shared)),
+                false => (Arc::clone(&shared), other_flow),
+            };
+            Box::new(DuplexFlow::new(stream, (sends, send), (receives, receive)))
+        }
+        _ => Box::new(StreamFlow::new(stream, shared, steps)),
     }
 }
 
@@ -280,6 +301,15 @@ pub(crate) struct FlowShared {
     ending: Mutex<Option<Box<Ending>>>,
     /// What a QUIC connection says of its path, where the flow goes over one.
     path: OnceLock<Box<PathGauge>>,
+    /// The flow in the other direction, where it goes over the same connection.
+    other: Option<OtherDirection>,
+}
+
+/// A flow that goes over the connection of another.
+struct OtherDirection {
+    flow: Arc<FlowShared>,
+    /// Whether this end sends it.
+    sends: bool,
 }
 
 impl FlowShared {
@@ -290,7 +320,36 @@ impl FlowShared {
             tally: Tally::default(),
             ending: Mutex::new(None),
             path: OnceLock::new(),
+            other: None,
         }
+    }
+
+    /// Flow number `number` over a connection that carries number `other` too, which this end sends or receives;
+    /// and that one.
+    pub(crate) fn duplex(
+        number: u32,
+        other: u32,
+        sends_other: bool,
+        socket: Option<Arc<Socket>>,
+    ) -> (Self, Arc<Self>) {
+        // The kernel's figures are those of whoever sends.
+        let (own, others) = if sends_other { (None, socket) } else { (socket, None) };
+        let flow = Arc::new(Self::new(other, others));
+        let other = OtherDirection { flow: Arc::clone(&flow), sends: sends_other };
+        (Self { other: Some(other), ..Self::new(number, own) }, flow)
+    }
+
+    /// It ends before it has begun, and with it the one that would go over its connection.
+    pub(crate) fn end_unbegun(&self, error: &FlowError, local: &Local) {
+        let other = self.other.as_ref().map(|other| &*other.flow);
+        for flow in std::iter::once(self).chain(other) {
+            flow.set_ended(Ending { error: Some(error.clone()), ..Ending::default() }, local);
+        }
+    }
+
+    /// The flow that this end sends, of those that go over one connection.
+    pub(crate) fn sender(&self) -> &Self {
+        self.other.as_ref().filter(|other| other.sends).map_or(self, |other| &other.flow)
     }
 
     /// Publishes what a QUIC connection says of its path.

@@ -73,8 +73,10 @@ impl Doing {
             }
             Step::Exchange(exchange) => Doing::Asking(Asker::new(exchange)),
             Step::Answer(exchange) => Doing::Answering(Answerer::new(exchange)),
-            // Connections that come and go are no flow's: shards have a loop for them.
-            Step::Close(_) | Step::Connect(_) | Step::Accept(_) => Doing::Nothing,
+            // Two flows that share a connection are a `DuplexFlow`; connections that come and go are no flow's.
+            Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
+                Doing::Nothing
+            }
         }
     }
 }
@@ -254,7 +256,7 @@ fn await_peer<S: ByteStream>(stream: &mut S, local: &mut Local) -> io::Result<St
 
 /// Whether a bulk transfer is over though its bytes are not: when the load's time is up, either end may cut off
 /// what a slow path still holds.
-fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
+pub(super) fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
     let broken = matches!(
         kind,
         io::ErrorKind::ConnectionReset
@@ -270,6 +272,6 @@ fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
     }
 }
 
-fn aborted() -> FlowError {
+pub(super) fn aborted() -> FlowError {
     FlowError::new("given_up", "ended before the peer had finished")
 }

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use linerate_measure::Transport;
+use linerate_measure::sample::Role;
+use linerate_measure::{Transport, Workload};
 use socket2::Socket;
 
 use super::Load;
@@ -13,7 +14,9 @@ use crate::transport::Negotiation;
 impl Load {
     /// Whether the flow is one of this load's and hasn't come yet.
     pub(crate) fn lacks(&self, flow: u32) -> bool {
-        self.claims.is_none() && matches!(self.flows.get(flow as usize), Some(None))
+        self.claims.is_none()
+            && flow < self.workload.opened_flows()
+            && matches!(self.flows.get(flow as usize), Some(None))
     }
 
     /// Whether the association is one of this load's and hasn't come yet.
@@ -75,10 +78,14 @@ impl Load {
     pub(super) fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
         let socket = Arc::new(socket);
         let kept = (!self.apart).then(|| Arc::clone(&socket));
-        let shared = Arc::new(FlowShared::new(flow, kept));
-        if let Some(slot) = self.flows.get_mut(flow as usize) {
-            *slot = Some(Arc::clone(&shared));
+        let made = flows_of(&self.workload, self.role, flow, kept);
+        for flow in &made {
+            if let Some(slot) = self.flows.get_mut(flow.number as usize) {
+                *slot = Some(Arc::clone(flow));
+            }
         }
+        let [shared, ..] = &made[..] else { return };
+        let shared = Arc::clone(shared);
         if self.undelivered.is_some() {
             // The load can't be whole, and each further try would keep its conductor waiting.
             return;
@@ -111,6 +118,21 @@ impl Load {
     pub(crate) fn undelivered(&self) -> Option<&str> {
         self.undelivered.as_deref()
     }
+}
+
+/// A flow that has a connection of its own, and with it the one that goes over the same.
+pub(super) fn flows_of(
+    workload: &Workload,
+    role: Role,
+    flow: u32,
+    kept: Option<Arc<Socket>>,
+) -> Vec<Arc<FlowShared>> {
+    if !workload.duplex {
+        return vec![Arc::new(FlowShared::new(flow, kept))];
+    }
+    let sends_other = role == Role::Server;
+    let (own, other) = FlowShared::duplex(flow, flow + workload.flows, sends_other, kept);
+    vec![Arc::new(own), other]
 }
 
 fn undelivered(error: &io::Error) -> String {

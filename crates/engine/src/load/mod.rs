@@ -35,6 +35,7 @@ use crate::shard::Shard;
 use crate::transport::PageCache;
 use crate::waker::Waker;
 
+use arrival::flows_of;
 use closing::Standstill;
 use meter::Meter;
 pub(crate) use own_loop::Connections;
@@ -132,7 +133,8 @@ impl Load {
                 Spread { shards: associations(workload, threads).max(1), apart: false }
             }
             Some(_) => Spread { shards: threads.clamp(1, flows), apart: false },
-            None => spread(flows, threads, raise_open_files_limit()).map_err(Error::Host)?,
+            None => spread(workload.opened_flows(), threads, raise_open_files_limit())
+                .map_err(Error::Host)?,
         };
         // At the server, whom a shard serves is no flow of its own.
         let total = match connections {
@@ -143,7 +145,13 @@ impl Load {
         let is_claimed =
             matches!(connections, Some(Connections::Quic(_))) && role == Role::Server && !connects;
         let stands = connections.is_some() && !is_claimed;
-        let standing_for = |number| stands.then(|| Arc::new(FlowShared::new(number, None)));
+        let mut standing = vec![None; total as usize];
+        let opened = if workload.duplex { workload.flows } else { total };
+        for flow in (0..opened).filter(|_| stands).flat_map(|n| flows_of(workload, role, n, None)) {
+            if let Some(slot) = standing.get_mut(flow.number as usize) {
+                *slot = Some(flow);
+            }
+        }
         let mut load = Self {
             role,
             workload: workload.clone(),
@@ -156,8 +164,8 @@ impl Load {
             associated: Vec::new(),
             most_associations: most_associations(workload, raise_open_files_limit()),
             file: None,
-            flows: (0..total).map(standing_for).collect(),
-            claims: is_claimed.then(|| Arc::new(Claims::new(flows))),
+            flows: standing,
+            claims: is_claimed.then(|| Arc::new(Claims::new(workload))),
             undelivered: None,
             meter: Meter::new(role, host),
             peer_sent: Vec::new(),

@@ -86,7 +86,8 @@ fn quic_loop(
     let is_client = matches!(quic.side, Side::Client { .. });
     let is_own = |shared: &&Arc<FlowShared>| {
         let number = if connects { shared.number } else { workload.connection_of(shared.number) };
-        (connects || is_client) && number as usize % shards == index
+        let is_opened = shared.number < workload.opened_flows();
+        (connects || is_client) && is_opened && number as usize % shards == index
     };
     let flows: Vec<_> = all.iter().filter(is_own).cloned().collect();
     let (quic, workload) = (quic.clone(), workload.clone());

@@ -36,13 +36,14 @@ impl Load {
         // can't be in a blocking call.
         let overlaps = workload.outstanding() > 1
             || workload.schedule().is_some()
-            || workload.variant.zero_copy;
+            || workload.variant.zero_copy
+            || workload.duplex;
         let shards = spread.shards as usize;
         let active = self.active_flows(shards)?;
         let standing: Vec<_> = self.flows.iter().flatten().cloned().collect();
         for index in 0..shards {
             let share = |whole: usize| (whole - index).div_ceil(shards);
-            let flows = share(self.flows.len());
+            let flows = share(self.flows.len().min(self.workload.opened_flows() as usize));
             let own_loop = match &connections {
                 Some(connections) => {
                     let (sender, receiver) = channel();
@@ -96,7 +97,7 @@ impl Load {
 /// `Host` where that is more than there may be; the text names the limit and the way out.
 pub fn client_threads(workload: &Workload, cpus: &[u32]) -> Result<u32, Error> {
     let threads = threads(Role::Client, workload, processors(cpus));
-    let spread = spread(workload.total_flows(), threads, raise_open_files_limit());
+    let spread = spread(workload.opened_flows(), threads, raise_open_files_limit());
     Ok(spread.map_err(Error::Host)?.shards)
 }
 

@@ -38,6 +38,9 @@ pub struct StreamArgs {
     /// Both directions at once, on separate flows
     #[arg(long, alias = "bidir", group = "direction", help_heading = "Load")]
     pub both: bool,
+    /// Both directions at once, a flow of each over one connection
+    #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
+    pub duplex: bool,
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub verify: bool,

@@ -37,7 +37,7 @@ pub(super) fn print_steps(
         };
         write(&format!("{before}{{\n\"plan\": {},\n\"flows\": [\n", render_json(plan)))?;
         // One at a time: a million flows are no reason to hold a million in memory.
-        for flow in 0..plan.workload.total_flows() {
+        for flow in 0..plan.workload.opened_flows() {
             let separator = if flow == 0 { "" } else { ",\n" };
             write(&format!("{separator}{}", render_json(&steps_of(plan, flow))))?;
         }
@@ -52,7 +52,10 @@ fn steps_of(plan: &Plan, flow: u32) -> FlowPlan {
     let steps = flow_steps(&plan.workload, flow);
     FlowPlan {
         flow,
-        direction: plan.workload.flow_direction(flow),
+        direction: match plan.workload.duplex {
+            true => Direction::Both,
+            false => plan.workload.flow_direction(flow),
+        },
         client: steps.client,
         server: steps.server,
     }
@@ -62,7 +65,7 @@ fn steps_of(plan: &Plan, flow: u32) -> FlowPlan {
 pub(super) fn are_flows_of(plan: &Plan, flows: &Value) -> bool {
     let Some(flows) = flows.as_array() else { return false };
     let mut numbered = flows.iter().zip(0..);
-    flows.len() as u64 == u64::from(plan.workload.total_flows())
+    flows.len() as u64 == u64::from(plan.workload.opened_flows())
         && numbered.all(|(flow, number)| {
             serde_json::to_value(steps_of(plan, number)).is_ok_and(|steps| steps == *flow)
         })

@@ -135,6 +135,7 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         flows => format!("{flows} flows"),
     };
     let mut parts = vec![format!("{} {what}", render_transport(workload)), flows];
+    parts.extend(workload.duplex.then(|| "duplex".to_owned()));
     parts.extend(workload.active_flows().map(|active| format!("{active} active at a time")));
     parts.push(render_size(workload));
     parts.push(match workload.end {

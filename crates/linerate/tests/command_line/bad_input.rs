@@ -14,6 +14,7 @@ fn contradictory_flags() {
     for (words, one, other) in [
         ("stream a --up --down", "--up", "--down"),
         ("stream a --up --both", "--up", "--both"),
+        ("stream a --duplex --both", "--duplex", "--both"),
         ("stream a --tcp --udp", "--tcp", "--udp"),
         ("stream a --tls --udp", "--tls", "--udp"),
         ("rr a --tcp --tls", "--tcp", "--tls"),

@@ -20,10 +20,11 @@ const GROWTH_BYTES: u64 = 16 << 20;
 /// And so much after it had lost half of them already.
 const LATER_GROWTH_BYTES: u64 = 6 << 20;
 
-const LOADS: [&str; 15] = [
+const LOADS: [&str; 17] = [
     "stream --up",
     "stream --down --rate 200M",
     "stream --both --flows 2",
+    "stream --duplex --flows 2",
     "stream --tls --down",
     "stream --tls --both --flows 3 --rate 100M",
     "stream --udp --up --rate 50M",
@@ -34,6 +35,7 @@ const LOADS: [&str; 15] = [
     "connect --flows 4",
     "connect --close rst --rate 500 --flows 2",
     "stream --quic --both --flows 2 --rate 50M",
+    "stream --quic --duplex --rate 50M",
     "rr --quic --flows 3 --streams 3",
     "connect --quic --flows 2",
 ];

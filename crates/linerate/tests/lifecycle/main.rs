@@ -21,6 +21,7 @@ mod conversation;
 mod crowd;
 mod datagram_door;
 mod document;
+mod duplex;
 mod ends;
 mod exact;
 mod front;

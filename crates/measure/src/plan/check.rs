@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use super::{
-    End, Family, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Variant, Workload, limits,
+    Direction, End, Family, Kind, Plan, PlanError, Rate, SocketOptions, Transport, Variant,
+    Workload, limits,
 };
 use crate::units::{quoted, render_duration_ns, render_rate};
 
@@ -44,7 +45,7 @@ impl Workload {
             return Ok(());
         };
         within("number of threads", threads, &limits::THREADS, in_digits)?;
-        let flows = self.total_flows();
+        let flows = self.opened_flows();
         refuse_if(threads > flows, || {
             format!("{threads} threads for {flows} flows: ask for at most as many threads as flows")
         })
@@ -166,7 +167,7 @@ impl Workload {
         refuse_first(&self.contradictions_of_socket())
     }
 
-    fn contradictions_of_load(&self) -> [(bool, &'static str); 9] {
+    fn contradictions_of_load(&self) -> [(bool, &'static str); 12] {
         let has_transactions = self.has_transactions();
         let connects = matches!(self.kind, Kind::Connect { .. });
         let udp = self.transport == Transport::Udp;
@@ -207,6 +208,19 @@ impl Workload {
             (
                 variant.discard && variant.splice,
                 "discard and splice: a receiver does one or the other",
+            ),
+            (
+                self.duplex && self.direction() != Some(Direction::Both),
+                "duplex without a stream in both directions: leave it out, or ask for both",
+            ),
+            (
+                self.duplex && self.has_datagrams(),
+                "duplex with datagrams, which are no connection: leave it out, or ask for TCP, TLS or QUIC's \
+                 streams",
+            ),
+            (
+                self.duplex && (variant != Variant::default() || self.quic.unidirectional),
+                "duplex with zero copy, splice, discard or streams of one direction: leave one of them out",
             ),
             (
                 self.verify && (variant.discard || variant.splice),

@@ -83,6 +83,7 @@ impl Workload {
             variant: Variant::default(),
             interval_ns: DEFAULT_INTERVAL_NS,
             verify: false,
+            duplex: false,
             busy_poll: false,
             socket: SocketOptions::default(),
             quic: QuicOptions::default(),
@@ -158,6 +159,12 @@ impl Workload {
         }
     }
 
+    /// Number of flows that have a connection, or QUIC stream, of their own: all of them, or where they are duplex
+    /// the first half, of which each carries the one so much further on too.
+    pub fn opened_flows(&self) -> u32 {
+        if self.duplex { self.flows } else { self.total_flows() }
+    }
+
     /// Which way the bytes of flow number `flow` go: [`Direction::Up`] or [`Direction::Down`],
     /// never [`Direction::Both`]. Where both directions run, the first [`Workload::flows`] flows
     /// go up and the others down. Requests go up, so a flow of request and response is `Up`.
@@ -184,7 +191,7 @@ impl Workload {
 
     /// Connections of a load over QUIC whose flows stay.
     pub fn quic_connections(&self) -> u32 {
-        self.total_flows().div_ceil(self.quic.streams.max(1))
+        self.opened_flows().div_ceil(self.quic.streams.max(1))
     }
 
     /// The pace of each flow in bits of payload per second, rounded down to a whole bit but never

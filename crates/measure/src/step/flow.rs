@@ -27,14 +27,18 @@ pub struct FlowSteps {
     pub server: Vec<Step>,
 }
 
-/// What flow number `flow` does at both ends. A number past the last flow has no steps.
+/// What flow number `flow` does at both ends. A number past the last flow has no steps, nor has one whose bytes
+/// another flow's connection carries ([`Workload::opened_flows`]).
 ///
 /// The sender's (or the requester's) step has the end; the other's ends by its peer. Of a
 /// connection, that same end closes first, gracefully, and the other after it. A UDP association
 /// has nothing to close, and connections that come and go are closed as their step says.
 pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
-    if flow >= workload.total_flows() {
+    if flow >= workload.opened_flows() {
         return FlowSteps { client: Vec::new(), server: Vec::new() };
+    }
+    if let (Kind::Stream { send_bytes, .. }, true) = (&workload.kind, workload.duplex) {
+        return duplex(workload, *send_bytes, flow);
     }
     let (mut leading, mut following) = match workload.kind {
         Kind::Stream { send_bytes, .. } => stream(workload, send_bytes, flow),
@@ -52,7 +56,25 @@ pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
     }
 }
 
+/// Both directions over one connection: this flow up, and the one that is as many further on as go up down.
+fn duplex(workload: &Workload, unit_bytes: u32, flow: u32) -> FlowSteps {
+    let (up_sent, up_received) = transfers(workload, unit_bytes, flow);
+    let (down_sent, down_received) = transfers(workload, unit_bytes, flow + workload.flows);
+    let client = Step::Duplex { send: up_sent, receive: down_received };
+    let server = Step::Duplex { send: down_sent, receive: up_received };
+    FlowSteps {
+        client: vec![client, Step::Close(Close::Graceful)],
+        server: vec![server, Step::Close(Close::Graceful)],
+    }
+}
+
 fn stream(workload: &Workload, unit_bytes: u32, flow: u32) -> (Vec<Step>, Vec<Step>) {
+    let (send, receive) = transfers(workload, unit_bytes, flow);
+    (vec![Step::Send(send)], vec![Step::Receive(receive)])
+}
+
+/// What is sent of a flow's bulk, and what is received at the other end.
+fn transfers(workload: &Workload, unit_bytes: u32, flow: u32) -> (Transfer, Transfer) {
     let receive = Transfer {
         end: StepEnd::Peer,
         unit_bytes,
@@ -76,7 +98,7 @@ fn stream(workload: &Workload, unit_bytes: u32, flow: u32) -> (Vec<Step>, Vec<St
         },
         ..receive.clone()
     };
-    (vec![Step::Send(send)], vec![Step::Receive(receive)])
+    (send, receive)
 }
 
 fn rr(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {

@@ -218,7 +218,11 @@ fn longest_sent(step: &Step) -> usize {
         Step::Send(transfer) => transfer.unit_bytes as usize,
         Step::Exchange(exchange) => exchange.request_bytes as usize,
         Step::Answer(exchange) => exchange.response_bytes as usize,
-        Step::Receive(_) | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => 0,
+        Step::Receive(_)
+        | Step::Duplex { .. }
+        | Step::Close(_)
+        | Step::Connect(_)
+        | Step::Accept(_) => 0,
     }
 }
 

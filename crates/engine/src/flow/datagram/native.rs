@@ -54,7 +54,9 @@ impl<P: DatagramPath> Manner<P> for Native {
             }
             Step::Answer(exchange) => NativeStep::Answering(DatagramAnswerer::new(tag, &exchange)),
             // Nothing marks the end of an association on the wire.
-            Step::Close(_) | Step::Connect(_) | Step::Accept(_) => return None,
+            Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
+                return None;
+            }
         })
     }
 

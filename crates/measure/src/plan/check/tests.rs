@@ -234,6 +234,26 @@ fn variants_go_with_tcp_streams_only() {
 }
 
 #[test]
+fn duplex_goes_with_streams_of_both_directions_over_connections() {
+    let both = |transport| {
+        let mut workload = Workload::stream(Direction::Both, transport);
+        workload.duplex = true;
+        workload
+    };
+    for transport in [Transport::Tcp, Transport::Tls, Transport::Quic] {
+        both(transport).check().unwrap();
+    }
+    let up = Workload::stream(Direction::Up, Transport::Tcp);
+    assert_refused(up, |w| w.duplex = true, &["duplex", "both"]);
+    assert_refused(Workload::rr(Transport::Tcp), |w| w.duplex = true, &["duplex", "stream"]);
+    assert_refused(both(Transport::Udp), |_| {}, &["duplex", "datagrams"]);
+    assert_refused(both(Transport::Quic), Workload::use_quic_datagrams, &["duplex", "datagrams"]);
+    assert_refused(both(Transport::Quic), |w| w.quic.unidirectional = true, &["one direction"]);
+    assert_refused(both(Transport::Tcp), |w| w.variant.zero_copy = true, &["zero copy"]);
+    assert_refused(both(Transport::Tcp), |w| w.threads = Some(2), &["2 threads for 1 flows"]);
+}
+
+#[test]
 fn connections_that_make_no_sense() {
     let connect = || Workload::connect(Transport::Tcp);
     let datagrams = Kind::Connect {

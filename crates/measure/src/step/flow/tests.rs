@@ -86,6 +86,26 @@ fn a_stream_down_is_sent_by_the_server_and_closed_by_it() {
 }
 
 #[test]
+fn a_duplex_flow_sends_and_receives_what_two_flows_would() {
+    let (two, one) = (stream(), Workload { duplex: true, ..stream() });
+    for flow in 0..2 {
+        let (up, down) = (flow_steps(&two, flow), flow_steps(&two, flow + 2));
+        let FlowSteps { client, server } = flow_steps(&one, flow);
+        for (steps, sender, receiver) in
+            [(&client, &up.client, &down.client), (&server, &down.server, &up.server)]
+        {
+            let [Step::Duplex { send, receive }, Step::Close(Close::Graceful)] = &steps[..] else {
+                panic!("{steps:?}")
+            };
+            assert_eq!(sender[0], Step::Send(send.clone()));
+            assert_eq!(receiver[0], Step::Receive(receive.clone()));
+        }
+    }
+    assert_eq!(flow_steps(&one, 2), FlowSteps { client: Vec::new(), server: Vec::new() });
+    assert_eq!((one.opened_flows(), one.total_flows()), (2, 4));
+}
+
+#[test]
 fn a_time_includes_the_warm_up() {
     let mut workload = stream();
     (workload.end, workload.omit_ns) = (End::Time { duration_ns: 5 }, 2);

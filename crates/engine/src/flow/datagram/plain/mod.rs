@@ -79,7 +79,9 @@ impl<P: DatagramPath> Manner<P> for Plain {
                 PlainStep::Answering(PlainAnswerer::new(&exchange, &self.buffers))
             }
             Step::Close(Close::Graceful) => PlainStep::Finishing,
-            Step::Close(_) | Step::Connect(_) | Step::Accept(_) => return None,
+            Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
+                return None;
+            }
         })
     }
 
