@@ -162,6 +162,8 @@ pub(crate) trait Multiplexer {
     /// Wants no more of a stream; nothing of it will be told. The other end is told the code where the transport
     /// has codes.
     fn stop(&mut self, link: Link, stream: u64, code: u64);
+    /// Sends no more of a stream that the other end has stopped, and tells it so where the transport doesn't by itself.
+    fn reset(&mut self, _link: Link, _stream: u64, _code: u64) {}
     /// Gives a stream up, both ways, likewise.
     fn abort(&mut self, link: Link, stream: u64, code: u64);
     /// Bytes of a stream that are at the other end by now, no more than they are; `None` where the

@@ -203,8 +203,11 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.exchange(link, stream, |exchange| exchange.handle_reset(now_us));
                 self.settle_if_over(link, stream);
             }
-            LinkEvent::Stopped { stream, .. } => {
+            LinkEvent::Stopped { stream, code } => {
                 self.count_delivered(link, stream);
+                // An end that stops a stream may keep the room that others wait for until it hears of the reset
+                // (RFC 9000, section 3.5).
+                self.endpoint.reset(link, stream, code);
                 let now_us = now_us();
                 self.exchange(link, stream, |exchange| exchange.handle_send_aborted(now_us));
                 self.settle_if_over(link, stream);

@@ -321,6 +321,15 @@ impl Multiplexer for MultiplexedEndpoint {
         }
     }
 
+    fn reset(&mut self, link: Link, stream: u64, code: u64) {
+        if let Some(id) = stream_id(stream) {
+            self.with(link, |connection| {
+                connection.reset(id, code);
+                connection.forget_delivery(id);
+            });
+        }
+    }
+
     fn abort(&mut self, link: Link, stream: u64, code: u64) {
         if let Some(id) = stream_id(stream) {
             self.with(link, |connection| {

@@ -218,6 +218,12 @@ impl Multiplexer for SeparateEndpoints<'_> {
         }
     }
 
+    fn reset(&mut self, link: Link, stream: u64, code: u64) {
+        if let Some((endpoint, own)) = self.touched(link) {
+            endpoint.reset(own, stream, code);
+        }
+    }
+
     fn abort(&mut self, link: Link, stream: u64, code: u64) {
         if let Some((endpoint, own)) = self.touched(link) {
             endpoint.abort(own, stream, code);
