@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::emulator::{Emulator, link};
 use crate::ends::Server;
-use crate::network::run;
+use crate::network::{Company, run};
 use crate::skipped::skip;
 
 /// The emulated link's device in both namespaces.
@@ -31,7 +31,7 @@ const FLIPS: &str = "
 ";
 
 fn with_link(description: &str, test: impl FnOnce(Emulator)) {
-    match Emulator::start(description) {
+    match Emulator::start_in(Company::Alone, description) {
         Ok(emulator) => test(emulator),
         Err(why) => skip(&why),
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::alone_in_network;
 use crate::document::Document;
 use crate::ends::Server;
-use crate::in_network;
 use crate::network::Network;
 
 /// The link is down from here, after the client's start, for a second.
@@ -71,7 +71,7 @@ fn busy_share(run: &Document, intervals: &Range<usize>) -> f64 {
 
 #[test]
 fn udp_result_says_that_the_link_was_down() {
-    in_network(|network| {
+    alone_in_network(|network| {
         let run =
             measure_across_outage(network, &["stream", "--udp", "--rate", "20M", "--size", "1000"]);
         assert_silent_for_a_second(&run, &longest_silence(&run.received_bytes("server")), 1.6);
@@ -84,7 +84,7 @@ fn udp_result_says_that_the_link_was_down() {
 
 #[test]
 fn tcp_result_says_that_the_link_was_down() {
-    in_network(|network| {
+    alone_in_network(|network| {
         let run = measure_across_outage(network, &["stream", "--rate", "20M"]);
         let silent = longest_silence(&run.received_bytes("server"));
         // What was on its way is sent again at a time-out.

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::alone_in_network;
 use crate::document::Document;
 use crate::ends::Server;
-use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, run};
 
 /// A class's rate and a queue below it: one of 60 kB that lets 20 Mbit/s through and cuts trains.
@@ -79,7 +79,7 @@ fn assert_told(load: &str, run: &Document, drops: u64) {
 
 #[test]
 fn datagrams_that_the_own_queue_drops_are_refused_and_not_lost() {
-    in_network(|network| {
+    alone_in_network(|network| {
         let device = Device::of_client(network);
         device.shorten_queue(TBF, UDP);
         let server = Server::start(network);
@@ -104,7 +104,7 @@ fn datagrams_that_the_own_queue_drops_are_refused_and_not_lost() {
 
 #[test]
 fn a_request_that_the_own_queue_drops_is_asked_again_and_not_lost() {
-    in_network(|network| {
+    alone_in_network(|network| {
         let device = Device::of_client(network);
         device.shorten_queue(TBF, UDP);
         let server = Server::start(network);
@@ -134,7 +134,7 @@ fn send_quic(
     judge: impl Fn(&str, &Document, u64),
 ) {
     for up in [true, false] {
-        in_network(|network| {
+        alone_in_network(|network| {
             let device = if up { Device::of_client(network) } else { Device::of_server(network) };
             device.shorten_queue(queue.0, queue.1);
             let server = Server::start(network);
@@ -196,7 +196,7 @@ fn quic_datagrams_that_the_own_queue_drops_are_not_lost() {
 /// Nobody sends a request again that QUIC has taken: it is lost, and the refusal counted beside it.
 #[test]
 fn requests_in_quic_datagrams_that_the_own_queue_drops_are_counted() {
-    in_network(|network| {
+    alone_in_network(|network| {
         let device = Device::of_client(network);
         device.shorten_queue(TBF, LONG_UDP);
         let server = Server::start(network);

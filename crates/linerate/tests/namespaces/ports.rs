@@ -1,8 +1,8 @@
 //! A client that has few ports.
 
 use crate::ends::Server;
-use crate::in_network;
 use crate::network::Network;
+use crate::{alone_in_network, in_network};
 
 /// Leaves the client 500 ports, each of which waits its minute in TIME-WAIT.
 fn leave_few_ports(network: &Network) {
@@ -12,7 +12,7 @@ fn leave_few_ports(network: &Network) {
 
 #[test]
 fn connections_go_on_when_the_ports_run_out_and_say_so() {
-    in_network(|network| {
+    alone_in_network(|network| {
         leave_few_ports(network);
         let server = Server::start(network);
         let run = server.measure(&["connect", "--time", "2s"]);
