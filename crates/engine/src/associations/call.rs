@@ -11,14 +11,13 @@ use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
 use super::attempt::{Attempt, Script};
-use super::sockets::Place;
 use super::{DONE, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
 use crate::connections::{Due, Milestones, Slots};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
-use crate::transport::quic::{ClientSide, Event};
+use crate::transport::quic::{ClientSide, Event, Link};
 
 /// The part of a load of connections that falls to one shard.
 pub(crate) struct Calling {
@@ -33,7 +32,7 @@ pub(crate) struct Calling {
 /// What sits in one of the places.
 #[derive(Default)]
 struct Seat {
-    attempt: Option<(Place, Attempt)>,
+    attempt: Option<(Link, Attempt)>,
 }
 
 struct Caller {
@@ -47,27 +46,26 @@ struct Caller {
     /// Places whose connection has its response, and waits for the ticket that the next needs.
     parting: Vec<usize>,
     /// Which place a connection has.
-    seat_of: HashMap<Place, usize>,
+    seat_of: HashMap<Link, usize>,
 }
 
 impl Calling {
     /// Runs until the load is stopped and the last connection is closed.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let flows = self.flows.clone();
-        let mut sockets = Sockets::new(&self.quic, &self.workload, self.inlet);
+        let sockets = Sockets::new(&self.quic, &self.workload, self.inlet);
         let caller = Caller::new(&self.quic, &self.workload, self.flows, self.shard, local);
-        let Some(mut caller) = caller else {
+        let (Some(mut caller), Ok(mut sockets)) = (caller, sockets) else {
             flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
             return;
         };
-        let mut events = Vec::new();
         loop {
-            if !sockets.take_new(waker).is_empty() {
+            if sockets.take_new(waker).is_some() {
                 flows.iter().for_each(|flow| flow.set_ready(local));
             }
-            let more_in = sockets.take_in(&mut events);
-            for (place, event) in events.drain(..) {
-                caller.handle(place, &event, local);
+            let more_in = sockets.take_in();
+            while let Some((link, event)) = sockets.poll_event() {
+                caller.handle(link, &event, local);
             }
             caller.part(local);
             let (reached, now_ns) = (local.reached(), monotonic_ns());
@@ -78,8 +76,8 @@ impl Calling {
                 caller.begin_due(reached, &mut sockets);
                 caller.sweep(now_ns);
             }
-            let more_out = sockets.send_out(&mut events);
-            if !more_in && !more_out && events.is_empty() {
+            let more_out = sockets.send_out();
+            if !more_in && !more_out {
                 let at_most_ns = caller.slots.wait_at_most_ns(reached.phase);
                 sockets.wait(Duration::from_nanos(at_most_ns), waker, reached.phase);
             }
@@ -148,17 +146,17 @@ impl Caller {
 
     fn begin(&mut self, due: &Due, sockets: &mut Sockets) {
         let began_ns = monotonic_ns();
-        let made = sockets.get(0).map(|endpoint| {
-            let link = endpoint.connect(self.server, "linerate", &self.client)?;
-            let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
-            Ok((link, endpoint.connection(link).cloned().ok_or_else(gone)?))
+        let endpoint = &mut sockets.endpoint;
+        let made = endpoint.connect(0, self.server, "linerate", &self.client).and_then(|place| {
+            let gone = std::io::ErrorKind::NotConnected;
+            Ok((place, endpoint.connection(place).cloned().ok_or(gone)?))
         });
         let index = due.index;
         let Some(seat) = self.seats.get_mut(index) else { return };
         self.slots.note_first(index, began_ns);
         match made {
-            Some(Ok((link, connection))) => {
-                let (place, due_ns) = ((0, link), due.scheduled_ns.unwrap_or(began_ns));
+            Ok((place, connection)) => {
+                let due_ns = due.scheduled_ns.unwrap_or(began_ns);
                 let mut attempt = Attempt::new(connection, due_ns, began_ns, due.warm_up);
                 let begun = attempt.begin_early(&self.script, self.slots.tally(index));
                 seat.attempt = Some((place, attempt));
@@ -167,12 +165,11 @@ impl Caller {
                     self.give_up(index, error_kind(&error), began_ns);
                 }
             }
-            Some(Err(error)) => self.slots.fail(index, error_kind(&error), due.warm_up, began_ns),
-            None => self.slots.fail(index, "io", due.warm_up, began_ns),
+            Err(error) => self.slots.fail(index, error_kind(&error), due.warm_up, began_ns),
         }
     }
 
-    fn handle(&mut self, place: Place, event: &Event, local: &mut Local) {
+    fn handle(&mut self, place: Link, event: &Event, local: &mut Local) {
         let Some(&index) = self.seat_of.get(&place) else { return };
         if let Event::Closed(cause) = event {
             return self.give_up(index, error_kind(&cause.error()), monotonic_ns());

@@ -1,6 +1,7 @@
 //! Flows that stay: streams over connections that stand while the load lasts.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -14,13 +15,12 @@ use socket2::Socket;
 
 use super::Claims;
 use super::carried::{Carried, Holder};
-use super::sockets::Place;
 use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{FlowError, FlowShared, Local};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
-use crate::transport::quic::{Cause, Dir, Event, Facts, StreamId, shared_pattern};
+use crate::transport::quic::{Cause, Dir, Event, Facts, Link, StreamId, shared_pattern};
 
 /// Handshakes of a client's shard that are under way at a time.
 const OPENING_AT_ONCE: usize = 64;
@@ -46,13 +46,13 @@ struct Carrier {
     flows: Vec<Arc<FlowShared>>,
     claims: Option<Arc<Claims>>,
     slots: Slots,
-    carried: HashMap<Place, Carried>,
+    carried: HashMap<Link, Carried>,
     /// Streams whose last bytes haven't been acknowledged.
     undelivered: usize,
     /// Flows that ended before they began.
     never_begun: usize,
     /// Over which of its associations the client makes its connections.
-    association: Option<usize>,
+    association: Option<u32>,
     /// How many of them don't stand yet.
     opening: usize,
 }
@@ -61,7 +61,10 @@ impl Carrying {
     /// Runs until every flow has ended (at the client) or the load is over (at the server).
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let Self { quic, workload, flows, claims, inlet } = self;
-        let mut sockets = Sockets::new(&quic, &workload, inlet);
+        let mut sockets = match Sockets::new(&quic, &workload, inlet) {
+            Ok(sockets) => sockets,
+            Err(error) => return end_all(&flows, &FlowError::new("io", &error.to_string()), local),
+        };
         let mut carrier = Carrier {
             pattern: shared_pattern(&local.pattern),
             quic,
@@ -75,17 +78,16 @@ impl Carrying {
             association: None,
             opening: 0,
         };
-        let mut events = Vec::new();
         let mut seen = Phase::Hold;
         let mut published = Instant::now();
         let mut lingering: Option<Instant> = None;
         loop {
-            for number in sockets.take_new(waker) {
+            if let Some(number) = sockets.take_new(waker) {
                 carrier.begin(number);
             }
-            let more_in = sockets.take_in(&mut events);
-            for (place, event) in events.drain(..) {
-                carrier.handle(place, event, &mut sockets, local);
+            let more_in = sockets.take_in();
+            while let Some((link, event)) = sockets.poll_event() {
+                carrier.handle(link, event, &sockets, local);
             }
             carrier.open_connections(&mut sockets, local);
             let phase = local.phase();
@@ -97,7 +99,7 @@ impl Carrying {
                 carrier.slots.handle_time(monotonic_ns());
             }
             carrier.slots.run_queue(local);
-            let more_out = sockets.send_out(&mut events);
+            let more_out = sockets.send_out();
             let now = Instant::now();
             if now.duration_since(published) >= PUBLISHING {
                 published = now;
@@ -112,7 +114,7 @@ impl Carrying {
                     break;
                 }
             }
-            if !more_in && !more_out && events.is_empty() && !carrier.slots.has_queue() {
+            if !more_in && !more_out && !carrier.slots.has_queue() {
                 sockets.wait(carrier.wait_at_most(), waker, local.phase());
             }
         }
@@ -123,7 +125,7 @@ impl Carrying {
 
 impl Carrier {
     /// A new association: the client's end makes its connections over it.
-    fn begin(&mut self, number: usize) {
+    fn begin(&mut self, number: u32) {
         if self.is_client() && self.association.is_none() {
             self.association = Some(number);
             // The next is then at the end.
@@ -150,47 +152,35 @@ impl Carrier {
 
     fn connect(
         &mut self,
-        number: usize,
+        number: u32,
         group: Vec<Arc<FlowShared>>,
         sockets: &mut Sockets,
         local: &Local,
     ) {
         let Side::Client { server, client, .. } = self.quic.side.clone() else { return };
-        let made = sockets.get(number).and_then(|endpoint| {
-            let made = endpoint.connect(server, "linerate", &client);
-            let link = match made {
-                Ok(link) => link,
-                Err(error) => return Some(Err(error)),
-            };
-            let connection = endpoint.connection(link)?.clone();
-            let socket = Arc::clone(endpoint.socket());
-            Some(Ok((link, connection, socket, endpoint.offload())))
-        });
-        match made {
-            Some(Ok((link, connection, socket, offload))) => {
-                let facts = Facts { congestion: self.quic.settings.congestion, offload };
-                let carried = Carried::new(connection, socket, facts, group);
-                self.carried.insert((number, link), carried);
+        match sockets.endpoint.connect(number, server, "linerate", &client) {
+            Ok(link) => {
+                self.carry(link, group, sockets);
                 self.opening += 1;
             }
-            Some(Err(error)) => self.end_unbegun(&group, &error.into(), local),
-            None => {}
+            Err(error) => self.end_unbegun(&group, &error.into(), local),
         }
     }
 
-    fn handle(&mut self, place: Place, event: Event, sockets: &mut Sockets, local: &Local) {
+    /// Has a connection carry flows: those that wait for it to stand, and those that it brings.
+    fn carry(&mut self, link: Link, waiting: Vec<Arc<FlowShared>>, sockets: &Sockets) {
+        let connection = sockets.endpoint.connection(link);
+        if let Some((connection, port)) = connection.zip(sockets.endpoint.socket_of(link)) {
+            let congestion = self.quic.settings.congestion;
+            let facts = Facts { congestion, offload: port.offload() };
+            let (connection, socket) = (Rc::clone(connection), Arc::clone(port.socket()));
+            self.carried.insert(link, Carried::new(connection, socket, facts, waiting));
+        }
+    }
+
+    fn handle(&mut self, place: Link, event: Event, sockets: &Sockets, local: &Local) {
         match event {
-            Event::Accepted => {
-                if let Some(endpoint) = sockets.get(place.0)
-                    && let Some(connection) = endpoint.connection(place.1).cloned()
-                {
-                    let socket = Arc::clone(endpoint.socket());
-                    let offload = endpoint.offload();
-                    let facts = Facts { congestion: self.quic.settings.congestion, offload };
-                    let carried = Carried::new(connection, socket, facts, Vec::new());
-                    self.carried.insert(place, carried);
-                }
-            }
+            Event::Accepted => self.carry(place, Vec::new(), sockets),
             Event::Established => {
                 self.opening = self.opening.saturating_sub(1);
                 self.open_flows(place, local);
@@ -228,11 +218,11 @@ impl Carrier {
                 }
             }
             Event::Closed(cause) => self.handle_close(place, &cause, local),
-            Event::StreamsOpened(_) | Event::StreamsAvailable(_) => {}
+            Event::StreamsOpened(_) | Event::StreamsAvailable(_) | Event::Refused => {}
         }
     }
 
-    fn holder(&mut self, place: Place, id: StreamId) -> Option<&mut Holder> {
+    fn holder(&mut self, place: Link, id: StreamId) -> Option<&mut Holder> {
         self.carried.get_mut(&place)?.holder(id)
     }
 
@@ -253,7 +243,7 @@ impl Carrier {
     /// The client's connection stands: each of its flows gets a stream, which it opens with the
     /// test's token. Where that has one direction and the flow needs the other, it asks for one, and ends when
     /// the flow has: so the client stays until the server has heard of that.
-    fn open_flows(&mut self, place: Place, local: &Local) {
+    fn open_flows(&mut self, place: Link, local: &Local) {
         let dir = self.dir();
         let Some(carried) = self.carried.get_mut(&place) else { return };
         for shared in std::mem::take(&mut carried.waiting) {
@@ -277,7 +267,7 @@ impl Carrier {
     }
 
     /// Takes what the peer has opened.
-    fn accept_streams(&mut self, place: Place, dir: Dir) {
+    fn accept_streams(&mut self, place: Link, dir: Dir) {
         while let Some(carried) = self.carried.get_mut(&place)
             && let Some(id) = carried.accept(dir)
         {
@@ -286,7 +276,7 @@ impl Carrier {
     }
 
     /// What doesn't show the test's token and a flow that nobody has is not of this load.
-    fn read_opening(&mut self, place: Place, id: StreamId) {
+    fn read_opening(&mut self, place: Link, id: StreamId) {
         let Some(carried) = self.carried.get_mut(&place) else { return };
         let opening = match carried.read_opening(id) {
             Ok(opening) if opening.token == self.quic.token => opening,
@@ -320,7 +310,7 @@ impl Carrier {
     }
 
     /// A connection has ended: its flows see that in their next turn.
-    fn handle_close(&mut self, place: Place, cause: &Cause, local: &Local) {
+    fn handle_close(&mut self, place: Link, cause: &Cause, local: &Local) {
         let Some(mut carried) = self.carried.remove(&place) else { return };
         if self.is_client() && !carried.waiting.is_empty() {
             self.opening = self.opening.saturating_sub(1);
@@ -331,10 +321,8 @@ impl Carrier {
     }
 
     fn end_unbegun(&mut self, flows: &[Arc<FlowShared>], error: &FlowError, local: &Local) {
-        for shared in flows {
-            shared.end_unbegun(error, local);
-            self.never_begun += 1;
-        }
+        end_all(flows, error, local);
+        self.never_begun += flows.len();
     }
 
     fn publish(&mut self) {
@@ -386,4 +374,8 @@ impl Carrier {
             self.end_unbegun(&flows, &error, local);
         }
     }
+}
+
+fn end_all(flows: &[Arc<FlowShared>], error: &FlowError, local: &Local) {
+    flows.iter().for_each(|shared| shared.end_unbegun(error, local));
 }

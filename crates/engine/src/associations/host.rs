@@ -12,14 +12,13 @@ use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
 use super::call::as_length;
-use super::sockets::Place;
 use super::{FOREIGN, LONGEST_WAIT, Quic, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::Inlet;
 use crate::tally::Tally;
-use crate::transport::quic::{Dir, Event, SharedConnection, StreamId};
+use crate::transport::quic::{Dir, Event, Link, SharedConnection, StreamId};
 
 /// The part of a load of connections that one of the server's shards serves.
 pub(crate) struct Hosting {
@@ -44,7 +43,7 @@ struct Host {
     token: [u8; 16],
     step: Churn,
     shared: Arc<FlowShared>,
-    guests: HashMap<Place, Guest>,
+    guests: HashMap<Link, Guest>,
     ending: Ending,
 }
 
@@ -56,19 +55,20 @@ impl Hosting {
             return shared.set_ended(Ending::default(), local);
         };
         shared.set_ready(local);
-        let mut sockets = Sockets::new(&self.quic, &self.workload, self.inlet);
+        let Ok(mut sockets) = Sockets::new(&self.quic, &self.workload, self.inlet) else {
+            return shared.set_ended(Ending::default(), local);
+        };
         let token = self.quic.token;
         let (guests, ending) = (HashMap::new(), Ending::default());
         let mut host = Host { token, step, shared, guests, ending };
-        let mut events = Vec::new();
         while local.phase() < Phase::Drained && !sockets.is_released() {
             let _associations = sockets.take_new(waker);
-            let more_in = sockets.take_in(&mut events);
-            for (place, event) in events.drain(..) {
-                host.handle(place, event, &mut sockets, local);
+            let more_in = sockets.take_in();
+            while let Some((link, event)) = sockets.poll_event() {
+                host.handle(link, event, &sockets, local);
             }
-            let more_out = sockets.send_out(&mut events);
-            if !more_in && !more_out && events.is_empty() {
+            let more_out = sockets.send_out();
+            if !more_in && !more_out {
                 sockets.wait(LONGEST_WAIT, waker, local.phase());
             }
         }
@@ -79,12 +79,10 @@ impl Hosting {
 }
 
 impl Host {
-    fn handle(&mut self, place: Place, event: Event, sockets: &mut Sockets, local: &Local) {
+    fn handle(&mut self, place: Link, event: Event, sockets: &Sockets, local: &Local) {
         match event {
             Event::Accepted => {
-                let endpoint = sockets.get(place.0);
-                let connection = endpoint.and_then(|one| one.connection(place.1).cloned());
-                if let Some(connection) = connection {
+                if let Some(connection) = sockets.endpoint.connection(place).cloned() {
                     let guest = Guest {
                         connection,
                         stream: None,

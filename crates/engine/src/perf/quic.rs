@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::probe::memory_bytes;
 use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
 use crate::transport::quic::{
-    Blueprint, ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
+    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
     MultiplexedEndpoint, ServerSide, Settings, Stock,
 };
 
@@ -67,7 +67,7 @@ fn client_settings(options: &QuicOptions, connections: u32, lasting: bool) -> Se
     }
 }
 
-/// Makes the endpoints of one of a client's threads, each with a socket of its own.
+/// The endpoint of one of a client's threads, whose connections have a socket each or one together.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub(super) fn client<'a>(
     plan: &'a ClientPlan,
     number: u32,
     options: &QuicOptions,
-) -> io::Result<impl Fn() -> io::Result<MultiplexedEndpoint> + 'a> {
+) -> io::Result<MultiplexedEndpoint<'a>> {
     let settings = client_settings(options, plan.connections, !plan.repeats_connections);
     let counts = plan.tells_connections;
     let extras = Extras { clear_packets: options.clear, counts, ..Extras::default() };
@@ -86,15 +86,19 @@ pub(super) fn client<'a>(
         Some(directory) => client.with_logs(directory),
         None => Ok(client),
     });
-    let client = Rc::new(client.map_err(io::Error::other)?);
-    let blueprint = Blueprint::new(settings).map_err(io::Error::other)?;
+    let client = Some(Rc::new(client.map_err(io::Error::other)?));
+    let endpoint = Endpoint::new(&settings, None).map_err(io::Error::other)?;
+    let mut endpoint = endpoint.counting(counts);
     let local = local_address(plan, number);
-    Ok(move || {
-        let socket = client_socket(local, plan.addresses.remote)?;
-        let endpoint = blueprint.endpoint(Arc::new(socket), None).map_err(io::Error::other)?;
-        let client = Some(Rc::clone(&client));
-        Ok(MultiplexedEndpoint::new(endpoint.counting(counts), client, 0))
-    })
+    let open = move || Ok(Arc::new(client_socket(local, plan.addresses.remote)?));
+    let endpoint = if plan.own_ports {
+        let endpoint = MultiplexedEndpoint::new(endpoint, client, 0);
+        endpoint.apart(Box::new(open), plan.repeats_connections)
+    } else {
+        endpoint.add(open()?).map_err(io::Error::other)?;
+        MultiplexedEndpoint::new(endpoint, client, 0)
+    };
+    Ok(endpoint.spinning(plan.placement.busy))
 }
 
 /// Where the connections of the thread of this number come from.
@@ -159,7 +163,7 @@ pub(super) fn server(
     plan: &ServerPlan,
     number: u32,
     stock: Stock,
-) -> io::Result<MultiplexedEndpoint> {
+) -> io::Result<MultiplexedEndpoint<'static>> {
     let options = &plan.quic;
     let settings = Settings {
         connection_window_bytes: FIRST_WINDOW_BYTES,
@@ -172,24 +176,34 @@ pub(super) fn server(
     let extras =
         Extras { clear_packets: true, counts: plan.tells_connections, ..Extras::default() };
     let accepts = ServerSide::new(tls, &settings, extras).map_err(io::Error::other)?;
-    let endpoint = Endpoint::new(Arc::new(socket), &settings, Some(&accepts));
+    let endpoint = Endpoint::over(Arc::new(socket), &settings, Some(&accepts));
     let endpoint = endpoint.map_err(io::Error::other)?;
     let endpoint = endpoint.counting(plan.tells_connections);
     let endpoint = MultiplexedEndpoint::new(endpoint, None, FIRST_STREAMS);
     Ok(endpoint.stocked(FIRST_WINDOW_BYTES, stock).spinning(plan.placement.busy))
 }
 
-/// A client whose server may open streams too.
+/// A client whose server may open streams too, with a socket for each connection or for all.
 #[cfg(test)]
 pub(super) fn test_client(
     tls: Arc<ClientConfig>,
     remote: SocketAddr,
-) -> io::Result<MultiplexedEndpoint> {
-    let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))?;
+    own_ports: bool,
+) -> io::Result<MultiplexedEndpoint<'static>> {
+    let open = move || {
+        let kind = Domain::for_address(remote);
+        Ok(Arc::new(Socket::new(kind, Type::DGRAM, Some(Protocol::UDP))?))
+    };
     let settings = settings(&QuicOptions::default(), FIRST_STREAMS);
-    let endpoint = Endpoint::new(Arc::new(socket), &settings, None).map_err(io::Error::other)?;
+    let mut endpoint = Endpoint::new(&settings, None).map_err(io::Error::other)?;
     let client = ClientSide::new(tls, &settings, Extras::default()).map_err(io::Error::other)?;
-    Ok(MultiplexedEndpoint::new(endpoint, Some(Rc::new(client)), FIRST_STREAMS))
+    let client = Some(Rc::new(client));
+    if own_ports {
+        let endpoint = MultiplexedEndpoint::new(endpoint, client, FIRST_STREAMS);
+        return Ok(endpoint.apart(Box::new(open), false));
+    }
+    endpoint.add(open()?).map_err(io::Error::other)?;
+    Ok(MultiplexedEndpoint::new(endpoint, client, FIRST_STREAMS))
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use crate::event::Cancel;
 use crate::socket::HandedSockets;
 use crate::transport::framed::FramedEndpoint;
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
-use crate::transport::quic::SeparateEndpoints;
 
 mod broken_threads;
 mod cut_uploads;
@@ -66,7 +65,7 @@ impl Client {
         let mut endpoint: Box<dyn Multiplexer> = if tcp {
             Box::new(FramedEndpoint::client(config, Duration::ZERO).expect("a poll set"))
         } else {
-            Box::new(test_client(config, server.address()).expect("a socket"))
+            Box::new(test_client(config, server.address(), false).expect("a socket"))
         };
         let remote = server.address();
         let to = Destination { remote, local: None, server_name: String::new() };
@@ -357,8 +356,7 @@ fn the_end_of_a_connection_with_a_port_of_its_own_waits_for_no_answer() {
     let mut took = Vec::new();
     while took.len() < 5 {
         let config = std::sync::Arc::clone(&config);
-        let open = move || test_client(std::sync::Arc::clone(&config), remote);
-        let mut endpoint = SeparateEndpoints::new(Box::new(open)).expect("a poll set");
+        let mut endpoint = test_client(config, remote, true).expect("an endpoint");
         let to = Destination { remote, local: None, server_name: String::new() };
         let link = endpoint.connect(&to).expect("a connection begins");
         let (mut established, mut bytes, end) = (false, [0; 65_536], Instant::now() + LIMIT);

@@ -37,7 +37,6 @@ pub(crate) enum LinkEvent {
     #[allow(dead_code, reason = "the perf dialect gives codes no meaning")]
     Reset { stream: u64, code: Option<u64> },
     /// The other end wants no more of a stream, with this code.
-    #[allow(dead_code, reason = "as above")]
     Stopped { stream: u64, code: u64 },
     /// So many bytes more of a stream are at the other end, as far as this transport can tell.
     Delivered { stream: u64, bytes: u64 },

@@ -41,8 +41,6 @@ const WIDE: &[Exception] = &[
     ("engine", "EndPlan", 23, OPTIONS),
     ("engine", "Settings", 22, OPTIONS),
     ("engine", "EndFigures", 21, FORMAT),
-    ("engine", "Endpoint", 21, STATE),
-    ("engine", "SeparateEndpoints", 20, STATE),
     ("engine", "ClientPlan", 19, OPTIONS),
     ("engine", "Connection", 19, STATE),
     ("engine", "ServerTest", 19, STATE),
@@ -60,6 +58,7 @@ const WIDE: &[Exception] = &[
     ("measure", "EndReport", 16, FORMAT),
     ("engine", "Acceptor", 19, STATE),
     ("engine", "Session", 15, STATE),
+    ("engine", "Endpoint", 14, STATE),
     ("engine", "Test", 15, STATE),
     ("linerate", "Iterations", 15, STATE),
     ("link", "Path", 15, STATE),
@@ -97,7 +96,7 @@ const SPREAD: &[Exception] = &[
     ("measure", "Workload", 5, CHECKS),
     ("measure", "Plan", 3, CHECKS),
     ("engine", "ClientTest", 4, STATE),
-    ("engine", "SeparateEndpoints", 3, STATE),
+    ("engine", "Endpoint", 3, STATE),
     ("engine", "MultiplexedEndpoint", 3, STATE),
 ];
 

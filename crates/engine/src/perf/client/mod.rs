@@ -22,7 +22,6 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
 use crate::transport::framed::FramedEndpoint;
-use crate::transport::quic::SeparateEndpoints;
 use worker::Worker;
 
 /// Events that may wait to be told. A thread that has more waits for the teller.
@@ -239,14 +238,8 @@ fn work(
 ) -> io::Result<()> {
     match plan.carriage {
         Carriage::Quic(options) => {
-            let open = quic::client(&config, plan, seat.number, &options)?;
-            let busy = plan.placement.busy;
-            if plan.own_ports {
-                let endpoints = SeparateEndpoints::new(Box::new(open))?.spinning(busy);
-                let endpoints = endpoints.repeating(plan.repeats_connections);
-                return Worker::new(plan, seat, endpoints).run(totals);
-            }
-            Worker::new(plan, seat, open()?.spinning(busy)).run(totals)
+            let endpoint = quic::client(&config, plan, seat.number, &options)?;
+            Worker::new(plan, seat, endpoint).run(totals)
         }
         Carriage::Tcp => {
             let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;

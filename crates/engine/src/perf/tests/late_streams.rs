@@ -3,7 +3,7 @@ use super::*;
 use crate::transport::quic::{MultiplexedEndpoint, Stock};
 
 /// Opens a stream that stays open and says no more.
-fn opens(client: &mut MultiplexedEndpoint, link: Link) -> bool {
+fn opens(client: &mut MultiplexedEndpoint<'_>, link: Link) -> bool {
     let Some(stream) = client.open_stream(link) else { return false };
     let sending = Sending { bytes: &[7; 8], opens: true, finishes: false };
     client.send(link, stream, sending).is_some()
@@ -11,9 +11,9 @@ fn opens(client: &mut MultiplexedEndpoint, link: Link) -> bool {
 
 /// Gives both ends turns until this is so; whether it was in time.
 fn comes_true(
-    ends: &mut [MultiplexedEndpoint; 2],
+    ends: &mut [MultiplexedEndpoint<'_>; 2],
     within: Duration,
-    mut is_so: impl FnMut(&mut MultiplexedEndpoint) -> bool,
+    mut is_so: impl FnMut(&mut MultiplexedEndpoint<'_>) -> bool,
 ) -> bool {
     let end = Instant::now() + within;
     while Instant::now() < end {
@@ -37,7 +37,7 @@ fn streams_that_there_was_no_memory_for_are_allowed_once_there_is() {
     let stock = Stock::new(0);
     let server = quic::server(tls, socket, &plan, 0, stock.clone()).expect("a server");
     let tls = trust::client_config(None).expect("keys are made");
-    let mut client = test_client(tls, remote).expect("a client");
+    let mut client = test_client(tls, remote, false).expect("a client");
     let to = Destination { remote, local: None, server_name: String::new() };
     let link = client.connect(&to).expect("a connection begins");
     let mut ends = [server, client];
@@ -47,7 +47,7 @@ fn streams_that_there_was_no_memory_for_are_allowed_once_there_is() {
         count == 16
     });
     assert!(opened, "{count} streams were opened");
-    let more = |client: &mut MultiplexedEndpoint| opens(client, link);
+    let more = |client: &mut MultiplexedEndpoint<'_>| opens(client, link);
     assert!(!comes_true(&mut ends, Duration::from_millis(300), more));
     stock.give_back(64 << 20);
     assert!(comes_true(&mut ends, LIMIT, more));

@@ -31,12 +31,23 @@ use super::stock::Share;
 pub(crate) type SharedConnection = Rc<RefCell<Connection>>;
 
 /// Connections that have something to say, by their places.
-pub(super) type Touched = Rc<RefCell<Vec<usize>>>;
+pub(super) type Touched = Rc<RefCell<Vec<u32>>>;
+
+/// Where an endpoint has a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Location {
+    /// The number of its socket.
+    pub(super) port: u32,
+    /// Its number among the connections over that.
+    pub(super) handle: ConnectionHandle,
+    /// Its place among those of the endpoint.
+    pub(super) place: u32,
+}
 
 /// One connection.
 pub(crate) struct Connection {
     pub(super) proto: quinn_proto::Connection,
-    pub(super) handle: ConnectionHandle,
+    pub(super) location: Location,
     /// Whether its place stands among those that have something to say.
     is_touched: bool,
     touched: Touched,
@@ -71,14 +82,14 @@ pub(crate) struct Connection {
 impl Connection {
     pub(super) fn new(
         proto: quinn_proto::Connection,
-        handle: ConnectionHandle,
+        location: Location,
         touched: Touched,
     ) -> Self {
         let (governor, remote) = (Governor::of(&proto), proto.remote_address());
         let gate = governor.gate(Instant::now());
         Self {
             proto,
-            handle,
+            location,
             is_touched: false,
             touched,
             lost: None,
@@ -103,8 +114,13 @@ impl Connection {
     pub(super) fn touch(&mut self) {
         if !self.is_touched {
             self.is_touched = true;
-            self.touched.borrow_mut().push(self.handle.0);
+            self.touched.borrow_mut().push(self.location.place);
         }
+    }
+
+    /// Whether it may have something to say.
+    pub(super) fn is_touched(&self) -> bool {
+        self.is_touched
     }
 
     pub(super) fn untouch(&mut self) {

@@ -1,44 +1,45 @@
-//! One UDP socket and the connections over it, driven by the thread that owns them.
+//! UDP sockets and the QUIC connections over them, driven by the thread that owns them.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use quinn_proto::{ConnectionHandle, Dir, StreamId, Transmit, TransportConfig};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::Timespec;
+use quinn_proto::{ConnectionHandle, Dir, StreamId};
 use socket2::Socket;
 
 mod blueprint;
 mod bounds;
 mod half_open;
 mod look;
+mod places;
+mod port;
+mod receiving;
 mod routes;
-mod turn;
+mod sending;
+mod stay;
+mod waiting;
 
 use super::cause::Cause;
-use super::connection::{Connection, SharedConnection, Touched};
-use super::packets::Packets;
+use super::connection::{Connection, Location, SharedConnection, Touched};
 use super::settings::{ClientSide, ServerSide, Settings};
 use crate::error::Error;
-use crate::waiting::readiness;
-pub(crate) use blueprint::Blueprint;
-pub(super) use bounds::{Intake, Outlet};
+pub(crate) use crate::transport::multiplexer::Link;
+use blueprint::Blueprint;
 use half_open::HalfOpen;
-pub(super) use look::{Look, insist};
-use routes::Routes;
-
-/// A connection's place in its endpoint. It is taken again when the connection has closed and was
-/// forgotten, some time after its [`Event::Closed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Link(pub(crate) usize);
+pub(super) use look::insist;
+use places::Places;
+pub(crate) use port::Port;
+use port::Ports;
+use stay::LATE;
+pub(super) use stay::{LAST_WORDS, QUIET, UNSAID_LIMIT};
+use waiting::{EXACT, Waiting};
 
 /// What has happened to a connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +48,8 @@ pub(crate) enum Event {
     Accepted,
     /// The handshake is done.
     Established,
+    /// Before it was, a packet is said to have found the peer's port closed. Anybody can say so.
+    Refused,
     /// The peer has opened streams of this sort.
     StreamsOpened(Dir),
     /// The peer allows more streams of this sort.
@@ -57,7 +60,7 @@ pub(crate) enum Event {
     Writable(StreamId),
     /// The peer has acknowledged all, the end included.
     Delivered(StreamId),
-    /// The peer reads no more.
+    /// The peer reads no more, and has given this code for it.
     Stopped(StreamId, u64),
     /// Datagrams have come.
     Datagrams,
@@ -67,50 +70,69 @@ pub(crate) enum Event {
     Closed(Cause),
 }
 
-/// One UDP socket and the connections over it.
+/// UDP sockets and the connections over them: one socket that all connections share, or several, or one for each
+/// connection. Its thread gives it turns: packets in, timers, packets out, never more of either than leaves others
+/// their part.
 pub(crate) struct Endpoint {
-    proto: quinn_proto::Endpoint,
-    packets: Packets,
+    blueprint: Blueprint,
     accepts: Option<ServerSide>,
-    /// What its connections are told where the socket's route is known.
-    route: Option<Arc<TransportConfig>>,
-    /// Where the socket is a server's without a route, those of its peers.
-    routes: Option<Routes>,
-    most_connections: usize,
-    connections: Vec<Option<SharedConnection>>,
-    open: usize,
+    ports: Ports,
+    places: Places,
     half_open: HalfOpen,
+    /// Connections that are given something to do between turns, and those that have something to say.
     touched: Touched,
-    queue: VecDeque<usize>,
-    times: BinaryHeap<Reverse<(Instant, usize)>>,
+    queue: VecDeque<u32>,
+    times: BinaryHeap<Reverse<(Instant, u32)>>,
     events: VecDeque<(Link, Event)>,
-    foreign: VecDeque<BytesMut>,
-    /// Whether somebody asks for those.
-    keeps_foreign: bool,
-    outgoing: Vec<u8>,
-    /// What the socket had no room for, and whose it is.
-    unsent: Option<(usize, Transmit, Vec<u8>)>,
-    look: Look,
+    /// What isn't QUIC's, with the socket that it came to, where somebody asks for it.
+    foreign: Option<VecDeque<(u32, BytesMut)>>,
     /// Whether the packets in each datagram are counted.
     counts: bool,
+    outgoing: Vec<u8>,
+    waiting: Waiting,
     /// Connections that were refused because there were too many.
     pub(crate) refused: u64,
-    /// How often a packet is said to have found the peer's port closed. Anybody can say so; it means
-    /// something only where nothing has been heard of the peer.
-    pub(crate) refusals: u64,
 }
 
 #[allow(dead_code, reason = "loops of loads and dialects each use the half that they need")]
 impl Endpoint {
+    /// One that accepts connections, if it's a server's. It has no socket yet.
+    ///
     /// # Errors
     ///
-    /// Where the socket can't be set up, or the settings are out of bounds.
-    pub(crate) fn new(
+    /// Where the settings are out of bounds, or this machine has no randomness.
+    pub(crate) fn new(settings: &Settings, accepts: Option<&ServerSide>) -> Result<Self, Error> {
+        Ok(Self {
+            blueprint: Blueprint::new(settings.clone())?,
+            accepts: accepts.cloned(),
+            ports: Ports::default(),
+            places: Places::default(),
+            half_open: HalfOpen::new(settings.half_open_connections),
+            touched: Rc::new(RefCell::new(Vec::new())),
+            queue: VecDeque::new(),
+            times: BinaryHeap::new(),
+            events: VecDeque::new(),
+            foreign: None,
+            counts: false,
+            outgoing: Vec::new(),
+            waiting: Waiting::default(),
+            refused: 0,
+        })
+    }
+
+    /// One with a socket.
+    ///
+    /// # Errors
+    ///
+    /// Where the socket can't be set up, or as [`Endpoint::new`].
+    pub(crate) fn over(
         socket: Arc<Socket>,
         settings: &Settings,
         accepts: Option<&ServerSide>,
     ) -> Result<Self, Error> {
-        Blueprint::new(settings.clone())?.endpoint(socket, accepts)
+        let mut endpoint = Self::new(settings, accepts)?;
+        endpoint.add(socket)?;
+        Ok(endpoint)
     }
 
     /// One whose connections are told how many packets came for them, if their session counts, too.
@@ -121,57 +143,112 @@ impl Endpoint {
 
     /// One whose user asks for the datagrams that aren't QUIC's: else they are dropped.
     pub(crate) fn keeping_foreign(mut self) -> Self {
-        self.keeps_foreign = true;
+        self.foreign = Some(VecDeque::new());
         self
     }
 
-    pub(crate) fn socket(&self) -> &Arc<Socket> {
-        &self.packets.socket
+    /// One that asks again for a moment before it sleeps where much comes.
+    pub(crate) fn looking(mut self) -> Self {
+        self.waiting.looks = true;
+        self
     }
 
-    /// Whether trains are sent, and received.
-    pub(crate) fn offload(&self) -> (bool, bool) {
-        (self.packets.sends_trains(), self.packets.receives_trains)
+    /// Has it use another socket, which any number of connections share; its number.
+    ///
+    /// # Errors
+    ///
+    /// Where the socket can't be set up.
+    pub(crate) fn add(&mut self, socket: Arc<Socket>) -> Result<u32, Error> {
+        let port = self.prepare(socket)?;
+        let failed = |error| Error::Host(format!("can't wait for a UDP socket: {error}"));
+        self.add_port(port).map_err(failed)
     }
 
-    /// Whether packets are marked as able to carry congestion marks.
-    pub(crate) fn marks_packets(&self) -> bool {
-        self.packets.ecn
+    /// Sets a socket up for one connection alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::add`].
+    pub(crate) fn prepare(&self, socket: Arc<Socket>) -> Result<Port, Error> {
+        self.blueprint.port(socket, self.accepts.as_ref())
     }
 
-    /// Begins a connection.
+    /// Begins a connection over the socket of this number.
     ///
     /// # Errors
     ///
     /// Where the address or the name can't be connected to.
     pub(crate) fn connect(
         &mut self,
+        number: u32,
         to: SocketAddr,
         server_name: &str,
         client: &ClientSide,
     ) -> io::Result<Link> {
-        let (config, log) = client.config(to, self.route.as_ref())?;
-        let made = self.proto.connect(Instant::now(), config, to, server_name);
+        let port = self.ports.at_mut(number).ok_or(io::ErrorKind::Other)?;
+        let (config, log) = client.config(to, port.route.as_ref())?;
+        let made = port.proto.connect(Instant::now(), config, to, server_name);
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        self.insert(handle, proto);
-        let link = Link(handle.0);
+        let local = port.packets.socket.local_addr().ok().and_then(|local| local.as_socket());
+        let link = self.insert(number, handle, proto);
         if let (Some(log), Some(connection)) = (log, self.connection(link)) {
-            let local = self.packets.socket.local_addr().ok().and_then(|local| local.as_socket());
             log.record_start(local, to);
             connection.borrow_mut().log = Some(log);
         }
         Ok(link)
     }
 
+    /// Begins a connection over a socket of its own, which closes some time after the connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::connect`], or where the socket can't be waited for.
+    pub(crate) fn connect_apart(
+        &mut self,
+        port: Port,
+        to: SocketAddr,
+        server_name: &str,
+        client: &ClientSide,
+    ) -> io::Result<Link> {
+        let number = self.add_port(port)?;
+        let made = self.connect(number, to, server_name, client);
+        match made {
+            Ok(link) => self.ports.set_own(number, link),
+            Err(_) => self.remove_port(number),
+        }
+        made
+    }
+
     /// A connection, until it is forgotten.
     pub(crate) fn connection(&self, link: Link) -> Option<&SharedConnection> {
-        self.connections.get(link.0)?.as_ref()
+        self.places.get(link)
+    }
+
+    /// The socket of a connection.
+    pub(crate) fn socket_of(&self, link: Link) -> Option<&Port> {
+        let number = self.connection(link)?.borrow().location.port;
+        self.ports.get(number)
+    }
+
+    /// The socket of this number.
+    pub(crate) fn socket(&self, number: u32) -> Option<&Arc<Socket>> {
+        self.ports.get(number).map(Port::socket)
+    }
+
+    /// How many sockets there are.
+    pub(crate) fn sockets(&self) -> usize {
+        self.ports.open()
+    }
+
+    /// How many sockets of single connections have closed.
+    pub(crate) fn closed_sockets(&self) -> u64 {
+        self.ports.closed
     }
 
     /// Connections that aren't forgotten yet.
     pub(crate) fn open_connections(&self) -> usize {
-        self.open
+        self.places.open()
     }
 
     /// The next thing that has happened.
@@ -179,145 +256,42 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// The next datagram that isn't QUIC's: its first byte says so (RFC 9443).
-    pub(crate) fn poll_foreign(&mut self) -> Option<BytesMut> {
-        self.foreign.pop_front()
+    /// The next datagram that isn't QUIC's, as its first byte says (RFC 9443), and the number of the socket that it
+    /// came to.
+    pub(crate) fn poll_foreign(&mut self) -> Option<(u32, BytesMut)> {
+        self.foreign.as_mut()?.pop_front()
     }
 
     /// Packets in, timers, packets out; says whether there is more to do at once.
     ///
     /// # Errors
     ///
-    /// What the socket says, where it isn't of the path.
+    /// What a socket says that connections share, where it isn't of the path.
     pub(crate) fn turn(&mut self) -> io::Result<bool> {
         let more_in = self.take_in()?;
         let more_out = self.send_out()?;
         Ok(more_in || more_out || !self.events.is_empty())
     }
 
-    /// The first half of a turn: packets in, timers, and the events that come of them; says whether
-    /// there may be more packets.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::turn`].
-    pub(crate) fn take_in(&mut self) -> io::Result<bool> {
-        let mut intake = Intake::default();
-        let more = self.take_in_within(&mut intake)?;
-        self.look.record_turn(intake.bytes());
-        Ok(more)
-    }
-
-    /// The same, as far as the turn of several endpoints has room.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::turn`].
-    pub(super) fn take_in_within(&mut self, intake: &mut Intake) -> io::Result<bool> {
-        let now = Instant::now();
-        let more = self.receive(now, intake)?;
-        self.look_at_times(now);
-        Ok(more)
-    }
-
-    /// Timers, and the events that come of them and of what was taken in.
-    pub(super) fn look_at_times(&mut self, now: Instant) {
-        self.handle_times(now);
-        self.queue.extend(self.touched.borrow_mut().drain(..));
-        for at in 0..self.queue.len() {
-            let Some(index) = self.queue.get(at).copied() else { break };
-            if let Some(Some(connection)) = self.connections.get(index).cloned() {
-                self.collect(index, &mut connection.borrow_mut());
-            }
-        }
-    }
-
-    /// The other half: packets out; says whether there are more.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::turn`].
-    pub(crate) fn send_out(&mut self) -> io::Result<bool> {
-        self.send(Instant::now(), &mut Outlet::default())
-    }
-
-    /// The same, as far as the turn of several endpoints has room.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::turn`].
-    pub(super) fn send_out_within(&mut self, outlet: &mut Outlet) -> io::Result<bool> {
-        self.send(Instant::now(), outlet)
-    }
-
-    /// Whether nothing is left to be said or heard: each connection is forgotten, or was closed by both ends.
-    pub(super) fn is_over(&self) -> bool {
-        let mut left = self.connections.iter().flatten();
-        !self.has_unsaid() && left.all(|connection| connection.borrow().is_closed_by_peer())
-    }
-
-    /// Whether there is something that could be sent, were there room.
-    pub(super) fn has_unsaid(&self) -> bool {
-        self.unsent.is_some() || !self.touched.borrow().is_empty() || !self.queue.is_empty()
-    }
-
     /// Whether a turn is of use now.
     pub(crate) fn is_busy(&self) -> bool {
-        let unblocked = self.unsent.is_none();
-        !self.events.is_empty() || (unblocked && self.has_unsaid())
+        !self.events.is_empty() || !self.queue.is_empty() || !self.touched.borrow().is_empty()
     }
 
-    /// What its socket is to be polled for.
-    pub(crate) fn poll_flags(&self) -> PollFlags {
-        let blocked = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
-        PollFlags::IN | blocked
-    }
-
-    /// Waits for the socket or for a timer, no longer than this and a look.
-    pub(crate) fn wait(&mut self, at_most: Duration) {
-        if self.is_busy() {
-            return;
-        }
-        // No timer is late for a look.
-        let may_look = self.wait_at_most(at_most) > Look::LONGEST && self.unsent.is_none();
-        let socket = &self.packets.socket;
-        if may_look && self.look.finds(socket, || readiness(socket)) {
-            return;
-        }
-        let wait = self.wait_at_most(at_most);
-        let mut polled = [PollFd::new(&*self.packets.socket, self.poll_flags())];
-        // Interrupted by a signal: as if the time were over.
-        let _interrupted = poll(&mut polled, Some(&timespec(wait)));
-        let [polled] = polled;
-        self.handle_readiness(polled.revents());
-    }
-
-    /// A wait has found its socket so: errors that no call has told would have every wait return at once.
-    pub(crate) fn handle_readiness(&self, found: PollFlags) {
-        if found.contains(PollFlags::ERR) {
-            self.packets.forget_errors();
-        }
+    /// Whether a socket had no room for what was to be sent.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.ports.blocked.is_empty()
     }
 
     /// Whether much came in the last turn.
     #[cfg(test)]
     pub(super) fn is_in_bulk(&self) -> bool {
-        self.look.is_in_bulk()
-    }
-
-    fn wait_at_most(&self, at_most: Duration) -> Duration {
-        let left = |due: Instant| due.saturating_duration_since(Instant::now());
-        self.next_time().map_or(at_most, |due| at_most.min(left(due)))
-    }
-
-    /// When a timer is due.
-    pub(crate) fn next_time(&self) -> Option<Instant> {
-        self.times.peek().map(|Reverse((due, _))| *due)
+        self.waiting.look.is_in_bulk()
     }
 
     /// Closes every connection, with an application's code.
     pub(crate) fn close_all(&mut self, code: u32) {
-        for connection in self.connections.iter().flatten() {
+        for connection in self.places.all() {
             connection.borrow_mut().close(code, b"");
         }
     }
@@ -328,8 +302,8 @@ impl Endpoint {
         while Instant::now() < end {
             match self.send_out() {
                 Ok(true) => {}
-                Ok(false) if self.unsent.is_some() => {
-                    self.wait(Duration::from_millis(1));
+                Ok(false) if self.is_blocked() => {
+                    let _slept = self.wait(Duration::from_millis(1), None);
                 }
                 _ => return,
             }
@@ -339,38 +313,85 @@ impl Endpoint {
     /// Hears what still comes, until nothing has come for `quiet`, no longer than `at_most`.
     pub(crate) fn linger(&mut self, quiet: Duration, at_most: Duration) {
         let end = Instant::now() + at_most;
-        let quiet = Timespec { tv_sec: 0, tv_nsec: i64::from(quiet.subsec_nanos()) };
-        while self.open > 0 && Instant::now() < end {
-            let heard = {
-                let mut polled = [PollFd::new(&*self.packets.socket, PollFlags::IN)];
-                poll(&mut polled, Some(&quiet)).is_ok_and(|ready| ready > 0)
-            };
-            if !heard || self.turn().is_err() {
+        while self.open_connections() > 0 && Instant::now() < end {
+            if !self.hears_within(quiet) || self.turn().is_err() {
                 return;
             }
         }
     }
 
-    fn insert(&mut self, handle: ConnectionHandle, proto: quinn_proto::Connection) {
-        let mut connection = Connection::new(proto, handle, Rc::clone(&self.touched));
+    /// Waits for packets, for a timer, or for what else is given, no longer than this; says whether that was it.
+    ///
+    /// # Errors
+    ///
+    /// What the poll set says.
+    pub(crate) fn wait(
+        &mut self,
+        at_most: Duration,
+        also: Option<BorrowedFd<'_>>,
+    ) -> io::Result<bool> {
+        if self.is_busy() {
+            return Ok(false);
+        }
+        let (wait, is_exact) = self.idle(at_most);
+        self.waiting.ask(&self.ports, wait, is_exact, also)
+    }
+
+    /// Whether a packet comes within this time, whatever timers say.
+    fn hears_within(&mut self, time: Duration) -> bool {
+        self.waiting.ask(&self.ports, time, true, None).is_ok() && !self.waiting.unread.is_empty()
+    }
+
+    /// How long nothing needs to be done, and whether that is to end in time.
+    fn idle(&self, at_most: Duration) -> (Duration, bool) {
+        let now = Instant::now();
+        let left = |due: Instant| due.saturating_duration_since(now);
+        let stay = self.ports.stays.front().map(|(ends, _)| left(*ends + LATE));
+        let wait = stay.map_or(at_most, |stay| at_most.min(stay));
+        match self.next_time().map(left) {
+            Some(due) if due < wait => (due, !due.is_zero() && due < EXACT),
+            _ => (wait, false),
+        }
+    }
+
+    fn add_port(&mut self, port: Port) -> io::Result<u32> {
+        let number = self.ports.next();
+        self.waiting.enlist(&mut self.ports, number, &port)?;
+        self.ports.add(port);
+        Ok(number)
+    }
+
+    /// Closes a socket, which takes it out of the poll set, too (epoll(7)).
+    pub(super) fn remove_port(&mut self, number: u32) {
+        self.ports.remove(number);
+        self.waiting.alone.take_if(|alone| *alone == number);
+    }
+
+    /// A connection begins over this socket.
+    fn insert(
+        &mut self,
+        number: u32,
+        handle: ConnectionHandle,
+        proto: quinn_proto::Connection,
+    ) -> Link {
+        let link = self.places.reserve();
+        let location = Location { port: number, handle, place: link.index };
+        let mut connection = Connection::new(proto, location, Rc::clone(&self.touched));
         connection.touch();
-        if self.connections.len() <= handle.0 {
-            self.connections.resize_with(handle.0 + 1, || None);
+        self.places.take(link, Rc::new(RefCell::new(connection)));
+        if let Some(port) = self.ports.at_mut(number) {
+            port.set_place(handle, Some(link.index));
         }
-        if let Some(place) = self.connections.get_mut(handle.0) {
-            *place = Some(Rc::new(RefCell::new(connection)));
-            self.open += 1;
+        link
+    }
+
+    /// A connection is over. Since the machine has heard of that, its number may be another connection's.
+    fn forget(&mut self, index: u32, connection: &Connection) {
+        self.places.forget(index);
+        if let Some(port) = self.ports.at_mut(connection.location.port)
+            && port.place(connection.location.handle) == Some(index)
+        {
+            port.set_place(connection.location.handle, None);
         }
     }
-}
-
-impl AsFd for Endpoint {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.packets.socket.as_fd()
-    }
-}
-
-/// A wait as the kernel takes it.
-pub(super) fn timespec(wait: Duration) -> Timespec {
-    Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) }
 }

@@ -1,10 +1,11 @@
 //! QUIC (RFC 9000): `quinn-proto`'s state machines, driven by the shard that owns them.
 //!
-//! Only this room names the crate. An [`Endpoint`] is one UDP socket and all connections over it;
-//! it belongs to one thread, which gives it turns: packets in, timers, packets out, never more of
-//! either than leaves others their part. What happens comes out as [`Event`]s. The bytes of a
-//! stream are sent and received by its [`Link`], or through a [`QuicStream`], which any
-//! flow can be carried by.
+//! Only this room names the crate. An [`Endpoint`] is UDP sockets and all connections over them: one
+//! socket for all, several, or one for each connection. It belongs to one thread, which gives it
+//! turns: packets in, timers, packets out, never more of either than leaves others their part. What
+//! happens comes out as [`Event`]s. The bytes of a stream are sent and read where its connection is,
+//! or through a [`QuicStream`], which any flow can be carried by. What nobody reads, the peer may not
+//! follow with more than the window: a reader that pauses holds its sender.
 
 mod cause;
 mod clear;
@@ -23,7 +24,6 @@ mod lent;
 mod multiplexed;
 mod packets;
 mod qlog;
-mod separate;
 mod session;
 mod settings;
 mod stock;
@@ -32,11 +32,10 @@ mod stream;
 pub(crate) use cause::{Cause, peer_code};
 pub(crate) use connection::{SharedConnection, StreamAbort};
 pub(crate) use datagrams::{Arrivals, QuicDatagrams};
-pub(crate) use endpoint::{Blueprint, Endpoint, Event, Link};
+pub(crate) use endpoint::{Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, Side, StreamId};
-pub(crate) use separate::SeparateEndpoints;
 pub(crate) use session::Extras;
 pub(crate) use settings::{
     Acknowledging, ClientSide, Congestion, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide,

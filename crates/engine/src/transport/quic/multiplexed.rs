@@ -1,4 +1,5 @@
-//! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are.
+//! An endpoint as a [`Multiplexer`]: streams by number, bytes counted where they are. Its connections share a
+//! socket, or have one each, and so a port.
 
 mod allowance;
 mod piece;
@@ -17,7 +18,7 @@ use quinn_proto::{Dir, StreamId, VarInt};
 use rustls::pki_types::ServerName;
 
 use super::connection::{Connection, StreamRead};
-use super::endpoint::{Endpoint, Event, Link as Place};
+use super::endpoint::{Endpoint, Event, LAST_WORDS, Port, QUIET, UNSAID_LIMIT};
 use super::lent::{lend, part_of};
 use super::settings::{CONNECTION_WINDOW_BYTES, ClientSide};
 use crate::transport::multiplexer::{
@@ -27,22 +28,21 @@ use crate::transport::multiplexer::{
 
 use allowance::{Allowance, Grant};
 use piece::{is_brief, send_piece};
+use turn::{Apart, Opening};
 use waits::Watch;
 
 /// How long a connection may take to stand.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of a stream that are looked at before others get their turn.
 const READ_AT_ONCE_BYTES: usize = 1 << 20;
-/// How long the last words may take to leave.
-pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
-/// Then a socket stays until nothing has come for so long: where a port is closed while a server still
-/// sends, some servers end.
-pub(super) const QUIET: Duration = Duration::from_millis(20);
 
-/// Connections over one UDP socket, of a client or of a server.
-pub(crate) struct MultiplexedEndpoint {
+/// Connections of a client or of a server.
+pub(crate) struct MultiplexedEndpoint<'a> {
     endpoint: Endpoint,
     client: Option<Rc<ClientSide>>,
+    /// Where each connection has a socket of its own.
+    apart: Option<Apart<'a>>,
+    /// By the places of connections.
     slots: Vec<Slot>,
     allowance: Allowance,
     /// Connections that don't stand yet, with their time.
@@ -67,12 +67,13 @@ struct Slot {
     grant: Grant,
 }
 
-impl MultiplexedEndpoint {
+impl<'a> MultiplexedEndpoint<'a> {
     /// An endpoint that connects, or one that accepts; `streams`: how many its peers may open at first.
     pub(crate) fn new(endpoint: Endpoint, client: Option<Rc<ClientSide>>, streams: u32) -> Self {
         Self {
-            endpoint,
+            endpoint: endpoint.looking(),
             client,
+            apart: None,
             slots: Vec::new(),
             allowance: Allowance::new(CONNECTION_WINDOW_BYTES, streams, None),
             opening: VecDeque::new(),
@@ -83,23 +84,28 @@ impl MultiplexedEndpoint {
         }
     }
 
+    /// One whose connections each have a socket of their own.
+    pub(crate) fn apart(mut self, open: Opening<'a>, repeats: bool) -> Self {
+        self.apart = Some(Apart::new(open, repeats));
+        self
+    }
+
     /// One that tries again and again for so long before it sleeps.
     pub(crate) fn spinning(mut self, busy: Duration) -> Self {
         self.busy = busy;
         self
     }
 
-    /// A new connection stands or goes up at this place.
-    fn begin(&mut self, place: Place) -> Link {
-        if self.slots.len() <= place.0 {
-            self.slots.resize(place.0 + 1, Slot::default());
+    /// A new connection stands or goes up.
+    fn begin(&mut self, link: Link) {
+        let index = link.index as usize;
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, Slot::default());
         }
-        let index = u32::try_from(place.0).unwrap_or(u32::MAX);
-        let Some(slot) = self.slots.get_mut(place.0) else { return Link { index, generation: 0 } };
-        let generation = slot.generation.wrapping_add(1);
-        let grant = self.allowance.first();
-        *slot = Slot { generation, known: true, established: false, grant };
-        Link { index, generation }
+        if let Some(slot) = self.slots.get_mut(index) {
+            let (generation, grant) = (link.generation, self.allowance.first());
+            *slot = Slot { generation, known: true, established: false, grant };
+        }
     }
 
     fn slot(&mut self, link: Link) -> Option<&mut Slot> {
@@ -107,15 +113,9 @@ impl MultiplexedEndpoint {
         (slot.known && slot.generation == link.generation).then_some(slot)
     }
 
-    /// The connection at this place, as the user knows it.
-    fn link(&self, place: Place) -> Option<Link> {
-        let slot = self.slots.get(place.0).filter(|slot| slot.known)?;
-        Some(Link { index: u32::try_from(place.0).ok()?, generation: slot.generation })
-    }
-
     fn with<T>(&mut self, link: Link, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         self.slot(link)?;
-        let connection = self.endpoint.connection(Place(link.index as usize))?;
+        let connection = self.endpoint.connection(link)?;
         Some(act(&mut connection.borrow_mut()))
     }
 
@@ -123,7 +123,7 @@ impl MultiplexedEndpoint {
     fn end(&mut self, link: Link, failure: Option<&'static str>) {
         // What a connection that never stood says of its path are assumptions.
         let stood = self.slot(link).is_some_and(|slot| slot.established);
-        let marked = self.endpoint.marks_packets();
+        let marked = self.endpoint.socket_of(link).is_some_and(Port::marks_packets);
         let statistics = self
             .with(link, |connection| connection.statistics())
             .filter(|_| stood)
@@ -137,15 +137,17 @@ impl MultiplexedEndpoint {
         self.events.push_back((link, LinkEvent::Ended { ending: Box::new(ending) }));
     }
 
-    fn translate(&mut self, place: Place, event: Event) {
+    fn translate(&mut self, link: Link, event: Event) {
         if event == Event::Accepted {
-            self.begin(place);
+            return self.begin(link);
+        }
+        if self.slot(link).is_none() {
             return;
         }
-        let Some(link) = self.link(place) else { return };
         match event {
             // Those of the dialects that go over streams carry nothing else.
             Event::Accepted | Event::Datagrams | Event::DatagramsWritable => {}
+            Event::Refused => self.give_up(link, "refused"),
             Event::Established => {
                 if let Some(slot) = self.slot(link) {
                     slot.established = true;
@@ -215,20 +217,22 @@ impl MultiplexedEndpoint {
         }
     }
 
-    /// Ends connections that should stand by now, and those whose server isn't there.
+    /// Ends a connection that doesn't stand.
+    fn give_up(&mut self, link: Link, failure: &'static str) {
+        if self.slot(link).is_some_and(|slot| !slot.established) {
+            self.with(link, |connection| connection.close(0, b""));
+            self.end(link, Some(failure));
+        }
+    }
+
+    /// Ends connections that should stand by now.
     fn look_at_opening(&mut self) {
-        let refused = std::mem::take(&mut self.endpoint.refusals) > 0;
         while let Some((limit, link)) = self.opening.front().copied() {
-            match self.slot(link) {
-                Some(slot) if !slot.established => {
-                    if Instant::now() < limit && !refused {
-                        return;
-                    }
-                    self.with(link, |connection| connection.close(0, b""));
-                    self.end(link, Some(if refused { "refused" } else { "timed out" }));
-                }
-                _ => {}
+            let is_opening = self.slot(link).is_some_and(|slot| !slot.established);
+            if is_opening && Instant::now() < limit {
+                return;
             }
+            self.give_up(link, "timed out");
             self.opening.pop_front();
         }
     }
@@ -252,27 +256,38 @@ fn stream_id(number: u64) -> Option<StreamId> {
     VarInt::from_u64(number).ok().map(StreamId::from)
 }
 
-impl Multiplexer for MultiplexedEndpoint {
+impl Multiplexer for MultiplexedEndpoint<'_> {
     fn connect(&mut self, to: &Destination) -> io::Result<Link> {
-        let Some(client) = &self.client else { return Err(io::ErrorKind::Unsupported.into()) };
+        let Some(client) = self.client.clone() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         // A name that is an address is asked for with no word; nor is one that TLS can't say, as those
         // whose last part is a number (RFC 6066, section 3).
         let address = to.remote.ip().to_string();
         let can_be_said = ServerName::try_from(to.server_name.as_str()).is_ok();
         let name = if can_be_said { &to.server_name } else { &address };
-        let place = self.endpoint.connect(to.remote, name, client)?;
-        let link = self.begin(place);
+        let link = match self.own_port() {
+            Some(port) => self.endpoint.connect_apart(port?, to.remote, name, &client)?,
+            None => self.endpoint.connect(0, to.remote, name, &client)?,
+        };
+        self.begin(link);
         self.opening.push_back((Instant::now() + HANDSHAKE_LIMIT, link));
         Ok(link)
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         self.send_out()?;
-        self.spin(at_most)?;
-        if self.events.is_empty() {
-            self.endpoint.wait(at_most);
+        if !self.has_work() {
+            self.endpoint.close_ended();
+            self.open_ahead();
         }
-        self.take_in()
+        if self.spin(at_most)? {
+            return Ok(());
+        }
+        if self.events.is_empty() {
+            self.endpoint.wait(at_most, None)?;
+        }
+        self.endpoint.take_in().map(|_more| ())
     }
 
     fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
@@ -280,8 +295,8 @@ impl Multiplexer for MultiplexedEndpoint {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            let (place, event) = self.endpoint.poll_event()?;
-            self.translate(place, event);
+            let (link, event) = self.endpoint.poll_event()?;
+            self.translate(link, event);
         }
     }
 
@@ -356,9 +371,7 @@ impl Multiplexer for MultiplexedEndpoint {
     fn delivered_bytes(&mut self, link: Link, stream: u64) -> Option<u64> {
         let id = stream_id(stream)?;
         // It may have ended, and is asked once more for that.
-        let slot = self.slots.get(link.index as usize);
-        slot.filter(|slot| slot.generation == link.generation)?;
-        self.endpoint.connection(Place(link.index as usize))?.borrow_mut().delivered_bytes(id)
+        self.endpoint.connection(link)?.borrow_mut().delivered_bytes(id)
     }
 
     fn lends(&self) -> bool {
@@ -370,7 +383,17 @@ impl Multiplexer for MultiplexedEndpoint {
     }
 
     fn flush(&mut self) {
-        self.endpoint.flush(LAST_WORDS);
-        self.endpoint.linger(QUIET, LAST_WORDS);
+        let Some(apart) = &mut self.apart else {
+            self.endpoint.flush(LAST_WORDS);
+            return self.endpoint.linger(QUIET, LAST_WORDS);
+        };
+        apart.end();
+        let end = Instant::now() + UNSAID_LIMIT;
+        while self.endpoint.sockets() > 0 && Instant::now() < end && self.wait(QUIET).is_ok() {
+            while self.poll_event().is_some() {}
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

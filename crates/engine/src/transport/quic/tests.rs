@@ -57,9 +57,9 @@ impl Pair {
     fn with(settings: &Settings, extras: (Extras, Extras)) -> Self {
         let (client, server) = sides_with(settings, extras);
         let ((near, _), (far, address)) = (socket(), socket());
-        let mut near = Endpoint::new(near, settings, None).unwrap();
-        let far = Endpoint::new(far, settings, Some(&server)).unwrap();
-        let link = near.connect(address, "linerate", &client).unwrap();
+        let mut near = Endpoint::over(near, settings, None).unwrap();
+        let far = Endpoint::over(far, settings, Some(&server)).unwrap();
+        let link = near.connect(0, address, "linerate", &client).unwrap();
         Self { near, far, link }
     }
 
@@ -224,6 +224,41 @@ fn a_close_tells_its_code() {
 }
 
 #[test]
+fn connections_that_begin_while_others_are_forgotten_are_established() {
+    const CONNECTIONS: usize = 100;
+    let settings = Settings::default();
+    let (client, server) = sides(&settings);
+    let ((near, _), (far, address)) = (socket(), socket());
+    let mut near = Endpoint::over(near, &settings, None).unwrap();
+    let mut far = Endpoint::over(far, &settings, Some(&server)).unwrap();
+    let (mut begun, mut established, end) = (0, 0, Instant::now() + Duration::from_secs(20));
+    while established < CONNECTIONS {
+        assert!(Instant::now() < end, "{established} of {begun} are established");
+        near.take_in().unwrap();
+        while let Some((link, event)) = near.poll_event() {
+            if event == Event::Established {
+                established += 1;
+                near.connection(link).unwrap().borrow_mut().close(0, b"");
+            }
+        }
+        // As loads do: after packets have come, before others leave.
+        if begun < CONNECTIONS && begun < established + 3 {
+            near.connect(0, address, "linerate", &client).unwrap();
+            begun += 1;
+        }
+        near.send_out().unwrap();
+        far.turn().unwrap();
+        while far.poll_event().is_some() {}
+    }
+    // None of them takes another's place.
+    while near.open_connections() > 0 {
+        assert!(Instant::now() < end, "{} are never forgotten", near.open_connections());
+        near.turn().unwrap();
+        far.turn().unwrap();
+    }
+}
+
+#[test]
 fn a_close_leaves_whatever_holds_back_what_else_waits() {
     for pacing in [Pacing::On, Pacing::Off, Pacing::Rate { bps: 200_000 }] {
         let settings = Settings { pacing, ..Settings::default() };
@@ -262,7 +297,7 @@ fn a_peer_that_is_gone_is_noticed() {
     while cause.is_none() {
         assert!(Instant::now() < end, "nobody noticed");
         pair.near.turn().unwrap();
-        pair.near.wait(Duration::from_millis(50));
+        pair.near.wait(Duration::from_millis(50), None).unwrap();
         while let Some((_, event)) = pair.near.poll_event() {
             if let Event::Closed(why) = event {
                 cause = Some(why.kind);
@@ -276,14 +311,14 @@ fn a_peer_that_is_gone_is_noticed() {
 fn what_is_not_quic_is_kept_apart() {
     let (_, server) = sides(&Settings::default());
     let ((near, _), (far, address)) = (socket(), socket());
-    let far = Endpoint::new(far, &Settings::default(), Some(&server)).unwrap();
+    let far = Endpoint::over(far, &Settings::default(), Some(&server)).unwrap();
     let mut far = far.keeping_foreign();
     near.send_to(b"\x23 ours", &address.into()).unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         assert!(Instant::now() < end, "it never came");
         far.turn().unwrap();
-        if let Some(datagram) = far.poll_foreign() {
+        if let Some((_, datagram)) = far.poll_foreign() {
             assert_eq!(&datagram[..], b"\x23 ours");
             return;
         }
@@ -295,9 +330,9 @@ fn an_unproved_address_gets_no_more_than_three_times_what_it_sent() {
     let settings = Settings::default();
     let (client, server) = sides(&settings);
     let ((near, _), (middle, address), (far, far_address)) = (socket(), socket(), socket());
-    let mut near = Endpoint::new(near, &settings, None).unwrap();
-    let mut far = Endpoint::new(far, &settings, Some(&server)).unwrap();
-    near.connect(address, "linerate", &client).unwrap();
+    let mut near = Endpoint::over(near, &settings, None).unwrap();
+    let mut far = Endpoint::over(far, &settings, Some(&server)).unwrap();
+    near.connect(0, address, "linerate", &client).unwrap();
     near.turn().unwrap();
     // The client's first datagram reaches the server, and no answer ever reaches the client.
     middle.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

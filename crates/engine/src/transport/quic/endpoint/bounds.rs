@@ -12,27 +12,27 @@ const BYTES_PER_TURN: usize = 256 << 10;
 /// Behind a train that is shorter there is nothing as a rule, where one socket has one connection.
 const LONG_TRAIN_BYTES: usize = 16 << 10;
 
-/// What a turn has taken in, of one endpoint or of several.
+/// What a turn has taken in, of all sockets.
 #[derive(Debug, Default)]
-pub(crate) struct Intake {
+pub(super) struct Intake {
     trains: usize,
     bytes: usize,
     is_told: bool,
 }
 
 impl Intake {
-    /// Of endpoints with one connection each, which are told by level where there is more.
-    pub(crate) fn told() -> Self {
+    /// Of sockets with one connection each, which are told by level where there is more.
+    pub(super) fn told() -> Self {
         Self { is_told: true, ..Self::default() }
     }
 
     /// Bytes of the trains that have come.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Whether the next turn takes what is left.
-    pub(crate) fn is_spent(&self) -> bool {
+    pub(super) fn is_spent(&self) -> bool {
         self.trains >= TRAINS_PER_TURN
     }
 
@@ -48,16 +48,16 @@ impl Intake {
     }
 }
 
-/// What a turn has sent, of one endpoint or of several.
+/// What a turn has sent, by all sockets.
 #[derive(Debug, Default)]
-pub(crate) struct Outlet {
+pub(super) struct Outlet {
     sends: usize,
     bytes: usize,
 }
 
 impl Outlet {
     /// Whether the next turn sends what is left.
-    pub(crate) fn is_spent(&self) -> bool {
+    pub(super) fn is_spent(&self) -> bool {
         self.sends >= SENDS_PER_TURN || self.bytes >= BYTES_PER_TURN
     }
 

@@ -24,6 +24,12 @@ pub(crate) struct Look {
     received_bytes: usize,
 }
 
+impl Default for Look {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Look {
     /// How long it polls.
     pub(crate) const LONGEST: Duration = Awaited::QuicPackets.look();

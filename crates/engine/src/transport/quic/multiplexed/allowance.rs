@@ -89,7 +89,7 @@ impl Allowance {
     }
 }
 
-impl MultiplexedEndpoint {
+impl MultiplexedEndpoint<'_> {
     /// One whose connections begin with this window, and get more of it and more streams from a stock.
     pub(crate) fn stocked(mut self, window_bytes: u32, stock: Stock) -> Self {
         self.allowance = Allowance::new(window_bytes, self.allowance.first.streams, Some(stock));

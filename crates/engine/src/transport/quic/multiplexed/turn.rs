@@ -1,29 +1,99 @@
-//! The halves of an endpoint's turn, and what there is to wait for, for whoever has several.
+//! The turns of an endpoint, and the sockets that are opened for its connections.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::PollFlags;
 use socket2::Socket;
 
-use super::super::endpoint::{Intake, Outlet, insist};
-use super::{MultiplexedEndpoint, failure};
+use super::super::endpoint::{Port, insist};
+use super::MultiplexedEndpoint;
+use crate::socket::is_short_of_descriptors;
 use crate::transport::multiplexer::{Link, Sending};
 
-impl MultiplexedEndpoint {
-    /// Packets out, and connections given up that should stand by now.
-    pub(super) fn send_out(&mut self) -> io::Result<()> {
-        self.send_out_within(&mut Outlet::default())
+/// Opens the socket of another connection.
+pub(super) type Opening<'a> = Box<dyn Fn() -> io::Result<Arc<Socket>> + 'a>;
+
+/// Sockets that connections don't share.
+pub(super) struct Apart<'a> {
+    open: Opening<'a>,
+    /// Whether connections are followed by others: their sockets are opened ahead, while servers think.
+    repeats: bool,
+    /// The next connection's, opened while there was nothing else to do.
+    spare: Option<Port>,
+    /// How many sockets had closed when there was none to be had.
+    lacks_spare_at: Option<u64>,
+}
+
+impl<'a> Apart<'a> {
+    pub(super) fn new(open: Opening<'a>, repeats: bool) -> Self {
+        Self { open, repeats, spare: None, lacks_spare_at: None }
     }
 
-    /// The same, as far as the turn of several endpoints has room.
-    pub(in super::super) fn send_out_within(&mut self, outlet: &mut Outlet) -> io::Result<()> {
+    /// No connection follows.
+    pub(super) fn end(&mut self) {
+        (self.repeats, self.spare) = (false, None);
+    }
+}
+
+impl MultiplexedEndpoint<'_> {
+    /// Packets out, and what is done once a turn.
+    pub(super) fn send_out(&mut self) -> io::Result<()> {
         self.look_at_refused();
-        self.endpoint.send_out_within(outlet)?;
+        self.endpoint.send_out()?;
         self.look_at_opening();
         self.look_at_waits();
         Ok(())
+    }
+
+    /// Whether there is something to do without waiting.
+    pub(super) fn has_work(&self) -> bool {
+        !self.events.is_empty() || self.endpoint.is_busy()
+    }
+
+    /// Tries again and again, until something is there to do or the time for that is over.
+    pub(super) fn spin(&mut self, at_most: Duration) -> io::Result<bool> {
+        let has_work = |this: &Self| this.has_work() || this.endpoint.is_blocked();
+        let spin = if has_work(self) { Duration::ZERO } else { self.busy.min(at_most) };
+        insist(spin, || {
+            self.endpoint.take_in()?;
+            Ok(has_work(self))
+        })
+    }
+
+    /// Opens the next connection's socket, if there will be one and there is a descriptor to spare.
+    pub(super) fn open_ahead(&mut self) {
+        let closed = self.endpoint.closed_sockets();
+        let Some(apart) = self.apart.as_ref().filter(|apart| apart.repeats) else { return };
+        if apart.spare.is_some()
+            || apart.lacks_spare_at == Some(closed)
+            || self.endpoint.sockets() == 0
+        {
+            return;
+        }
+        let spare = self.open(apart).ok();
+        if let Some(apart) = &mut self.apart {
+            apart.lacks_spare_at = spare.is_none().then_some(closed);
+            apart.spare = spare;
+        }
+    }
+
+    fn open(&self, apart: &Apart<'_>) -> io::Result<Port> {
+        self.endpoint.prepare((apart.open)()?).map_err(io::Error::other)
+    }
+
+    /// A socket for a connection that begins, if must be in place of one whose connection has ended.
+    pub(super) fn own_port(&mut self) -> Option<io::Result<Port>> {
+        if let Some(spare) = self.apart.as_mut()?.spare.take() {
+            return Some(Ok(spare));
+        }
+        let opened = self.open(self.apart.as_ref()?);
+        match opened {
+            Err(error) if is_short_of_descriptors(&error) && self.endpoint.give_up_ended() => {
+                Some(self.open(self.apart.as_ref()?))
+            }
+            opened => Some(opened),
+        }
     }
 
     /// Counts what streams have waited for, and looks what they wait for now.
@@ -48,72 +118,5 @@ impl MultiplexedEndpoint {
         let told = self.with(link, |connection| connection.limits_told());
         watch.record_sent(link, stream, whole && sending.finishes, told.filter(|_| !whole));
         self.watch = Some(watch);
-    }
-
-    /// Packets in, and timers.
-    pub(super) fn take_in(&mut self) -> io::Result<()> {
-        self.endpoint.take_in().map(|_more| ())
-    }
-
-    /// The same, as far as the turn of several endpoints has room.
-    pub(in super::super) fn take_in_within(&mut self, intake: &mut Intake) -> io::Result<()> {
-        self.endpoint.take_in_within(intake).map(|_more| ())
-    }
-
-    /// Timers alone.
-    pub(in super::super) fn look_at_times(&mut self, now: Instant) {
-        self.endpoint.look_at_times(now);
-    }
-
-    /// Its socket doesn't carry its connection any further; the user is told, unless it had ended.
-    pub(in super::super) fn fail(&mut self, link: Link, error: &io::Error) {
-        self.end(link, failure(error.kind()));
-    }
-
-    /// Whether there is something to do without waiting.
-    pub(in super::super) fn is_busy(&self) -> bool {
-        !self.events.is_empty() || self.endpoint.is_busy()
-    }
-
-    /// Whether its socket had no room for what was to be sent.
-    pub(in super::super) fn is_blocked(&self) -> bool {
-        self.endpoint.poll_flags().contains(PollFlags::OUT)
-    }
-
-    /// When a timer is due, or a connection is given up.
-    pub(in super::super) fn next_time(&self) -> Option<Instant> {
-        let opening = self.opening.front().map(|(limit, _)| *limit);
-        self.endpoint.next_time().into_iter().chain(opening).min()
-    }
-
-    /// Whether nothing is left to be said or heard over its socket.
-    pub(in super::super) fn is_over(&self) -> bool {
-        self.endpoint.is_over()
-    }
-
-    /// Whether something is still to be sent.
-    pub(in super::super) fn has_unsaid(&self) -> bool {
-        self.endpoint.has_unsaid()
-    }
-
-    pub(in super::super) fn socket(&self) -> &Socket {
-        self.endpoint.socket()
-    }
-
-    /// Tries again and again, until something is there to do or the time for that is over.
-    pub(super) fn spin(&mut self, at_most: Duration) -> io::Result<()> {
-        let has_work = |this: &Self| this.is_busy() || this.is_blocked();
-        let spin = if has_work(self) { Duration::ZERO } else { self.busy.min(at_most) };
-        insist(spin, || {
-            self.take_in()?;
-            Ok(has_work(self))
-        })
-        .map(|_came| ())
-    }
-}
-
-impl AsFd for MultiplexedEndpoint {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.endpoint.as_fd()
     }
 }

@@ -138,9 +138,9 @@ fn ends_with_different_marks_do_not_agree() {
             let (client, _) = sides(client_says);
             let (_, server) = sides(server_says);
             let ((near, _), (far, address)) = (socket(), socket());
-            let mut near = Endpoint::new(near, client_says, None).unwrap();
-            let far = Endpoint::new(far, server_says, Some(&server)).unwrap();
-            let link = near.connect(address, "linerate", &client).unwrap();
+            let mut near = Endpoint::over(near, client_says, None).unwrap();
+            let far = Endpoint::over(far, server_says, Some(&server)).unwrap();
+            let link = near.connect(0, address, "linerate", &client).unwrap();
             let mut pair = Pair { near, far, link };
             let mut closed = false;
             pair.run(|near, far| {
@@ -161,9 +161,9 @@ fn a_log_has_every_packet_and_its_name_when_it_is_whole() {
     let (client, server) = sides(&settings);
     let client = client.with_logs(&home).unwrap();
     let ((near, _), (far, address)) = (socket(), socket());
-    let mut near = Endpoint::new(near, &settings, None).unwrap();
-    let far = Endpoint::new(far, &settings, Some(&server)).unwrap();
-    let link = near.connect(address, "linerate", &client).unwrap();
+    let mut near = Endpoint::over(near, &settings, None).unwrap();
+    let far = Endpoint::over(far, &settings, Some(&server)).unwrap();
+    let link = near.connect(0, address, "linerate", &client).unwrap();
     let (pair, near, far) = Pair { near, far, link }.establish();
     let names = || std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path());
     assert!(names().all(|path| path.extension().unwrap() == "part"));

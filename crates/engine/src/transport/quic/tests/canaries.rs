@@ -300,7 +300,7 @@ fn only_a_client_whose_handshake_was_confirmed_says_so() {
 #[test]
 fn a_close_of_the_peer_is_counted_and_its_place_is_the_first_again() {
     let mut world = standing(&Settings::default(), Extras::default());
-    let place = |world: &mut World, at: usize| end(world, at).handle.0;
+    let place = |world: &mut World, at: usize| end(world, at).location.handle.0;
     assert_eq!(
         (place(&mut world, CLIENT), place(&mut world, SERVER)),
         (0, 0),

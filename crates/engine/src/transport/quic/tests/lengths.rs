@@ -26,9 +26,9 @@ fn established(
 ) -> (Pair, SharedConnection, SharedConnection) {
     let (client, server) = sides(settings);
     let (near, far, address) = sockets(address, connected);
-    let mut near = Endpoint::new(near, settings, None).unwrap();
-    let far = Endpoint::new(far, settings, Some(&server)).unwrap();
-    let link = near.connect(address, "linerate", &client).unwrap();
+    let mut near = Endpoint::over(near, settings, None).unwrap();
+    let far = Endpoint::over(far, settings, Some(&server)).unwrap();
+    let link = near.connect(0, address, "linerate", &client).unwrap();
     Pair { near, far, link }.establish()
 }
 
@@ -52,9 +52,9 @@ fn a_server_that_hears_all_addresses_finds_it_too() {
     let (client, server) = sides(&jumbo);
     let (near, far, address) = sockets("127.0.0.1:0", false);
     near.connect(&address.into()).unwrap();
-    let mut near = Endpoint::new(near, &jumbo, None).unwrap();
-    let far = Endpoint::new(far, &jumbo, Some(&server)).unwrap();
-    let link = near.connect(address, "linerate", &client).unwrap();
+    let mut near = Endpoint::over(near, &jumbo, None).unwrap();
+    let far = Endpoint::over(far, &jumbo, Some(&server)).unwrap();
+    let link = near.connect(0, address, "linerate", &client).unwrap();
     let (mut pair, near, far) = Pair { near, far, link }.establish();
     pair.run(|_, _| found(&near) == 8_972 && found(&far) == 8_972);
 }

@@ -102,9 +102,9 @@ impl Relayed {
         let ((left, left_address), (right, right_address)) = (socket(), socket());
         near.connect(&left_address.into()).unwrap();
         far.connect(&right_address.into()).unwrap();
-        let mut near = Endpoint::new(near, &settings, None).unwrap().counting(true);
-        let far = Endpoint::new(far, &settings, Some(&server)).unwrap().counting(true);
-        let link = near.connect(left_address, "linerate", &client).unwrap();
+        let mut near = Endpoint::over(near, &settings, None).unwrap().counting(true);
+        let far = Endpoint::over(far, &settings, Some(&server)).unwrap().counting(true);
+        let link = near.connect(0, left_address, "linerate", &client).unwrap();
         let (up, down) = (Path::new(&left, loses, 1), Path::new(&right, loses, 2));
         Self { near, far, link, up, down, addresses: (near_address, far_address) }
     }

@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Event as ProtoEvent};
 
 use super::super::coalesced::packets_in;
-use super::super::connection::Connection;
+use super::super::connection::{Connection, Location};
 use super::super::{Extras, Settings};
 use super::sides_with;
 use linerate_measure::random::next_word;
@@ -103,7 +103,8 @@ impl World {
         let config = client.config(to, None).unwrap().0;
         let (handle, proto) = nodes[CLIENT].proto.connect(now, config, to, "linerate").unwrap();
         let touched = Rc::new(RefCell::new(Vec::new()));
-        nodes[CLIENT].connection = Some(Connection::new(proto, handle, touched));
+        nodes[CLIENT].connection =
+            Some(Connection::new(proto, Location { port: 0, handle, place: 0 }, touched));
         Self {
             began: now,
             now,
@@ -251,7 +252,8 @@ impl World {
             node.proto.handle(self.now, from, None, ecn, BytesMut::from(bytes), &mut answer);
         let response = match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                let connection = node.connection.as_mut().filter(|one| one.handle == handle);
+                let connection =
+                    node.connection.as_mut().filter(|one| one.location.handle == handle);
                 if let Some(connection) = connection {
                     connection.record_datagram(packets, ecn);
                     connection.proto.handle_event(event);
@@ -269,7 +271,11 @@ impl World {
                     match node.proto.accept(incoming, self.now, &mut answer, None) {
                         Ok((handle, proto)) => {
                             let touched = Rc::new(RefCell::new(Vec::new()));
-                            let mut connection = Connection::new(proto, handle, touched);
+                            let mut connection = Connection::new(
+                                proto,
+                                Location { port: 0, handle, place: 0 },
+                                touched,
+                            );
                             connection.record_datagram(packets, ecn);
                             node.connection = Some(connection);
                             None
@@ -291,7 +297,7 @@ impl World {
         for node in &mut self.nodes {
             let Some(connection) = node.connection.as_mut() else { continue };
             while let Some(event) = connection.proto.poll_endpoint_events() {
-                if let Some(event) = node.proto.handle_event(connection.handle, event) {
+                if let Some(event) = node.proto.handle_event(connection.location.handle, event) {
                     connection.proto.handle_event(event);
                 }
             }

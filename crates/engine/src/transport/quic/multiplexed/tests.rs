@@ -1,23 +1,23 @@
-//! Separate endpoints of a client, and a server over loopback, in one thread.
+//! A client whose connections each have a socket, and a server over loopback, in one thread.
 
 use std::cell::{Cell, RefCell};
 use std::net::{Shutdown, SocketAddr};
-use std::rc::Rc;
 use std::sync::Weak;
 
 use socket2::{Domain, Socket, Type};
 
 use super::super::settings::{ServerSide, Settings};
 use super::super::tests::{sides, socket};
-use super::super::{Blueprint, ClientSide, Endpoint};
+use super::super::{ClientSide, Endpoint};
 use super::*;
+use crate::socket::is_short_of_descriptors;
 
 /// The longest that anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A client's end, and what it may open.
 struct Scene {
-    near: SeparateEndpoints<'static>,
+    near: MultiplexedEndpoint<'static>,
     to: Destination,
     sockets: Rc<RefCell<Vec<Weak<Socket>>>>,
     most: Rc<Cell<usize>>,
@@ -30,8 +30,7 @@ impl Scene {
     fn new(client: ClientSide, remote: SocketAddr) -> Self {
         let sockets: Rc<RefCell<Vec<Weak<Socket>>>> = Rc::default();
         let most = Rc::new(Cell::new(usize::MAX));
-        let (client, opened, may) = (Rc::new(client), Rc::clone(&sockets), Rc::clone(&most));
-        let blueprint = Blueprint::new(Settings::default()).unwrap();
+        let (opened, may) = (Rc::clone(&sockets), Rc::clone(&most));
         let opening = move || {
             let mut opened = opened.borrow_mut();
             opened.retain(|socket| socket.strong_count() > 0);
@@ -41,10 +40,11 @@ impl Scene {
             let socket = Arc::new(Socket::new(Domain::IPV4, Type::DGRAM, None)?);
             socket.connect(&remote.into())?;
             opened.push(Arc::downgrade(&socket));
-            let endpoint = blueprint.endpoint(socket, None).unwrap();
-            Ok(MultiplexedEndpoint::new(endpoint, Some(Rc::clone(&client)), 0))
+            Ok(socket)
         };
-        let near = SeparateEndpoints::new(Box::new(opening)).unwrap();
+        let endpoint = Endpoint::new(&Settings::default(), None).unwrap();
+        let near = MultiplexedEndpoint::new(endpoint, Some(Rc::new(client)), 0);
+        let near = near.apart(Box::new(opening), false);
         let to = Destination { remote, local: None, server_name: "linerate".to_owned() };
         Self { near, to, sockets, most, told: Vec::new(), received: Vec::new() }
     }
@@ -83,22 +83,32 @@ impl Scene {
 }
 
 /// A server that sends back so many bytes as a request has.
-struct Echo(MultiplexedEndpoint);
+struct Echo {
+    far: MultiplexedEndpoint<'static>,
+    /// With what streams were reset and stopped.
+    codes: Vec<u64>,
+}
 
 impl Echo {
     fn new(server: &ServerSide) -> (Self, SocketAddr) {
         let (socket, address) = socket();
-        let endpoint = Endpoint::new(socket, &Settings::default(), Some(server)).unwrap();
-        (Self(MultiplexedEndpoint::new(endpoint, None, 16)), address)
+        let endpoint = Endpoint::over(socket, &Settings::default(), Some(server)).unwrap();
+        let far = MultiplexedEndpoint::new(endpoint, None, 16);
+        (Self { far, codes: Vec::new() }, address)
     }
 
     fn turn(&mut self) {
-        self.0.wait(Duration::ZERO).unwrap();
-        while let Some((link, event)) = self.0.poll_event() {
-            if let LinkEvent::Received { stream, bytes, finished, .. } = event {
-                let bytes = vec![0; bytes];
-                let sending = Sending { bytes: &bytes, opens: false, finishes: finished };
-                assert_eq!(self.0.send(link, stream, sending), Some(bytes.len()));
+        self.far.wait(Duration::ZERO).unwrap();
+        while let Some((link, event)) = self.far.poll_event() {
+            match event {
+                LinkEvent::Received { stream, bytes, finished, .. } => {
+                    let bytes = vec![0; bytes];
+                    let sending = Sending { bytes: &bytes, opens: false, finishes: finished };
+                    assert_eq!(self.far.send(link, stream, sending), Some(bytes.len()));
+                }
+                LinkEvent::Reset { code, .. } => self.codes.extend(code),
+                LinkEvent::Stopped { code, .. } => self.codes.push(code),
+                _ => {}
             }
         }
     }
@@ -148,7 +158,7 @@ fn many_connections_carry_at_a_time() {
         assert_eq!(of_it.map(|(_, bytes)| bytes).sum::<usize>(), 100 * (number + 1));
     }
     assert_eq!(scene.endings(), []);
-    assert_eq!(scene.near.sockets(), CONNECTIONS);
+    assert_eq!(scene.near.endpoint.sockets(), CONNECTIONS);
 }
 
 #[test]
@@ -164,7 +174,7 @@ fn what_one_socket_says_ends_its_connection_alone() {
     }
     run(&mut scene, &mut echo, |scene| {
         let heard: usize = scene.received.iter().map(|(_, bytes)| bytes).sum();
-        heard == 2000 && scene.near.sockets() == 2
+        heard == 2000 && scene.near.endpoint.sockets() == 2
     });
     assert_eq!(scene.endings(), [(links[1], Some("reset"))]);
     assert!(scene.received.iter().all(|(link, _)| *link != links[1]));
@@ -188,14 +198,14 @@ fn sockets_close_when_both_ends_have_closed() {
         run(&mut scene, &mut echo, |scene| scene.received.len() == number);
         scene.near.close(link);
         // The next socket is opened when the last one's connection is over.
-        run(&mut scene, &mut echo, |scene| scene.near.sockets() == 0);
+        run(&mut scene, &mut echo, |scene| scene.near.endpoint.sockets() == 0);
         // One that time closes leaves no entry behind.
-        early += u32::from(scene.near.stays.iter().any(|(_, stays)| *stays == link));
+        early += u32::from(scene.near.endpoint.is_to_close(link));
     }
     assert!(early > 0, "none was closed for its server's answer");
     assert_eq!(scene.endings().len(), 50);
     assert!(scene.endings().iter().all(|(_, failure)| failure.is_none()));
-    assert_eq!((scene.live_sockets(), scene.near.places.len()), (0, 1));
+    assert_eq!((scene.live_sockets(), scene.near.slots.len()), (0, 1));
 }
 
 #[test]
@@ -209,7 +219,7 @@ fn the_sockets_of_a_silent_server_close_when_nothing_comes() {
         scene.near.close(link);
     }
     scene.near.flush();
-    assert_eq!((scene.near.sockets(), scene.live_sockets()), (0, 0));
+    assert_eq!((scene.near.endpoint.sockets(), scene.live_sockets()), (0, 0));
     drop(silent);
 }
 
@@ -226,10 +236,32 @@ fn where_descriptors_run_out_ended_connections_give_theirs_and_others_go_on() {
     // Its last words leave; the server is not asked for its own.
     scene.turn(Duration::ZERO);
     let third = scene.connect();
-    assert_eq!((third.index, scene.near.sockets()), (first.index, 2));
+    assert_eq!((third.index, scene.near.endpoint.sockets()), (first.index, 2));
     run(&mut scene, &mut echo, |scene| scene.established() == 3);
     request(&mut scene, second, &[7; 10]);
     request(&mut scene, third, &[7; 10]);
     run(&mut scene, &mut echo, |scene| scene.received.len() == 2);
     assert_eq!(scene.endings(), [(first, None)]);
+}
+
+#[test]
+fn the_codes_of_streams_that_are_given_up_arrive() {
+    let (mut scene, mut echo) = pair();
+    let link = scene.connect();
+    run(&mut scene, &mut echo, |scene| scene.established() == 1);
+    let end = Instant::now() + LIMIT;
+    for (number, code) in [(1, 77), (2, (1 << 62) - 1)] {
+        let stream = scene.near.open_stream(link).expect("there is room for a stream");
+        let sending = Sending { bytes: &[7; 10], opens: true, finishes: false };
+        assert_eq!(scene.near.send(link, stream, sending), Some(10));
+        run(&mut scene, &mut echo, |scene| scene.received.len() == number);
+        scene.near.abort(link, stream, code);
+        echo.codes.clear();
+        while echo.codes.len() < 2 {
+            assert!(Instant::now() < end, "only {:?} came", echo.codes);
+            scene.turn(Duration::ZERO);
+            echo.turn();
+        }
+        assert_eq!(echo.codes, [code; 2], "that of the reset and of the stop");
+    }
 }

@@ -1,0 +1,259 @@
+//! The first half of a turn: packets in, and timers.
+
+use std::cmp::Reverse;
+use std::io;
+use std::time::Instant;
+
+use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, Transmit};
+
+use super::super::coalesced::{packets_in, split_off_last};
+use super::super::connection::SharedConnection;
+use super::super::settings::MOST_JUMBO_CONNECTIONS;
+use super::bounds::Intake;
+use super::half_open::Reply;
+use super::sending::is_of_the_path;
+use super::stay::LATE;
+use super::{Endpoint, Event, Link};
+
+/// The first byte of whatever is QUIC's is at least this (RFC 9000, section 17: the fixed bit).
+const FIRST_OF_QUIC: u8 = 0x40;
+/// What isn't QUIC's is kept until it is asked for, so many at most.
+const MOST_FOREIGN: usize = 16;
+
+impl Endpoint {
+    /// The first half of a turn: packets in where some have come, timers, and the events that come of them; says
+    /// whether there may be more packets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::turn`].
+    pub(crate) fn take_in(&mut self) -> io::Result<bool> {
+        self.waiting.ask_at_once(&self.ports)?;
+        let mut intake = if self.ports.are_apart { Intake::told() } else { Intake::default() };
+        let (now, mut more) = (Instant::now(), false);
+        while !intake.is_spent()
+            && let Some(number) = self.waiting.unread.pop_front()
+        {
+            more |= self.receive(number, now, &mut intake)?;
+        }
+        self.waiting.look.record_turn(intake.bytes());
+        self.look_at_times(now);
+        // Before, that is done when there is nothing else to do.
+        self.look_at_stays(now, LATE);
+        Ok(more || !self.waiting.unread.is_empty())
+    }
+
+    /// Takes in what has come to a socket, as far as the turn has room; says whether there may be more.
+    fn receive(&mut self, number: u32, now: Instant, intake: &mut Intake) -> io::Result<bool> {
+        let before = intake.bytes();
+        let received = self.receive_trains(number, now, intake);
+        if intake.bytes() > before {
+            self.waiting.heard = Some(number);
+            if let Some(stay) = self.ports.at_mut(number).and_then(|port| port.stay()) {
+                stay.record_heard(now);
+            }
+        }
+        match received {
+            Err(error) => self.lose(number, error).map(|()| false),
+            received => received,
+        }
+    }
+
+    fn receive_trains(
+        &mut self,
+        number: u32,
+        now: Instant,
+        intake: &mut Intake,
+    ) -> io::Result<bool> {
+        while !intake.is_spent() {
+            intake.record_request();
+            let Some(port) = self.ports.at_mut(number) else { return Ok(false) };
+            let mut train = match port.packets.receive() {
+                Ok(Some(train)) => train,
+                Ok(None) => return Ok(false),
+                // An earlier packet found the peer's port closed or no way there, or so somebody says.
+                Err(error) if is_of_the_path(&error) => {
+                    if error.kind() == io::ErrorKind::ConnectionRefused && self.accepts.is_none() {
+                        self.tell_refused(number);
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let is_alone = intake.record_train(train.bytes(), train.segment_bytes);
+            let (from, to, ecn) = (train.from, train.to, train.ecn);
+            while let Some(mut datagram) = train.next() {
+                if datagram.first().is_some_and(|first| *first < FIRST_OF_QUIC) {
+                    if let Some(foreign) = &mut self.foreign
+                        && foreign.len() < MOST_FOREIGN
+                    {
+                        foreign.push_back((number, datagram));
+                    }
+                    continue;
+                }
+                let last = split_off_last(&mut datagram);
+                for part in std::iter::once(datagram).chain(last) {
+                    self.outgoing.clear();
+                    let packets = if self.counts { packets_in(&part) } else { 0 };
+                    let Some(port) = self.ports.at_mut(number) else { return Ok(false) };
+                    let event = port.proto.handle(now, from, to, ecn, part, &mut self.outgoing);
+                    self.handle_datagram(number, now, (packets, ecn), event);
+                }
+            }
+            if is_alone {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Tells the connections over a socket that aren't established.
+    fn tell_refused(&mut self, number: u32) {
+        let Some(port) = self.ports.get(number) else { return };
+        for index in port.places.iter().flatten() {
+            if let Some((link, connection)) = self.places.at(*index)
+                && connection.borrow().proto.is_handshaking()
+            {
+                self.events.push_back((link, Event::Refused));
+            }
+        }
+    }
+
+    fn handle_datagram(
+        &mut self,
+        number: u32,
+        now: Instant,
+        (packets, ecn): (u64, Option<EcnCodepoint>),
+        event: Option<DatagramEvent>,
+    ) {
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                let place = self.ports.get(number).and_then(|port| port.place(handle));
+                if let Some((_, connection)) = place.and_then(|place| self.places.at(place)) {
+                    let mut connection = connection.borrow_mut();
+                    connection.record_datagram(packets, ecn);
+                    connection.proto.handle_event(event);
+                    connection.touch();
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.accept(number, now, incoming, (packets, ecn));
+            }
+            Some(DatagramEvent::Response(transmit)) => self.respond(number, &transmit),
+            None => {}
+        }
+    }
+
+    fn accept(
+        &mut self,
+        number: u32,
+        now: Instant,
+        incoming: Incoming,
+        (packets, ecn): (u64, Option<EcnCodepoint>),
+    ) {
+        self.outgoing.clear();
+        let (from, open) = (incoming.remote_address(), self.open_connections());
+        let Some(port) = self.ports.at_mut(number) else { return };
+        let has_room = open < self.blueprint.settings.connections;
+        let server = self.accepts.as_ref().filter(|_| has_room);
+        // With more connections long packets would overflow the socket.
+        let is_jumbo = open < MOST_JUMBO_CONNECTIONS as usize;
+        let routes = port.routes.as_mut().filter(|_| is_jumbo && has_room);
+        let route = routes.and_then(|routes| routes.transport(from, now));
+        let route = route.as_ref().or(port.route.as_ref());
+        let Some(config) = server.map(|server| server.config(from, route)) else {
+            self.refused += 1;
+            let refusal = port.proto.refuse(incoming, &mut self.outgoing);
+            return self.respond(number, &refusal);
+        };
+        match self.half_open.reply(from, incoming.remote_address_validated()) {
+            Reply::Accept => {}
+            Reply::Retry => {
+                // It can't be asked twice; but who answered once has shown its address.
+                if let Ok(retry) = port.proto.retry(incoming, &mut self.outgoing) {
+                    self.respond(number, &retry);
+                }
+                return;
+            }
+            Reply::Ignore => return port.proto.ignore(incoming),
+            Reply::Replace(place) => give_up(self.places.at(place as u32)),
+        }
+        match port.proto.accept(incoming, now, &mut self.outgoing, Some(config)) {
+            Ok((handle, proto)) => {
+                let link = self.insert(number, handle, proto);
+                if let Some(connection) = self.places.get(link) {
+                    let stranger = self.half_open.add(from, link.index as usize, now);
+                    let mut connection = connection.borrow_mut();
+                    connection.record_datagram(packets, ecn);
+                    connection.stranger = Some(stranger);
+                }
+                self.events.push_back((link, Event::Accepted));
+            }
+            Err(error) => {
+                if let Some(response) = error.response {
+                    self.respond(number, &response);
+                }
+            }
+        }
+    }
+
+    /// Answers a datagram that belongs to no connection. Whoever doesn't get the answer asks again.
+    fn respond(&mut self, number: u32, transmit: &Transmit) {
+        if let Some(port) = self.ports.at_mut(number) {
+            let _asked_again = port.packets.send(transmit, &self.outgoing);
+        }
+    }
+
+    /// Timers, and the events that come of them and of what was taken in.
+    fn look_at_times(&mut self, now: Instant) {
+        self.handle_times(now);
+        self.queue.extend(self.touched.borrow_mut().drain(..));
+        for at in 0..self.queue.len() {
+            let Some(index) = self.queue.get(at).copied() else { break };
+            if let Some((_, connection)) = self.places.at(index) {
+                let connection = SharedConnection::clone(connection);
+                self.collect(index, &mut connection.borrow_mut());
+            }
+        }
+    }
+
+    fn handle_times(&mut self, now: Instant) {
+        while let Some(place) = self.half_open.poll_overdue(now) {
+            give_up(self.places.at(place as u32));
+        }
+        while let Some(Reverse((due, index))) = self.times.peek().copied() {
+            if due > now {
+                return;
+            }
+            self.times.pop();
+            let Some((_, connection)) = self.places.at(index) else { continue };
+            let mut connection = connection.borrow_mut();
+            if connection.due != Some(due) {
+                continue;
+            }
+            connection.due = None;
+            match connection.next_time() {
+                Some(real) if real > now => {
+                    connection.due = Some(real);
+                    self.times.push(Reverse((real, index)));
+                }
+                Some(_) => connection.handle_time(now),
+                None => {}
+            }
+        }
+    }
+
+    /// When a timer is due.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.times.peek().map(|Reverse((due, _))| *due)
+    }
+}
+
+/// Ends a connection whose handshake isn't done.
+fn give_up(place: Option<(Link, &SharedConnection)>) {
+    if let Some((_, connection)) = place {
+        let mut connection = connection.borrow_mut();
+        connection.stranger = None;
+        connection.close(0, b"");
+    }
+}
