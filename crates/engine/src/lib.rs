@@ -5,7 +5,7 @@
 //! what happens. A shard is one thread with its own flows, buffers, counters and histogram: nothing
 //! is shared with another between the start gate and the end, and a counter is published with a
 //! plain store that any thread may read. The control conversation, the samples and the clock of
-//! the load belong to the one thread that called [`run`], or to the server's reception thread.
+//! the load belong to the one thread that called [`run`], or to the server's first thread.
 //!
 //! It may not know: who asked, where results go, how they are printed. Results leave as [`Event`]s
 //! through a [`Sink`] that drops and counts rather than block.
@@ -17,7 +17,6 @@
 
 mod acceptor;
 pub mod access;
-mod associations;
 mod buffers;
 mod client;
 mod clock;
@@ -34,6 +33,7 @@ mod page_aligned;
 mod pattern;
 pub mod perf;
 mod phase;
+mod quic_load;
 mod ready_count;
 mod server;
 mod shard;

@@ -20,7 +20,6 @@ use super::opener::Opener;
 use super::received::{read_host, read_report};
 use super::record::Record;
 use crate::access::Access;
-use crate::associations::Quic;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Agreement, Dial, sockets_to};
 use crate::control::{
@@ -30,6 +29,7 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::{Connections, Load};
 use crate::probe::raise_open_files_limit;
+use crate::quic_load::Quic;
 use crate::waker::Waker;
 
 /// Before a connection is made again that was cut off: a server that is flooded from this address closes

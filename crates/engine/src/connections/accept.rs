@@ -29,7 +29,7 @@ const LISTENER: usize = 0;
 const FIRST_INCOMING: usize = 1;
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
-/// Whoever hasn't said what it is after this time goes to the reception too.
+/// Whoever hasn't said what it is after this time goes to the server's first thread too.
 const PATIENCE_NS: u64 = SECOND_NS;
 
 /// Limits how long a listener that a load makes block does so. What it accepts inherits that.
@@ -187,7 +187,7 @@ impl Acceptor<'_> {
             Ok(socket) => socket,
             Err(error) => {
                 if is_short_of_descriptors(&error) {
-                    // The reception makes room in time; the listener would be ready all the while.
+                    // The server's first thread makes room in time; the listener would be ready all the while.
                     std::thread::sleep(SHORTAGE);
                 }
                 return false;
@@ -290,7 +290,7 @@ impl Acceptor<'_> {
         })
     }
 
-    /// Has the reception take whoever has waited here longest without saying whose it is, so that none of them keeps
+    /// Has the server's first thread take whoever has waited here longest without saying whose it is, so that none of them keeps
     /// out one that has said so; says whether there was one.
     fn make_room(&mut self) -> bool {
         let oldest = self.pending.take_oldest(&self.incoming);
@@ -386,11 +386,11 @@ impl Acceptor<'_> {
 
     fn hand_over(&self, socket: Socket) {
         let Some(shared) = &self.accept.shared else { return };
-        // It was accepted so that it blocks, perhaps; the reception never waits for one.
+        // It was accepted so that it blocks, perhaps; the first thread never waits for one.
         let _fails_when_read = socket.set_nonblocking(true);
-        // The reception ends only with the server.
-        let _ended = shared.reception.send(socket);
-        shared.reception_waker.wake();
+        // The first thread ends only with the server.
+        let _ended = shared.first_thread.send(socket);
+        shared.first_thread_waker.wake();
     }
 
     /// Ends what takes too long.

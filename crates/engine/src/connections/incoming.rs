@@ -224,7 +224,7 @@ impl Incoming {
             None => recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::PEEK)?.0,
         };
         match sniff(&buffer[..seen.min(OPENING_BYTES)]) {
-            // One that comes in pieces is the reception's: there it waits without being looked at.
+            // One that comes in pieces goes to the server's first thread: there it waits without being looked at.
             Some(Arrival::Data) if seen < OPENING_BYTES => return Ok(Some(Fate::Foreign)),
             Some(Arrival::Data) => {}
             _ => return Ok(Some(Fate::Foreign)),

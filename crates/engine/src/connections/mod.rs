@@ -3,7 +3,7 @@
 //! They aren't flows that a shard holds, and they outlive no turn worth keeping: at this rate every
 //! system call counts. So a shard of such a load has a loop made for it, of which the client's dials
 //! and the server's accepts. Where linerate's own load has them, a server's loop takes the connections
-//! from the listener of all; one that turns out to be somebody else's goes to the reception.
+//! from the listener of all; one that turns out to be somebody else's goes to the server's first thread.
 
 mod accept;
 mod attempt;
@@ -136,12 +136,12 @@ pub(crate) struct SharedPort {
     pub(crate) incoming: Arc<AtomicUsize>,
     /// Those of them that wait and haven't said whose they are.
     pub(crate) pending: Arc<AtomicUsize>,
-    /// The most connections. For whoever comes beyond, one that hasn't said whose it is goes to the reception, which
+    /// The most connections. For whoever comes beyond, one that hasn't said whose it is goes to the server's first thread, which
     /// knows how to make room.
     pub(crate) most_incoming: usize,
     /// Takes the connections that aren't this load's, and the waker that wakes it.
-    pub(crate) reception: Sender<Socket>,
-    pub(crate) reception_waker: Arc<Waker>,
+    pub(crate) first_thread: Sender<Socket>,
+    pub(crate) first_thread_waker: Arc<Waker>,
 }
 
 /// How long a socket that blocks waits.

@@ -24,12 +24,12 @@ use linerate_measure::step::{Step, flow_steps};
 use linerate_measure::{End, Kind, Workload};
 use socket2::Socket;
 
-use crate::associations::Claims;
 use crate::clock::MILLISECOND_NS;
 use crate::error::Error;
 use crate::flow::FlowShared;
 use crate::phase::{Phase, SharedPhase};
 use crate::probe::{host_facts, processors, raise_open_files_limit};
+use crate::quic_load::Claims;
 use crate::ready_count::ReadyCount;
 use crate::shard::Shard;
 use crate::transport::PageCache;

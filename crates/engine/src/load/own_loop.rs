@@ -8,9 +8,9 @@ use linerate_measure::{Kind, Workload};
 use socket2::Socket;
 
 use super::Load;
-use crate::associations::{Calling, Carrying, Claims, Hosting, Quic, Side};
 use crate::connections::{Accept, Accepting, Dial, Dialing};
 use crate::flow::FlowShared;
+use crate::quic_load::{Claims, Quic, QuicAcceptor, QuicDialer, QuicFlows, Side};
 use crate::shard::OwnLoop;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
@@ -93,15 +93,15 @@ fn quic_loop(
     let (quic, workload) = (quic.clone(), workload.clone());
     match (connects, is_client) {
         (false, _) => {
-            let carrying = Carrying { quic, workload, flows, claims: claims.cloned(), inlet };
+            let carrying = QuicFlows { quic, workload, flows, claims: claims.cloned(), inlet };
             Box::new(move |waker, local| carrying.run(waker, local))
         }
         (true, true) => {
-            let calling = Calling { quic, workload, flows, shard: (index, shards), inlet };
+            let calling = QuicDialer { quic, workload, flows, shard: (index, shards), inlet };
             Box::new(move |waker, local| calling.run(waker, local))
         }
         (true, false) => {
-            let hosting = Hosting { quic, workload, flows, inlet };
+            let hosting = QuicAcceptor { quic, workload, flows, inlet };
             Box::new(move |waker, local| hosting.run(waker, local))
         }
     }

@@ -11,7 +11,6 @@ use linerate_wire::visible::visible_json;
 use super::acceptor::{Acceptor, Incoming};
 use super::admission::Verdict;
 use super::test::Test;
-use crate::associations::Quic;
 use crate::clock::{monotonic_ns, utc_ns};
 use crate::connections::{Accept, SharedPort};
 use crate::control::{data_server, random};
@@ -19,6 +18,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::load::{Connections, Load};
 use crate::probe::host_facts;
+use crate::quic_load::Quic;
 
 /// Connections that come and go: accepted before others have their turn.
 const MOST_ACCEPTED_AT_ONCE: u32 = 32;
@@ -166,8 +166,8 @@ impl Acceptor {
                     incoming: Arc::default(),
                     pending: Arc::default(),
                     most_incoming: self.admission.most_coming_and_going(workload),
-                    reception: self.strays.0.clone(),
-                    reception_waker: Arc::clone(&self.waker),
+                    first_thread: self.strays.0.clone(),
+                    first_thread_waker: Arc::clone(&self.waker),
                 }),
                 ..Accept::new(Arc::clone(&self.listener))
             })

@@ -29,7 +29,7 @@ const ROOMS: &[&str] = &[
     "flow",
     "shard",
     "connections",
-    "associations",
+    "quic_load",
     "load",
     "event",
     "client",

@@ -1,6 +1,6 @@
 //! A flow of datagrams: its steps, one after the other.
 //!
-//! What it does in them is its [`Manner`]: linerate's own, with a heading in each datagram
+//! What it does in them is its [`DatagramProtocol`]: linerate's own, with a heading in each datagram
 //! ([`Native`]), or one whose datagrams say nothing of themselves ([`plain`]). What carries them is a
 //! [`DatagramPath`].
 
@@ -41,7 +41,7 @@ pub(crate) struct DatagramSettings {
 }
 
 /// What a flow does in its steps.
-pub(crate) trait Manner<P> {
+pub(crate) trait DatagramProtocol<P> {
     /// A step that has begun.
     type Doing;
 
@@ -59,10 +59,10 @@ pub(crate) trait Manner<P> {
 }
 
 /// A flow of datagrams over a path.
-pub(crate) struct DatagramFlow<P, M: Manner<P>> {
+pub(crate) struct DatagramFlow<P, M: DatagramProtocol<P>> {
     path: P,
     shared: Arc<FlowShared>,
-    manner: M,
+    protocol: M,
     steps: VecDeque<Step>,
     doing: Doing<M::Doing>,
     ending: Ending,
@@ -93,13 +93,13 @@ pub(crate) fn udp_flow(
     Box::new(DatagramFlow::over(path, shared, Native::new(settings.tag), steps))
 }
 
-impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
-    pub(crate) fn over(path: P, shared: Arc<FlowShared>, manner: M, steps: Vec<Step>) -> Self {
+impl<P: DatagramPath, M: DatagramProtocol<P>> DatagramFlow<P, M> {
+    pub(crate) fn over(path: P, shared: Arc<FlowShared>, protocol: M, steps: Vec<Step>) -> Self {
         let addresses = shared.is_listed().then(|| Box::new(Addresses::of(path.socket())));
         Self {
             path,
             shared,
-            manner,
+            protocol,
             steps: steps.into(),
             doing: Doing::Opening,
             ending: Ending::default(),
@@ -110,8 +110,8 @@ impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
     }
 
     fn begin_next_step(&mut self) {
-        let (step, manner, path) = (self.steps.pop_front(), &self.manner, &mut self.path);
-        let doing = step.and_then(|step| manner.begin(path, step));
+        let (step, protocol, path) = (self.steps.pop_front(), &self.protocol, &mut self.path);
+        let doing = step.and_then(|step| protocol.begin(path, step));
         self.doing = doing.map_or(Doing::Nothing, Doing::Step);
     }
 
@@ -182,7 +182,7 @@ impl<P: DatagramPath, M: Manner<P>> DatagramFlow<P, M> {
     }
 }
 
-impl<P: DatagramPath, M: Manner<P>> Drive for DatagramFlow<P, M> {
+impl<P: DatagramPath, M: DatagramProtocol<P>> Drive for DatagramFlow<P, M> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
             self.part_warm_up(local);

@@ -1,4 +1,4 @@
-//! linerate's own manner: every datagram has a heading.
+//! linerate's own protocol: every datagram has a heading.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::ask::{DatagramAnswerer, DatagramAsker};
 use super::pipeline::DatagramPipeline;
 use super::receive::DatagramReceiver;
 use super::send::DatagramSender;
-use super::{Manner, NativeHeading, Pipeline};
+use super::{DatagramProtocol, NativeHeading, Pipeline};
 use crate::flow::{Ending, Local, Stage};
 use crate::tally::Tally;
 use crate::transport::DatagramPath;
@@ -34,7 +34,7 @@ pub(crate) enum NativeStep {
     Answering(DatagramAnswerer),
 }
 
-impl<P: DatagramPath> Manner<P> for Native {
+impl<P: DatagramPath> DatagramProtocol<P> for Native {
     type Doing = NativeStep;
 
     fn begin(&self, path: &mut P, step: Step) -> Option<NativeStep> {

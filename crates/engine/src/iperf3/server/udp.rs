@@ -290,13 +290,13 @@ mod tests {
     const ANY: &str = "127.0.0.1:0";
 
     /// A port, and the tests of one client's that want so many streams each.
-    struct Served {
+    struct TestServer {
         port: UdpPort,
         arrivals: Vec<Receiver<Arrival>>,
         address: SocketAddr,
     }
 
-    impl Served {
+    impl TestServer {
         fn with_tests(streams: &[u32]) -> Self {
             let address = UdpSocket::bind(ANY).unwrap().local_addr().unwrap();
             let mut port = UdpPort::default();
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_greeting_said_twice_makes_no_stream_of_the_next_test() {
-        let mut served = Served::with_tests(&[2, 1]);
+        let mut served = TestServer::with_tests(&[2, 1]);
         let _first = served.greeted(2);
         let _last = served.greeted(3);
         served.port.handle_greetings();

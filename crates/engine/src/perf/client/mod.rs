@@ -158,12 +158,12 @@ pub fn run_client(
         let (mut workers, mut broken) = (Vec::new(), None);
         for number in 0..threads {
             let (stop, stood, sender) = (&stop, &stood, sender.clone());
-            let seat = Seat { number, threads, began_ns, ends_ns, stop, stood, sender };
+            let context = ThreadContext { number, threads, began_ns, ends_ns, stop, stood, sender };
             let config = config.clone();
             let spawned = thread::Builder::new()
                 .name(format!("perf {number}"))
                 .spawn_scoped(scope, move || {
-                    guarded(seat.stop, |totals| work(plan, seat, config, totals))
+                    guarded(context.stop, |totals| work(plan, context, config, totals))
                 });
             match spawned {
                 Ok(worker) => workers.push(worker),
@@ -232,18 +232,18 @@ impl Drop for Alarm<'_> {
 
 fn work(
     plan: &ClientPlan,
-    seat: Seat<'_>,
+    context: ThreadContext<'_>,
     config: Arc<ClientConfig>,
     totals: &mut Totals,
 ) -> io::Result<()> {
     match plan.carriage {
         Carriage::Quic(options) => {
-            let endpoint = quic::client(&config, plan, seat.number, &options)?;
-            Worker::new(plan, seat, endpoint).run(totals)
+            let endpoint = quic::client(&config, plan, context.number, &options)?;
+            Worker::new(plan, context, endpoint).run(totals)
         }
         Carriage::Tcp => {
             let endpoint = FramedEndpoint::client(config, plan.placement.busy)?;
-            Worker::new(plan, seat, endpoint).run(totals)
+            Worker::new(plan, context, endpoint).run(totals)
         }
     }
 }
@@ -260,7 +260,7 @@ fn threads(plan: &ClientPlan) -> u32 {
 }
 
 /// What one thread knows of the others.
-struct Seat<'a> {
+struct ThreadContext<'a> {
     number: u32,
     threads: u32,
     began_ns: u64,
@@ -271,7 +271,7 @@ struct Seat<'a> {
     sender: SyncSender<ClientEvent>,
 }
 
-impl Seat<'_> {
+impl ThreadContext<'_> {
     /// Whether the run is to end.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

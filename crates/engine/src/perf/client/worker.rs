@@ -13,7 +13,7 @@ use linerate_wire::perf::render_block;
 
 use end::Progress;
 
-use super::{ClientEvent, ClientPlan, Seat, Totals};
+use super::{ClientEvent, ClientPlan, ThreadContext, Totals};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::perf::NO_CODE;
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
@@ -30,7 +30,7 @@ const BACK_OFF_NS: u64 = 10 * MILLISECOND_NS;
 
 pub(super) struct Worker<'a, M> {
     plan: &'a ClientPlan,
-    seat: Seat<'a>,
+    context: ThreadContext<'a>,
     endpoint: M,
     destination: Destination,
     /// What every request repeats, so many times.
@@ -55,14 +55,14 @@ struct Connection {
 }
 
 impl<'a, M: Multiplexer> Worker<'a, M> {
-    pub(super) fn new(plan: &'a ClientPlan, seat: Seat<'a>, endpoint: M) -> Self {
+    pub(super) fn new(plan: &'a ClientPlan, context: ThreadContext<'a>, endpoint: M) -> Self {
         let addresses = &plan.addresses;
         let mut server_name = addresses.server_name.clone();
         if addresses.numbered_names && !server_name.is_empty() {
-            server_name.push_str(&format!("{:02X}", seat.number % 256));
+            server_name.push_str(&format!("{:02X}", context.number % 256));
         }
         let places = addresses.local.iter().cycle();
-        let local = places.clone().nth(seat.number as usize).copied();
+        let local = places.clone().nth(context.number as usize).copied();
         let remote = addresses.remote;
         let blocks = if endpoint.lends() && !plan.copies { blocks_of(&plan.shape) } else { 1 };
         let block = render_block(plan.shape.header(), plan.shape.repeated_bytes());
@@ -74,7 +74,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if plan.tells_waits {
             endpoint.watch_waits();
         }
-        let connections = seat.share(u64::from(plan.connections));
+        let connections = context.share(u64::from(plan.connections));
         // Dealt as connections are: each has as many streams as any other.
         let latencies = (plan.latency_limit as u64).div_ceil(u64::from(plan.connections).max(1));
         Self {
@@ -90,7 +90,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             progress: Progress::new(now_us()),
             totals: Totals::default(),
             plan,
-            seat,
+            context,
             endpoint,
         }
     }
@@ -100,9 +100,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         let went = self.drive();
         let was_silent = self.is_silent();
         let ended = self.end(was_silent);
-        self.totals.elapsed_ns = monotonic_ns() - self.seat.began_ns;
+        self.totals.elapsed_ns = monotonic_ns() - self.context.began_ns;
         self.totals.measured_ns = match was_silent {
-            true => (self.progress.last_us * 1000).saturating_sub(self.seat.began_ns),
+            true => (self.progress.last_us * 1000).saturating_sub(self.context.began_ns),
             false => self.totals.elapsed_ns,
         };
         self.endpoint.flush();
@@ -112,13 +112,13 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
 
     fn drive(&mut self) -> io::Result<()> {
         // One thread tells it for all.
-        let refused = self.plan.placement.settle(self.seat.number);
-        if let Some(why) = refused.filter(|_| self.seat.number == 0) {
-            let _unheard = self.seat.sender.send(ClientEvent::Refused(why));
+        let refused = self.plan.placement.settle(self.context.number);
+        if let Some(why) = refused.filter(|_| self.context.number == 0) {
+            let _unheard = self.context.sender.send(ClientEvent::Refused(why));
         }
-        while !self.seat.is_over() && (self.to_dial > 0 || !self.links.is_empty()) {
+        while !self.context.is_over() && (self.to_dial > 0 || !self.links.is_empty()) {
             self.dial();
-            let mut at_most = self.seat.look_after();
+            let mut at_most = self.context.look_after();
             if self.may_dial() {
                 let left_ns = self.dial_after_ns.saturating_sub(monotonic_ns());
                 at_most = at_most.min(Duration::from_nanos(left_ns));
@@ -154,8 +154,8 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     /// A connection didn't come to stand; another one follows if they are repeated.
     fn handle_failure(&mut self, kind: &'static str) {
         *self.totals.failures.entry(kind).or_default() += 1;
-        if self.plan.gives_up_unreached && !self.seat.stood.load(Ordering::Relaxed) {
-            self.seat.stop.store(true, Ordering::Relaxed);
+        if self.plan.gives_up_unreached && !self.context.stood.load(Ordering::Relaxed) {
+            self.context.stop.store(true, Ordering::Relaxed);
         }
         self.dial_after_ns = monotonic_ns() + BACK_OFF_NS;
         self.to_dial += u64::from(self.plan.repeats_connections);
@@ -166,7 +166,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             LinkEvent::Established => {
                 self.progress.record(now_us());
                 if self.totals.connections == 0 {
-                    self.seat.stood.store(true, Ordering::Relaxed);
+                    self.context.stood.store(true, Ordering::Relaxed);
                 }
                 self.totals.connections += 1;
                 if let Some(connection) = self.links.get_mut(&link) {
@@ -277,7 +277,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     fn tell_waits(&mut self, link: Link, stream: u64) {
         if let Some(waits) = self.endpoint.take_waits(link, stream) {
             // Nobody listens any more only when the program is ending.
-            let _unheard = self.seat.sender.send(ClientEvent::StreamWaited(waits));
+            let _unheard = self.context.sender.send(ClientEvent::StreamWaited(waits));
         }
     }
 
@@ -298,7 +298,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
         if self.plan.tells_streams {
             // Nobody listens any more only when the program is ending.
-            let _unheard = self.seat.sender.send(ClientEvent::StreamEnded(outcome));
+            let _unheard = self.context.sender.send(ClientEvent::StreamEnded(outcome));
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Connection {
     touched: Touched,
     pub(super) lost: Option<Cause>,
     /// Its number, while it is one that was accepted and whose handshake isn't done.
-    pub(super) stranger: Option<usize>,
+    pub(super) half_open_number: Option<usize>,
     /// When its timer is looked at; `None`: it has none.
     pub(super) due: Option<Instant>,
     pub(super) datagrams: DatagramsTaken,
@@ -93,7 +93,7 @@ impl Connection {
             is_touched: false,
             touched,
             lost: None,
-            stranger: None,
+            half_open_number: None,
             due: None,
             governor,
             remote,

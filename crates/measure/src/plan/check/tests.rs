@@ -246,7 +246,8 @@ fn duplex_goes_with_streams_of_both_directions_over_connections() {
     let up = Workload::stream(Direction::Up, Transport::Tcp);
     assert_refused(up, |w| w.duplex = true, &["duplex", "both"]);
     assert_refused(Workload::rr(Transport::Tcp), |w| w.duplex = true, &["duplex", "stream"]);
-    assert_refused(both(Transport::Udp), |_| {}, &["duplex", "datagrams"]);
+    let udp = Workload::stream(Direction::Both, Transport::Udp);
+    assert_refused(udp, |w| w.duplex = true, &["duplex", "datagrams"]);
     assert_refused(both(Transport::Quic), Workload::use_quic_datagrams, &["duplex", "datagrams"]);
     assert_refused(both(Transport::Quic), |w| w.quic.unidirectional = true, &["one direction"]);
     assert_refused(both(Transport::Tcp), |w| w.variant.zero_copy = true, &["zero copy"]);

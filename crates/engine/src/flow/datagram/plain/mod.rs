@@ -14,7 +14,7 @@ use socket2::Socket;
 
 use super::heading::NoHeading;
 use super::send::DatagramSender;
-use super::{DatagramFlow, Manner};
+use super::{DatagramFlow, DatagramProtocol};
 use crate::buffers::Buffers;
 use crate::flow::{Ending, FlowShared, Local, Stage};
 use crate::tally::Tally;
@@ -31,7 +31,7 @@ pub(crate) fn say_end(socket: &Socket, flags: SendFlags) {
     let _lost = rustix::net::send(socket.as_fd(), &[], flags);
 }
 
-/// The manner of plain datagrams over a connected socket. Closing is saying with empty datagrams that
+/// The protocol of plain datagrams over a connected socket. Closing is saying with empty datagrams that
 /// no more will come.
 pub(crate) struct Plain {
     buffers: Buffers,
@@ -60,7 +60,7 @@ pub(crate) enum PlainStep {
     Finishing,
 }
 
-impl<P: DatagramPath> Manner<P> for Plain {
+impl<P: DatagramPath> DatagramProtocol<P> for Plain {
     type Doing = PlainStep;
 
     fn begin(&self, path: &mut P, step: Step) -> Option<PlainStep> {

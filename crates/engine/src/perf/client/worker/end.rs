@@ -129,7 +129,7 @@ impl<M: Multiplexer> Worker<'_, M> {
             }
         }
         if self.plan.tells_connections {
-            let _unheard = self.seat.sender.send(ClientEvent::ConnectionEnded(ending));
+            let _unheard = self.context.sender.send(ClientEvent::ConnectionEnded(ending));
         }
     }
 }

@@ -182,10 +182,10 @@ impl Endpoint {
             Ok((handle, proto)) => {
                 let link = self.insert(number, handle, proto);
                 if let Some(connection) = self.places.get(link) {
-                    let stranger = self.half_open.add(from, link.index as usize, now);
+                    let half_open_number = self.half_open.add(from, link.index as usize, now);
                     let mut connection = connection.borrow_mut();
                     connection.record_datagram(packets, ecn);
-                    connection.stranger = Some(stranger);
+                    connection.half_open_number = Some(half_open_number);
                 }
                 self.events.push_back((link, Event::Accepted));
             }
@@ -253,7 +253,7 @@ impl Endpoint {
 fn give_up(place: Option<(Link, &SharedConnection)>) {
     if let Some((_, connection)) = place {
         let mut connection = connection.borrow_mut();
-        connection.stranger = None;
+        connection.half_open_number = None;
         connection.close(0, b"");
     }
 }

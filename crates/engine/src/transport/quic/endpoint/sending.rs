@@ -142,9 +142,9 @@ impl Endpoint {
                 }
             }
         }
-        if connection.stranger.is_some()
+        if connection.half_open_number.is_some()
             && (!connection.proto.is_handshaking() || connection.proto.is_closed())
-            && let Some(number) = connection.stranger.take()
+            && let Some(number) = connection.half_open_number.take()
         {
             self.half_open.remove(number);
         }

@@ -149,7 +149,7 @@ fn streams_have_the_numbers_of_rfc_9000_and_are_told_in_their_order() {
     assert_eq!(
         (ids.map(u64::from), u64::from(StreamId::new(Side::Client, Dir::Uni, 2))),
         ([0, 4, 8], 10),
-        "streams have other numbers: see multiplexed.rs (stream_id) and associations/carried.rs"
+        "streams have other numbers: see multiplexed.rs (stream_id) and quic_load/flow.rs"
     );
     // The first two say nothing.
     client.send(last, b"a word").expect("there is room to send");

@@ -20,7 +20,7 @@ use crate::shard::Inlet;
 use crate::transport::quic::{ClientSide, Event, Link};
 
 /// The part of a load of connections that falls to one shard.
-pub(crate) struct Calling {
+pub(crate) struct QuicDialer {
     pub(crate) quic: Quic,
     pub(crate) workload: Workload,
     pub(crate) flows: Vec<Arc<FlowShared>>,
@@ -31,7 +31,7 @@ pub(crate) struct Calling {
 
 /// What sits in one of the places.
 #[derive(Default)]
-struct Seat {
+struct Dial {
     attempt: Option<(Link, Attempt)>,
 }
 
@@ -42,14 +42,14 @@ struct Caller {
     /// How connections are to agree on their keys.
     handshake: Handshake,
     slots: Slots,
-    seats: Vec<Seat>,
+    dials: Vec<Dial>,
     /// Places whose connection has its response, and waits for the ticket that the next needs.
     parting: Vec<usize>,
     /// Which place a connection has.
-    seat_of: HashMap<Link, usize>,
+    dial_of: HashMap<Link, usize>,
 }
 
-impl Calling {
+impl QuicDialer {
     /// Runs until the load is stopped and the last connection is closed.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let flows = self.flows.clone();
@@ -117,16 +117,16 @@ impl Caller {
             server,
             script: Script { first_bytes, response_bytes },
             handshake,
-            seats: (0..slots.len()).map(|_| Seat::default()).collect(),
+            dials: (0..slots.len()).map(|_| Dial::default()).collect(),
             slots,
             parting: Vec::new(),
-            seat_of: HashMap::new(),
+            dial_of: HashMap::new(),
         })
     }
 
     fn is_over(&mut self, reached: Reached, now_ns: u64) -> bool {
         if reached.phase == Phase::Abort {
-            for index in 0..self.seats.len() {
+            for index in 0..self.dials.len() {
                 self.give_up(index, "given_up", now_ns);
             }
             return true;
@@ -152,15 +152,15 @@ impl Caller {
             Ok((place, endpoint.connection(place).cloned().ok_or(gone)?))
         });
         let index = due.index;
-        let Some(seat) = self.seats.get_mut(index) else { return };
+        let Some(dial) = self.dials.get_mut(index) else { return };
         self.slots.note_first(index, began_ns);
         match made {
             Ok((place, connection)) => {
                 let due_ns = due.scheduled_ns.unwrap_or(began_ns);
                 let mut attempt = Attempt::new(connection, due_ns, began_ns, due.warm_up);
                 let begun = attempt.begin_early(&self.script, self.slots.tally(index));
-                seat.attempt = Some((place, attempt));
-                self.seat_of.insert(place, index);
+                dial.attempt = Some((place, attempt));
+                self.dial_of.insert(place, index);
                 if let Err(error) = begun {
                     self.give_up(index, error_kind(&error), began_ns);
                 }
@@ -170,12 +170,12 @@ impl Caller {
     }
 
     fn handle(&mut self, place: Link, event: &Event, local: &mut Local) {
-        let Some(&index) = self.seat_of.get(&place) else { return };
+        let Some(&index) = self.dial_of.get(&place) else { return };
         if let Event::Closed(cause) = event {
             return self.give_up(index, error_kind(&cause.error()), monotonic_ns());
         }
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        let Some((_, attempt)) = &mut seat.attempt else { return };
+        let Some(dial) = self.dials.get_mut(index) else { return };
+        let Some((_, attempt)) = &mut dial.attempt else { return };
         match attempt.handle(event, &self.script, self.slots.tally(index)) {
             Ok(false) => {}
             Ok(true) if self.handshake == Handshake::Full => self.finish(index, local),
@@ -187,7 +187,7 @@ impl Caller {
     /// Sees out connections that have all they came for.
     fn part(&mut self, local: &mut Local) {
         for index in std::mem::take(&mut self.parting) {
-            match self.seats.get(index).and_then(|seat| seat.attempt.as_ref()) {
+            match self.dials.get(index).and_then(|dial| dial.attempt.as_ref()) {
                 Some((_, attempt)) if attempt.has_ticket() => self.finish(index, local),
                 Some(_) => self.parting.push(index),
                 None => {}
@@ -196,8 +196,8 @@ impl Caller {
     }
 
     fn take_attempt(&mut self, index: usize) -> Option<Attempt> {
-        let (place, attempt) = self.seats.get_mut(index)?.attempt.take()?;
-        self.seat_of.remove(&place);
+        let (place, attempt) = self.dials.get_mut(index)?.attempt.take()?;
+        self.dial_of.remove(&place);
         Some(attempt)
     }
 
@@ -231,8 +231,8 @@ impl Caller {
     fn sweep(&mut self, now_ns: u64) {
         self.slots.end_pauses(now_ns);
         let Some(oldest_ns) = self.slots.oldest_begin(now_ns) else { return };
-        for index in 0..self.seats.len() {
-            let begun = self.seats.get(index).and_then(|seat| seat.attempt.as_ref());
+        for index in 0..self.dials.len() {
+            let begun = self.dials.get(index).and_then(|dial| dial.attempt.as_ref());
             if begun.is_some_and(|(_, attempt)| attempt.began_ns < oldest_ns) {
                 self.give_up(index, "timed_out", now_ns);
             }

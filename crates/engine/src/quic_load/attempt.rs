@@ -4,7 +4,7 @@ use std::io;
 
 use linerate_measure::Handshake;
 
-use super::call::NO_PAYLOAD_BYTES;
+use super::dialer::NO_PAYLOAD_BYTES;
 use crate::clock::monotonic_ns;
 use crate::tally::Tally;
 use crate::transport::quic::{Dir, Event, SharedConnection, StreamAbort, StreamId};

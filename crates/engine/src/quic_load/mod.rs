@@ -7,12 +7,12 @@
 //! it the shard makes or takes QUIC connections. A flow is a stream of one of them, and the steps and
 //! loops that carry it are those of every flow over a connection.
 
+mod acceptor;
 mod attempt;
-mod call;
-mod carried;
-mod carry;
 mod claims;
-mod host;
+mod dialer;
+mod flow;
+mod flows;
 mod sockets;
 
 use std::net::SocketAddr;
@@ -29,10 +29,10 @@ use crate::transport::quic::{
     ServerSide, Settings,
 };
 
-pub(crate) use call::Calling;
-pub(crate) use carry::Carrying;
+pub(crate) use acceptor::QuicAcceptor;
 pub(crate) use claims::Claims;
-pub(crate) use host::Hosting;
+pub(crate) use dialer::QuicDialer;
+pub(crate) use flows::QuicFlows;
 use sockets::Sockets;
 
 /// A connection that hears nothing for so long has ended: no client's death goes unseen for longer.

@@ -14,7 +14,7 @@ use linerate_wire::native::opening::Opening;
 use socket2::Socket;
 
 use super::Claims;
-use super::carried::{Carried, Holder};
+use super::flow::{Carried, Holder};
 use super::{FOREIGN, LINGER, LONGEST_WAIT, Quic, Side, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{FlowError, FlowShared, Local};
@@ -29,7 +29,7 @@ const OPENING_AT_ONCE: usize = 64;
 const PUBLISHING: Duration = Duration::from_millis(10);
 
 /// The flows of a shard that go over QUIC.
-pub(crate) struct Carrying {
+pub(crate) struct QuicFlows {
     pub(crate) quic: Quic,
     pub(crate) workload: Workload,
     /// Those of this shard at the client.
@@ -57,7 +57,7 @@ struct Carrier {
     opening: usize,
 }
 
-impl Carrying {
+impl QuicFlows {
     /// Runs until every flow has ended (at the client) or the load is over (at the server).
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let Self { quic, workload, flows, claims, inlet } = self;

@@ -11,7 +11,7 @@ use linerate_measure::step::{Churn, Step, flow_steps};
 use linerate_wire::native::opening::{OPENING_BYTES, Opening};
 use socket2::Socket;
 
-use super::call::as_length;
+use super::dialer::as_length;
 use super::{FOREIGN, LONGEST_WAIT, Quic, Sockets};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local, error_kind};
@@ -21,7 +21,7 @@ use crate::tally::Tally;
 use crate::transport::quic::{Dir, Event, Link, SharedConnection, StreamId};
 
 /// The part of a load of connections that one of the server's shards serves.
-pub(crate) struct Hosting {
+pub(crate) struct QuicAcceptor {
     pub(crate) quic: Quic,
     pub(crate) workload: Workload,
     /// One, which stands for all that this shard serves.
@@ -30,7 +30,7 @@ pub(crate) struct Hosting {
 }
 
 /// One connection.
-struct Guest {
+struct Incoming {
     connection: SharedConnection,
     stream: Option<StreamId>,
     opening: [u8; OPENING_BYTES],
@@ -43,11 +43,11 @@ struct Host {
     token: [u8; 16],
     step: Churn,
     shared: Arc<FlowShared>,
-    guests: HashMap<Link, Guest>,
+    incoming: HashMap<Link, Incoming>,
     ending: Ending,
 }
 
-impl Hosting {
+impl QuicAcceptor {
     /// Runs until the load has ended.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let Some(shared) = self.flows.into_iter().next() else { return };
@@ -59,8 +59,8 @@ impl Hosting {
             return shared.set_ended(Ending::default(), local);
         };
         let token = self.quic.token;
-        let (guests, ending) = (HashMap::new(), Ending::default());
-        let mut host = Host { token, step, shared, guests, ending };
+        let (incoming, ending) = (HashMap::new(), Ending::default());
+        let mut host = Host { token, step, shared, incoming, ending };
         while local.phase() < Phase::Drained && !sockets.is_released() {
             let _associations = sockets.take_new(waker);
             let more_in = sockets.take_in();
@@ -83,7 +83,7 @@ impl Host {
         match event {
             Event::Accepted => {
                 if let Some(connection) = sockets.endpoint.connection(place).cloned() {
-                    let guest = Guest {
+                    let incoming = Incoming {
                         connection,
                         stream: None,
                         opening: [0; OPENING_BYTES],
@@ -91,24 +91,25 @@ impl Host {
                         sent: 0,
                         answered: false,
                     };
-                    self.guests.insert(place, guest);
+                    self.incoming.insert(place, incoming);
                     if self.shared.tally.first_ns.value() == 0 {
                         self.shared.tally.first_ns.set(monotonic_ns());
                     }
                 }
             }
             Event::StreamsOpened(Dir::Bi) | Event::Readable(_) | Event::Writable(_) => {
-                let Some(guest) = self.guests.get_mut(&place) else { return };
-                if let Err(error) = guest.advance(self.token, &self.step, &self.shared.tally, local)
+                let Some(incoming) = self.incoming.get_mut(&place) else { return };
+                if let Err(error) =
+                    incoming.advance(self.token, &self.step, &self.shared.tally, local)
                     && error.kind() != io::ErrorKind::WouldBlock
                 {
                     *self.ending.errors.entry(error_kind(&error)).or_insert(0) += 1;
-                    guest.connection.borrow_mut().close(FOREIGN, b"");
-                    self.guests.remove(&place);
+                    incoming.connection.borrow_mut().close(FOREIGN, b"");
+                    self.incoming.remove(&place);
                 }
             }
             Event::Closed(cause) => {
-                let unanswered = self.guests.remove(&place).filter(|guest| !guest.answered);
+                let unanswered = self.incoming.remove(&place).filter(|incoming| !incoming.answered);
                 if unanswered.is_some() {
                     let kind = error_kind(&cause.error());
                     *self.ending.errors.entry(kind).or_insert(0) += 1;
@@ -119,7 +120,7 @@ impl Host {
     }
 }
 
-impl Guest {
+impl Incoming {
     fn advance(
         &mut self,
         token: [u8; 16],
