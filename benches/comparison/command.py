@@ -201,7 +201,7 @@ def main(arguments=None):
     print(table.render_doubt(options), end="")
     if options.json:
         table.write_json(options.json, options, outcomes)
-    if options.record:
+    if options.record is not None:
         figures.record(outcomes, options.record)
     if interrupted:
         return INTERRUPTED

@@ -41,9 +41,13 @@ def render(document):
 
 
 def merged(document, outcomes, mark):
-    """The document with the outcomes that came to a verdict in the place of older entries."""
+    """The document with the outcomes that came to a verdict in the place of older entries.
+
+    An earlier build of linerate is no peer: rows against it are left out.
+    """
     entries = {(entry["row"], entry["placement"]): entry for entry in document["rows"]}
-    for outcome in outcomes:
+    peers = (outcome for outcome in outcomes if not outcome.row.endswith("/ linerate-before"))
+    for outcome in peers:
         if outcome.is_judged and (outcome.came_about or outcome.verdict == NOT_COMPLETED):
             entries[(outcome.row, outcome.placement)] = dict(entry_of(outcome), machine=mark)
     order = {row.name: index for index, row in enumerate(all_rows())}

@@ -42,6 +42,13 @@ class Figures(unittest.TestCase):
         for undecided in (outcome(row, [1.3], least_values=6), outcome(row, [1.3] * 6, is_judged=False)):
             self.assertEqual(figures.merged(document, [undecided], "z"), document)
 
+    def test_rows_against_an_earlier_build_are_not_kept(self):
+        document = {"machines": {"": {}}, "rows": []}
+        names = [row.name for row in all_rows() if row.name.endswith("/ linerate-before")]
+        self.assertTrue(names)
+        measured = [outcome(name, [1.0] * 6, least_values=6) for name in names]
+        self.assertEqual(figures.merged(document, measured, ""), document)
+
     def test_a_kept_row_is_shown_as_the_table_showed_it(self):
         measured = outcome("a row", [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], notes=["a note"],
                            peer_failures=["it died"], other_cpus=0.123)

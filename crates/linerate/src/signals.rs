@@ -25,7 +25,7 @@ pub(crate) fn stop_on_signals(cancel: &Cancel) -> io::Result<()> {
 /// How often a wait looks for a request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What does not block is done within this time after a request to stop.
-const GRACE: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// Does what may block for ever, as opening a FIFO and reading a terminal do, and no longer than until somebody asks
 /// to stop: None then.

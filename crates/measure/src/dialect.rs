@@ -92,8 +92,6 @@ pub enum FlowExtension {
     Iperf3(iperf3::FlowTotals),
     /// netperf's.
     Netperf(netperf::FlowTotals),
-    /// perf's.
-    Perf(perf::FlowTotals),
 }
 
 /// A dialect's own figures of one end in all.

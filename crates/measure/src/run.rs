@@ -65,7 +65,8 @@ pub struct Environment {
     /// The server's machine; absent where none was reached, or it tells nothing of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<HostFacts>,
-    /// When the load began (UTC, nanoseconds since 1970, the client's clock).
+    /// When the load began (UTC, nanoseconds since 1970), by the clock of the end that
+    /// wrote the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_utc_ns: Option<i64>,
     /// The server's clock less the client's, measured on the control connection.

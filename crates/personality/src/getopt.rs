@@ -166,6 +166,11 @@ impl<'a, M> Lexer<'a, M> {
         Self { flags, words: words.iter(), letters: "", only_operands: false }
     }
 
+    /// How many words are still unread.
+    pub fn remaining(&self) -> usize {
+        self.words.len()
+    }
+
     fn letter(&mut self) -> Option<Result<Lexeme<'a, M>, LexError>> {
         let mut letters = self.letters.chars();
         let letter = letters.next()?;

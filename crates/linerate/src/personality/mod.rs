@@ -91,8 +91,7 @@ pub(crate) fn perform(arguments: &[OsString]) -> Option<u8> {
     }
     stdout::begin(personality.name);
     let exit_code = (personality.perform)(personality.name, &read);
-    // A script that checks the exit code alone must not take a lost result for one.
-    Some(if exit_code == 0 && stdout::is_lost() { 1 } else { exit_code })
+    Some(stdout::exit_code(exit_code, 1))
 }
 
 /// The options of the tool that `help TOOL` names.

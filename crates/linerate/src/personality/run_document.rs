@@ -3,7 +3,7 @@
 //! Two environment variables ask for them, since the originals' command lines have no room for more:
 //!
 //! * [`DOCUMENT`] names a file, which appears whole when the test is over; or a directory, where each test leaves
-//!   a file that its run id names.
+//!   a file `RUN_ID.json`, at a server `RUN_ID.server.json`: both ends of a test may have the same run id.
 //! * [`RECORDS`] names a file, a FIFO or a device, or as `fd:N` a descriptor that the program was started with.
 //!   It takes the records of [`linerate_measure::record`] as they happen: `started`, `sample`, `finished`, `error`.
 //!
@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use linerate_engine::event::{Cancel, Event};
 use linerate_engine::{host_facts, inherited_file, random_run_id};
@@ -39,7 +40,7 @@ use serde_json::Value;
 
 use super::stdout;
 use crate::output::{Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json};
-use crate::signals::unless_stopped;
+use crate::signals::{GRACE, unless_stopped};
 
 /// Names the file or directory of run documents.
 pub const DOCUMENT: &str = "LINERATE_RUN_DOCUMENT";
@@ -48,6 +49,10 @@ pub const RECORDS: &str = "LINERATE_RUN_RECORDS";
 
 /// Records that may wait for a slow reader; more are dropped and counted.
 const RECORDS_WAITING_MAX: usize = 4096;
+/// A server waits so long for room for a test's last record. Its other tests wait with it.
+const SERVER_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a wait for a reader looks whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Flows in samples that a document keeps: some 200 MB. A test that has more loses the later samples.
 const FLOW_SAMPLES_MAX: usize = 1_000_000;
 
@@ -56,26 +61,30 @@ const FLOW_SAMPLES_MAX: usize = 1_000_000;
 pub struct RunOutput {
     document: Option<PathBuf>,
     records: Option<Records>,
+    /// A request to stop.
+    cancel: Cancel,
 }
 
 impl RunOutput {
-    /// What the environment asks for. Paths are tried now. A request to stop ends the wait for the reader of a FIFO.
+    /// What the environment asks for, of a client or of a server. Paths are tried now. A request to stop ends the
+    /// wait for the reader of a FIFO, now and later.
     ///
     /// # Errors
     /// A sentence for the user, with the variable and the path.
-    pub fn of_environment(cancel: &Cancel) -> Result<Arc<Self>, String> {
+    pub fn of_environment(role: Role, cancel: &Cancel) -> Result<Arc<Self>, String> {
         let asked = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        Self::open(asked(DOCUMENT), asked(RECORDS), cancel)
+        Self::open(asked(DOCUMENT), asked(RECORDS), role, cancel)
     }
 
     fn open(
         document: Option<PathBuf>,
         records: Option<PathBuf>,
+        role: Role,
         cancel: &Cancel,
     ) -> Result<Arc<Self>, String> {
-        let document = document.map(|path| try_document(&path, cancel)).transpose()?;
+        let document = document.map(|path| try_document(&path, role, cancel)).transpose()?;
         let records = records.map(|path| Records::open(path, cancel)).transpose()?;
-        Ok(Arc::new(Self { document, records }))
+        Ok(Arc::new(Self { document, records, cancel: cancel.clone() }))
     }
 
     /// Whether anything is asked for.
@@ -103,34 +112,60 @@ impl RunOutput {
     fn write(&self, run: &Run) {
         let Some(path) = &self.document else { return };
         let path = match path.is_dir() {
-            true => path.join(format!("{}.json", run.run_id)),
+            true => path.join(document_name(run)),
             false => path.clone(),
         };
         let text = render_json(run) + "\n";
-        let written = Destination::open(Some(&path)).map_err(Unwritten::Failed);
-        let written = written.and_then(|mut destination| {
-            destination.put(&text)?;
-            destination.commit().map_err(Unwritten::Failed)
-        });
+        let written = if is_file_or_nothing(&path) {
+            write_document(&path, &text)
+        } else {
+            // A FIFO may have no reader, or one that has stopped.
+            unless_stopped(&self.cancel, move || write_document(&path, &text))
+                .unwrap_or_else(|error| Some(Err(Unwritten::Failed(error.to_string()))))
+                .unwrap_or_else(|| {
+                    Err(Unwritten::Failed("interrupted before it was read".to_owned()))
+                })
+        };
         if let Err(Unwritten::Failed(why)) = written {
             complain(DOCUMENT, &why);
         }
     }
 }
 
+/// The name of a document in a directory, which both ends of a test may share.
+fn document_name(run: &Run) -> String {
+    let end = if run.written_by == Role::Server { ".server" } else { "" };
+    format!("{}{end}.json", run.run_id)
+}
+
+fn write_document(path: &Path, text: &str) -> Result<(), Unwritten> {
+    let mut destination = Destination::open(Some(path)).map_err(Unwritten::Failed)?;
+    destination.put(text)?;
+    destination.commit().map_err(Unwritten::Failed)
+}
+
+/// Whether a write to the path waits for no reader.
+fn is_file_or_nothing(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |facts| facts.is_file())
+}
+
 /// The path, made absolute, once a document can be written there.
-fn try_document(path: &Path, cancel: &Cancel) -> Result<PathBuf, String> {
+fn try_document(path: &Path, role: Role, cancel: &Cancel) -> Result<PathBuf, String> {
     let wrong = |why: &str| format!("{DOCUMENT}: {why}");
     let path = std::path::absolute(path).map_err(|error| wrong(&error.to_string()))?;
     let tried = if path.is_dir() { path.join("run.json") } else { path.clone() };
     // A device or FIFO has its reader when the test is over.
-    let is_file = fs::metadata(&tried).map_or(true, |facts| facts.is_file());
-    if is_file {
+    if is_file_or_nothing(&tried) {
         let open = move || Destination::open(Some(&tried)).map(drop);
         unless_stopped(cancel, open)
             .map_err(|error| wrong(&error.to_string()))?
             .unwrap_or_else(|| Err("interrupted".to_owned()))
             .map_err(|why| wrong(&why))?;
+    } else if role == Role::Server {
+        let path = path.display();
+        return Err(wrong(&format!(
+            "{path} is a FIFO or a device: give a server a directory or a file"
+        )));
     }
     Ok(path)
 }
@@ -145,6 +180,8 @@ fn complain(variable: &str, why: &str) {
 struct Records {
     sender: Option<SyncSender<String>>,
     writing: Option<JoinHandle<()>>,
+    /// A request to stop.
+    cancel: Cancel,
 }
 
 impl Records {
@@ -159,7 +196,7 @@ impl Records {
         let write = move || write_lines(destination, &lines);
         let writing = thread::Builder::new().name("records".to_owned()).spawn(write);
         let writing = writing.map_err(|error| wrong(&error.to_string()))?;
-        Ok(Self { sender: Some(sender), writing: Some(writing) })
+        Ok(Self { sender: Some(sender), writing: Some(writing), cancel: cancel.clone() })
     }
 
     /// Hands a line over where there is room for it; whether it was lost.
@@ -168,18 +205,38 @@ impl Records {
         matches!(sent, Some(Err(TrySendError::Full(_))))
     }
 
-    /// Hands over a line that mustn't be lost.
-    fn deliver(&self, line: String) {
+    /// Hands over a line that mustn't be lost, as soon as there is room for it; or tells that it is lost.
+    fn deliver(&self, mut line: String, patience: Option<Duration>) {
+        let began = Instant::now();
         // A writer that couldn't go on has told why.
-        let _gone = self.sender.as_ref().map(|sender| sender.send(line));
+        while let Some(Err(TrySendError::Full(unsent))) =
+            self.sender.as_ref().map(|sender| sender.try_send(line))
+        {
+            line = unsent;
+            let is_late = patience.is_some_and(|patience| began.elapsed() > patience);
+            if is_late || self.cancel.requested() && began.elapsed() > GRACE {
+                return complain(
+                    RECORDS,
+                    "the reader has stopped: the record of the test's end is lost",
+                );
+            }
+            thread::sleep(LOOK_EVERY);
+        }
     }
 }
 
 impl Drop for Records {
-    /// Waits until all is written.
+    /// Waits until all is written, or until a request to stop finds that nobody reads.
     fn drop(&mut self) {
         self.sender = None;
-        let _panicked = self.writing.take().map(JoinHandle::join);
+        let Some(writing) = self.writing.take() else { return };
+        let began = Instant::now();
+        while !writing.is_finished() {
+            if self.cancel.requested() && began.elapsed() > GRACE {
+                return complain(RECORDS, "the reader has stopped: its last records are lost");
+            }
+            thread::sleep(LOOK_EVERY);
+        }
     }
 }
 
@@ -282,7 +339,8 @@ impl RunRecord {
         let Some(draft) = self.draft.take().filter(|_| self.output.is_wanted()) else { return };
         let run = draft.into_run(outcome, exit_code, message);
         if let Some(records) = &self.output.records {
-            records.deliver(self.printer.render_run(&run, self.dropped));
+            let patience = (run.written_by == Role::Server).then_some(SERVER_PATIENCE);
+            records.deliver(self.printer.render_run(&run, self.dropped), patience);
         }
         self.output.write(&run);
     }

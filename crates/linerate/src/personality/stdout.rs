@@ -26,9 +26,10 @@ pub(super) fn tool() -> &'static str {
     TOOL.get().copied().unwrap_or("linerate")
 }
 
-/// Whether output was lost.
-pub(super) fn is_lost() -> bool {
-    LOST.load(Ordering::Relaxed)
+/// The exit code of a tool that would end with `exit_code`: `failure` in place of success where output was lost. A script
+/// that checks the exit code alone must not take a lost result for one.
+pub(super) fn exit_code(exit_code: u8, failure: u8) -> u8 {
+    if exit_code == 0 && LOST.load(Ordering::Relaxed) { failure } else { exit_code }
 }
 
 /// Writes to standard output at once. A reader that has gone is no failure.

@@ -169,7 +169,7 @@ fn both_ends_of_a_test_name_it_alike() {
     assert_eq!((client.wait(), server.wait()), (0, 0));
     let run = read(&client_path);
     // A directory has a document for each test.
-    let of_server = read(&server_path.join(format!("{}.json", run.run_id)));
+    let of_server = read(&server_path.join(format!("{}.server.json", run.run_id)));
     assert_eq!((run.written_by, of_server.written_by), (Role::Client, Role::Server));
     assert_eq!(of_server.summary.received_bytes, run.summary.received_bytes);
     assert_eq!(of_server.plan.workload, run.plan.workload);

@@ -280,6 +280,19 @@ fn a_test_whose_server_dies_leaves_a_failure_with_its_samples() {
 }
 
 #[test]
+fn a_document_has_the_exit_code_of_lost_output() {
+    let server = Netserver::start("");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.json");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = at(Some(&server), "-l 1");
+    command.env("LINERATE_RUN_DOCUMENT", &path).stdout(full).stderr(Stdio::null());
+    assert_eq!(command.status().unwrap().code(), Some(1));
+    let run = read(&path);
+    assert_eq!((run.status.outcome, run.status.exit_code), (Outcome::Complete, 1));
+}
+
+#[test]
 fn a_path_that_cant_be_written_ends_before_the_test() {
     let server = Netserver::start("");
     let mut command = at(Some(&server), "-l 1");

@@ -159,3 +159,15 @@ fn a_client_whose_server_dies_leaves_an_untrustworthy_run() {
         assert!(run.status.message.is_some_and(|why| why.contains("broke off")), "{carriage}");
     }
 }
+
+#[test]
+fn a_document_has_the_exit_code_of_lost_output() {
+    let server = Server::start("");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.json");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = documenting(&server.words("-exec:maxtput -up:1mb"), &path);
+    assert_eq!(command.stdout(full).status().unwrap().code(), Some(5));
+    let run = read(&path);
+    assert_eq!((run.status.outcome, run.status.exit_code), (Outcome::Complete, 5));
+}

@@ -32,18 +32,3 @@ pub struct EndTotals {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download_rates_kbps: Option<u64>,
 }
-
-/// One stream or connection in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct FlowTotals {
-    /// The number of the connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connection: Option<u64>,
-    /// From the stream's start until its request had been acknowledged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub upload_us: Option<u64>,
-    /// From the first to the last byte of its response.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub download_us: Option<u64>,
-}

@@ -13,6 +13,7 @@ use super::outlet::Outlet;
 use super::printer::{Form, Printer};
 use super::record::Recorder;
 use super::signals::Signals;
+use crate::personality::stdout;
 
 /// Runs one test.
 pub(super) fn test(
@@ -37,7 +38,7 @@ pub(super) fn test(
         Err(_) => Outcome::Failed,
     };
     let message = result.as_ref().err().map(|failure| render_end(failure, release, signals));
-    recorder.finish(outcome, exit_code, message.as_deref());
+    recorder.finish(outcome, stdout::exit_code(exit_code, 1), message.as_deref());
     exit_code
 }
 

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use linerate_engine::HandedSockets;
 use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{Failure, ServePlan, Server};
+use linerate_measure::Role;
 use linerate_personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate_personality::iperf3::fault::render_failure;
 use linerate_personality::iperf3::options::Options;
@@ -208,7 +209,7 @@ impl Performance<'_> {
         let title = self.options.title.clone().filter(|_| !self.form().is_json());
         let outlet = outlet.with_title(title);
         let context = Context { asked: Some(plan.parameters.clone()), ..context };
-        let recorder = match RunOutput::of_environment(cancel) {
+        let recorder = match RunOutput::of_environment(Role::Client, cancel) {
             Ok(output) => Recorder::of_client(&output, &plan, self.words),
             Err(why) => {
                 outlet.complain(&format!("error - {why}"));
@@ -284,7 +285,8 @@ impl Performance<'_> {
 
     /// What its tests are recorded with; or what to complain of.
     fn recording(&self, cancel: &Cancel) -> Result<Arc<Recording>, String> {
-        let output = RunOutput::of_environment(cancel).map_err(|why| format!("error - {why}"))?;
+        let output = RunOutput::of_environment(Role::Server, cancel)
+            .map_err(|why| format!("error - {why}"))?;
         let (interval, words) = (self.options.interval(), self.words.to_vec());
         Ok(Arc::new(Recording { output, interval, words }))
     }

@@ -145,9 +145,10 @@ fn workload(parameters: &Parameters, interval: Option<Duration>) -> Workload {
     let rates = [parameters.bandwidth_bps, parameters.fq_rate_bps];
     let rate_bps = rates.into_iter().filter(|bps| *bps > 0).min();
     workload.rate = rate_bps.map(|bps| Rate::EachFlow { bps });
-    // Without intervals the whole test is one.
-    workload.interval_ns = interval
-        .map_or(duration_ns, |interval| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
+    // Without intervals the whole test is one. A test that ends by bytes has no duration.
+    workload.interval_ns = interval.map_or(duration_ns.max(1_000_000_000), |interval| {
+        u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)
+    });
     workload.variant.splice = parameters.zero_copy && !udp;
     workload.variant.discard = parameters.skip_rx_copy && !udp;
     workload.socket.no_delay = parameters.no_delay;
@@ -207,5 +208,7 @@ mod tests {
         assert_eq!(load.rate, Some(Rate::EachFlow { bps: 5_000_000 }));
         assert_eq!((load.omit_ns, load.interval_ns), (2_000_000_000, 500_000_000));
         assert_eq!(load.socket.dscp, Some(46));
+        let parameters = Parameters { time_s: 0, ..parameters };
+        assert_eq!(workload(&parameters, None).interval_ns, 1_000_000_000);
     }
 }

@@ -16,6 +16,9 @@ use linerate_measure::{
     Schedule, Transport, Workload,
 };
 
+use linerate_personality::getopt::{Flag, Lexeme, Lexer};
+use linerate_personality::netperf::flags::GLOBAL;
+
 use super::figures::{Cost, Figures};
 use super::planning::{Control, Request};
 use crate::personality::run_document::{RunOutput, RunRecord};
@@ -34,22 +37,31 @@ pub(super) fn begin(
 ) -> RunRecord {
     let mut record = output.begin(Dialect::Netperf, Role::Client, plan(control, request));
     if let Some(draft) = record.draft() {
-        let passphrase = control.plan.passphrase.as_deref().unwrap_or_default();
         let program = std::iter::once("netperf".to_owned());
-        let told = words.iter().filter_map(|word| without_secret(word, passphrase));
-        let command_line = program.chain(told).collect();
+        let command_line = program.chain(without_passphrase(words)).collect();
         draft.options = Some(DialectOptions { command_line, ..DialectOptions::default() });
     }
     record
 }
 
-/// A word, unless it is the passphrase; of a flag with the passphrase behind it the flag.
-fn without_secret(word: &str, passphrase: &str) -> Option<String> {
-    let rest = match passphrase {
-        "" => word,
-        passphrase => word.strip_suffix(passphrase).unwrap_or(word),
-    };
-    (!rest.is_empty() || word.is_empty()).then(|| rest.to_owned())
+/// The words without the argument of each `-Z`.
+fn without_passphrase(words: &[String]) -> Vec<String> {
+    let mut told = Vec::with_capacity(words.len());
+    let mut lexer = Lexer::new(GLOBAL, words);
+    let mut read = 0;
+    while let Some(lexeme) = lexer.next() {
+        let end = words.len() - lexer.remaining();
+        told.extend(words.iter().take(end).skip(read).cloned());
+        read = end;
+        let Ok(Lexeme::Flag(Flag { short: Some('Z'), .. }, Some(passphrase))) = lexeme else {
+            continue;
+        };
+        // The last word is the passphrase, or the flag with the passphrase joined to it.
+        let last: Option<String> = told.pop();
+        let flag = last.filter(|word| *word != passphrase);
+        told.extend(flag.and_then(|word| word.strip_suffix(&passphrase).map(str::to_owned)));
+    }
+    told
 }
 
 /// The nearest native plan.
@@ -272,15 +284,22 @@ fn flow_totals(end: &EndFigures) -> FlowTotals {
 
 #[cfg(test)]
 mod tests {
-    use super::without_secret;
+    use super::without_passphrase;
 
     #[test]
     fn the_passphrase_is_left_out_wherever_it_stands() {
-        let told = |word| without_secret(word, "secret");
-        assert_eq!(told("secret"), None);
-        assert_eq!(told("-Zsecret").as_deref(), Some("-Z"));
-        assert_eq!(told("-H").as_deref(), Some("-H"));
-        assert_eq!(without_secret("-Z", "").as_deref(), Some("-Z"));
-        assert_eq!(without_secret("", "").as_deref(), Some(""));
+        for (typed, told) in [
+            ("-Z 1 -H 10.0.0.1 -l 1", "-Z -H 10.0.0.1 -l 1"),
+            ("-Z a -Z b -l 1", "-Z -Z -l 1"),
+            ("-Zsecret -H secret", "-Z -H secret"),
+            ("-cZsecret -CZ secret -l 1", "-cZ -CZ -l 1"),
+            ("stray -Z -Z -l 1 -- -Z 1 -m 1", "stray -Z -l 1 -- -Z 1 -m 1"),
+            ("-H Z -l 1", "-H Z -l 1"),
+        ] {
+            let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
+            assert_eq!(without_passphrase(&words).join(" "), told, "{typed}");
+        }
+        let empty = ["-Z", "", "-l", "1"].map(str::to_owned);
+        assert_eq!(without_passphrase(&empty), ["-Z", "-l", "1"]);
     }
 }

@@ -11,6 +11,7 @@ use linerate_engine::netperf::{
     over_interface, run_alone,
 };
 
+use linerate_measure::Role;
 use linerate_measure::plan::Family;
 use linerate_measure::run::Outcome as Ending;
 
@@ -33,7 +34,7 @@ use super::watch::Watch;
 use super::{EXIT_FAILED, family_name};
 use crate::output::narrate;
 use crate::personality::run_document::{RunOutput, RunRecord};
-use crate::personality::say;
+use crate::personality::{say, stdout};
 use crate::signals::{stop_on_alarm, stop_on_signals};
 
 /// Interim results that may wait for a slow reader; more are dropped.
@@ -61,7 +62,7 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
     let cancel = Cancel::default();
     let mut record = None;
     if let Work::Test(request) = &work {
-        match RunOutput::of_environment(&cancel) {
+        match RunOutput::of_environment(Role::Client, &cancel) {
             Ok(output) => record = Some(document::begin(&output, &control, request, words)),
             Err(sentence) => {
                 narrate(&format!("{name}: {sentence}\n"));
@@ -82,7 +83,7 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         Err(failure) => (failure.ending, failure.exit_code, Some(failure.why())),
     };
     if let Some(record) = record {
-        record.finish(ending, exit_code, why);
+        record.finish(ending, stdout::exit_code(exit_code, 1), why);
     }
     exit_code
 }

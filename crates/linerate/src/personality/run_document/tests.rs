@@ -11,7 +11,8 @@ fn plan() -> Plan {
 }
 
 fn open(document: Option<&Path>, records: Option<&Path>) -> Result<Arc<RunOutput>, String> {
-    RunOutput::open(document.map(Path::to_owned), records.map(Path::to_owned), &Cancel::default())
+    let (document, records) = (document.map(Path::to_owned), records.map(Path::to_owned));
+    RunOutput::open(document, records, Role::Client, &Cancel::default())
 }
 
 fn begin(output: &Arc<RunOutput>) -> RunRecord {
@@ -77,6 +78,62 @@ fn a_directory_has_a_document_for_each_test() {
 }
 
 #[test]
+fn both_ends_of_a_test_may_share_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = open(Some(directory.path()), None).unwrap();
+    for role in [Role::Client, Role::Server] {
+        let mut record = output.begin(Dialect::Iperf3, role, plan());
+        record.draft().unwrap().run_id = "1".to_owned();
+        record.finish(Outcome::Complete, 0, None);
+    }
+    for (name, role) in [("1.json", Role::Client), ("1.server.json", Role::Server)] {
+        assert_eq!(read(&directory.path().join(name)).written_by, role);
+    }
+}
+
+fn make_fifo(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+}
+
+#[test]
+fn a_server_takes_no_fifo_or_device_for_its_documents() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    make_fifo(&fifo);
+    for path in [&fifo, Path::new("/dev/null")] {
+        let cancel = Cancel::default();
+        let why = RunOutput::open(Some(path.to_owned()), None, Role::Server, &cancel).unwrap_err();
+        assert!(why.contains("is a FIFO or a device"), "{why}");
+        assert!(open(Some(path), None).is_ok());
+    }
+}
+
+#[test]
+fn a_request_to_stop_ends_the_wait_for_readers() {
+    let directory = tempfile::tempdir().unwrap();
+    let (document, records) = (directory.path().join("document"), directory.path().join("records"));
+    make_fifo(&document);
+    make_fifo(&records);
+    // It is opened, and never read.
+    let reading = thread::spawn({
+        let records = records.clone();
+        move || fs::File::open(records).unwrap()
+    });
+    let cancel = Cancel::default();
+    let output = RunOutput::open(Some(document), Some(records), Role::Client, &cancel).unwrap();
+    let _unread = reading.join().unwrap();
+    let mut record = begin(&output);
+    record.start(0);
+    for _ in 0..2 * RECORDS_WAITING_MAX {
+        record.record_sample(&Sample::nothing(Role::Client));
+    }
+    cancel.request();
+    record.finish(Outcome::Interrupted, 1, None);
+    drop(output);
+}
+
+#[test]
 fn a_path_that_cant_be_written_is_told_with_its_variable() {
     let missing = Path::new("/no/such/directory/run.json");
     for (document, records, variable) in
@@ -96,8 +153,7 @@ fn a_path_that_cant_be_written_is_told_with_its_variable() {
 fn a_slow_reader_loses_records_and_is_told_how_many() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");
-    let path = rustix::fs::CWD;
-    rustix::fs::mkfifoat(path, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    make_fifo(&fifo);
     let (begun, may_read) = std::sync::mpsc::channel();
     let reading = thread::spawn({
         let fifo = fifo.clone();

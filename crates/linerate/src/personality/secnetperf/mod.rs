@@ -18,6 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
+use linerate_measure::Role;
 use linerate_measure::run::exit;
 use linerate_personality::colon_options::ColonOptions;
 use linerate_personality::secnetperf::options::{
@@ -51,7 +52,7 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
             refusal.status
         }
     };
-    let status = if status == status::OK && stdout::is_lost() { status::FAILED } else { status };
+    let status = stdout::exit_code(status, status::FAILED);
     if cancel.requested() {
         // As of a program that the signal ended.
         return exit::INTERRUPTED;
@@ -95,7 +96,7 @@ fn begin(
     match named {
         Some(target) => {
             let client = ClientOptions::parse(options, target, processors)?;
-            let output = match RunOutput::of_environment(cancel) {
+            let output = match RunOutput::of_environment(Role::Client, cancel) {
                 Ok(output) => output,
                 Err(sentence) => {
                     narrate(&format!("secnetperf: {sentence}\n"));

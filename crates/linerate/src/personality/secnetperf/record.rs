@@ -19,6 +19,7 @@ use linerate_personality::secnetperf::options::{ClientOptions, Refusal};
 use linerate_personality::secnetperf::status;
 
 use crate::personality::run_document::{RunOutput, RunRecord};
+use crate::personality::stdout;
 
 /// The record of a test that begins.
 pub(super) fn begin(
@@ -171,7 +172,7 @@ pub(super) fn finish(mut record: RunRecord, ended: &Result<u8, Refusal>, cancel:
     let wrong = if has_report { Outcome::Untrustworthy } else { Outcome::Failed };
     let (outcome, exit_code, why) = match ended {
         _ if cancel.requested() => (Outcome::Interrupted, exit::INTERRUPTED, None),
-        Ok(status::OK) => (Outcome::Complete, status::OK, None),
+        Ok(status::OK) => (Outcome::Complete, stdout::exit_code(status::OK, status::FAILED), None),
         Ok(code) if has_report => {
             let why = "the server, or the path to it, broke off connections before their requests were done";
             (wrong, *code, Some(why.to_owned()))
