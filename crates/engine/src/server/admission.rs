@@ -67,7 +67,7 @@ impl Limits {
 
     /// What a test's flows take: open files in the table that all share, and flows that take none of it.
     fn flows(&self, workload: &Workload) -> (u64, u64) {
-        let flows = workload.total_flows();
+        let (flows, opened) = (workload.total_flows(), workload.opened_flows());
         if workload.transport == Transport::Quic {
             // Its flows share sockets, which are in the shared table; each flow takes memory all the same.
             return (most_associations(workload, self.max_descriptors).into(), flows.into());
@@ -75,8 +75,9 @@ impl Limits {
         match self.most_coming_and_going(workload) {
             // Pending connections are counted apart.
             Some(most) => (most.min(u64::from(flows) * 2), 0),
-            None if is_apart(flows, self.max_descriptors) => (0, flows.into()),
-            None => (flows.into(), 0),
+            // Two flows that share a connection share its file.
+            None if is_apart(opened, self.max_descriptors) => (0, opened.into()),
+            None => (opened.into(), 0),
         }
     }
 }
@@ -145,7 +146,7 @@ impl Admission {
             threads: workload
                 .threads
                 .unwrap_or_else(|| processors(&[]))
-                .min(workload.total_flows())
+                .min(workload.opened_flows())
                 .into(),
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,

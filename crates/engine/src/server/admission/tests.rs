@@ -85,6 +85,32 @@ fn flows_apart_take_nothing_of_the_shared_table() {
 }
 
 #[test]
+fn two_flows_that_share_a_connection_take_one_open_file_and_one_thread() {
+    let duplex = |flows| Workload {
+        flows,
+        duplex: true,
+        ..Workload::stream(Direction::Both, Transport::Tcp)
+    };
+    for (flows, fits) in [(6_000, 3), (4_000, 4)] {
+        let mut admission = admission(8);
+        for client in 0..fits {
+            assert_eq!(admission.handle_request(client, &duplex(flows), false), Verdict::Admitted);
+            assert_eq!(admission.running[client].flows, u64::from(flows));
+            assert_eq!(admission.running[client].flows_apart, 0);
+        }
+        let refused = admission.handle_request(fits, &duplex(flows), false);
+        assert!(
+            matches!(&refused, Verdict::Refused(RefusalCause::Busy, why) if why.contains("open files")),
+            "{refused:?}"
+        );
+    }
+    let mut admission = admission(8);
+    let one = Workload { threads: Some(8), ..duplex(1) };
+    assert_eq!(admission.handle_request(1, &one, false), Verdict::Admitted);
+    assert_eq!(admission.running[0].threads, 1);
+}
+
+#[test]
 fn a_load_over_quic_takes_an_open_file_for_each_thread_that_its_client_may_have() {
     let quic = |flows, threads| Workload {
         flows,
