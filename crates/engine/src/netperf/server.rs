@@ -126,7 +126,7 @@ impl Server {
             readable_until(self.listeners.iter().map(AsFd::as_fd), monotonic_ns() + LOOK_NS);
             for listener in &self.listeners {
                 match accept(listener) {
-                    Ok(Accepted::Nobody) => {}
+                    Ok(Accepted::Gone | Accepted::Nobody) => {}
                     Ok(Accepted::Client(socket, _)) if self.context.serial => {
                         self.serve_alone(socket, sink, cancel);
                     }

@@ -185,6 +185,7 @@ impl Acceptor {
                     self.accepted_ns = monotonic_ns();
                     self.receive(socket, client);
                 }
+                Ok(Accepted::Gone) => {}
                 Ok(Accepted::Short(_)) => return self.make_room(),
                 Ok(Accepted::Nobody) | Err(_) => return,
             }

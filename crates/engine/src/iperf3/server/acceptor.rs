@@ -146,6 +146,7 @@ impl Acceptor {
             let accepted = self.server.listener.accept();
             match accepted.map_err(|error| Failure::system(Code::ACCEPT, &error))? {
                 Accepted::Client(socket, client) => self.hellos.add(socket, client),
+                Accepted::Gone => {}
                 Accepted::Nobody => return Ok(()),
                 Accepted::Short(_) if self.hellos.push_out_one() => {}
                 Accepted::Short(_) => {

@@ -146,6 +146,7 @@ impl FramedEndpoint {
         for _ in 0..ACCEPTED_AT_ONCE {
             let (socket, client) = match accept(&listener) {
                 Ok(Accepted::Client(socket, client)) => (socket, client),
+                Ok(Accepted::Gone) => continue,
                 Ok(Accepted::Short(_)) if self.push_out_one() => continue,
                 Ok(Accepted::Short(_)) => return self.listen(false),
                 // Another thread may have taken it.
