@@ -19,6 +19,7 @@ use crate::event::{Cancel, Event, Sink};
 use crate::poll::readable_until;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, plain};
+use crate::waker::Waker;
 
 /// Clients at once; whoever comes beyond is turned away.
 const MOST_CLIENTS: usize = 4096;
@@ -130,8 +131,8 @@ impl Server {
                     Ok(Accepted::Client(socket, _)) if self.context.serial => {
                         self.serve_alone(socket, sink, cancel);
                     }
-                    Ok(Accepted::Client(socket, _)) => {
-                        self.admit(socket, (&slots, most), &stopping, sink);
+                    Ok(Accepted::Client(socket, client)) => {
+                        self.admit((socket, client), (&slots, most), &stopping, sink);
                     }
                     Ok(Accepted::Short(_)) if slots.push_out_one() => std::thread::sleep(MOMENT),
                     Ok(Accepted::Short(error)) | Err(error) => {
@@ -152,18 +153,23 @@ impl Server {
     /// Takes a client in, or turns it away.
     fn admit(
         &self,
-        socket: Socket,
+        (socket, client): (Socket, SocketAddr),
         (slots, most): (&Arc<Slots>, usize),
         stopping: &Arc<AtomicBool>,
         sink: &Sink,
     ) {
-        let (session, client) = match session(socket, &self.context) {
-            Ok(session) => session,
+        let waker = match Waker::new() {
+            Ok(waker) => Arc::new(waker),
             Err(error) => return sink.offer(Event::Note(error.to_string())),
         };
-        let Some(slot) = slots.admit(client, session.waker()) else {
+        // Before all that a session takes: whoever is turned away costs little.
+        let Some(slot) = slots.admit(client, Arc::clone(&waker)) else {
             let why = format!("{most} clients are here already, and there is no room for more");
             return sink.offer(Event::Refused { client, why });
+        };
+        let session = match session(socket, &self.context, waker) {
+            Ok((session, _)) => session,
+            Err(error) => return sink.offer(Event::Note(error.to_string())),
         };
         let (stopping, told) = (Arc::clone(stopping), sink.clone());
         let thread = std::thread::Builder::new().name("session".into()).stack_size(STACK_BYTES);
@@ -178,7 +184,8 @@ impl Server {
 
     /// Serves a client while all others wait.
     fn serve_alone(&self, socket: Socket, sink: &Sink, cancel: &Cancel) {
-        match session(socket, &self.context) {
+        let begun = Waker::new().and_then(|waker| session(socket, &self.context, Arc::new(waker)));
+        match begun {
             Ok((session, client)) => {
                 sink.offer(told_of(client, session.run(&cancel.flag(), None)));
             }
@@ -197,7 +204,8 @@ impl Server {
         sink: &Sink,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let (session, client) = session(socket, &Arc::new(ServerContext::of(options)))?;
+        let (context, waker) = (Arc::new(ServerContext::of(options)), Arc::new(Waker::new()?));
+        let (session, client) = session(socket, &context, waker)?;
         sink.offer(told_of(client, session.run(&cancel.flag(), None)));
         Ok(())
     }
@@ -210,7 +218,11 @@ fn told_of(client: SocketAddr, farewell: Farewell) -> Event {
     }
 }
 
-fn session(socket: Socket, context: &Arc<ServerContext>) -> Result<(Session, SocketAddr), Error> {
+fn session(
+    socket: Socket,
+    context: &Arc<ServerContext>,
+    waker: Arc<Waker>,
+) -> Result<(Session, SocketAddr), Error> {
     let failed = |source| Error::Io {
         operation: "serve",
         address: "a client's connection".to_owned(),
@@ -224,6 +236,5 @@ fn session(socket: Socket, context: &Arc<ServerContext>) -> Result<(Session, Soc
         return Err(failed(io::ErrorKind::NotConnected.into()));
     };
     let channel = channel(socket, SILENCE).map_err(failed)?;
-    let session = Session::new(channel, (local, client), Arc::clone(context))?;
-    Ok((session, client))
+    Ok((Session::new(channel, (local, client), Arc::clone(context), waker), client))
 }

@@ -18,7 +18,6 @@ use super::spinners::Spinners;
 use crate::acceptor::{Progress, Slot};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Lost, TcpChannel};
-use crate::error::Error;
 use crate::waker::Waker;
 
 /// A session looks this often whether the server is to stop.
@@ -87,11 +86,11 @@ impl Session {
         channel: TcpChannel,
         (local, client): (SocketAddr, SocketAddr),
         server: Arc<ServerContext>,
-    ) -> Result<Self, Error> {
+        waker: Arc<Waker>,
+    ) -> Self {
         let idle_since_ns = monotonic_ns();
         let machine = Machine::new(server.passphrase.as_deref(), idle_since_ns);
-        let waker = Arc::new(Waker::new()?);
-        Ok(Self {
+        Self {
             control: Control::new(machine, channel),
             client,
             local,
@@ -101,11 +100,7 @@ impl Session {
             liveness: None,
             tests: 0,
             idle_since_ns,
-        })
-    }
-
-    pub(super) fn waker(&self) -> Arc<Waker> {
-        Arc::clone(&self.waker)
+        }
     }
 
     /// Serves the client until it has finished, something has failed, others need its slot, or the
