@@ -354,11 +354,14 @@ impl Acceptor {
             self.end_test(number, COMPLETE);
             self.depart(number);
         }
-        // A conversation that has failed is over, too, and may be written out already: why it failed comes first.
-        if let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
-            && let Some(ServerEvent::Failed(fault)) = control.poll_event()
+        // A conversation that has failed is over, too, and may be written out already: why it failed comes first. What
+        // the client asked for before that is of no use any more.
+        while let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
+            && let Some(event) = control.poll_event()
         {
-            self.handle_fault(number, &fault);
+            if let ServerEvent::Failed(fault) = event {
+                self.handle_fault(number, &fault);
+            }
         }
         if let Standing::Over(why) = standing {
             self.remove(number, why);
