@@ -145,6 +145,8 @@ impl<S: ByteStream> DuplexFlow<S> {
         })
     }
 
+    /// Ends both: they have one connection. Where that fails in one direction the other ends at once too, with the same
+    /// error, and what has arrived and wasn't received yet isn't counted. The load counts such an error once.
     fn end(&mut self, error: Option<&FlowError>, local: &Local) -> Turn {
         if self.has_ended {
             return Turn::Ended;

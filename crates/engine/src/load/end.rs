@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use linerate_measure::Direction;
 use linerate_measure::report::{
     EndReport, FlowReport, Handshakes, SocketFacts, Span, Unlisted, Verification, Waiting,
 };
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Traffic};
+use linerate_measure::{Direction, Workload};
 
 use super::Load;
 use super::meter::Meter;
@@ -43,7 +43,7 @@ pub(super) fn report(
         if let Some(more) = ending.handshakes {
             handshakes = Some(more.plus(handshakes.unwrap_or_default()));
         }
-        count_errors(&ending, &mut errors);
+        count_errors(&load.workload, flow.number, &ending, &mut errors);
         let report = flow_report(load, meter, flow, &ending, now_ns);
         count += 1;
         cut_off += usize::from(ending.is_cut_off);
@@ -161,7 +161,16 @@ fn render_lent(lent: Lent) -> String {
     )
 }
 
-fn count_errors(ending: &Ending, errors: &mut BTreeMap<String, u64>) {
+fn count_errors(
+    workload: &Workload,
+    flow: u32,
+    ending: &Ending,
+    errors: &mut BTreeMap<String, u64>,
+) {
+    // Two flows that share a connection end with one error. It counts for the first of them.
+    if workload.duplex && flow >= workload.flows {
+        return;
+    }
     if let Some(error) = &ending.error {
         *errors.entry(error.kind.to_owned()).or_insert(0) += 1;
     }

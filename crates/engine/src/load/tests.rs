@@ -31,6 +31,14 @@ fn idle(flows: Vec<Arc<FlowShared>>) -> OwnLoop {
     })
 }
 
+/// Flows whose connections are reset.
+fn reset(flows: Vec<Arc<FlowShared>>) -> OwnLoop {
+    Box::new(move |_, local| {
+        let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset).into();
+        flows.iter().for_each(|flow| flow.end_unbegun(&error, local));
+    })
+}
+
 fn by_count(workload: Workload) -> Workload {
     Workload { end: End::Count { count: 10 }, ..workload }
 }
@@ -54,6 +62,17 @@ fn a_load_without_a_time_that_stands_still_is_given_up_and_says_so() {
     let by_time = End::Time { duration_ns: hour_ns };
     let mut load = opened(&Workload { end: by_time, ..Workload::rr(Transport::Tcp) }, idle);
     assert!(!stands_still_after(&mut load, 3_599));
+}
+
+#[test]
+fn an_error_counts_once_for_each_connection_however_many_flows_go_over_it() {
+    for (duplex, errors) in [(false, 4), (true, 2)] {
+        let stream = Workload::stream(Direction::Both, Transport::Tcp);
+        let load = opened(&Workload { flows: 2, duplex, ..stream }, reset);
+        let (_, report) = load.finish(OPENED_NS + SECOND_NS);
+        assert_eq!(report.errors, [("reset".to_owned(), errors)].into());
+        assert_eq!(report.flows.iter().filter(|flow| flow.error.is_some()).count(), 4);
+    }
 }
 
 #[test]
