@@ -381,6 +381,7 @@ impl Endpoint {
         self.places.take(link, Rc::new(RefCell::new(connection)));
         if let Some(port) = self.ports.at_mut(number) {
             port.set_place(handle, Some(link.index));
+            port.connections += 1;
         }
         link
     }
@@ -388,10 +389,13 @@ impl Endpoint {
     /// A connection is over. Since the machine has heard of that, its number may be another connection's.
     fn forget(&mut self, index: u32, connection: &Connection) {
         self.places.forget(index);
-        if let Some(port) = self.ports.at_mut(connection.location.port)
-            && port.place(connection.location.handle) == Some(index)
-        {
+        let Some(port) = self.ports.at_mut(connection.location.port) else { return };
+        port.connections -= 1;
+        if port.place(connection.location.handle) == Some(index) {
             port.set_place(connection.location.handle, None);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,7 @@ impl Blueprint {
             route,
             routes: finds_routes.then(|| Routes::new(settings.clone())),
             places: Vec::new(),
+            connections: 0,
             unsent: None,
             parked: Vec::new(),
             awaits_room: false,

@@ -22,6 +22,8 @@ pub(crate) struct Port {
     pub(super) routes: Option<Routes>,
     /// The places of its connections, by the machine's numbers.
     pub(super) places: Vec<Option<u32>>,
+    /// How many there are that aren't forgotten yet.
+    pub(super) connections: usize,
     /// What the socket had no room for, whose it is, and the connections that have more.
     pub(super) unsent: Option<(u32, Transmit, Vec<u8>)>,
     pub(super) parked: Vec<u32>,

@@ -30,17 +30,21 @@ impl Endpoint {
     pub(crate) fn take_in(&mut self) -> io::Result<bool> {
         self.waiting.ask_at_once(&self.ports)?;
         let mut intake = if self.ports.are_apart { Intake::told() } else { Intake::default() };
-        let (now, mut more) = (Instant::now(), false);
+        let (now, mut more, mut failed) = (Instant::now(), false, None);
         while !intake.is_spent()
             && let Some(number) = self.waiting.unread.pop_front()
         {
-            more |= self.receive(number, now, &mut intake)?;
+            match self.receive(number, now, &mut intake) {
+                Ok(has_more) => more |= has_more,
+                // Other sockets, and all timers, go on.
+                Err(error) => failed = Some(error),
+            }
         }
         self.waiting.look.record_turn(intake.bytes());
         self.look_at_times(now);
         // Before, that is done when there is nothing else to do.
         self.look_at_stays(now, LATE);
-        Ok(more || !self.waiting.unread.is_empty())
+        failed.map_or(Ok(more || !self.waiting.unread.is_empty()), Err)
     }
 
     /// Takes in what has come to a socket, as far as the turn has room; says whether there may be more.
@@ -152,8 +156,8 @@ impl Endpoint {
         (packets, ecn): (u64, Option<EcnCodepoint>),
     ) {
         self.outgoing.clear();
-        let (from, open) = (incoming.remote_address(), self.open_connections());
         let Some(port) = self.ports.at_mut(number) else { return };
+        let (from, open) = (incoming.remote_address(), port.connections);
         let has_room = open < self.blueprint.settings.connections;
         let server = self.accepts.as_ref().filter(|_| has_room);
         // With more connections long packets would overflow the socket.

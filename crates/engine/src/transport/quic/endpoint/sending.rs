@@ -21,12 +21,12 @@ impl Endpoint {
     /// As [`Endpoint::turn`].
     pub(crate) fn send_out(&mut self) -> io::Result<bool> {
         let (now, mut outlet) = (Instant::now(), Outlet::default());
-        self.send_unsent()?;
+        let mut result = self.send_unsent();
         self.queue.extend(self.touched.borrow_mut().drain(..));
         while let Some(index) = self.queue.pop_front() {
             if outlet.is_spent() {
                 self.queue.push_front(index);
-                return Ok(true);
+                return result.map(|()| true);
             }
             let Some((_, connection)) = self.places.at(index) else { continue };
             let connection = SharedConnection::clone(connection);
@@ -37,12 +37,16 @@ impl Endpoint {
                 Err(error) => {
                     let number = connection.location.port;
                     drop(connection);
-                    self.lose(number, error)?;
+                    if let Err(error) = self.lose(number, error) {
+                        // What it sent is lost; its timers find that out, and others go on.
+                        result = Err(error);
+                        self.queue.push_back(index);
+                    }
                 }
             }
             outlet.record_send(self.outgoing.len());
         }
-        Ok(!self.touched.borrow().is_empty())
+        result.map(|()| !self.touched.borrow().is_empty())
     }
 
     /// One send of one connection, and whatever it has to tell; says whether it has more.
@@ -81,7 +85,12 @@ impl Endpoint {
     }
 
     /// Sends what sockets had no room for; connections that wait behind that have their turns again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::turn`], when all of them have been tried.
     fn send_unsent(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
         for number in std::mem::take(&mut self.ports.blocked) {
             let unsent = self.ports.at_mut(number).and_then(|port| port.unsent.take());
             let Some((index, transmit, bytes)) = unsent else { continue };
@@ -90,14 +99,14 @@ impl Endpoint {
             let sent = self.transmit((number, index), borrowed.as_deref_mut(), transmit, bytes);
             drop(borrowed);
             if let Err(error) = sent {
-                self.lose(number, error)?;
+                result = result.and(self.lose(number, error));
             }
             if let Some(port) = self.ports.at_mut(number).filter(|port| port.unsent.is_none()) {
                 self.queue.extend(port.parked.drain(..));
-                self.waiting.watch(&mut self.ports, number)?;
+                result = result.and(self.waiting.watch(&mut self.ports, number));
             }
         }
-        Ok(())
+        result
     }
 
     /// Sends what the connection at this place has made over the socket of this number, or keeps what that has no room

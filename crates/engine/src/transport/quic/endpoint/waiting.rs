@@ -56,7 +56,8 @@ impl Waiting {
     }
 
     /// Waits for packets so long, and to the end of that where it is to be exact, or for what else is given; says
-    /// whether that was it.
+    /// whether that was it. It returns at once where sockets are known to have packets: the poll set would tell of
+    /// the same sockets again.
     pub(super) fn ask(
         &mut self,
         ports: &Ports,
@@ -65,6 +66,9 @@ impl Waiting {
         also: Option<BorrowedFd<'_>>,
     ) -> io::Result<bool> {
         self.is_asked = true;
+        if !self.unread.is_empty() {
+            return Ok(false);
+        }
         if let Some(alone) = self.alone {
             return Ok(self.ask_alone(ports, alone, wait, also));
         }
@@ -72,6 +76,8 @@ impl Waiting {
         let may_look = self.looks && wait > Look::LONGEST && heard.is_some();
         if let Some(last) = heard.filter(|_| may_look) {
             let Self { set, ready, look, .. } = self;
+            // A set refuses to be asked without room for an answer.
+            ready.reserve(READY_AT_ONCE);
             let ask = || match set {
                 Some(set) => {
                     epoll::wait(set, spare_capacity(ready), Some(&timespec(Duration::ZERO)))

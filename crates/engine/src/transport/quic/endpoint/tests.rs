@@ -1,0 +1,149 @@
+//! Endpoints with several sockets that connections share.
+
+use std::net::{Shutdown, UdpSocket};
+
+use socket2::{Domain, Type};
+
+use super::super::tests::{sides, socket};
+use super::*;
+
+/// The longest that anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(20);
+/// A silent connection ends after this time.
+const IDLE: Duration = Duration::from_millis(100);
+
+fn brief() -> Settings {
+    Settings { idle: IDLE, ..Settings::default() }
+}
+
+/// A socket that is connected to this address.
+fn connected(to: SocketAddr) -> Arc<Socket> {
+    let (socket, _) = socket();
+    socket.connect(&to.into()).unwrap();
+    socket
+}
+
+fn has_closed(endpoint: &mut Endpoint, link: Link) -> bool {
+    std::iter::from_fn(|| endpoint.poll_event())
+        .any(|(of, event)| of == link && matches!(event, Event::Closed(_)))
+}
+
+#[test]
+fn sockets_that_are_known_to_have_packets_are_not_asked_for_again() {
+    const SOCKETS: usize = 100;
+    const EACH: usize = 3;
+    let mut endpoint = Endpoint::new(&Settings::default(), None).unwrap().keeping_foreign();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..SOCKETS {
+        let (socket, address) = socket();
+        endpoint.add(socket).unwrap();
+        for _ in 0..EACH {
+            sender.send_to(&[0; 100], address).unwrap();
+        }
+    }
+    let (end, mut came) = (Instant::now() + LIMIT, 0);
+    while came < SOCKETS * EACH {
+        assert!(Instant::now() < end, "only {came} came");
+        endpoint.wait(Duration::from_millis(20), None).unwrap();
+        let unread = endpoint.waiting.unread.len();
+        assert!(unread <= SOCKETS, "{unread} entries for {SOCKETS} sockets");
+        endpoint.take_in().unwrap();
+        came += std::iter::from_fn(|| endpoint.poll_foreign()).count();
+    }
+}
+
+#[test]
+fn a_second_socket_comes_after_the_first_has_received_in_bulk() {
+    let (first, address) = socket();
+    let mut endpoint = Endpoint::over(first, &Settings::default(), None).unwrap().looking();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(&[0; 40_000], address).unwrap();
+    let end = Instant::now() + LIMIT;
+    while !endpoint.is_in_bulk() {
+        assert!(Instant::now() < end, "nothing came");
+        endpoint.wait(Duration::from_millis(20), None).unwrap();
+        endpoint.take_in().unwrap();
+    }
+    endpoint.add(socket().0).unwrap();
+    assert!(!endpoint.wait(Duration::from_millis(20), None).unwrap());
+    assert!(endpoint.waiting.unread.is_empty());
+}
+
+#[test]
+fn timers_run_though_a_shared_socket_cannot_receive() {
+    let (client, _) = sides(&brief());
+    let (silent, address) = socket();
+    let mut endpoint = Endpoint::over(socket().0, &brief(), None).unwrap();
+    // A TCP socket without a peer is always ready, and fails.
+    endpoint.add(Arc::new(Socket::new(Domain::IPV4, Type::STREAM, None).unwrap())).unwrap();
+    let link = endpoint.connect(0, address, "linerate", &client).unwrap();
+    let end = Instant::now() + LIMIT;
+    while !has_closed(&mut endpoint, link) {
+        assert!(Instant::now() < end, "the connection never ends");
+        endpoint.send_out().unwrap();
+        endpoint.wait(Duration::from_millis(20), None).unwrap();
+        endpoint.take_in().expect_err("one of the sockets fails");
+    }
+    drop(silent);
+}
+
+#[test]
+fn connections_over_a_shared_socket_that_cannot_send_end_and_others_go_on() {
+    let (client, server) = sides(&brief());
+    let (far, address) = socket();
+    let mut far = Endpoint::over(far, &Settings::default(), Some(&server)).unwrap();
+    let broken = connected(address);
+    let mut near = Endpoint::over(Arc::clone(&broken), &brief(), None).unwrap();
+    let number = near.add(connected(address)).unwrap();
+    broken.shutdown(Shutdown::Write).unwrap();
+    let unheard = near.connect(0, address, "linerate", &client).unwrap();
+    let heard = near.connect(number, address, "linerate", &client).unwrap();
+    let (mut established, mut ended) = (false, false);
+    let end = Instant::now() + LIMIT;
+    while !(established && ended) {
+        assert!(Instant::now() < end, "established: {established}, ended: {ended}");
+        let _fails = near.send_out();
+        near.take_in().unwrap();
+        while let Some((link, event)) = near.poll_event() {
+            established |= link == heard && event == Event::Established;
+            ended |= link == unheard && matches!(event, Event::Closed(_));
+        }
+        far.turn().unwrap();
+        while far.poll_event().is_some() {}
+    }
+}
+
+#[test]
+fn each_socket_holds_as_many_connections_as_are_allowed() {
+    let settings = Settings { connections: 1, ..Settings::default() };
+    let (client, server) = sides(&settings);
+    let mut far = Endpoint::new(&settings, Some(&server)).unwrap();
+    let addresses = [(); 2].map(|()| {
+        let (socket, address) = socket();
+        far.add(socket).unwrap();
+        address
+    });
+    let mut near = Endpoint::over(socket().0, &settings, None).unwrap();
+    let mut established = 0;
+    let mut run = |near: &mut Endpoint,
+                   far: &mut Endpoint,
+                   done: &dyn Fn(&Endpoint, u32) -> bool| {
+        let end = Instant::now() + LIMIT;
+        while !done(far, established) {
+            assert!(Instant::now() < end, "{established} connections stand");
+            near.turn().unwrap();
+            far.turn().unwrap();
+            while near.poll_event().is_some() {}
+            let events = std::iter::from_fn(|| far.poll_event());
+            established += events.filter(|(_, event)| *event == Event::Established).count() as u32;
+        }
+    };
+    for address in addresses {
+        near.connect(0, address, "linerate", &client).unwrap();
+    }
+    run(&mut near, &mut far, &|_, established| established == 2);
+    assert_eq!(far.refused, 0);
+    near.connect(0, addresses[1], "linerate", &client).unwrap();
+    run(&mut near, &mut far, &|far, _| far.refused == 1);
+    assert_eq!(far.open_connections(), 2);
+}
