@@ -34,16 +34,18 @@ fn handshakes_over_tcp_are_what_was_asked_for() {
 #[test]
 fn a_client_that_is_answered_early_has_its_ticket_at_once() {
     let server = Server::start("--cpu 0");
-    let elapsed_s = |words: &str| {
-        let words = format!("connect --tls --count 100 --cpu 0 {words}");
-        server.measure(&words).document(0).figure("elapsed_s")
+    // The shortest of some runs: other programs can only lengthen one.
+    let shortest_s = |words: &str| {
+        let words = format!("connect --tls --count 20 --cpu 0 {words}");
+        let runs = (0..6).map(|_| server.measure(&words).document(0).figure("elapsed_s"));
+        runs.fold(f64::INFINITY, f64::min)
     };
     for close in ["fin", "rst"] {
         // A server that reads the end of a handshake only when it next looks around takes some milliseconds
         // for each, which no handshake takes.
-        let resumed_s = elapsed_s(&format!("--handshake resumed --close {close}"));
-        let early_s = elapsed_s(&format!("--handshake early --close {close}"));
-        assert!(early_s < 2.0 * resumed_s + 0.1, "{close}: {early_s} s, {resumed_s} s resumed");
+        let resumed_s = shortest_s(&format!("--handshake resumed --close {close}"));
+        let early_s = shortest_s(&format!("--handshake early --close {close}"));
+        assert!(early_s < 2.0 * resumed_s + 0.02, "{close}: {early_s} s, {resumed_s} s resumed");
     }
 }
 
