@@ -13,7 +13,7 @@ const KILLS_OF_SERVERS: u32 = 30;
 /// Kills that go on at the same time.
 const LANES: u32 = 4;
 /// A client must have noticed after so long that its server is gone.
-const NOTICED: Duration = Duration::from_secs(9);
+const NOTICED: Duration = Duration::from_secs(6);
 /// So much may the memory of a server have grown that has lost so many clients: what the allocator
 /// keeps of the most that was ever in use at once.
 const GROWTH_BYTES: u64 = 16 << 20;

@@ -17,6 +17,7 @@ mod document;
 #[allow(dead_code, reason = "the tests of lifecycles use all of it")]
 #[path = "../lifecycle/ends.rs"]
 mod ends;
+mod many_flows;
 mod open_loop;
 mod pace;
 #[path = "../run_delay/mod.rs"]
