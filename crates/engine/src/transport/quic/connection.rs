@@ -78,7 +78,6 @@ pub(crate) struct Connection {
     held: Held,
 }
 
-#[allow(dead_code, reason = "each dialect does with streams what it needs")]
 impl Connection {
     pub(super) fn new(
         proto: quinn_proto::Connection,

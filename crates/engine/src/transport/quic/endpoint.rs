@@ -94,7 +94,6 @@ pub(crate) struct Endpoint {
     pub(crate) refused: u64,
 }
 
-#[allow(dead_code, reason = "loops of loads and dialects each use the half that they need")]
 impl Endpoint {
     /// One that accepts connections, if it's a server's. It has no socket yet.
     ///

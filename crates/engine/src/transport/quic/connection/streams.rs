@@ -56,7 +56,6 @@ impl From<StreamAbort> for io::Error {
     }
 }
 
-#[allow(dead_code, reason = "each dialect does with streams what it needs")]
 impl Connection {
     /// Opens a stream, where the peer allows another.
     pub(crate) fn open_stream(&mut self, dir: Dir) -> Option<StreamId> {
