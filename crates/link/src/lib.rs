@@ -1,7 +1,6 @@
 //! Emulates a path between two machines, as a [`Link`] describes it.
 //!
-//! Who tests a measuring tool needs a path whose truth is known: so much delay, such a queue, these
-//! losses. [`Link`] is its description, of the crate `linerate-measure`; the [`Report`] says what became
+//! A test of a measuring tool needs a path whose delay, queue and losses are known. [`Link`] is its description, of the crate `linerate-measure`; the [`Report`] says what became
 //! of each packet, and how far the emulator itself was late.
 //!
 //! The emulator itself is `path`: a state machine for one direction, without I/O and clock. Two

@@ -11,8 +11,8 @@ use crate::socket::{accept_stream, plain};
 pub(crate) enum Accepted {
     /// A connection, which doesn't block, and whose it is.
     Client(Socket, SocketAddr),
-    /// This one has gone already. Others may wait: whoever accepts several at once counts it among them, so that a
-    /// peer that resets its connections keeps nobody in a loop.
+    /// The connection has gone already. Others may wait. A caller that accepts several at once counts it, so that a
+    /// peer that resets its connections can't keep the caller in its loop.
     Gone,
     /// Nobody waits any more.
     Nobody,

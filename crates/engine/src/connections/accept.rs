@@ -29,7 +29,7 @@ const LISTENER: usize = 0;
 const FIRST_INCOMING: usize = 1;
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
-/// Whoever hasn't said what it is after this time goes to the server's first thread too.
+/// A connection without its opening after this time goes to the server's first thread too.
 const PATIENCE_NS: u64 = SECOND_NS;
 
 /// Limits how long a listener that a load makes block does so. What it accepts inherits that.
@@ -157,7 +157,7 @@ impl Acceptor<'_> {
             while self.is_over_full() && self.make_room() {}
             self.sweep();
         }
-        // Whoever hasn't said yet whose it is may be another load's.
+        // A connection without its opening may be another load's.
         for one in std::mem::take(&mut self.incoming).into_iter().flatten() {
             if matches!(one.stage, Stage::Opening) {
                 self.hand_over_incoming(one);
@@ -231,8 +231,8 @@ impl Acceptor<'_> {
         self.accepted_since >= CONNECTIONS_PER_LOOK && self.may_block()
     }
 
-    /// Makes the listener block or not, and so for everyone who accepts from it: whoever blocks sees
-    /// within a round that it isn't alone any more.
+    /// Makes the listener block or not, for all threads that accept from it. A thread that blocks sees within a round
+    /// that it isn't alone any more.
     fn set_blocks(&mut self, blocks: bool) {
         if blocks == self.blocks() {
             return;
@@ -290,8 +290,8 @@ impl Acceptor<'_> {
         })
     }
 
-    /// Has the server's first thread take whoever has waited here longest without saying whose it is, so that none of them keeps
-    /// out one that has said so; says whether there was one.
+    /// Hands the oldest connection without its opening to the server's first thread, so that such connections keep out
+    /// none that has sent its opening. Returns whether there was one.
     fn make_room(&mut self) -> bool {
         let oldest = self.pending.take_oldest(&self.incoming);
         let Some(one) = oldest.and_then(|index| self.remove(index)) else { return false };

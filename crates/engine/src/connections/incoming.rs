@@ -111,7 +111,7 @@ impl Incoming {
         loop {
             calls += 1;
             if self.blocks && calls > CALLS_PER_TURN {
-                // Whoever takes so long waits where it holds nobody up.
+                // A slow handshake goes on where it delays no other connection.
                 self.carrier.socket().set_nonblocking(true)?;
                 self.blocks = false;
                 return Ok(Fate::Waits(self.interest(script)));
@@ -122,7 +122,7 @@ impl Incoming {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(Fate::Waits(self.interest(script))),
                     io::ErrorKind::Interrupted => {}
-                    // Whoever closes by a reset has had its response.
+                    // A client that closes by a reset has had its response.
                     io::ErrorKind::ConnectionReset if matches!(self.stage, Stage::Closing) => {
                         return Ok(Fate::Closes);
                     }
@@ -168,7 +168,7 @@ impl Incoming {
             Stage::Closing => {
                 let into = &mut local.receive_buffer;
                 let length = self.carrier.receive(Awaited::Close, into, spin_wait)?;
-                // Whoever says more than it should gets no more attention than anybody else.
+                // A client that sends too much gets no more turns than the others.
                 return Ok(Some(match length {
                     0 => Fate::Closes,
                     _ => Fate::Waits(Interest::Readable),

@@ -103,7 +103,7 @@ pub(crate) struct Accept {
     pub(crate) chooses_wake_ups: bool,
     /// Whether a connection may take its time as long as something moves on it.
     pub(crate) times_silence: bool,
-    /// Who made the first connection, where somebody wants to know.
+    /// Where the first connection came from, if a caller asks for it.
     pub(crate) first_peer: Option<Arc<OnceLock<SocketAddr>>>,
     /// What tells the connections of this load from others; absent: all that come are its own.
     pub(crate) shared: Option<SharedPort>,
@@ -136,8 +136,8 @@ pub(crate) struct SharedPort {
     pub(crate) incoming: Arc<AtomicUsize>,
     /// Those of them that wait and haven't said whose they are.
     pub(crate) pending: Arc<AtomicUsize>,
-    /// The most connections. For whoever comes beyond, one that hasn't said whose it is goes to the server's first thread, which
-    /// knows how to make room.
+    /// The most connections. Beyond them a connection without its opening goes to the server's first thread, which
+    /// makes room.
     pub(crate) most_incoming: usize,
     /// Takes the connections that aren't this load's, and the waker that wakes it.
     pub(crate) first_thread: Sender<Socket>,

@@ -10,7 +10,7 @@ use super::incoming::{Incoming, Stage};
 pub(super) struct Pending {
     /// Those of all loops.
     count: Arc<AtomicUsize>,
-    /// The slot and the number of each, whoever has waited longest first. Some have said it since, or gone.
+    /// The slot and the number of each, oldest first. Some have been identified since, or have gone.
     queue: VecDeque<(usize, u64)>,
     next_number: u64,
 }

@@ -1,4 +1,4 @@
-//! How often a connection wakes whoever accepts it.
+//! How often a connection wakes the thread that accepts it.
 
 use std::os::fd::AsFd;
 

@@ -81,7 +81,7 @@ impl<M: Machine, C: Channel> Conversation<M, C> {
         }
         match reading {
             Ok(reading @ (Reading::Open | Reading::More)) => return Ok(reading),
-            // Who resets the connection has closed it.
+            // A reset closes the connection.
             Ok(Reading::Ended) => self.lose(None),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.lose(None),
             Err(error) => self.lose(Some(Lost::Reading(error))),
@@ -163,7 +163,7 @@ impl<M: Machine, C: Channel> Conversation<M, C> {
         if !self.closing {
             self.closing = true;
             self.channel.end();
-            // Whoever is gone takes nothing more.
+            // A peer that has gone reads nothing more.
             let _gone = self.channel.flush();
         }
         !self.channel.has_unwritten()

@@ -21,7 +21,7 @@ use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, plain};
 use crate::waker::Waker;
 
-/// Clients at once; whoever comes beyond is turned away.
+/// Clients at once; further ones are turned away.
 const MOST_CLIENTS: usize = 4096;
 /// Clients without a test; when there are more, those that most resemble each other make room.
 const MOST_IDLE: usize = 1024;
@@ -37,7 +37,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 /// When descriptors have run out, the next try comes so much later.
 const BREATHER: Duration = Duration::from_millis(50);
-/// Whoever was told to go is gone in such a time.
+/// A client that was told to go has gone after this time.
 const MOMENT: Duration = Duration::from_millis(2);
 /// When the server stops, its sessions are waited for so long.
 const PARTING_NS: u64 = 3 * SECOND_NS;
@@ -162,7 +162,7 @@ impl Server {
             Ok(waker) => Arc::new(waker),
             Err(error) => return sink.offer(Event::Note(error.to_string())),
         };
-        // Before all that a session takes: whoever is turned away costs little.
+        // Before the session is made, so that a refused client costs little.
         let Some(slot) = slots.admit(client, Arc::clone(&waker)) else {
             let why = format!("{most} clients are here already, and there is no room for more");
             return sink.offer(Event::Refused { client, why });

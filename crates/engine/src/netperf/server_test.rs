@@ -285,7 +285,7 @@ impl ServerTest {
                 if let Some(peer) = first_sender(socket, self.client)
                     && self.begin_datagrams(peer).is_err()
                 {
-                    // Whoever can't be answered is nobody.
+                    // Clients that can't be answered are ignored.
                     self.discard_datagram();
                 }
             }

@@ -22,7 +22,7 @@ use crate::waker::Waker;
 
 /// A session looks this often whether the server is to stop.
 const LOOK_NS: u64 = 500 * MILLISECOND_NS;
-/// Who keeps others waiting begins its next test in such a time.
+/// A client for which others wait must begin its next test within this time.
 const SERIAL_IDLE_NS: u64 = 20 * SECOND_NS;
 
 /// What all sessions of a server have.

@@ -50,7 +50,7 @@ const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 /// How a test has ended that was not cut short.
 const COMPLETE: &str = "complete";
 
-/// Whoever is connected.
+/// A connected client.
 pub(super) enum Incoming {
     Arriving(Arrival),
     Control(Box<Control>),

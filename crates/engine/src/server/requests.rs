@@ -192,7 +192,7 @@ impl Acceptor {
         }
     }
 
-    /// The number has no place any more; whoever waited gets a new one.
+    /// A client has left its place. The next one in the queue begins its test.
     pub(super) fn depart(&mut self, number: usize) {
         if let Some(next) = self.admission.handle_departure(number) {
             let waiting = match self.clients.kept_mut(next) {

@@ -10,7 +10,7 @@ use crate::clock::{MILLISECOND_NS, monotonic_ns};
 const REST: Duration = Duration::from_micros(100);
 /// The waits after which the rates with and without rests are compared.
 const WAITS_PER_PERIOD: u32 = 32;
-/// Who waits longer than a millisecond each time disturbs its sender seldom enough as it is.
+/// A receiver that waits longer than a millisecond each time wakes rarely enough without rests.
 const LONGEST_PERIOD_NS: u64 = WAITS_PER_PERIOD as u64 * MILLISECOND_NS;
 /// The periods with rests until one without shows whether they are still worth it.
 const MOST_RESTING: u32 = 32;

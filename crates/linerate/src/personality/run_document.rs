@@ -175,7 +175,7 @@ fn complain(variable: &str, why: &str) {
     narrate(&format!("{}: {variable}: {why}\n", stdout::tool()));
 }
 
-/// Lines on their way to whoever reads records, written by a thread of their own.
+/// Lines on their way to the reader of records, written by a thread of their own.
 #[derive(Debug)]
 struct Records {
     sender: Option<SyncSender<String>>,

@@ -150,7 +150,7 @@ impl Acceptor {
                 Accepted::Nobody => return Ok(()),
                 Accepted::Short(_) if self.hellos.push_out_one() => {}
                 Accepted::Short(_) => {
-                    // Whoever waits in the backlog is served when a test has ended.
+                    // Connections in the backlog are accepted when a test has ended.
                     std::thread::sleep(std::time::Duration::from_millis(10));
                     return Ok(());
                 }

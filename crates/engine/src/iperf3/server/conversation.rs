@@ -361,7 +361,7 @@ impl Conversation {
             self.running = None;
             self.awaited = None;
         }
-        // Who was turned out is not waited for.
+        // A client that was turned out is not waited for.
         if !self.test.slot.must_go() {
             self.control.close(CLOSING_NS);
         }

@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use crate::waiting::{Awaited, Backoff, Look as SharedLook, Peer};
 
-/// Who brought less than this in the last turn is not received from in bulk.
+/// A turn that brought less than this is not bulk.
 const BULK_BYTES: usize = 32 << 10;
 /// Pauses between two questions. A processor that shares its core with the sender's would slow that down
 /// otherwise: 20 us without pauses brought nothing.

@@ -201,7 +201,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers a datagram that belongs to no connection. Whoever doesn't get the answer asks again.
+    /// Answers a datagram that belongs to no connection. A client that doesn't get the answer asks again.
     fn respond(&mut self, number: u32, transmit: &Transmit) {
         if let Some(port) = self.ports.at_mut(number) {
             let _asked_again = port.packets.send(transmit, &self.outgoing);
