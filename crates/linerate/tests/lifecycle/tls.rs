@@ -34,18 +34,21 @@ fn handshakes_over_tcp_are_what_was_asked_for() {
 #[test]
 fn a_client_that_is_answered_early_has_its_ticket_at_once() {
     let server = Server::start("--cpu 0");
-    // The shortest of some runs: other programs can only lengthen one.
-    let shortest_s = |words: &str| {
-        let words = format!("connect --tls --count 20 --cpu 0 {words}");
-        let runs = (0..6).map(|_| server.measure(&words).document(0).figure("elapsed_s"));
-        runs.fold(f64::INFINITY, f64::min)
+    let elapsed_s = |kind: &str, close: &str| {
+        let words = format!("connect --tls --count 20 --cpu 0 --handshake {kind} --close {close}");
+        server.measure(&words).document(0).figure("elapsed_s")
     };
     for close in ["fin", "rst"] {
         // A server that reads the end of a handshake only when it next looks around takes some milliseconds
-        // for each, which no handshake takes.
-        let resumed_s = shortest_s(&format!("--handshake resumed --close {close}"));
-        let early_s = shortest_s(&format!("--handshake early --close {close}"));
-        assert!(early_s < 2.0 * resumed_s + 0.02, "{close}: {early_s} s, {resumed_s} s resumed");
+        // for each, which no handshake takes. Other programs can lengthen one run, but not only the early one of
+        // every pair.
+        let pairs = (0..10).map(|_| (elapsed_s("resumed", close), elapsed_s("early", close)));
+        let mut too_long = Vec::new();
+        let one_in_time = pairs.into_iter().any(|(resumed_s, early_s)| {
+            too_long.push((resumed_s, early_s));
+            early_s < 2.0 * resumed_s + 0.02
+        });
+        assert!(one_in_time, "{close}, seconds of resumed and early handshakes: {too_long:?}");
     }
 }
 
