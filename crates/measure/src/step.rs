@@ -4,9 +4,16 @@ use serde::Serialize;
 
 use crate::Arrivals;
 
+mod course;
 mod flow;
+mod life;
 
+pub use course::{Course, Move};
 pub use flow::{BURST_NS, FlowSteps, LEAST_SEND_BYTES, PATTERN_STRIDE, flow_steps};
+pub use life::{
+    BytePattern, Difference, Draws, ID_BYTES, Life, LifeContent, LifeFault, LifePace, LifeStep,
+    Size, Text,
+};
 
 /// One thing that a flow does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,81 +120,6 @@ pub struct Churn {
     pub schedule: Option<FlowSchedule>,
     /// What happens on each of them.
     pub life: Life,
-}
-
-/// What one end does on a connection between the handshake and the end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Life {
-    /// The transfers, one after the other.
-    pub steps: Vec<LifeStep>,
-    /// How the connection ends.
-    pub close: Close,
-}
-
-/// One transfer in a connection's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "do")]
-pub enum LifeStep {
-    /// Send.
-    Send {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// Receive.
-    Receive {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// Send and receive at the same time.
-    Duplex {
-        /// Bytes to send.
-        send_bytes: u64,
-        /// Bytes to receive.
-        receive_bytes: u64,
-    },
-}
-
-impl Life {
-    /// A request and its response, as the client sees them. Nothing of 0 bytes is done.
-    pub fn exchange(request_bytes: u32, response_bytes: u32, close: Close) -> Self {
-        let (request, response) = (request_bytes.into(), response_bytes.into());
-        let steps = [LifeStep::Send { bytes: request }, LifeStep::Receive { bytes: response }];
-        Self { steps: steps.into_iter().filter(|step| step.amounts() != (0, 0)).collect(), close }
-    }
-
-    /// The same connection as the other end sees it, which closes it as told.
-    pub fn mirrored(&self, close: Close) -> Self {
-        Self { steps: self.steps.iter().map(|step| step.mirrored()).collect(), close }
-    }
-
-    /// Bytes that this end sends in all, and bytes that it receives.
-    pub fn amounts(&self) -> (u64, u64) {
-        let amounts = self.steps.iter().map(|step| step.amounts());
-        amounts.fold((0, 0), |(sent, received), (send, receive)| {
-            (sent.saturating_add(send), received.saturating_add(receive))
-        })
-    }
-}
-
-impl LifeStep {
-    /// Bytes to send, and bytes to receive.
-    pub fn amounts(&self) -> (u64, u64) {
-        match *self {
-            LifeStep::Send { bytes } => (bytes, 0),
-            LifeStep::Receive { bytes } => (0, bytes),
-            LifeStep::Duplex { send_bytes, receive_bytes } => (send_bytes, receive_bytes),
-        }
-    }
-
-    fn mirrored(self) -> Self {
-        match self {
-            LifeStep::Send { bytes } => LifeStep::Receive { bytes },
-            LifeStep::Receive { bytes } => LifeStep::Send { bytes },
-            LifeStep::Duplex { send_bytes, receive_bytes } => {
-                LifeStep::Duplex { send_bytes: receive_bytes, receive_bytes: send_bytes }
-            }
-        }
-    }
 }
 
 /// When the requests or connections of one flow are due.

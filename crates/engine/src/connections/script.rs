@@ -57,8 +57,8 @@ impl Script {
     /// Bytes of the pattern with which the life begins, of so many at most.
     pub(super) fn first_sent(&self, most: usize) -> usize {
         match self.steps.first() {
-            Some(LifeStep::Send { bytes }) if self.outgoing.is_none() => {
-                usize::try_from(*bytes).unwrap_or(usize::MAX).min(most)
+            Some(step @ LifeStep::Send { .. }) if self.outgoing.is_none() => {
+                usize::try_from(step.amounts().0).unwrap_or(usize::MAX).min(most)
             }
             _ => 0,
         }
@@ -67,8 +67,8 @@ impl Script {
     /// Bytes with which the peer begins, of so many at most.
     pub(super) fn first_received(&self, most: usize) -> usize {
         match self.steps.first() {
-            Some(LifeStep::Receive { bytes }) => {
-                usize::try_from(*bytes).unwrap_or(usize::MAX).min(most)
+            Some(step @ LifeStep::Receive { .. }) => {
+                usize::try_from(step.amounts().1).unwrap_or(usize::MAX).min(most)
             }
             _ => 0,
         }
@@ -94,14 +94,10 @@ impl Script {
 
     /// What the connection waits for.
     pub(super) fn interest(&self, progress: &Progress) -> Interest {
-        match self.steps.get(progress.done) {
-            Some(LifeStep::Send { .. }) => Interest::Writable,
-            Some(LifeStep::Duplex { receive_bytes, .. }) if progress.received == *receive_bytes => {
-                Interest::Writable
-            }
-            Some(LifeStep::Duplex { send_bytes, .. }) if progress.sent < *send_bytes => {
-                Interest::Both
-            }
+        let (send, receive) = self.steps.get(progress.done).map_or((0, 0), |step| step.amounts());
+        match (progress.sent < send, progress.received < receive) {
+            (true, true) => Interest::Both,
+            (true, false) => Interest::Writable,
             _ => Interest::Readable,
         }
     }

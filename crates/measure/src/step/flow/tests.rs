@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::step::LifeStep;
+use crate::step::{LifeStep, Size};
 use crate::{Arrivals, Rate, Transport};
 
 /// Two flows up and as many down that share 101 bytes in each direction, at 8 kbit/s each.
@@ -234,8 +234,10 @@ fn both_ends_of_a_connection_have_one_life_and_one_of_them_closes_first() {
     ] {
         let (dialed, accepted) = lives(closing);
         assert_eq!((dialed.close, accepted.close), (client, server));
-        let asks = [LifeStep::Send { bytes: 1 }, LifeStep::Receive { bytes: 7 }];
-        let answers = [LifeStep::Receive { bytes: 1 }, LifeStep::Send { bytes: 7 }];
+        let asks =
+            [LifeStep::Send { bytes: Size::Fixed(1) }, LifeStep::Receive { bytes: Size::Fixed(7) }];
+        let answers =
+            [LifeStep::Receive { bytes: Size::Fixed(1) }, LifeStep::Send { bytes: Size::Fixed(7) }];
         assert_eq!((&dialed.steps[..], &accepted.steps[..]), (&asks[..], &answers[..]));
         assert_eq!(accepted.mirrored(client), dialed);
     }
@@ -244,11 +246,18 @@ fn both_ends_of_a_connection_have_one_life_and_one_of_them_closes_first() {
 #[test]
 fn a_life_of_nothing_has_no_steps_and_a_duplex_step_is_one_at_either_end() {
     assert!(Life::exchange(0, 0, Close::AtOnce).steps.is_empty());
-    let duplex = LifeStep::Duplex { send_bytes: 1, receive_bytes: 2 };
-    let life = Life { steps: vec![duplex], close: Close::Graceful };
+    let fixed = Size::Fixed;
+    let turns = |send_bytes, receive_bytes, sends_first| LifeStep::Alternate {
+        bytes: fixed(9),
+        send_bytes,
+        receive_bytes,
+        sends_first,
+    };
+    let steps = vec![LifeStep::Duplex { bytes: fixed(7) }, turns(1, 2, true)];
+    let life = Life::new(steps, Close::Graceful);
     let other = life.mirrored(Close::AfterPeer);
-    assert_eq!(other.steps, [LifeStep::Duplex { send_bytes: 2, receive_bytes: 1 }]);
-    assert_eq!((life.amounts(), other.amounts()), ((1, 2), (2, 1)));
+    assert_eq!(other.steps, [LifeStep::Duplex { bytes: fixed(7) }, turns(2, 1, false)]);
+    assert_eq!((life.amounts(), other.amounts()), ((7, 10), (10, 7)));
 }
 
 #[test]

@@ -1,0 +1,379 @@
+//! How far one connection has come in its life: what it does next, and how many bytes of that are left.
+
+use super::{Draws, ID_BYTES, Life, LifeContent, LifeFault, LifePace, LifeStep, Text};
+use crate::random::next_word;
+
+/// Bytes of a paced send whose size isn't given.
+const PACED_SEND_BYTES: u64 = 1 << 16;
+
+/// What a connection does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Send, receive, or both at the same time.
+    Transfer {
+        /// The most bytes of the next send; 0: none.
+        send_bytes: u64,
+        /// The most bytes of the next receive; 0: none. Never more than what is left, so that what follows isn't
+        /// taken in with it.
+        receive_bytes: u64,
+        /// When sending goes on, where the pace has it wait.
+        resumes_ns: Option<u64>,
+    },
+    /// Send [`Course::text_to_send`].
+    SendText,
+    /// Receive at most so many bytes of a text.
+    ReceiveText(usize),
+    /// Do nothing until this time.
+    Hold(u64),
+    /// Close.
+    Over,
+}
+
+/// One connection's place in its life.
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// Steps that are over.
+    done: usize,
+    outgoing: Way,
+    incoming: Way,
+    /// Of a step in turns: the bytes behind the turn that runs, and whether this end sends in it.
+    turns: (u64, bool),
+    /// Of the text that runs, or of the last one: the bytes, and how many of them have moved.
+    text: ([u8; ID_BYTES], usize),
+    /// When the step that holds the connection is over; 0: it hasn't begun.
+    held_until_ns: u64,
+    pacing: Pacing,
+    /// The random numbers of both ends, and this end's.
+    shared: u64,
+    own: u64,
+}
+
+/// One direction.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    /// Payload that is left of the step or turn.
+    left: u64,
+    /// Payload that has moved.
+    moved: u64,
+    /// What is left of one send.
+    unit_left: u64,
+    /// Position of the first byte in the pattern.
+    first: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pacing {
+    /// Where the slice of time begins that is used; 0: nowhere yet.
+    from_ns: u64,
+    /// Bytes taken from it and the next ones.
+    used: u64,
+    /// Sends of the group that are left; 0: nothing was sent.
+    sends: u64,
+    /// When the send that was begun may leave.
+    due_ns: u64,
+}
+
+impl Course {
+    /// The beginning of connection number `number`. The numbers that this end draws for itself begin at `own`.
+    pub fn new(life: &Life, number: u32, own: u64) -> Self {
+        let mut own = own;
+        let number = u64::from(number);
+        let shared = match life.draws {
+            Draws::Seed { seed } => seed ^ next_word(&mut { number }),
+            Draws::Each => next_word(&mut own),
+        };
+        let (send_first, receive_first) = match life.content {
+            LifeContent::Pattern { send_offset, receive_offset, stride, .. } => {
+                let further = number.wrapping_mul(stride);
+                (send_offset.wrapping_add(further), receive_offset.wrapping_add(further))
+            }
+            LifeContent::Filler => (0, 0),
+        };
+        let mut course = Self {
+            done: 0,
+            outgoing: Way { first: send_first, ..Way::default() },
+            incoming: Way { first: receive_first, ..Way::default() },
+            turns: (0, false),
+            text: ([0; ID_BYTES], 0),
+            held_until_ns: 0,
+            pacing: Pacing::default(),
+            shared,
+            own,
+        };
+        course.begin_step(life);
+        course
+    }
+
+    /// What comes next. The time counts only where the life [is timed](Life::is_timed).
+    pub fn poll_move(&mut self, life: &Life, now_ns: u64) -> Move {
+        let Some(step) = life.steps.get(self.done) else { return Move::Over };
+        match step {
+            LifeStep::SendText { .. } => Move::SendText,
+            LifeStep::ReceiveText { text } => {
+                Move::ReceiveText(text.length().saturating_sub(self.text.1))
+            }
+            LifeStep::Hold { time_ns } => {
+                if self.held_until_ns == 0 {
+                    self.held_until_ns = now_ns.saturating_add(*time_ns).max(1);
+                }
+                if now_ns < self.held_until_ns {
+                    return Move::Hold(self.held_until_ns);
+                }
+                self.end_step(life);
+                self.poll_move(life, now_ns)
+            }
+            _ => self.poll_transfer(life, now_ns),
+        }
+    }
+
+    fn poll_transfer(&mut self, life: &Life, now_ns: u64) -> Move {
+        let mut receive_bytes = self.incoming.left;
+        if let Some(unit) = life.unit_bytes.filter(|_| receive_bytes > 0) {
+            receive_bytes = receive_bytes.min(unit.draw(&mut self.own).max(1));
+        }
+        if self.outgoing.left > 0 && self.outgoing.unit_left == 0 {
+            let unit = match (life.unit_bytes, life.pace) {
+                (Some(unit), _) => unit.draw(&mut self.own).max(1),
+                (None, Some(_)) => PACED_SEND_BYTES,
+                (None, None) => u64::MAX,
+            };
+            let unit = unit.min(self.outgoing.left);
+            self.outgoing.unit_left = unit;
+            self.pacing.begin_send(life.pace, unit, now_ns);
+        }
+        let waits = self.outgoing.unit_left > 0 && now_ns < self.pacing.due_ns;
+        Move::Transfer {
+            send_bytes: if waits { 0 } else { self.outgoing.unit_left },
+            receive_bytes,
+            resumes_ns: waits.then_some(self.pacing.due_ns),
+        }
+    }
+
+    /// So much payload was sent.
+    pub fn record_sent(&mut self, life: &Life, bytes: u64) {
+        self.outgoing.record(bytes);
+        self.go_on(life);
+    }
+
+    /// So much payload was received.
+    pub fn record_received(&mut self, life: &Life, bytes: u64) {
+        self.incoming.record(bytes);
+        self.go_on(life);
+    }
+
+    /// The rest of the text that is to be sent.
+    pub fn text_to_send(&self, life: &Life) -> &[u8] {
+        let Some(LifeStep::SendText { text }) = life.steps.get(self.done) else { return &[] };
+        let (bytes, done) = &self.text;
+        bytes.get(*done..text.length()).unwrap_or_default()
+    }
+
+    /// So much of the text was sent.
+    pub fn record_text_sent(&mut self, life: &Life, bytes: usize) {
+        self.text.1 += bytes;
+        if self.text_to_send(life).is_empty() {
+            self.end_step(life);
+        }
+    }
+
+    /// These bytes of the text have come.
+    ///
+    /// # Errors
+    ///
+    /// [`LifeFault::WrongText`] where it is whole, and another.
+    pub fn record_text_received(&mut self, life: &Life, came: &[u8]) -> Result<(), LifeFault> {
+        let Some(LifeStep::ReceiveText { text }) = life.steps.get(self.done) else { return Ok(()) };
+        let (bytes, done) = &mut self.text;
+        for (place, byte) in bytes.iter_mut().skip(*done).zip(came) {
+            *place = *byte;
+        }
+        *done += came.len();
+        if *done < text.length() {
+            return Ok(());
+        }
+        if let Text::Fixed { bytes: expected } = text
+            && bytes.get(..expected.len()) != Some(expected.as_bytes())
+        {
+            return Err(LifeFault::WrongText);
+        }
+        self.end_step(life);
+        Ok(())
+    }
+
+    /// Whether nothing is left but the close.
+    pub fn is_over(&self, life: &Life) -> bool {
+        self.done >= life.steps.len()
+    }
+
+    /// Whether all transfers are over, whatever texts and pauses are left.
+    pub fn has_transferred(&self, life: &Life) -> bool {
+        let rest = life.steps.get(self.done..).unwrap_or_default();
+        rest.iter().all(|step| step.bytes().is_none())
+    }
+
+    /// The text that was sent or received last, where any was; as long as the longest.
+    pub fn last_text(&self) -> &[u8; ID_BYTES] {
+        &self.text.0
+    }
+
+    /// Payload that has been sent, and that has been received.
+    pub fn moved(&self) -> (u64, u64) {
+        (self.outgoing.moved, self.incoming.moved)
+    }
+
+    /// Position in the pattern of the next byte to send.
+    pub fn send_position(&self) -> u64 {
+        self.outgoing.first.wrapping_add(self.outgoing.moved)
+    }
+
+    /// Position in the pattern of the next byte to receive.
+    pub fn receive_position(&self) -> u64 {
+        self.incoming.first.wrapping_add(self.incoming.moved)
+    }
+
+    /// Ends turns and steps of which nothing is left.
+    fn go_on(&mut self, life: &Life) {
+        if self.outgoing.left > 0 || self.incoming.left > 0 {
+            return;
+        }
+        match life.steps.get(self.done) {
+            Some(LifeStep::Alternate { .. }) if self.turns.0 > 0 => self.begin_turn(life),
+            Some(_) => self.end_step(life),
+            None => {}
+        }
+    }
+
+    fn end_step(&mut self, life: &Life) {
+        self.done += 1;
+        self.begin_step(life);
+    }
+
+    /// Begins the step that comes next and has anything to do.
+    fn begin_step(&mut self, life: &Life) {
+        (self.held_until_ns, self.outgoing.unit_left) = (0, 0);
+        while let Some(step) = life.steps.get(self.done) {
+            let drawn = step.bytes().map(|bytes| bytes.draw(&mut self.shared));
+            match (step, drawn) {
+                (LifeStep::SendText { text }, _) => return self.begin_text(*text),
+                (LifeStep::ReceiveText { .. }, _) => return self.text = ([0; ID_BYTES], 0),
+                (LifeStep::Hold { .. }, _) => return,
+                (LifeStep::Send { .. }, Some(bytes)) => self.outgoing.left = bytes,
+                (LifeStep::Receive { .. }, Some(bytes)) => self.incoming.left = bytes,
+                (LifeStep::Duplex { .. }, Some(bytes)) => {
+                    (self.outgoing.left, self.incoming.left) =
+                        (bytes.div_ceil(2), bytes.div_ceil(2));
+                }
+                (LifeStep::Alternate { sends_first, .. }, Some(bytes)) => {
+                    // The turn before the first was the other end's.
+                    self.turns = (bytes, !sends_first);
+                    self.begin_turn(life);
+                }
+                _ => {}
+            }
+            if self.outgoing.left > 0 || self.incoming.left > 0 {
+                return;
+            }
+            self.done += 1;
+        }
+    }
+
+    fn begin_turn(&mut self, life: &Life) {
+        let Some(LifeStep::Alternate { send_bytes, receive_bytes, .. }) = life.steps.get(self.done)
+        else {
+            return;
+        };
+        let (rest, sent) = self.turns;
+        // A turn of no bytes is the other's.
+        let sends = (!sent && *send_bytes > 0) || *receive_bytes == 0;
+        let turn = u64::from(if sends { *send_bytes } else { *receive_bytes }).min(rest);
+        let way = if sends { &mut self.outgoing } else { &mut self.incoming };
+        way.left = turn;
+        // Where neither end has any bytes in its turns, nothing is left.
+        self.turns = (if turn == 0 { 0 } else { rest - turn }, sends);
+    }
+
+    fn begin_text(&mut self, text: Text) {
+        let mut bytes = [0; ID_BYTES];
+        match text {
+            Text::Fixed { bytes: fixed } => {
+                for (place, byte) in bytes.iter_mut().zip(fixed.as_bytes()) {
+                    *place = *byte;
+                }
+            }
+            Text::Id => {
+                let words = [next_word(&mut self.own), next_word(&mut self.own)];
+                write_uuid(&mut bytes, words);
+            }
+        }
+        self.text = (bytes, 0);
+    }
+}
+
+impl Way {
+    fn record(&mut self, bytes: u64) {
+        self.left = self.left.saturating_sub(bytes);
+        self.unit_left = self.unit_left.saturating_sub(bytes);
+        self.moved = self.moved.saturating_add(bytes);
+    }
+}
+
+impl Pacing {
+    /// A send of so many bytes is about to leave: finds out when it may.
+    fn begin_send(&mut self, pace: Option<LifePace>, bytes: u64, now_ns: u64) {
+        match pace {
+            None => {}
+            Some(LifePace::Rate { bytes_per_s, slice_ns }) => {
+                let of_slice = u128::from(bytes_per_s) * u128::from(slice_ns) / 1_000_000_000;
+                let of_slice = u64::try_from(of_slice).unwrap_or(u64::MAX).max(1);
+                let slice_ns = slice_ns.max(1);
+                if self.from_ns == 0 {
+                    self.from_ns = now_ns;
+                }
+                self.pass_slices(
+                    now_ns.saturating_sub(self.from_ns) / slice_ns,
+                    of_slice,
+                    slice_ns,
+                );
+                // A slice that is used up has the send wait for the first that isn't.
+                let ahead = self.used / of_slice;
+                self.pass_slices(ahead, of_slice, slice_ns);
+                self.due_ns = if ahead > 0 { self.from_ns } else { now_ns };
+                self.used = self.used.saturating_add(bytes);
+            }
+            Some(LifePace::Bursts { sends, delay_ns }) => {
+                if self.sends == 0 {
+                    self.sends = sends.max(1);
+                }
+                self.sends -= 1;
+                let delay_ns = if self.sends == 0 { delay_ns } else { 0 };
+                self.due_ns = now_ns.saturating_add(delay_ns);
+            }
+        }
+    }
+
+    fn pass_slices(&mut self, slices: u64, of_slice: u64, slice_ns: u64) {
+        self.from_ns = self.from_ns.saturating_add(slices.saturating_mul(slice_ns));
+        self.used = self.used.saturating_sub(slices.saturating_mul(of_slice));
+    }
+}
+
+/// Writes a UUID of version 4 (RFC 9562, section 5.4) from 128 random bits, of which six give way.
+fn write_uuid(into: &mut [u8; ID_BYTES], words: [u64; 2]) {
+    let high = words[0] & !0xf000 | 0x4000;
+    let low = words[1] & !(0b11 << 62) | (0b10 << 62);
+    let digits =
+        (0..16).rev().map(|n| high >> (4 * n)).chain((0..16).rev().map(|n| low >> (4 * n)));
+    let places = (0..ID_BYTES - 1).filter(|place| ![8, 13, 18, 23].contains(place));
+    into.fill(b'-');
+    for (place, digit) in places.zip(digits) {
+        if let Some(byte) = into.get_mut(place) {
+            *byte = b"0123456789abcdef".get((digit & 0xf) as usize).copied().unwrap_or(b'0');
+        }
+    }
+    if let Some(last) = into.last_mut() {
+        *last = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;
