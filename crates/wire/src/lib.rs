@@ -3,12 +3,13 @@
 //! A *dialect* is a pair of pure state machines, one for the client and one for the server. Bytes
 //! come in as slices, time comes in as an argument (nanoseconds on any monotonic clock), and what
 //! to do next comes out as values. No dialect opens a socket, so each is tested in memory: client
-//! against server, cut at every byte, under a virtual clock, fuzzed without a network. All of them are [`Machine`]s.
+//! against server, cut at every byte, under a virtual clock, fuzzed without a network. Those that hold a
+//! control conversation are [`Machine`]s.
 //!
-//! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`] and [`perf`] are those of other tools.
-//! Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends), messages that
-//! encode and decode themselves, and the codec of its datagrams. [`visible`] says which characters of
-//! a peer's text may be shown.
+//! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`], [`perf`] and [`ctstraffic`] are those
+//! of other tools. Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends,
+//! `ctstraffic` one of a connection), messages that encode and decode themselves, and the codec of its
+//! datagrams. [`visible`] says which characters of a peer's text may be shown.
 //!
 //! Bulk bytes never pass through a machine.
 //!
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ctstraffic;
 pub mod iperf3;
 mod machine;
 pub mod native;

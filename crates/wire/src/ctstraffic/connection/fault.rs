@@ -1,0 +1,56 @@
+//! Why a connection or stream failed.
+
+use std::io::ErrorKind;
+
+use crate::ctstraffic::data::Mismatch;
+
+/// Why a connection or stream failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The other end stopped before all was transferred, or said something else than expected.
+    NotAllDataTransferred,
+    /// The other end sent more than was to come.
+    TooMuchDataTransferred,
+    /// Received data is wrong.
+    DataDidNotMatchBitPattern(Mismatch),
+    /// The system reports an error, by its number.
+    Network(i32),
+}
+
+impl Fault {
+    /// The original's name of a protocol error; `None` for an error of the network.
+    pub fn protocol_error(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAllDataTransferred => Some("ErrorNotAllDataTransferred"),
+            Self::TooMuchDataTransferred => Some("ErrorTooMuchDataTransferred"),
+            Self::DataDidNotMatchBitPattern(_) => Some("ErrorDataDidNotMatchBitPattern"),
+            Self::Network(_) => None,
+        }
+    }
+
+    /// What a protocol error may come from. The ends negotiate nothing, so options that differ look
+    /// like errors of the network.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAllDataTransferred => Some(
+                "the other end stopped early: are -Pattern, -Transfer, -PushBytes and -PullBytes \
+                 the same at both ends?",
+            ),
+            Self::TooMuchDataTransferred => Some(
+                "the other end sent more than expected: are -Pattern and -Transfer the same at \
+                 both ends?",
+            ),
+            Self::DataDidNotMatchBitPattern(_) | Self::Network(_) => None,
+        }
+    }
+
+    /// Whether the system says that the connection was reset or aborted, or that the other end no
+    /// longer answers.
+    pub(super) fn breaks_connection(&self) -> bool {
+        let Self::Network(number) = self else { return false };
+        matches!(
+            std::io::Error::from_raw_os_error(*number).kind(),
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::TimedOut
+        )
+    }
+}

@@ -1,0 +1,12 @@
+//! The ctsTraffic dialect from its public surface.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
+
+mod connection;
+mod faults;
+mod pair;
+mod seeds;
+mod sha256;
+mod stream;
+mod stream_pair;
+mod vectors;
