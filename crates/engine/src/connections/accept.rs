@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_measure::step::{Churn, Close, StepEnd};
 use socket2::Socket;
 
+use super::attempt::Carrier;
 use super::incoming::{Fate, Incoming, Stage};
 use super::pending::Pending;
 use super::script::Script;

@@ -13,16 +13,22 @@ use rustls::Connection;
 use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
+use super::attempt::{Carrier, Part};
+use super::opening::TcpOpening;
+use super::script::{LifeStream, Progress};
+use super::slots::Milestones;
 use super::spin_wait::{Awaited, SpinWait};
+use crate::flow::{CALLS_PER_TURN, Local};
+use crate::tally::Tally;
 use crate::transport::{ByteStream, Tcp, Tls};
 
 /// A connection's socket, and the session over it where there is one.
-pub(super) struct Carrier {
+pub(super) struct TcpCarrier {
     tcp: Tcp,
     tls: Option<Box<Tls>>,
 }
 
-impl Carrier {
+impl TcpCarrier {
     pub(super) fn new(socket: Socket) -> Self {
         Self { tcp: Tcp(Arc::new(socket)), tls: None }
     }
@@ -58,25 +64,27 @@ impl Carrier {
         }
     }
 
-    /// Whether TLS has something to send that the socket has not taken.
-    pub(super) fn wants_write(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
-    }
-
     /// Whether the peer has yet to say its last word of TLS's handshake.
     pub(super) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
-    }
-
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.tls.as_mut().map_or(Ok(()), |tls| tls.flush())
     }
 
     pub(super) fn establish(&mut self) -> io::Result<()> {
         self.tls.as_mut().map_or(Ok(()), |tls| tls.establish())
     }
 
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    /// Sends the beginning of `bytes` with the first messages of TLS (0-RTT), where the server has
+    /// promised to take that; says how many.
+    pub(super) fn send_early(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.tls.as_mut().map_or(Ok(0), |tls| tls.send_early(bytes))
+    }
+}
+
+impl LifeStream for TcpCarrier {
+    type Wait = Option<SpinWait>;
+
+    #[inline]
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
             Some(tls) => tls.send(bytes),
             None => self.tcp.send(bytes),
@@ -84,7 +92,8 @@ impl Carrier {
     }
 
     /// Receives; without TLS by way of `spin_wait` where there is one.
-    pub(super) fn receive(
+    #[inline]
+    fn receive(
         &mut self,
         awaited: Awaited,
         into: &mut [u8],
@@ -98,47 +107,62 @@ impl Carrier {
             (None, None) => self.tcp.receive(into),
         }
     }
+}
 
-    /// Sends the beginning of `bytes` with the first messages of TLS (0-RTT), where the server has
-    /// promised to take that; says how many.
-    pub(super) fn send_early(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.tls.as_mut().map_or(Ok(0), |tls| tls.send_early(bytes))
+impl Carrier for TcpCarrier {
+    type Opening = TcpOpening;
+
+    const OPERATIONS_PER_TURN: u32 = CALLS_PER_TURN;
+
+    fn open(
+        &mut self,
+        opening: &mut TcpOpening,
+        part: &Part,
+        times: &mut Milestones,
+        tally: &Tally,
+        local: &Local,
+    ) -> io::Result<Option<Progress>> {
+        opening.advance(self, part, times, tally, local)
     }
 
-    /// How TLS agreed on its keys, once it has.
-    pub(super) fn handshake(&self) -> Option<Handshake> {
-        self.tls.as_ref().map(|tls| tls.handshake())
+    fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Waits for the ticket that the server gives.
-    pub(super) fn take_ticket(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.flush())
+    }
+
+    fn take_ticket(&mut self) -> io::Result<()> {
         self.tls.as_mut().map_or(Ok(()), |tls| tls.take_ticket())
     }
 
-    /// Says that nothing more will be sent.
-    pub(super) fn finish_sending(&mut self) -> io::Result<()> {
+    fn finish_sending(&mut self) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => tls.finish_sending(),
             None => self.tcp.finish_sending(),
         }
     }
 
+    fn handshake(&self) -> Option<Handshake> {
+        self.tls.as_ref().map(|tls| tls.handshake())
+    }
+
     /// Closes in order, after what TLS has to say.
-    pub(super) fn close(mut self) {
+    fn close(mut self) {
         if let Some(tls) = &mut self.tls {
             // The peer may have gone; it has had its response.
             let _gone = tls.finish_sending();
         }
     }
 
-    /// Closes at once, by a reset.
-    pub(super) fn reset(self) {
+    fn reset(self) {
         // A socket that doesn't take the option closes in order.
         let _in_order = self.tcp.0.set_linger(Some(Duration::ZERO));
     }
 }
 
-impl AsFd for Carrier {
+impl AsFd for TcpCarrier {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tcp.0.as_fd()
     }

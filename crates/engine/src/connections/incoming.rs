@@ -11,8 +11,9 @@ use rustix::net::{RecvFlags, recv};
 use rustls::{Connection as Session, ServerConnection};
 use socket2::Socket;
 
-use super::carrier::Carrier;
-use super::script::{Progress, Script};
+use super::attempt::Carrier;
+use super::carrier::TcpCarrier;
+use super::script::{LifeStream, Progress, Script};
 use super::spin_wait::{Awaited, SpinWait};
 use super::{Accept, Interest};
 use crate::clock::monotonic_ns;
@@ -22,7 +23,7 @@ use crate::tally::Tally;
 
 /// A connection that was accepted.
 pub(super) struct Incoming {
-    pub(super) carrier: Carrier,
+    pub(super) carrier: TcpCarrier,
     pub(super) stage: Stage,
     pub(super) watched: Option<Interest>,
     pub(super) expires_ns: u64,
@@ -59,7 +60,7 @@ pub(super) enum Fate {
 impl Incoming {
     pub(super) fn new(socket: Socket, stage: Stage) -> Self {
         Self {
-            carrier: Carrier::new(socket),
+            carrier: TcpCarrier::new(socket),
             stage,
             watched: None,
             expires_ns: 0,

@@ -4,12 +4,17 @@
 //! system call counts. So a shard of such a load has a loop made for it, of which the client's dials
 //! and the server's accepts. Where linerate's own load has them, a server's loop takes the connections
 //! from the listener of all; one that turns out to be somebody else's goes to the server's first thread.
+//!
+//! A life knows nothing of what carries it: a [`Carrier`], which is TCP, TLS over that, or a connection of the loops
+//! over QUIC.
 
 mod accept;
 mod attempt;
+mod attempts;
 mod carrier;
 mod dial;
 mod incoming;
+mod opening;
 mod pending;
 mod script;
 mod slots;
@@ -38,8 +43,12 @@ use crate::socket::open_stream;
 use crate::waker::Waker;
 
 pub(crate) use accept::{Accepting, limit_blocking, restore_accepted, restore_listener};
+pub(crate) use attempt::{Attempt, Carrier, Part};
+pub(crate) use attempts::{Advanced, Attempts};
 pub(crate) use dial::Dialing;
+pub(crate) use script::{LifeStream, Progress, Script};
 pub(crate) use slots::{Agreement, Due, Milestones, Rules, Slots};
+pub(crate) use spin_wait::Awaited;
 
 /// Makes a socket with its options, which blocks for [`LONGEST_BLOCK`] at most, or not at all.
 pub(crate) type OpenSocket = Arc<dyn Fn(bool) -> io::Result<Socket> + Send + Sync>;

@@ -115,7 +115,8 @@ pub(crate) struct Due {
     pub(crate) warm_up: bool,
 }
 
-/// When the parts of a connection that came to its end were done; on the monotonic clock.
+/// When the parts of a connection were done, 0 where they aren't; on the monotonic clock.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Milestones {
     pub(crate) due_ns: u64,
     pub(crate) began_ns: u64,
@@ -170,6 +171,11 @@ impl Slots {
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether a connection may take its time as long as something moves on it.
+    pub(super) fn times_silence(&self) -> bool {
+        self.rules.times_silence
     }
 
     /// The counts of one slot.

@@ -15,7 +15,7 @@ pub(super) const CONNECTIONS_PER_LOOK: u32 = 64;
 /// What an end waits for. Each has a backoff of its own: where connections come by a schedule the next
 /// is far, its request near.
 #[derive(Clone, Copy)]
-pub(super) enum Awaited {
+pub(crate) enum Awaited {
     Connection,
     Bytes,
     Close,

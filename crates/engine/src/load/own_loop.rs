@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use linerate_measure::Kind;
 use linerate_measure::step::{Churn, Step};
-use linerate_measure::{Kind, Workload};
 use socket2::Socket;
 
 use super::Load;
 use crate::connections::{Accept, Accepting, Dial, Dialing};
 use crate::flow::FlowShared;
-use crate::quic_load::{Claims, Quic, QuicAcceptor, QuicDialer, QuicFlows, Side};
+use crate::quic_load::{Quic, QuicAcceptor, QuicDialer, QuicFlows, Side};
 use crate::shard::OwnLoop;
 
 /// What a load whose connections a shard's own loop makes needs beside its workload.
@@ -38,10 +38,7 @@ impl Load {
     ) -> OwnLoop {
         let own: Vec<_> = flows.iter().skip(index).step_by(shards).cloned().collect();
         match connections {
-            Connections::Quic(quic) => {
-                let flows = (flows, self.claims.as_ref());
-                quic_loop(quic, &self.workload, flows, (index, shards), inlet)
-            }
+            Connections::Quic(quic) => self.quic_loop(quic, flows, (index, shards), inlet),
             #[cfg(test)]
             Connections::Made(make) => make(own),
             Connections::Dial(dial) => {
@@ -73,36 +70,49 @@ impl Load {
             _ => None,
         }
     }
-}
 
-fn quic_loop(
-    quic: &Quic,
-    workload: &Workload,
-    (all, claims): (&[Arc<FlowShared>], Option<&Arc<Claims>>),
-    (index, shards): (usize, usize),
-    inlet: Receiver<Socket>,
-) -> OwnLoop {
-    let connects = matches!(workload.kind, Kind::Connect { .. });
-    let is_client = matches!(quic.side, Side::Client { .. });
-    let is_own = |shared: &&Arc<FlowShared>| {
-        let number = if connects { shared.number } else { workload.connection_of(shared.number) };
-        let is_opened = shared.number < workload.opened_flows();
-        (connects || is_client) && is_opened && number as usize % shards == index
-    };
-    let flows: Vec<_> = all.iter().filter(is_own).cloned().collect();
-    let (quic, workload) = (quic.clone(), workload.clone());
-    match (connects, is_client) {
-        (false, _) => {
-            let carrying = QuicFlows { quic, workload, flows, claims: claims.cloned(), inlet };
-            Box::new(move |waker, local| carrying.run(waker, local))
-        }
-        (true, true) => {
-            let calling = QuicDialer { quic, workload, flows, shard: (index, shards), inlet };
-            Box::new(move |waker, local| calling.run(waker, local))
-        }
-        (true, false) => {
-            let hosting = QuicAcceptor { quic, workload, flows, inlet };
-            Box::new(move |waker, local| hosting.run(waker, local))
+    fn quic_loop(
+        &self,
+        quic: &Quic,
+        all: &[Arc<FlowShared>],
+        (index, shards): (usize, usize),
+        inlet: Receiver<Socket>,
+    ) -> OwnLoop {
+        let connects = matches!(self.workload.kind, Kind::Connect { .. });
+        let is_client = matches!(quic.side, Side::Client { .. });
+        let is_own = |shared: &&Arc<FlowShared>| {
+            let workload = &self.workload;
+            let number =
+                if connects { shared.number } else { workload.connection_of(shared.number) };
+            let is_opened = shared.number < workload.opened_flows();
+            (connects || is_client) && is_opened && number as usize % shards == index
+        };
+        let flows: Vec<_> = all.iter().filter(is_own).cloned().collect();
+        let steps = flows.iter().filter_map(|shared| self.churn(shared.number)).collect();
+        let (quic, workload) = (quic.clone(), self.workload.clone());
+        match (connects, is_client) {
+            (false, _) => {
+                let claims = self.claims.clone();
+                let carrying = QuicFlows { quic, workload, flows, claims, inlet };
+                Box::new(move |waker, local| carrying.run(waker, local))
+            }
+            (true, true) => {
+                let shard = (index, shards);
+                let dialer = QuicDialer { quic, workload, steps, flows, shard, inlet };
+                Box::new(move |waker, local| dialer.run(waker, local))
+            }
+            (true, false) => {
+                let acceptor = flows
+                    .into_iter()
+                    .next()
+                    .zip(self.churn(0))
+                    .map(|(shared, step)| QuicAcceptor { quic, workload, step, shared, inlet });
+                Box::new(move |waker, local| {
+                    if let Some(acceptor) = acceptor {
+                        acceptor.run(waker, local);
+                    }
+                })
+            }
         }
     }
 }

@@ -2,22 +2,20 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::io::ErrorKind::{UnexpectedEof, WouldBlock};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use linerate_measure::Workload;
 use linerate_measure::step::Step;
 use linerate_wire::native::datagram::{flow_tag, tag_of};
-use linerate_wire::native::opening::{OPENING_BYTES, Opening};
-use socket2::Socket;
+use linerate_wire::native::opening::Opening;
 
 use super::Quic;
+use super::connected::Connected;
+use super::opening::ArrivingOpening;
 use crate::flow::{DatagramFlow, FlowShared, Native, flow_over};
 use crate::shard::Slots;
-use crate::transport::quic::{
-    Arrivals, Dir, Facts, QuicDatagrams, QuicStream, SharedConnection, Side, StreamId, Way,
-};
+use crate::transport::quic::{Arrivals, Dir, QuicDatagrams, Side, StreamId, Way};
 
 /// Datagrams that may wait for a flow that receives in bulk: more than a round takes in, so that none
 /// is dropped here.
@@ -29,17 +27,15 @@ const MOST_REQUESTS_WAITING: usize = 4_096;
 pub(super) enum Holder {
     /// A flow's: its number among the slots, and its stream.
     Flow(usize, StreamId, Arc<FlowShared>),
-    /// Nobody's yet: as much of its opening as has come.
-    Arriving([u8; OPENING_BYTES], usize),
+    /// Nobody's yet: its opening is on its way.
+    Arriving(ArrivingOpening),
     /// One that has asked for another, in the other direction, for the flow of this number.
     Asking(u32),
 }
 
 /// One connection.
 pub(super) struct Carried {
-    pub(super) connection: SharedConnection,
-    pub(super) socket: Arc<Socket>,
-    pub(super) facts: Facts,
+    pub(super) over: Connected,
     /// By the numbers of the streams that the client has opened.
     pub(super) holders: Vec<Holder>,
     /// By those that the server has.
@@ -63,16 +59,9 @@ struct Looking {
 }
 
 impl Carried {
-    pub(super) fn new(
-        connection: SharedConnection,
-        socket: Arc<Socket>,
-        facts: Facts,
-        waiting: Vec<Arc<FlowShared>>,
-    ) -> Self {
+    pub(super) fn new(over: Connected, waiting: Vec<Arc<FlowShared>>) -> Self {
         Self {
-            connection,
-            socket,
-            facts,
+            over,
             holders: Vec::new(),
             returned: Vec::new(),
             expected: Vec::new(),
@@ -86,7 +75,7 @@ impl Carried {
     pub(super) fn flows(&self) -> impl Iterator<Item = (StreamId, &Arc<FlowShared>)> {
         self.holders.iter().chain(&self.returned).filter_map(|holder| match holder {
             Holder::Flow(_, id, shared) => Some((*id, shared)),
-            Holder::Arriving(..) | Holder::Asking(_) => None,
+            Holder::Arriving(_) | Holder::Asking(_) => None,
         })
     }
 
@@ -112,14 +101,14 @@ impl Carried {
 
     /// Takes the next stream that the peer has opened.
     pub(super) fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        let id = self.connection.borrow_mut().accept_stream(dir)?;
-        self.holders_of(id).push(Holder::Arriving([0; OPENING_BYTES], 0));
+        let id = self.over.connection.borrow_mut().accept_stream(dir)?;
+        self.holders_of(id).push(Holder::Arriving(ArrivingOpening::default()));
         Some(id)
     }
 
     /// Opens a stream that says whose it is.
     pub(super) fn open(&mut self, dir: Dir, opening: &Opening) -> Option<StreamId> {
-        let mut connection = self.connection.borrow_mut();
+        let mut connection = self.over.connection.borrow_mut();
         let id = connection.open_stream(dir)?;
         let opening = opening.encode();
         let sent = connection.send(id, &opening).ok()?;
@@ -132,22 +121,11 @@ impl Carried {
     ///
     /// `WouldBlock` where that isn't all, and anything else where it will never be.
     pub(super) fn read_opening(&mut self, id: StreamId) -> io::Result<Opening> {
-        let connection = self.connection.clone();
-        let Some(Holder::Arriving(bytes, done)) = self.holder(id) else {
-            return Err(WouldBlock.into());
-        };
-        let most = OPENING_BYTES.saturating_sub(*done);
-        let (_, finished) = connection.borrow_mut().receive(id, most, &mut |piece| {
-            if let Some(place) = bytes.get_mut(*done..*done + piece.len()) {
-                place.copy_from_slice(piece);
-                *done += piece.len();
-            }
-        })?;
-        if *done < OPENING_BYTES {
-            let kind = if finished { UnexpectedEof } else { WouldBlock };
-            return Err(kind.into());
+        let connection = self.over.connection.clone();
+        match self.holder(id) {
+            Some(Holder::Arriving(opening)) => opening.read(&connection, id),
+            _ => Err(io::ErrorKind::WouldBlock.into()),
         }
-        Opening::decode(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
     /// Begins a flow whose stream says whose it is: in it, or in datagrams beside it.
@@ -166,18 +144,17 @@ impl Carried {
             Some(place) => *place = holder,
             None => holders.push(holder),
         }
-        let (connection, socket) = (self.connection.clone(), Arc::clone(&self.socket));
         if !workload.quic.datagrams {
-            let (pattern, is_bulk) = (pattern.clone(), workload.direction().is_some());
+            let is_bulk = workload.direction().is_some();
             let way = match steps.first() {
                 _ if id.dir() == Dir::Bi => Way::Both,
                 Some(Step::Send(_)) => Way::Out,
                 _ => Way::In(self.asking(shared.number)),
             };
-            let stream =
-                QuicStream::new(connection, (id, way), socket, pattern, self.facts, is_bulk);
+            let stream = self.over.stream(id, way, pattern, is_bulk);
             return slots.add(flow_over(stream, shared, steps));
         }
+        let Connected { connection, socket, facts } = self.over.clone();
         // The stream has said whose it is, and that is all.
         let _closed_with_the_connection = connection.borrow_mut().finish(id);
         let tag = flow_tag(&quic.token, shared.number);
@@ -189,14 +166,14 @@ impl Carried {
         };
         let looking = Looking { slot: slots.len(), arrivals: Arrivals::clone(&arrivals), most };
         self.looking.insert(tag, looking);
-        let path = QuicDatagrams::new(connection, arrivals, socket, self.facts);
+        let path = QuicDatagrams::new(connection, arrivals, socket, facts);
         slots.add(Box::new(DatagramFlow::over(path, shared, Native::new(tag), steps)));
     }
 
     /// Gives every flow the datagrams that show its tag. What shows another, or comes for a flow that
     /// looks at none, is nobody's.
     pub(super) fn sort_datagrams(&mut self, slots: &mut Slots) {
-        let mut connection = self.connection.borrow_mut();
+        let mut connection = self.over.connection.borrow_mut();
         while let Some(datagram) = connection.poll_datagram() {
             let looking = tag_of(&datagram).and_then(|tag| self.looking.get(&tag));
             let Some(Looking { slot, arrivals, most }) = looking else { continue };
@@ -215,7 +192,7 @@ impl Carried {
         let all = sooner.iter().chain(later).chain(&self.returned);
         let flows = all.filter_map(|holder| match holder {
             Holder::Flow(slot, ..) => Some(*slot),
-            Holder::Arriving(..) | Holder::Asking(_) => None,
+            Holder::Arriving(_) | Holder::Asking(_) => None,
         });
         flows.map(|slot| slots.handle_ready(slot)).count()
     }

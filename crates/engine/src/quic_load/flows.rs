@@ -1,7 +1,6 @@
 //! Flows that stay: streams over connections that stand while the load lasts.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ use crate::clock::monotonic_ns;
 use crate::flow::{FlowError, FlowShared, Local};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
-use crate::transport::quic::{Cause, Dir, Event, Facts, Link, StreamId, shared_pattern};
+use crate::transport::quic::{Cause, Dir, Event, Link, StreamId, shared_pattern};
 
 /// Handshakes of a client's shard that are under way at a time.
 const OPENING_AT_ONCE: usize = 64;
@@ -169,12 +168,8 @@ impl Carrier {
 
     /// Has a connection carry flows: those that wait for it to stand, and those that it brings.
     fn carry(&mut self, link: Link, waiting: Vec<Arc<FlowShared>>, sockets: &Sockets) {
-        let connection = sockets.endpoint.connection(link);
-        if let Some((connection, port)) = connection.zip(sockets.endpoint.socket_of(link)) {
-            let congestion = self.quic.settings.congestion;
-            let facts = Facts { congestion, offload: port.offload() };
-            let (connection, socket) = (Rc::clone(connection), Arc::clone(port.socket()));
-            self.carried.insert(link, Carried::new(connection, socket, facts, waiting));
+        if let Some(connected) = sockets.connected(link) {
+            self.carried.insert(link, Carried::new(connected, waiting));
         }
     }
 
@@ -191,7 +186,7 @@ impl Carrier {
                     let slot = *slot;
                     self.slots.handle_ready(slot);
                 }
-                Some(Holder::Arriving(..)) => self.read_opening(place, id),
+                Some(Holder::Arriving(_)) => self.read_opening(place, id),
                 Some(Holder::Asking(_)) | None => {}
             },
             Event::Writable(id) | Event::Stopped(id, _) => {
@@ -281,7 +276,7 @@ impl Carrier {
         let opening = match carried.read_opening(id) {
             Ok(opening) if opening.token == self.quic.token => opening,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-            _ => return carried.connection.borrow_mut().close(FOREIGN, b"no opening"),
+            _ => return carried.over.connection.borrow_mut().close(FOREIGN, b"no opening"),
         };
         let asked = carried.expected.iter().position(|shared| shared.number == opening.flow);
         let flow = match asked {
@@ -289,7 +284,7 @@ impl Carrier {
             None => self.claims.as_ref().and_then(|claims| claims.claim(opening.flow)),
         };
         let Some(shared) = flow else {
-            return carried.connection.borrow_mut().close(FOREIGN, b"no flow of this test");
+            return carried.over.connection.borrow_mut().close(FOREIGN, b"no flow of this test");
         };
         let steps = self.steps_of(shared.number);
         let dir = self.dir();
@@ -303,7 +298,7 @@ impl Carrier {
             own = carried.open(dir, &opening);
         }
         let Some(id) = own else {
-            return carried.connection.borrow_mut().close(FOREIGN, b"too few streams");
+            return carried.over.connection.borrow_mut().close(FOREIGN, b"too few streams");
         };
         let over = (&self.quic, &self.workload, &self.pattern);
         carried.begin(id, shared, steps, over, &mut self.slots);
@@ -327,7 +322,7 @@ impl Carrier {
 
     fn publish(&mut self) {
         for carried in self.carried.values() {
-            let mut connection = carried.connection.borrow_mut();
+            let mut connection = carried.over.connection.borrow_mut();
             connection.fit_send_window();
             let status = connection.status();
             for (stream, shared) in carried.flows() {

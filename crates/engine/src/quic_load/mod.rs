@@ -5,14 +5,17 @@
 //! a cookie and the test's token. So the kernel hands each packet to the shard that it is for, nobody
 //! else's packet comes there, and the address has proved itself before the first QUIC packet. Over
 //! it the shard makes or takes QUIC connections. A flow is a stream of one of them, and the steps and
-//! loops that carry it are those of every flow over a connection.
+//! loops that carry it are those of every flow over a connection. Of connections that come and go each has one stream,
+//! and its life is that of such connections over TCP.
 
 mod acceptor;
-mod attempt;
+mod carrier;
 mod claims;
+mod connected;
 mod dialer;
 mod flow;
 mod flows;
+mod opening;
 mod sockets;
 
 use std::net::SocketAddr;

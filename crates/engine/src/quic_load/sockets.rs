@@ -1,6 +1,7 @@
 //! The QUIC endpoint of one shard: it has as many sockets as the shard has associations.
 
 use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -9,11 +10,12 @@ use linerate_measure::Workload;
 use linerate_wire::native::datagram::{Handshake, PADDED_BYTES, Welcome, flow_tag};
 use socket2::Socket;
 
+use super::connected::Connected;
 use super::{DONE, LONGEST_WAIT, Quic, Side};
 use crate::error::Error;
 use crate::phase::Phase;
 use crate::shard::{Coming, Inlet};
-use crate::transport::quic::{Endpoint, Event, Link};
+use crate::transport::quic::{Endpoint, Event, Facts, Link};
 
 /// A shard that is busy looks for what was rung for once in so many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
@@ -86,6 +88,18 @@ impl Sockets {
     /// What has happened next.
     pub(super) fn poll_event(&mut self) -> Option<(Link, Event)> {
         self.endpoint.poll_event()
+    }
+
+    /// A connection with what its streams need.
+    pub(super) fn connected(&self, link: Link) -> Option<Connected> {
+        let (connection, port) =
+            self.endpoint.connection(link).zip(self.endpoint.socket_of(link))?;
+        let congestion = self.quic.settings.congestion;
+        Some(Connected {
+            connection: Rc::clone(connection),
+            socket: Arc::clone(port.socket()),
+            facts: Facts { congestion, offload: port.offload() },
+        })
     }
 
     /// Sends what there is to be sent; says whether there is more.

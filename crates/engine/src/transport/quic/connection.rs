@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -140,6 +141,19 @@ impl Connection {
     /// Lets senders have as much unacknowledged as keeps the path busy, and not much more.
     pub(crate) fn fit_send_window(&mut self) {
         self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()));
+    }
+
+    /// Awaits the end of the handshake.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where it isn't done, and an event says when it is; whatever ended the connection.
+    pub(crate) fn establish(&self) -> io::Result<()> {
+        match &self.lost {
+            Some(cause) => Err(cause.error()),
+            None if self.proto.is_handshaking() => Err(io::ErrorKind::WouldBlock.into()),
+            None => Ok(()),
+        }
     }
 
     /// Whether something can be said before the handshake is done (0-RTT).

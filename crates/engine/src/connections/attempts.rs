@@ -1,0 +1,115 @@
+//! The connections of a client's shard: each sits in a slot from its beginning to its end.
+
+use super::attempt::{Attempt, Carrier, Part};
+use super::slots::{Due, Slots};
+use crate::clock::monotonic_ns;
+use crate::flow::{Local, error_kind};
+use crate::phase::{Phase, Reached};
+
+/// Connections under way, and the slots that they sit in.
+pub(crate) struct Attempts<C: Carrier> {
+    pub(crate) part: Part,
+    pub(crate) slots: Slots,
+    /// By their slots.
+    pub(super) under_way: Vec<Option<Attempt<C>>>,
+}
+
+/// What became of a connection that had its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advanced {
+    /// It waits.
+    Waits,
+    /// Everything is done but its close.
+    Complete,
+    /// There is none in this slot, or it failed.
+    Gone,
+}
+
+impl<C: Carrier> Attempts<C> {
+    pub(crate) fn new(part: Part, slots: Slots) -> Self {
+        let under_way = (0..slots.len()).map(|_| None).collect();
+        Self { part, slots, under_way }
+    }
+
+    /// The connection in a slot.
+    pub(crate) fn get(&self, index: usize) -> Option<&Attempt<C>> {
+        self.under_way.get(index)?.as_ref()
+    }
+
+    /// Whether there is any.
+    pub(super) fn are_any(&self) -> bool {
+        self.under_way.iter().any(Option::is_some)
+    }
+
+    /// A connection that was due has begun.
+    pub(crate) fn begin(&mut self, due: &Due, began_ns: u64, carrier: C, opening: C::Opening) {
+        self.slots.note_first(due.index, began_ns);
+        let due_ns = due.scheduled_ns.unwrap_or(began_ns);
+        if let Some(place) = self.under_way.get_mut(due.index) {
+            *place = Some(Attempt::new((carrier, opening), due_ns, began_ns, due.warm_up));
+        }
+    }
+
+    /// Goes on with the connection in a slot. Where it `returns`, it comes back before it waits for the server.
+    pub(crate) fn advance(
+        &mut self,
+        index: usize,
+        returns: bool,
+        local: &mut Local,
+        wait: &mut C::Wait,
+    ) -> Advanced {
+        let Some(Some(attempt)) = self.under_way.get_mut(index) else { return Advanced::Gone };
+        let (part, tally) = (&mut self.part, self.slots.tally(index));
+        match attempt.advance(returns, part, tally, local, wait) {
+            Ok(false) => Advanced::Waits,
+            Ok(true) => Advanced::Complete,
+            Err(error) => {
+                self.give_up(index, error_kind(&error), monotonic_ns());
+                Advanced::Gone
+            }
+        }
+    }
+
+    /// Closes a connection that is complete.
+    pub(crate) fn finish(&mut self, index: usize, local: &mut Local) {
+        let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
+        let times = attempt.close(self.part.script.close);
+        self.slots.finish(index, &times, local);
+    }
+
+    /// A connection under way comes to nothing.
+    pub(crate) fn give_up(&mut self, index: usize, kind: &'static str, now_ns: u64) {
+        let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
+        let warm_up = attempt.times.warm_up;
+        attempt.carrier.reset();
+        self.slots.fail(index, kind, warm_up, now_ns);
+    }
+
+    /// Whether the load is over; one that is given up cuts off what is under way.
+    pub(crate) fn are_over(&mut self, reached: Reached, now_ns: u64) -> bool {
+        if reached.phase == Phase::Abort {
+            for index in 0..self.under_way.len() {
+                self.give_up(index, "given_up", now_ns);
+            }
+            return true;
+        }
+        self.slots.are_done(reached, now_ns)
+    }
+
+    /// Ends connections that take too long, and pauses that have been long enough.
+    pub(crate) fn sweep(&mut self, now_ns: u64) {
+        self.slots.end_pauses(now_ns);
+        let Some(oldest_ns) = self.slots.oldest_begin(now_ns) else { return };
+        let times_silence = self.slots.times_silence();
+        for index in 0..self.under_way.len() {
+            let Some(Some(attempt)) = self.under_way.get_mut(index) else { continue };
+            let since_ns = match times_silence {
+                true => attempt.silent_since_ns(now_ns),
+                false => attempt.times.began_ns,
+            };
+            if since_ns < oldest_ns {
+                self.give_up(index, "timed_out", now_ns);
+            }
+        }
+    }
+}
