@@ -101,7 +101,7 @@ pub enum EndExtension {
     /// iperf3's.
     Iperf3(iperf3::EndTotals),
     /// netperf's.
-    Netperf(netperf::EndTotals),
+    Netperf(Box<netperf::EndTotals>),
     /// perf's.
     Perf(perf::EndTotals),
 }

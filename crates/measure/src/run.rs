@@ -39,8 +39,24 @@ pub struct Run {
     pub summary: Summary,
     /// What each end counted in all, flow by flow.
     pub reports: Vec<EndReport>,
+    /// Where a test was made several times (netperf `-i`): its iterations before the one of `samples` and `reports`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_iterations: Vec<Iteration>,
     /// Whether it can be trusted.
     pub status: Status,
+}
+
+/// One of several iterations of a test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Iteration {
+    /// When its load began (UTC, nanoseconds since 1970), by the clock of the end that wrote the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_utc_ns: Option<i64>,
+    /// What both ends counted, interval by interval, from the beginning of the iteration.
+    pub samples: Vec<Sample>,
+    /// What each end counted in all.
+    pub reports: Vec<EndReport>,
 }
 
 impl Run {

@@ -17,6 +17,8 @@ use crate::socket::{
 /// A figure that was asked for and refused.
 const REFUSED: i32 = -2;
 const NOT_ASKED: i32 = -1;
+/// A size that isn't known.
+const UNKNOWN: i32 = -1;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -184,7 +186,7 @@ impl DataPlan {
 
 /// A size as messages have it; -1: not known.
 fn size(bytes: io::Result<usize>) -> i32 {
-    bytes.ok().and_then(|bytes| i32::try_from(bytes).ok()).unwrap_or(super::SIZE_UNKNOWN)
+    bytes.ok().and_then(|bytes| i32::try_from(bytes).ok()).unwrap_or(UNKNOWN)
 }
 
 fn outcome(asked: Option<u32>, set: impl FnOnce(u32) -> io::Result<()>) -> i32 {

@@ -1,14 +1,19 @@
-//! From what both ends counted to what comes out.
+//! From what both ends counted to a report for each of them.
 
 use std::net::SocketAddr;
 
-use linerate_measure::EndReport;
+use linerate_measure::dialect::netperf::{BufferSizes, CpuUse, EndTotals, FlowTotals};
+use linerate_measure::dialect::{EndExtension, FlowExtension};
+use linerate_measure::report::{FlowReport, SocketFacts};
+use linerate_measure::sample::{DatagramCounts, Traffic};
+use linerate_measure::{EndReport, Role};
 use linerate_wire::netperf::test::{Carrier, Length, Results, Setup};
 
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
-use super::outcome::{BufferFigures, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN};
-use super::plan::TestPlan;
+use super::outcome::Outcome;
+use super::plan::{EndPlan, TestPlan};
+use super::processor::of_wire;
 use crate::clock::SECOND_NS;
 use crate::socket::TcpFigures;
 use crate::tally::Counts;
@@ -19,7 +24,7 @@ pub(super) struct Measured {
     pub(super) interrupted: bool,
     pub(super) counts: Counts,
     pub(super) report: EndReport,
-    pub(super) cpu: Option<CpuFigures>,
+    pub(super) cpu: Option<CpuUse>,
     pub(super) tcp: Option<TcpFigures>,
     pub(super) granted: Granted,
     pub(super) server: SocketAddr,
@@ -34,9 +39,18 @@ pub(super) fn outcome(
     results: &Results,
     measured: Measured,
 ) -> Outcome {
-    let local = local_figures(plan, job, &measured);
-    let remote = remote_figures(plan, setup, results, &measured);
-    let Measured { elapsed_ns, interrupted, counts, mut report, tcp, server, told, .. } = measured;
+    let (interrupted, server_told, tcp) = (measured.interrupted, measured.told, measured.tcp);
+    let counts = measured.counts;
+    let client = client_report(plan, job, measured);
+    let mut server = server_report(plan, setup);
+    if server_told {
+        add_results(&mut server, job, results, &counts, &client);
+    }
+    Outcome { client, server, server_told, interrupted, tcp }
+}
+
+fn client_report(plan: &TestPlan, job: &Job, measured: Measured) -> EndReport {
+    let Measured { elapsed_ns, counts, mut report, cpu, granted, server, told, .. } = measured;
     let enough = match job.length {
         Length::Units(bytes) => counts.sent_bytes >= u64::from(bytes),
         Length::Seconds(seconds) => told && elapsed_ns >= u64::from(seconds) * SECOND_NS,
@@ -48,124 +62,173 @@ pub(super) fn outcome(
         report.errors.remove("reset");
         report.flows.iter_mut().for_each(|flow| flow.error = None);
     }
-    let flow = report.flows.first();
     // A receiver of datagrams ends with the last of them, not with the timer that it waited for.
     let waits = job.task == Task::Receive && job.carrier == Carrier::Udp;
-    let last_ns = flow.and_then(|flow| flow.to_ns).filter(|_| waits);
-    let local_address = flow.and_then(|flow| flow.socket.as_ref()?.local.parse().ok());
+    let last_ns = report.flows.first().and_then(|flow| flow.to_ns).filter(|_| waits);
     report.elapsed_ns = last_ns.map_or(elapsed_ns, |last_ns| last_ns.min(elapsed_ns));
-    Outcome {
-        elapsed_ns: report.elapsed_ns,
-        interrupted,
-        server_told: told,
-        report,
-        local,
-        remote,
+    let socket = report.flows.first().and_then(|flow| flow.socket.as_ref());
+    let source = if job.task == Task::Connections {
         // Connections that come and go have a port each.
-        local_address: if job.task == Task::Connections {
-            let any = super::unspecified(server.is_ipv6());
-            Some(SocketAddr::new(plan.local.address.unwrap_or(any), plan.local.port))
-        } else {
-            local_address
-        },
-        remote_address: Some(server),
-        tcp,
+        let any = super::unspecified(server.is_ipv6());
+        let address = plan.local.address.unwrap_or(any);
+        Some(SocketAddr::new(address, plan.local.port).to_string())
+    } else {
+        socket.map(|socket| socket.local.clone())
+    };
+    let is_bulk = matches!(job.task, Task::Send | Task::Receive);
+    let totals = EndTotals {
+        cpu,
+        // Of calls, not of transactions.
+        call_times_hdr: report.latency_hdr.take_if(|_| is_bulk),
+        source,
+        destination: Some(server.to_string()),
+        ..EndTotals::default()
+    };
+    report.extension = Some(EndExtension::Netperf(Box::new(totals)));
+    if let Some(flow) = report.flows.first_mut() {
+        if waits {
+            flow.datagrams = Some(received_datagrams(counts.datagrams_received));
+        }
+        let totals = local_totals(plan, job, &granted, flow.socket.as_ref());
+        flow.extension = Some(FlowExtension::Netperf(totals));
     }
+    report
 }
 
-fn local_figures(plan: &TestPlan, job: &Job, measured: &Measured) -> EndFigures {
-    let (counts, granted) = (&measured.counts, &measured.granted);
-    let datagrams = job.carrier == Carrier::Udp;
-    let facts = measured.report.flows.first();
-    let socket = facts.and_then(|flow| flow.socket.as_ref());
-    let sizes = socket.map(|socket| (socket.send_buffer_bytes, socket.receive_buffer_bytes));
-    let (send_end, receive_end) = sizes.unwrap_or_default();
-    let refused = facts.and_then(|flow| flow.datagrams).and_then(|datagrams| datagrams.refused);
-    let (sends, receives) = match job.task {
-        Task::Send => (Some(job.unit_bytes), plan.local.receive_bytes),
-        Task::Receive => (plan.local.send_bytes, Some(job.unit_bytes)),
-        // Requests and responses have sizes of their own.
-        _ => (plan.local.send_bytes, plan.local.receive_bytes),
+/// This end's sizes. In bulk it sends or receives so much at a time; requests and responses have sizes of their own.
+fn local_totals(
+    plan: &TestPlan,
+    job: &Job,
+    granted: &Granted,
+    socket: Option<&SocketFacts>,
+) -> FlowTotals {
+    let local = &plan.local;
+    let (send_bytes, receive_bytes) = match job.task {
+        Task::Send => (Some(job.unit_bytes), local.receive_bytes),
+        Task::Receive => (local.send_bytes, Some(job.unit_bytes)),
+        _ => (local.send_bytes, local.receive_bytes),
     };
-    // As the original shows what nobody asked of its own end.
-    let size = |bytes: Option<u32>| bytes.map_or(0, |bytes| shown(Some(bytes)));
-    let width = |asked: Option<u32>, buffer| ring(asked.unwrap_or(0), buffer, job.unit_bytes);
+    let width = |asked: Option<u32>, buffer_bytes, is_used| match is_used {
+        true => ring(asked.unwrap_or(0), buffer_bytes, job.unit_bytes).cast_unsigned(),
+        false => asked.unwrap_or(1).max(1),
+    };
+    let (send_end, receive_end) =
+        socket.map_or((0, 0), |socket| (socket.send_buffer_bytes, socket.receive_buffer_bytes));
     let (interval_burst, interval_us) = job.pacing.unwrap_or((0, 0));
-    EndFigures {
-        bytes_sent: counts.sent_bytes,
-        bytes_received: counts.received_bytes,
-        send_calls: if datagrams { counts.datagrams_sent } else { counts.send_calls },
-        receive_calls: if datagrams { counts.datagrams_received } else { counts.receive_calls },
-        failed_sends: refused.unwrap_or(0),
-        transactions: counts.transactions,
-        elapsed_s: Some(measured.elapsed_ns as f64 / 1e9),
-        send_bytes: size(sends),
-        receive_bytes: size(receives),
-        send_width: match job.task {
-            Task::Send => width(plan.local.send_width, granted.send_buffer_bytes),
-            _ => shown(plan.local.send_width).max(1),
-        },
-        receive_width: match job.task {
-            Task::Receive => width(plan.local.receive_width, granted.receive_buffer_bytes),
-            _ => shown(plan.local.receive_width).max(1),
-        },
-        send_buffer: buffer(plan.local.send_buffer_bytes, granted.send_buffer_bytes, send_end),
+    FlowTotals {
+        send_bytes,
+        receive_bytes,
+        send_width: Some(width(
+            local.send_width,
+            granted.send_buffer_bytes,
+            job.task == Task::Send,
+        )),
+        receive_width: Some(width(
+            local.receive_width,
+            granted.receive_buffer_bytes,
+            job.task == Task::Receive,
+        )),
+        send_buffer: buffer(local.send_buffer_bytes, granted.send_buffer_bytes, send_end),
         receive_buffer: buffer(
-            plan.local.receive_buffer_bytes,
+            local.receive_buffer_bytes,
             granted.receive_buffer_bytes,
             receive_end,
         ),
         no_delay: plan.options.no_delay,
-        cpu: measured.cpu,
-        retransmits: facts.and_then(|flow| flow.tcp).map(|tcp| tcp.retransmitted_segments),
-        congestion: socket.and_then(|socket| socket.congestion.clone()),
-        priority: granted.priority,
-        service: granted.service,
+        priority: as_set(granted.priority),
+        service: as_set(granted.service),
         interval_burst,
         interval_us,
+        transactions: None,
     }
 }
 
-fn remote_figures(
-    plan: &TestPlan,
-    setup: &Setup,
-    results: &Results,
-    measured: &Measured,
-) -> EndFigures {
-    let remote = &plan.remote;
-    let at_end = |size: i32| u32::try_from(size).unwrap_or(0);
-    // Its own count of transactions; one that doesn't count them, as in bulk, tells none.
-    EndFigures {
-        bytes_sent: results.bytes_sent,
-        bytes_received: results.bytes_received,
-        send_calls: near(results.send_calls, measured.counts.receive_calls),
-        receive_calls: near(results.receive_calls, measured.counts.send_calls),
-        failed_sends: results.failed_sends.into(),
-        transactions: near(results.transactions, measured.counts.transactions),
-        elapsed_s: results.elapsed_s.map(f64::from),
-        send_bytes: setup.send_bytes,
-        receive_bytes: setup.receive_bytes,
-        send_width: setup.send_width,
-        receive_width: setup.receive_width,
-        send_buffer: buffer(
-            remote.send_buffer_bytes,
-            setup.send_buffer_bytes,
-            at_end(results.send_buffer_bytes),
-        ),
-        receive_buffer: buffer(
-            remote.receive_buffer_bytes,
-            setup.receive_buffer_bytes,
-            at_end(results.receive_buffer_bytes),
-        ),
+/// What a server has granted, before it has told what it counted.
+fn server_report(plan: &TestPlan, setup: &Setup) -> EndReport {
+    let EndPlan { send_buffer_bytes, receive_buffer_bytes, .. } = plan.remote;
+    let known = |size: i32| u32::try_from(size).ok();
+    let totals = FlowTotals {
+        send_bytes: known(setup.send_bytes),
+        receive_bytes: known(setup.receive_bytes),
+        send_width: known(setup.send_width),
+        receive_width: known(setup.receive_width),
+        send_buffer: buffer(send_buffer_bytes, setup.send_buffer_bytes, 0),
+        receive_buffer: buffer(receive_buffer_bytes, setup.receive_buffer_bytes, 0),
         no_delay: setup.no_delay,
-        cpu: results.cpu.as_ref().map(|cpu| CpuFigures::of_wire(cpu, results.cpus)),
-        retransmits: u32::try_from(results.retransmits).ok(),
-        congestion: results.congestion.clone(),
-        priority: setup.priority,
-        service: setup.service,
+        priority: as_set(setup.priority),
+        service: as_set(setup.service),
         interval_burst: setup.pacing.0,
         interval_us: setup.pacing.1,
+        transactions: None,
+    };
+    let extension = Some(FlowExtension::Netperf(totals));
+    let flow = FlowReport { extension, ..FlowReport::default() };
+    EndReport { flows: vec![flow], ..EndReport::nothing(Role::Server) }
+}
+
+/// Adds what the server told. `counts` are this end's.
+fn add_results(
+    report: &mut EndReport,
+    job: &Job,
+    results: &Results,
+    counts: &Counts,
+    client: &EndReport,
+) {
+    // The cast saturates.
+    let told_ns = results.elapsed_s.map(|seconds| (f64::from(seconds) * 1e9) as u64);
+    report.elapsed_ns = told_ns.filter(|ns| *ns > 0).unwrap_or(client.elapsed_ns);
+    if let Some(cpu) = &results.cpu {
+        let cpu = Some(of_wire(cpu, results.cpus));
+        let totals = EndTotals { cpu, ..EndTotals::default() };
+        report.extension = Some(EndExtension::Netperf(Box::new(totals)));
     }
+    let Some(flow) = report.flows.first_mut() else { return };
+    let send_calls = near(results.send_calls, counts.receive_calls);
+    let receive_calls = near(results.receive_calls, counts.send_calls);
+    let traffic =
+        |bytes, calls| (bytes > 0 || calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
+    flow.sent = traffic(results.bytes_sent, send_calls);
+    flow.received = traffic(results.bytes_received, receive_calls);
+    (flow.from_ns, flow.to_ns) = (Some(0), Some(report.elapsed_ns));
+    flow.datagrams = match (job.carrier, job.task) {
+        (Carrier::Udp, Task::Send) => Some(received_datagrams(receive_calls)),
+        (Carrier::Udp, Task::Receive) => Some(DatagramCounts {
+            sent: Some(send_calls),
+            refused: Some(results.failed_sends.into()),
+            ..DatagramCounts::default()
+        }),
+        _ => None,
+    };
+    flow.retransmitted_segments = u64::try_from(results.retransmits).ok();
+    let Some(FlowExtension::Netperf(totals)) = &mut flow.extension else { return };
+    let at_end =
+        |size: i32, at_start| u32::try_from(size).ok().filter(|size| *size > 0).or(at_start);
+    totals.send_buffer.at_end = at_end(results.send_buffer_bytes, totals.send_buffer.at_start);
+    totals.receive_buffer.at_end =
+        at_end(results.receive_buffer_bytes, totals.receive_buffer.at_start);
+    // A server that doesn't count them, as in bulk, tells none.
+    totals.transactions = Some(near(results.transactions, counts.transactions));
+    flow.socket = server_socket(totals, results, client);
+}
+
+fn server_socket(
+    totals: &FlowTotals,
+    results: &Results,
+    client: &EndReport,
+) -> Option<SocketFacts> {
+    let Some(EndExtension::Netperf(ends)) = &client.extension else { return None };
+    Some(SocketFacts {
+        local: ends.destination.clone().unwrap_or_default(),
+        peer: ends.source.clone().unwrap_or_default(),
+        congestion: results.congestion.clone(),
+        send_buffer_bytes: totals.send_buffer.at_end.unwrap_or(0),
+        receive_buffer_bytes: totals.receive_buffer.at_end.unwrap_or(0),
+        ..SocketFacts::default()
+    })
+}
+
+fn received_datagrams(count: u64) -> DatagramCounts {
+    DatagramCounts { received: Some(count), ..DatagramCounts::default() }
 }
 
 /// A count that came modulo 2^32: the whole one that is nearest to a count of ours like it.
@@ -176,13 +239,15 @@ fn near(told: u32, ours: u64) -> u64 {
     told + turns * TURN
 }
 
-fn shown(bytes: Option<u32>) -> i32 {
-    bytes.and_then(|bytes| i32::try_from(bytes).ok()).unwrap_or(SIZE_UNKNOWN)
+/// A figure of a socket: -1 says that nobody asked for it.
+pub(super) fn as_set(value: i32) -> Option<i32> {
+    Some(value).filter(|value| *value != -1)
 }
 
-fn buffer(asked: Option<u32>, at_start: i32, at_end: u32) -> BufferFigures {
-    let at_end = i32::try_from(at_end).ok().filter(|size| *size > 0).unwrap_or(at_start);
-    BufferFigures { asked: shown(asked), at_start, at_end }
+/// A buffer's sizes; `at_end` is 0 where the system doesn't tell it.
+pub(super) fn buffer(asked: Option<u32>, at_start: i32, at_end: u32) -> BufferSizes {
+    let at_start = u32::try_from(at_start).ok();
+    BufferSizes { asked, at_start, at_end: Some(at_end).filter(|size| *size > 0).or(at_start) }
 }
 
 #[cfg(test)]

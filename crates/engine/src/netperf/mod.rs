@@ -34,9 +34,7 @@ use crate::error::Error;
 
 pub use crate::socket::TcpFigures;
 pub use client::{Client, run, run_alone};
-pub use outcome::{
-    BufferFigures, Calibration, CpuFigures, EndFigures, Outcome, SIZE_UNKNOWN, method_letter,
-};
+pub use outcome::{Calibration, Outcome};
 pub use plan::{
     ControlPlan, Dirt, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,
 };

@@ -4,20 +4,21 @@
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 
+use linerate_measure::dialect::netperf::CpuUse;
 use linerate_measure::sample::CpuSeconds;
 use linerate_wire::netperf::test::Cpu;
 
-use super::outcome::{Calibration, CpuFigures};
+use super::outcome::Calibration;
 use super::plan::EndPlan;
 use crate::probe::cpus_online;
 use crate::socket::{plain, thread_cpu_since, thread_usage};
 
-/// netperf's code for /proc/stat.
-const METHOD: u32 = 8;
-/// netperf's code for getrusage(2).
-const OWN_METHOD: u32 = 5;
-/// What stands for a share that isn't known of a test alone.
-const UNKNOWN: f64 = Cpu::UNKNOWN as f64;
+/// netperf's letters for the ways of measuring processor use, in the order of its codes.
+const METHODS: [&str; 13] = ["U", "I", "P", "T", "L", "R", "N", "K", "S", "C", "E", "M", "O"];
+/// netperf's letter for /proc/stat.
+const METHOD: &str = "S";
+/// netperf's letter for getrusage(2).
+const OWN_METHOD: &str = "R";
 /// Clock ticks of a second: what the original calibrates Linux processors to.
 const RATE: f32 = 100.0;
 /// Columns of a line of /proc/stat (proc(5)), guests' time included.
@@ -98,7 +99,7 @@ impl Processors {
 
     /// What was used up to the mark, of which the test lasted so long; `load` is what its load's thread
     /// used. `None` where nothing is known.
-    pub(super) fn used(self, load: CpuSeconds, elapsed_ns: u64) -> Option<CpuFigures> {
+    pub(super) fn used(self, load: CpuSeconds, elapsed_ns: u64) -> Option<CpuUse> {
         match self.marked? {
             Moment::Machine(ended) => ended.use_since(&self.machine),
             Moment::Conductor(conductor) => {
@@ -117,7 +118,7 @@ enum Moment {
 }
 
 /// What a test's threads have used, as a share of all processors.
-fn own_use(threads: [CpuSeconds; 2], elapsed_s: f64, cpus: u32) -> Option<CpuFigures> {
+fn own_use(threads: [CpuSeconds; 2], elapsed_s: f64, cpus: u32) -> Option<CpuUse> {
     let share = |of: fn(&CpuSeconds) -> f64| {
         let used_s = threads.iter().map(|thread| {
             // A thread that never sleeps goes on until the end is noticed, which is no part of the test.
@@ -128,17 +129,13 @@ fn own_use(threads: [CpuSeconds; 2], elapsed_s: f64, cpus: u32) -> Option<CpuFig
     };
     let (user_percent, system_percent) =
         (share(|thread| thread.user_s), share(|thread| thread.system_s));
-    (elapsed_s > 0.0).then_some(CpuFigures {
+    (elapsed_s > 0.0).then(|| CpuUse {
         util_percent: user_percent + system_percent,
-        user_percent,
-        system_percent,
-        iowait_percent: UNKNOWN,
-        irq_percent: UNKNOWN,
-        softirq_percent: UNKNOWN,
-        peak_percent: UNKNOWN,
-        peak_cpu: -1,
+        user_percent: Some(user_percent),
+        system_percent: Some(system_percent),
         cpus,
-        method: OWN_METHOD,
+        method: OWN_METHOD.to_owned(),
+        ..CpuUse::default()
     })
 }
 
@@ -181,9 +178,9 @@ impl Ticks {
 
     /// How busy the machine was since an earlier moment; `None` where the system doesn't tell, or
     /// less than a tick has passed.
-    fn use_since(&self, earlier: &Self) -> Option<CpuFigures> {
-        let mut sum = CpuFigures { method: METHOD, peak_cpu: -1, ..CpuFigures::default() };
-        let mut counted = 0.0;
+    fn use_since(&self, earlier: &Self) -> Option<CpuUse> {
+        let (mut sum, mut counted) = ([0.0; 6], 0.0);
+        let mut peak: Option<(usize, f64)> = None;
         for (index, (now, before)) in self.0.iter().zip(&earlier.0).enumerate() {
             let mut spent = [0.0; COLUMNS];
             for (spent, (now, before)) in spent.iter_mut().zip(now.iter().zip(before)) {
@@ -197,62 +194,69 @@ impl Ticks {
             let share = |ticks: f64| 100.0 * ticks / total;
             let busy = 100.0 - share(spent[IDLE]);
             counted += 1.0;
-            sum.util_percent += busy;
-            sum.user_percent += share(spent[USER] + spent[NICE]);
-            sum.system_percent += share(spent[SYSTEM]);
-            sum.iowait_percent += share(spent[IOWAIT]);
-            sum.irq_percent += share(spent[IRQ]);
-            sum.softirq_percent += share(spent[SOFTIRQ]);
-            if busy > sum.peak_percent || sum.peak_cpu < 0 {
-                sum.peak_percent = busy;
-                sum.peak_cpu = i32::try_from(index).unwrap_or(-1);
+            let shares = [
+                busy,
+                share(spent[USER] + spent[NICE]),
+                share(spent[SYSTEM]),
+                share(spent[IOWAIT]),
+                share(spent[IRQ]),
+                share(spent[SOFTIRQ]),
+            ];
+            sum.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
+            if peak.is_none_or(|(_, peak)| busy > peak) {
+                peak = Some((index, busy));
             }
         }
-        if counted == 0.0 {
-            return None;
-        }
-        let mean = |sum: f64| sum / counted;
-        Some(CpuFigures {
-            util_percent: mean(sum.util_percent),
-            user_percent: mean(sum.user_percent),
-            system_percent: mean(sum.system_percent),
-            iowait_percent: mean(sum.iowait_percent),
-            irq_percent: mean(sum.irq_percent),
-            softirq_percent: mean(sum.softirq_percent),
+        let (peak_index, peak_percent) = peak?;
+        let [util_percent, shares @ ..] = sum.map(|sum: f64| sum / counted);
+        let [user, system, iowait, irq, softirq] = shares.map(Some);
+        Some(CpuUse {
+            util_percent,
+            user_percent: user,
+            system_percent: system,
+            iowait_percent: iowait,
+            irq_percent: irq,
+            softirq_percent: softirq,
+            peak_percent: Some(peak_percent),
+            peak_cpu: u32::try_from(peak_index).ok(),
             cpus: u32::try_from(self.0.len()).unwrap_or(0),
-            ..sum
+            method: METHOD.to_owned(),
         })
     }
 }
 
-impl CpuFigures {
-    pub(super) fn to_wire(self) -> Cpu {
-        Cpu {
-            util: self.util_percent as f32,
-            user: self.user_percent as f32,
-            system: self.system_percent as f32,
-            iowait: self.iowait_percent as f32,
-            irq: self.irq_percent as f32,
-            softirq: self.softirq_percent as f32,
-            method: self.method,
-            peak_cpu: self.peak_cpu,
-            peak: self.peak_percent as f32,
-        }
+/// Processor use as messages have it.
+pub(super) fn to_wire(used: &CpuUse) -> Cpu {
+    let share = |percent: Option<f64>| percent.map_or(Cpu::UNKNOWN, |percent| percent as f32);
+    let method = METHODS.iter().position(|letter| *letter == used.method).unwrap_or(0);
+    Cpu {
+        util: used.util_percent as f32,
+        user: share(used.user_percent),
+        system: share(used.system_percent),
+        iowait: share(used.iowait_percent),
+        irq: share(used.irq_percent),
+        softirq: share(used.softirq_percent),
+        method: u32::try_from(method).unwrap_or(0),
+        peak_cpu: used.peak_cpu.and_then(|cpu| i32::try_from(cpu).ok()).unwrap_or(-1),
+        peak: share(used.peak_percent),
     }
+}
 
-    pub(super) fn of_wire(cpu: &Cpu, cpus: u32) -> Self {
-        Self {
-            util_percent: cpu.util.into(),
-            user_percent: cpu.user.into(),
-            system_percent: cpu.system.into(),
-            iowait_percent: cpu.iowait.into(),
-            irq_percent: cpu.irq.into(),
-            softirq_percent: cpu.softirq.into(),
-            peak_percent: cpu.peak.into(),
-            peak_cpu: cpu.peak_cpu,
-            cpus,
-            method: cpu.method,
-        }
+/// Processor use as a message told it, of so many processors.
+pub(super) fn of_wire(cpu: &Cpu, cpus: u32) -> CpuUse {
+    let share = |percent: f32| Some(f64::from(percent)).filter(|percent| *percent >= 0.0);
+    let method = usize::try_from(cpu.method).ok().and_then(|code| METHODS.get(code)).copied();
+    CpuUse {
+        util_percent: cpu.util.into(),
+        user_percent: share(cpu.user),
+        system_percent: share(cpu.system),
+        iowait_percent: share(cpu.iowait),
+        irq_percent: share(cpu.irq),
+        softirq_percent: share(cpu.softirq),
+        peak_percent: share(cpu.peak),
+        peak_cpu: u32::try_from(cpu.peak_cpu).ok(),
+        cpus,
+        method: method.unwrap_or("?").to_owned(),
     }
 }
 
@@ -270,28 +274,30 @@ pub(super) mod tests {
             "cpu 9 9 9\ncpu0 10 10 20 40 10 5 5 0 0 0\ncpu1 0 0 0 100 0 0 0 0 0 0\nintr 1\n",
         );
         let used = now.use_since(&before).unwrap();
-        assert_eq!((used.util_percent, used.user_percent, used.iowait_percent), (30.0, 10.0, 5.0));
-        assert_eq!((used.peak_percent, used.peak_cpu, used.cpus), (60.0, 0, 2));
+        let shares = (used.util_percent, used.user_percent, used.iowait_percent);
+        assert_eq!(shares, (30.0, Some(10.0), Some(5.0)));
+        assert_eq!((used.peak_percent, used.peak_cpu, used.cpus), (Some(60.0), Some(0), 2));
         assert_eq!(before.use_since(&before), None);
     }
 
     #[test]
     fn a_test_with_both_ends_here_tells_its_own_threads() {
         let seconds = |user_s, system_s| CpuSeconds { user_s, system_s };
-        let whole = |used: CpuFigures| {
-            let shares = [used.util_percent, used.user_percent, used.system_percent];
-            shares.map(|share| (share * 4.0).round())
+        let whole = |used: &CpuUse| {
+            let shares = [Some(used.util_percent), used.user_percent, used.system_percent];
+            shares.map(|share| (share.unwrap() * 4.0).round())
         };
         let conductor = seconds(0.25, 0.25);
         let used = own_use([conductor, seconds(0.5, 1.0)], 4.0, 4).unwrap();
-        assert_eq!(whole(used), [50.0, 19.0, 31.0]);
-        assert_eq!((used.peak_cpu, used.softirq_percent, used.method), (-1, UNKNOWN, OWN_METHOD));
+        assert_eq!(whole(&used), [50.0, 19.0, 31.0]);
+        assert_eq!((used.peak_cpu, used.softirq_percent), (None, None));
+        assert_eq!(used.method, OWN_METHOD);
         // Threads that spun for eight seconds where the test took four of them.
         let nothing = seconds(0.0, 0.0);
         for threads in [[nothing, seconds(2.0, 6.0)], [seconds(2.0, 6.0), nothing]] {
-            assert_eq!(whole(own_use(threads, 4.0, 4).unwrap()), [100.0, 25.0, 75.0]);
+            assert_eq!(whole(&own_use(threads, 4.0, 4).unwrap()), [100.0, 25.0, 75.0]);
         }
-        assert_eq!(whole(own_use([conductor, nothing], 1.0, 4).unwrap())[0], 50.0);
+        assert_eq!(whole(&own_use([conductor, nothing], 1.0, 4).unwrap())[0], 50.0);
         assert_eq!(own_use([conductor, nothing], 0.0, 4), None);
     }
 
@@ -325,8 +331,12 @@ pub(super) mod tests {
             spend_50_ms();
             processors.end();
             let used = processors.used(CpuSeconds::default(), 50_000_000).unwrap();
-            assert_eq!((used.method, used.cpus), (METHOD, cpus_online()), "{control} {data:?}");
-            assert!(used.util_percent > 0.0 && used.peak_cpu >= 0, "{used:?}");
+            assert_eq!(
+                (used.method.as_str(), used.cpus),
+                (METHOD, cpus_online()),
+                "{control} {data:?}"
+            );
+            assert!(used.util_percent > 0.0 && used.peak_cpu.is_some(), "{used:?}");
         }
     }
 

@@ -19,7 +19,7 @@ use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::liveness::Liveness;
 use super::lives::accept;
-use super::processor::Processors;
+use super::processor::{Processors, to_wire};
 use super::spinners::{Spinner, Spinners};
 use super::test_context::{TestContext, data_plan, setup, unit_bytes};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -359,7 +359,7 @@ impl ServerTest {
             failed_sends: 0,
             transactions: counts.transactions as u32,
             elapsed_s: Some(elapsed_ns as f32 / 1e9),
-            cpu: cpu.map(super::CpuFigures::to_wire),
+            cpu: cpu.as_ref().map(to_wire),
             cpus,
             retransmits: tcp
                 .map_or(-1, |tcp| i32::try_from(tcp.retransmitted_segments).unwrap_or(i32::MAX)),

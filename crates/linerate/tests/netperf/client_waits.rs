@@ -288,9 +288,9 @@ fn who_sent_datagrams_to_a_server_that_never_hears_the_end_keeps_what_was_counte
         let plan = slow(TestTransport::Udp, end);
         let outcome = test_against(then, &plan, &Cancel::default()).unwrap();
         assert_eq!((outcome.interrupted, outcome.server_told), (interrupted, false), "{end:?}");
-        assert!(outcome.local.bytes_sent > 0, "{outcome:?}");
+        assert!(outcome.local().bytes_sent() > 0, "{outcome:?}");
         let note = "the server was not waited for: its figures are missing";
-        assert!(outcome.report.notes.iter().any(|told| told == note), "{:?}", outcome.report.notes);
+        assert!(outcome.client.notes.iter().any(|told| told == note), "{:?}", outcome.client.notes);
     }
 }
 

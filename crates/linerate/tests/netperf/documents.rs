@@ -180,6 +180,56 @@ fn means_of_several_tests_stand_beside_the_last_ones_figures() {
 }
 
 #[test]
+fn every_iteration_has_its_samples_and_reports() {
+    let server = Netserver::start("");
+    for test in ["TCP_RR -l -100", "TCP_STREAM -l 1", "UDP_STREAM -l 1"] {
+        let options = format!("-P 0 -t {test} -i 3,3 -I 99,5 -- -k THROUGHPUT,ELAPSED_TIME");
+        let (ended, run) = documented(Some(&server), &options);
+        assert_eq!(run.earlier_iterations.len(), 2, "{test}");
+        let last = (run.environment.started_utc_ns, &run.samples, &run.reports);
+        let iterations = run
+            .earlier_iterations
+            .iter()
+            .map(|earlier| (earlier.started_utc_ns, &earlier.samples, &earlier.reports))
+            .chain([last]);
+        let (mut began, mut lengths_s, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        for (started_utc_ns, samples, reports) in iterations {
+            assert!(!samples.is_empty() && samples[0].from_ns == 0, "{test}");
+            let [client, netserver] = &reports[..] else { panic!("{test}: {reports:?}") };
+            assert_eq!((client.role, netserver.role), (Role::Client, Role::Server));
+            began.push(started_utc_ns.unwrap());
+            lengths_s.push(client.elapsed_ns as f64 / 1e9);
+            results.push(totals(client).throughput.unwrap());
+        }
+        assert!(began.is_sorted(), "{test}: {began:?}");
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        let printed = |name: &str| value(&ended.stdout, name).parse::<f64>().unwrap();
+        assert!((mean(&lengths_s) - printed("ELAPSED_TIME")).abs() < 0.006, "{test}");
+        let own = totals(&run.reports[0]);
+        assert_eq!(own.iteration_throughputs[..2], results[..2], "{test}");
+        assert!((mean(&own.iteration_throughputs) - results[2]).abs() < 1e-6 * results[2]);
+        assert!((printed("THROUGHPUT") - results[2]).abs() < 0.006, "{test}");
+    }
+}
+
+#[test]
+fn an_iteration_that_is_cut_off_leaves_those_before_it() {
+    let server = Netserver::start("");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.json");
+    let mut child = begun(&server, &path, "-t UDP_STREAM -l 1 -i 30,30 -D 0.1");
+    std::thread::sleep(Duration::from_millis(1500));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let run = read(&path);
+    assert_eq!(run.status.outcome, Outcome::Interrupted);
+    let own = totals(report(&run, Role::Client));
+    let made = own.iterations.unwrap() as usize;
+    assert_eq!(run.earlier_iterations.len() + 1, made, "{own:?}");
+    assert!(!run.samples.is_empty());
+}
+
+#[test]
 fn output_is_the_same_with_a_document_and_without() {
     let server = Netserver::start("");
     let options = "-t TCP_STREAM -l -100000 -- -m 1000 -s 65536 -S 65536";

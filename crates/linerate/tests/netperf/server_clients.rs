@@ -21,7 +21,10 @@ fn many_clients_are_served_at_once() {
             (0..100).map(|_| scope.spawn(|| service.run(false, &plan).unwrap())).collect();
         for client in clients {
             let outcome = client.join().unwrap();
-            assert_eq!((outcome.local.transactions, outcome.remote.transactions), (100, 100));
+            assert_eq!(
+                (outcome.local().transactions(), outcome.remote().transactions()),
+                (100, 100)
+            );
         }
     });
 }
@@ -34,7 +37,7 @@ fn a_test_that_never_ends_holds_up_nobody() {
     let setup = omni::decode_setup(&raw.ask(&endless)).unwrap();
     let _unread = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
     let outcome = service.run(false, &tcp(TestKind::Send, TestEnd::Units(1000))).unwrap();
-    assert!(outcome.remote.bytes_received >= 1000);
+    assert!(outcome.remote().bytes_received() >= 1000);
 }
 
 #[test]
@@ -53,9 +56,9 @@ fn a_test_that_is_interrupted_tells_what_was_done() {
             thread.join().unwrap();
             let outcome = outcome.unwrap();
             assert!(outcome.interrupted, "{kind:?} {end:?}");
-            let moved = outcome.local.bytes_sent + outcome.local.bytes_received;
+            let moved = outcome.local().bytes_sent() + outcome.local().bytes_received();
             assert!(moved > 0, "{kind:?} {end:?}");
-            assert!(outcome.elapsed_ns < PATIENCE.as_nanos() as u64, "{kind:?} {end:?}");
+            assert!(outcome.client.elapsed_ns < PATIENCE.as_nanos() as u64, "{kind:?} {end:?}");
         }
     }
 }
@@ -73,11 +76,11 @@ fn connections_that_are_interrupted_are_counted_without_the_servers_word() {
     let plan = tcp(TestKind::ConnectRequestResponse, TestEnd::Seconds(1000));
     let outcome = client.run(&plan, &Sink::none(), &cancel).unwrap();
     thread.join().unwrap();
-    assert!(outcome.interrupted && outcome.local.transactions > 0);
+    assert!(outcome.interrupted && outcome.local().transactions() > 0);
     assert!(
-        outcome.report.notes.iter().any(|note| note.contains("missing")),
+        outcome.client.notes.iter().any(|note| note.contains("missing")),
         "{:?}",
-        outcome.report.notes
+        outcome.client.notes
     );
 }
 
@@ -91,7 +94,7 @@ fn only_who_knows_the_passphrase_is_served() {
         let cancel = Cancel::default();
         Client::connect(&control, &cancel)?.run(&plan, &Sink::none(), &cancel)
     };
-    assert_eq!(run(Some("sesame")).unwrap().remote.transactions, 5);
+    assert_eq!(run(Some("sesame")).unwrap().remote().transactions(), 5);
     for wrong in [None, Some("sesam"), Some("sesame2"), Some("")] {
         assert!(matches!(run(wrong), Err(Error::Peer(_))), "{wrong:?}");
     }

@@ -14,7 +14,7 @@ use crate::service::{PATIENCE, Raw, Service, tcp};
 /// Shows that honest clients are served still.
 fn assert_serves(service: &Service) {
     let outcome = service.run(false, &tcp(TestKind::RequestResponse, TestEnd::Units(3))).unwrap();
-    assert_eq!(outcome.remote.transactions, 3);
+    assert_eq!(outcome.remote().transactions(), 3);
 }
 
 #[test]

@@ -182,6 +182,7 @@ fn run(workload: Workload, samples: Vec<Sample>, summary: Summary, reports: Vec<
         samples,
         summary,
         reports,
+        earlier_iterations: Vec::new(),
         status: Status {
             outcome: Outcome::Complete,
             exit_code: 0,

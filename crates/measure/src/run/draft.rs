@@ -1,6 +1,6 @@
 //! What is known of a run while it goes on, and the document it becomes.
 
-use super::{Environment, Outcome, Run, Status};
+use super::{Environment, Iteration, Outcome, Run, Status};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
@@ -28,6 +28,8 @@ pub struct Draft {
     pub client: Option<EndReport>,
     /// The server's report.
     pub server: Option<EndReport>,
+    /// Iterations of the test before the one of samples and reports.
+    pub earlier_iterations: Vec<Iteration>,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
@@ -45,7 +47,33 @@ impl Draft {
             samples: Vec::new(),
             client: None,
             server: None,
+            earlier_iterations: Vec::new(),
             notes: Vec::new(),
+        }
+    }
+
+    /// Begins another iteration of the test. What is known of the last one goes to the earlier iterations.
+    pub fn begin_iteration(&mut self) {
+        if self.client.is_none() && self.server.is_none() && self.samples.is_empty() {
+            return;
+        }
+        let reports = self.client.take().into_iter().chain(self.server.take()).collect();
+        let started_utc_ns = self.environment.started_utc_ns.take();
+        let samples = std::mem::take(&mut self.samples);
+        self.earlier_iterations.push(Iteration { started_utc_ns, samples, reports });
+    }
+
+    /// Drops an iteration that has no result: the one before it is the last.
+    pub fn drop_iteration(&mut self) {
+        let Some(last) = self.earlier_iterations.pop() else { return };
+        self.environment.started_utc_ns = last.started_utc_ns;
+        self.samples = last.samples;
+        (self.client, self.server) = (None, None);
+        for report in last.reports {
+            match report.role {
+                Role::Client => self.client = Some(report),
+                Role::Server => self.server = Some(report),
+            }
         }
     }
 
@@ -97,6 +125,7 @@ impl Draft {
             samples: self.samples,
             summary,
             reports: self.client.into_iter().chain(self.server).collect(),
+            earlier_iterations: self.earlier_iterations,
             status: Status { outcome, exit_code, message, unmet, notes },
         }
     }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use linerate_engine::netperf::{
-    ControlPlan, CpuFigures, EndFigures, Outcome, Pacing, TestEnd, TestKind, TestPlan,
-    TestTransport, method_letter,
+    ControlPlan, Outcome, Pacing, TestEnd, TestKind, TestPlan, TestTransport,
 };
-use linerate_measure::dialect::netperf::{EndTotals, FlowTotals};
-use linerate_measure::dialect::{EndExtension, FlowExtension};
+use linerate_measure::dialect::EndExtension;
+use linerate_measure::dialect::netperf::EndTotals;
 use linerate_measure::plan::Local;
-use linerate_measure::report::{FlowReport, SocketFacts};
-use linerate_measure::sample::{DatagramCounts, Traffic};
+use linerate_measure::report::FlowReport;
+use linerate_measure::run::Draft;
+use linerate_measure::sample::Traffic;
 use linerate_measure::{
     Arrivals, Dialect, DialectOptions, Direction, End, EndReport, Kind, Plan, Rate, Role, Sample,
     Schedule, Transport, Workload,
@@ -19,6 +19,7 @@ use linerate_measure::{
 use linerate_personality::getopt::{Flag, Lexeme, Lexer};
 use linerate_personality::netperf::flags::GLOBAL;
 
+use super::confidence::Agreement;
 use super::figures::{Cost, Figures};
 use super::planning::{Control, Request};
 use crate::personality::run_document::{RunOutput, RunRecord};
@@ -144,15 +145,17 @@ fn sends_per_s(pacing: Pacing) -> f64 {
     f64::from(pacing.burst) * 1e6 / f64::from(pacing.interval_us.max(1))
 }
 
-/// A test has come to an end, and this is what both ends counted.
-pub(super) fn record_outcome(record: &mut RunRecord, test: &TestPlan, outcome: &Outcome) {
+/// A test has come to an end, and this is what both ends counted; `figures` are of this test alone.
+pub(super) fn record_outcome(record: &mut RunRecord, outcome: &Outcome, figures: &Figures) {
     let Some(draft) = record.draft() else { return };
-    draft.record_report(client_report(test, outcome));
-    draft.server = outcome.server_told.then(|| server_report(test, outcome));
-    let sender = if test.kind == TestKind::Receive { &outcome.remote } else { &outcome.local };
-    if let Kind::Stream { send_bytes, .. } = &mut draft.plan.workload.kind {
-        *send_bytes = u32::try_from(sender.send_bytes).unwrap_or(*send_bytes);
+    draft.record_report(outcome.client.clone());
+    draft.server = outcome.server_told.then(|| outcome.server.clone());
+    if let Kind::Stream { direction, send_bytes } = &mut draft.plan.workload.kind {
+        let down = *direction == Direction::Down;
+        let sender = if down { outcome.remote() } else { outcome.local() };
+        *send_bytes = sender.settings().send_bytes.unwrap_or(*send_bytes);
     }
+    add_figures(draft, figures);
 }
 
 /// All tests have come to an end: their means.
@@ -164,121 +167,50 @@ pub(super) fn record_figures(record: &mut RunRecord, figures: &Figures) {
             "samples and reports are of the last of {iterations} tests; netperf's own figures are means of all"
         ));
     }
-    if let Some(report) = &mut draft.client {
-        let is_demanded = figures.agreement.demand.is_some();
-        report.extension = Some(EndExtension::Netperf(EndTotals {
-            throughput: Some(figures.throughput),
-            throughput_units: Some(format!("{}/s", figures.unit.name())),
-            iterations: Some(iterations),
-            confidence_width_percent: is_demanded.then_some(figures.agreement.result_percent),
-            ..end_totals(&figures.local, figures.last.local.cpu.as_ref())
-        }));
+    add_figures(draft, figures);
+}
+
+fn add_figures(draft: &mut Draft, figures: &Figures) {
+    let Agreement { iterations, demand, result_percent, .. } = figures.agreement;
+    if let Some(totals) = totals_of(draft.client.as_mut()) {
+        totals.throughput = Some(figures.throughput);
+        totals.throughput_units = Some(format!("{}/s", figures.unit.name()));
+        totals.iterations = Some(iterations);
+        totals.confidence_width_percent = demand.map(|_| result_percent).filter(|_| iterations > 1);
+        totals.iteration_throughputs = match iterations {
+            0 | 1 => Vec::new(),
+            _ => figures.results.clone(),
+        };
+        add_cost(totals, &figures.local);
     }
-    if let Some(report) = &mut draft.server {
-        let totals = end_totals(&figures.remote, figures.last.remote.cpu.as_ref());
-        let is_told = totals != EndTotals::default();
-        report.extension = is_told.then_some(EndExtension::Netperf(totals));
+    if let Some(totals) = totals_of(draft.server.as_mut()) {
+        add_cost(totals, &figures.remote);
     }
 }
 
-fn end_totals(cost: &Cost, cpu: Option<&CpuFigures>) -> EndTotals {
-    EndTotals {
-        cpu_util_percent: cost.util_percent,
-        cpu_util_method: cpu.map(|cpu| method_letter(cpu.method).to_string()),
-        service_demand_us: cost.demand_us,
-        ..EndTotals::default()
+fn totals_of(report: Option<&mut EndReport>) -> Option<&mut EndTotals> {
+    match report?.extension.as_mut()? {
+        EndExtension::Netperf(totals) => Some(totals),
+        EndExtension::Iperf3(_) | EndExtension::Perf(_) => None,
     }
 }
 
-fn client_report(test: &TestPlan, outcome: &Outcome) -> EndReport {
-    let mut report = outcome.report.clone();
-    if !test.kind.has_transactions() {
-        // Of calls, not of transactions.
-        report.latency_hdr = None;
-    }
-    if let Some(flow) = report.flows.first_mut() {
-        flow.extension = Some(FlowExtension::Netperf(flow_totals(&outcome.local)));
-        if test.transport == TestTransport::Udp && test.kind == TestKind::Receive {
-            flow.datagrams = Some(received(&outcome.local));
-        }
-    }
-    report
-}
-
-/// What a netserver tells: its counts, its time, its buffers.
-fn server_report(test: &TestPlan, outcome: &Outcome) -> EndReport {
-    let remote = &outcome.remote;
-    let told_ns = remote.elapsed_s.map(|seconds| (seconds * 1e9) as u64);
-    let elapsed_ns = told_ns.filter(|ns| *ns > 0).unwrap_or(outcome.elapsed_ns);
-    let traffic = |bytes, calls| Traffic { bytes, calls: Some(calls) };
-    let sends = !matches!(test.kind, TestKind::Send | TestKind::SendFile | TestKind::Connect);
-    let receives = !matches!(test.kind, TestKind::Receive | TestKind::Connect);
-    let sent = traffic(remote.bytes_sent, remote.send_calls);
-    let arrived = traffic(remote.bytes_received, remote.receive_calls);
-    let datagrams = match (test.transport, test.kind) {
-        (TestTransport::Udp, TestKind::Send) => Some(received(remote)),
-        (TestTransport::Udp, TestKind::Receive) => Some(DatagramCounts {
-            sent: Some(remote.send_calls),
-            refused: Some(remote.failed_sends),
-            ..DatagramCounts::default()
-        }),
-        _ => None,
-    };
-    let flow = FlowReport {
-        sent: sends.then_some(sent),
-        received: receives.then_some(arrived),
-        from_ns: Some(0),
-        to_ns: Some(elapsed_ns),
-        datagrams,
-        retransmitted_segments: remote.retransmits.map(u64::from),
-        socket: server_socket(outcome),
-        extension: Some(FlowExtension::Netperf(flow_totals(remote))),
-        ..FlowReport::default()
-    };
-    EndReport { flows: vec![flow], elapsed_ns, ..EndReport::nothing(Role::Server) }
+fn add_cost(totals: &mut EndTotals, cost: &Cost) {
+    (totals.cpu_util_percent, totals.service_demand_us) = (cost.util_percent, cost.demand_us);
 }
 
 /// All of a test that was too short for samples, which ended at this time (UTC).
-pub(super) fn whole_sample(outcome: &Outcome, utc_ns: i64) -> Sample {
-    let report = &outcome.report;
+pub(super) fn whole_sample(report: &EndReport, utc_ns: i64) -> Sample {
     let sum = |traffic: fn(&FlowReport) -> Option<Traffic>| {
         report.flows.iter().filter_map(traffic).reduce(Traffic::plus)
     };
     Sample {
-        to_ns: outcome.elapsed_ns,
+        to_ns: report.elapsed_ns,
         utc_ns,
         sent: sum(|flow| flow.sent),
         received: sum(|flow| flow.received),
         transactions: report.flows.iter().filter_map(|flow| flow.transactions).reduce(|a, b| a + b),
-        ..Sample::nothing(Role::Client)
-    }
-}
-
-fn received(end: &EndFigures) -> DatagramCounts {
-    DatagramCounts { received: Some(end.receive_calls), ..DatagramCounts::default() }
-}
-
-fn server_socket(outcome: &Outcome) -> Option<SocketFacts> {
-    let remote = &outcome.remote;
-    let send_buffer_bytes = u32::try_from(remote.send_buffer.at_end).ok()?;
-    let receive_buffer_bytes = u32::try_from(remote.receive_buffer.at_end).ok()?;
-    Some(SocketFacts {
-        local: outcome.remote_address?.to_string(),
-        peer: outcome.local_address?.to_string(),
-        congestion: remote.congestion.clone(),
-        send_buffer_bytes,
-        receive_buffer_bytes,
-        ..SocketFacts::default()
-    })
-}
-
-fn flow_totals(end: &EndFigures) -> FlowTotals {
-    let told = |size: i32| u32::try_from(size).ok().filter(|size| *size > 0);
-    FlowTotals {
-        send_bytes: told(end.send_bytes),
-        receive_bytes: told(end.receive_bytes),
-        send_width: told(end.send_width),
-        receive_width: told(end.receive_width),
+        ..Sample::nothing(report.role)
     }
 }
 

@@ -1,8 +1,7 @@
 //! What the printers print: the figures of one test, or the means of its iterations.
 
-use linerate_engine::netperf::{
-    CpuFigures, EndFigures, Outcome, TestKind, TestPlan, TestTransport,
-};
+use linerate_engine::netperf::{Outcome, TestKind, TestPlan, TestTransport};
+use linerate_measure::dialect::netperf::{CpuUse, End};
 use linerate_measure::histogram::Histogram;
 use linerate_personality::netperf::unit::Unit;
 
@@ -22,6 +21,8 @@ pub(super) struct Figures {
     pub elapsed_s: f64,
     /// Mean result.
     pub throughput: f64,
+    /// Each iteration's result.
+    pub results: Vec<f64>,
     /// Mean of what each end sent and received, in the unit of the result.
     pub rates: Rates,
     /// Mean counts of messages.
@@ -117,6 +118,7 @@ pub(super) struct Iterations {
     local_demand: Mean,
     remote_demand: Mean,
     repetitions: Repetitions,
+    results: Vec<f64>,
     latency: Histogram,
     last: Option<Outcome>,
 }
@@ -137,6 +139,7 @@ impl Iterations {
             local_demand: Mean::default(),
             remote_demand: Mean::default(),
             repetitions: Repetitions::default(),
+            results: Vec::new(),
             latency: Histogram::new(),
             last: None,
         }
@@ -146,40 +149,49 @@ impl Iterations {
         self.last.is_none()
     }
 
+    /// Whether an iteration is like those before it: what was sent where nobody knows what arrived is no measure
+    /// beside what did arrive.
+    pub(super) fn accepts(&self, outcome: &Outcome) -> bool {
+        !self.last.as_ref().is_some_and(|last| last.server_told && !outcome.server_told)
+    }
+
+    /// Adds an iteration, where it is like those before it.
     pub(super) fn record(&mut self, outcome: Outcome) {
-        // What was sent where nobody knows what arrived is no measure beside what did arrive.
-        if self.last.as_ref().is_some_and(|last| last.server_told && !outcome.server_told) {
+        if !self.accepts(&outcome) {
             return;
         }
         let Subject { unit, cpus, .. } = self.subject;
-        let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
+        let (local, remote) = (outcome.local(), outcome.remote());
+        let elapsed_s = outcome.client.elapsed_ns as f64 / 1e9;
         let bytes_rate = |bytes: u64| bytes_unit(unit).rate(bytes as f64, elapsed_s);
         self.elapsed_s.record(elapsed_s);
-        self.repetitions.result.record(unit.rate(self.units(&outcome), elapsed_s));
-        let transactions = outcome.local.transactions as f64;
+        let result = unit.rate(self.units(&outcome), elapsed_s);
+        self.repetitions.result.record(result);
+        self.results.push(result);
+        let transactions = local.transactions() as f64;
         self.transactions_per_s.record(Unit::Transactions.rate(transactions, elapsed_s));
-        self.local_sent.record(bytes_rate(outcome.local.bytes_sent));
-        self.local_received.record(bytes_rate(outcome.local.bytes_received));
+        self.local_sent.record(bytes_rate(local.bytes_sent()));
+        self.local_received.record(bytes_rate(local.bytes_received()));
         let told = |bytes| if outcome.server_told { bytes_rate(bytes) } else { UNMEASURED };
-        self.remote_sent.record(told(outcome.remote.bytes_sent));
-        self.remote_received.record(told(outcome.remote.bytes_received));
-        self.messages_sent.record(outcome.local.send_calls as f64);
-        self.messages_refused.record(outcome.local.failed_sends as f64);
-        self.messages_arrived.record(outcome.remote.receive_calls as f64);
+        self.remote_sent.record(told(remote.bytes_sent()));
+        self.remote_received.record(told(remote.bytes_received()));
+        self.messages_sent.record(local.send_calls() as f64);
+        self.messages_refused.record(local.refused_sends() as f64);
+        self.messages_arrived.record(remote.receive_calls() as f64);
         let work = self.work(&outcome);
-        if let Some(cpu) = &outcome.local.cpu {
+        if let Some(cpu) = local.cpu() {
             self.repetitions.local_cpu.record(cpu.util_percent);
             if let Some(demand) = demand_us(cpu, work, elapsed_s, cpus.unwrap_or(cpu.cpus)) {
                 self.local_demand.record(demand);
             }
         }
-        if let Some(cpu) = &outcome.remote.cpu {
+        if let Some(cpu) = remote.cpu() {
             self.repetitions.remote_cpu.record(cpu.util_percent);
             if let Some(demand) = demand_us(cpu, work, elapsed_s, cpu.cpus) {
                 self.remote_demand.record(demand);
             }
         }
-        self.latency.merge(&outcome.latency());
+        self.latency.merge(&local.latency());
         self.last = Some(outcome);
     }
 
@@ -197,6 +209,7 @@ impl Iterations {
             unit: self.subject.unit,
             elapsed_s: mean(&self.elapsed_s),
             throughput: mean(&self.repetitions.result),
+            results: self.results,
             rates: Rates {
                 local_sent: mean(&self.local_sent),
                 local_received: mean(&self.local_received),
@@ -224,14 +237,14 @@ impl Iterations {
     /// What the result counts: what arrived, or transactions.
     fn units(&self, outcome: &Outcome) -> f64 {
         if self.subject.unit == Unit::Transactions {
-            return outcome.local.transactions as f64;
+            return outcome.local().transactions() as f64;
         }
         let bytes = match self.subject.kind {
             // What was sent is all that is known.
-            _ if !outcome.server_told => moved(&outcome.local),
-            TestKind::Send | TestKind::SendFile => outcome.remote.bytes_received,
-            TestKind::Receive => outcome.local.bytes_received,
-            _ => moved(&outcome.remote),
+            _ if !outcome.server_told => outcome.local().bytes_moved(),
+            TestKind::Send | TestKind::SendFile => outcome.remote().bytes_received(),
+            TestKind::Receive => outcome.local().bytes_received(),
+            _ => outcome.remote().bytes_moved(),
         };
         bytes as f64
     }
@@ -239,14 +252,15 @@ impl Iterations {
     /// What the service demand is told per: KB that this end moved, or transactions.
     fn work(&self, outcome: &Outcome) -> f64 {
         match self.subject.unit {
-            Unit::Transactions => outcome.local.transactions as f64,
-            _ => moved(&outcome.local) as f64 / 1024.0,
+            Unit::Transactions => outcome.local().transactions() as f64,
+            _ => outcome.local().bytes_moved() as f64 / 1024.0,
         }
     }
 }
 
-fn moved(end: &EndFigures) -> u64 {
-    end.bytes_sent.saturating_add(end.bytes_received)
+/// The original's letter for how an end's processor use was measured; `U` where it wasn't.
+pub(super) fn letter(end: End<'_>) -> &str {
+    end.cpu().map_or("U", |cpu| &cpu.method)
 }
 
 /// Bytes have no rate in transactions: each end's bytes are shown in 10^6 bits then, as netperf does.
@@ -255,7 +269,7 @@ fn bytes_unit(unit: Unit) -> Unit {
 }
 
 /// Microseconds of processor time per unit of work.
-fn demand_us(cpu: &CpuFigures, work: f64, elapsed_s: f64, cpus: u32) -> Option<f64> {
+fn demand_us(cpu: &CpuUse, work: f64, elapsed_s: f64, cpus: u32) -> Option<f64> {
     if work <= 0.0 || elapsed_s <= 0.0 || cpus == 0 {
         return None;
     }

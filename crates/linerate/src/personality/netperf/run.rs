@@ -157,7 +157,7 @@ fn perform_work(
         Work::SegmentSize(mut request) => {
             begin(&mut request, &mut server)?;
             let outcome = server.run(&request.plan, &Sink::none(), cancel)?;
-            let mss_bytes = outcome.mss_bytes().ok_or_else(|| {
+            let mss_bytes = outcome.local().mss_bytes().ok_or_else(|| {
                 Error::Host("this system doesn't tell the segment size of a connection".to_owned())
             })?;
             say(&render_segment_size(&request, mss_bytes));
@@ -275,14 +275,21 @@ fn test(
     loop {
         let outcome = match iterate(server, &plan, &mut watch, cancel) {
             // Whoever asked to stop has those before it.
-            Err(_) if cancel.requested() && !iterations.is_empty() => break,
+            Err(_) if cancel.requested() && !iterations.is_empty() => {
+                watch.drop_iteration();
+                break;
+            }
             outcome => outcome?,
         };
         if let Some(tcp) = &outcome.tcp {
             narrate(&render_tcp_info(tcp));
         }
         tell_troubles(&outcome);
-        watch.record_outcome(&request.plan, &outcome);
+        if iterations.accepts(&outcome) {
+            watch.record_outcome(request, &outcome);
+        } else {
+            watch.drop_iteration();
+        }
         if let Some(sentence) = void(&request.plan, &outcome) {
             let ending = Ending::Untrustworthy;
             return Err(Failure { stdout: String::new(), sentence, exit_code: 1, ending });

@@ -6,14 +6,14 @@ use crate::output::narrate;
 
 /// Tells what the figures don't show.
 pub(super) fn tell_troubles(outcome: &Outcome) {
-    for note in &outcome.report.notes {
+    for note in &outcome.client.notes {
         narrate(&format!("netperf: {note}\n"));
     }
-    let lost = outcome.transactions_lost();
+    let lost = outcome.local().transactions_lost();
     if lost > 0 {
         narrate(&format!("netperf: {lost} requests had no response in time and are not counted\n"));
     }
-    for (kind, count) in &outcome.report.errors {
+    for (kind, count) in &outcome.client.errors {
         narrate(&format!("netperf: failures of the kind {kind}: {count}\n"));
     }
 }
@@ -25,19 +25,19 @@ pub(super) fn void(plan: &TestPlan, outcome: &Outcome) -> Option<String> {
     if plan.transport != TestTransport::Tcp || outcome.interrupted {
         return None;
     }
-    let kinds = outcome.report.errors.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
-    let local = &outcome.local;
+    let kinds = outcome.client.errors.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let elapsed_s = outcome.client.elapsed_ns as f64 / 1e9;
+    let local = outcome.local();
     if plan.kind.connects() {
         let why = if kinds.is_empty() { "none was begun".to_owned() } else { kinds };
-        return (local.transactions == 0).then(|| {
+        return (local.transactions() == 0).then(|| {
             format!("not one connection was made in {elapsed_s:.2} s ({why}): there is no result")
         });
     }
     let moved = if plan.kind.has_transactions() {
-        format!("{} transactions were done", local.transactions)
+        format!("{} transactions were done", local.transactions())
     } else {
-        format!("{} bytes were sent and {} received", local.bytes_sent, local.bytes_received)
+        format!("{} bytes were sent and {} received", local.bytes_sent(), local.bytes_received())
     };
     (!kinds.is_empty()).then(|| {
         format!(

@@ -6,6 +6,7 @@ use linerate_engine::netperf::{Outcome, TestPlan};
 use linerate_measure::Sample;
 
 use super::document;
+use super::figures::Iterations;
 use super::interim::Interim;
 use super::planning::Request;
 use crate::personality::run_document::RunRecord;
@@ -40,19 +41,29 @@ impl<'a> Watch<'a> {
         self.interim.iter_mut().for_each(Interim::restart);
         self.has_sample = false;
         if let Some(draft) = self.record.as_mut().and_then(|record| record.draft()) {
-            draft.samples.clear();
+            draft.begin_iteration();
+        }
+    }
+
+    /// The test that has begun last has no result beside those before it.
+    pub(super) fn drop_iteration(&mut self) {
+        if let Some(draft) = self.record.as_mut().and_then(|record| record.draft()) {
+            draft.drop_iteration();
         }
     }
 
     /// A test has come to an end; one that was too short for samples has one in all.
-    pub(super) fn record_outcome(&mut self, test: &TestPlan, outcome: &Outcome) {
+    pub(super) fn record_outcome(&mut self, request: &Request, outcome: &Outcome) {
         if self.record.is_some() && !self.has_sample {
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let utc_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
-            self.record_sample(&document::whole_sample(outcome, utc_ns));
+            self.record_sample(&document::whole_sample(&outcome.client, utc_ns));
         }
-        if let Some(record) = &mut self.record {
-            document::record_outcome(record, test, outcome);
+        let Some(record) = &mut self.record else { return };
+        let mut alone = Iterations::new(request.subject());
+        alone.record(outcome.clone());
+        if let Some(figures) = alone.figures(&request.schedule) {
+            document::record_outcome(record, outcome, &figures);
         }
     }
 

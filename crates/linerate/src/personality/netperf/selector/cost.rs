@@ -56,9 +56,9 @@ const AGREEMENT: &[WholeRow] = &[
 
 const RETRANSMISSIONS: &[EndRow] =
     &[of_end("TRANSPORT_RETRANS", "Transport|Retransmissions", |e| {
-        count_or_unmeasured(e.figures().retransmits)
+        count_or_unmeasured(e.figures().retransmits())
     })];
 
 const SEGMENT: &[WholeRow] = &[row("TRANSPORT_MSS", "Transport|MSS|bytes", |o| {
-    count_or_unmeasured(o.figures.last.mss_bytes())
+    count_or_unmeasured(o.figures.last.local().mss_bytes())
 })];

@@ -1,10 +1,11 @@
 //! One end of a test, as selectors see it.
 
-use linerate_engine::netperf::{EndFigures, EndPlan};
+use linerate_engine::netperf::EndPlan;
+use linerate_measure::dialect::netperf::{End as EndFigures, FlowTotals};
 
 use super::super::figures::{Cost, UNMEASURED};
 use super::Origin;
-use super::value::{count_or_unmeasured, fixed, integer};
+use super::value::{count_or_unmeasured, fixed};
 
 /// Which end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +41,27 @@ impl End<'_> {
         self.side == Side::Local
     }
 
-    pub(super) fn figures(&self) -> &EndFigures {
+    pub(super) fn figures(&self) -> EndFigures<'_> {
         let last = &self.origin.figures.last;
-        if self.is_local() { &last.local } else { &last.remote }
+        if self.is_local() { last.local() } else { last.remote() }
+    }
+
+    pub(super) fn settings(&self) -> FlowTotals {
+        self.figures().settings()
+    }
+
+    /// Bytes of its sends. The original shows 0 where this end's weren't asked for, and -1 at the server.
+    pub(super) fn send_size(&self) -> i64 {
+        self.size(self.settings().send_bytes)
+    }
+
+    /// Bytes of its receives, likewise.
+    pub(super) fn receive_size(&self) -> i64 {
+        self.size(self.settings().receive_bytes)
+    }
+
+    fn size(&self, bytes: Option<u32>) -> i64 {
+        bytes.map_or(if self.is_local() { 0 } else { -1 }, i64::from)
     }
 
     pub(super) fn plan(&self) -> &EndPlan {
@@ -74,7 +93,7 @@ impl End<'_> {
     /// Its processors, as told (`-n`) or as counted.
     pub(super) fn cpu_count(&self) -> u32 {
         let told = self.plan().cpu_count;
-        told.or(self.figures().cpu.as_ref().map(|cpu| cpu.cpus)).unwrap_or(0)
+        told.or(self.figures().cpu().map(|cpu| cpu.cpus)).unwrap_or(0)
     }
 
     /// TCP_CORK is this end's alone.
@@ -87,15 +106,14 @@ impl End<'_> {
     }
 
     /// A count; -1: it wasn't told.
-    pub(super) fn count(&self, of: fn(&EndFigures) -> u64) -> Option<String> {
-        let count = Some(of(self.figures())).filter(|_| self.is_told());
-        count.map_or_else(|| count_or_unmeasured(None), integer)
+    pub(super) fn count(&self, of: fn(EndFigures<'_>) -> u64) -> Option<String> {
+        count_or_unmeasured(Some(of(self.figures())).filter(|_| self.is_told()))
     }
 
     /// Bytes of a call, likewise.
     pub(super) fn per_call(
         &self,
-        bytes_and_calls: fn(&EndFigures) -> (u64, u64),
+        bytes_and_calls: fn(EndFigures<'_>) -> (u64, u64),
     ) -> Option<String> {
         fixed::<2>(match bytes_and_calls(self.figures()) {
             _ if !self.is_told() => UNMEASURED,

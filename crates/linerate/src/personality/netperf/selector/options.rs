@@ -19,8 +19,8 @@ pub(super) const OPTIONS: &[Rows] = &[
 ];
 
 const PACE: &[EndRow] = &[
-    of_end("INTERVAL_USECS", "Interval|Usecs", |e| integer(e.figures().interval_us)),
-    of_end("INTERVAL_BURST", "Interval|Burst", |e| integer(e.figures().interval_burst)),
+    of_end("INTERVAL_USECS", "Interval|Usecs", |e| integer(e.settings().interval_us)),
+    of_end("INTERVAL_BURST", "Interval|Burst", |e| integer(e.settings().interval_burst)),
 ];
 
 /// The headings of both ends' security differ.
@@ -68,9 +68,9 @@ pub(super) const UNLISTED: &[WholeRow] = &[
 ];
 
 const PRIORITY: &[EndRow] =
-    &[of_end("SOCKET_PRIO", "Socket|Priority", |e| integer(e.figures().priority))];
+    &[of_end("SOCKET_PRIO", "Socket|Priority", |e| integer(e.settings().priority.unwrap_or(-1)))];
 
-const SERVICE: &[EndRow] = &[of_end("SOCKET_TOS", "Socket|TOS", |e| service(e.figures().service))];
+const SERVICE: &[EndRow] = &[of_end("SOCKET_TOS", "Socket|TOS", |e| service(e.settings().service))];
 
 const CONGESTION: &[EndRow] =
     &[of_end("CONG_CONTROL", "Congestion|Control|Algorithm", |e| congestion(e.figures()))];

@@ -2,13 +2,12 @@
 
 use std::net::SocketAddr;
 
-use linerate_engine::netperf::{
-    CpuFigures, Dirt, EndFigures, EndPlan, TestKind, TestTransport, method_letter,
-};
+use linerate_engine::netperf::{Dirt, EndPlan, TestKind, TestTransport};
+use linerate_measure::dialect::netperf::{CpuUse, End};
 use linerate_personality::netperf::unit::Unit;
 
 use super::super::confidence::Agreement;
-pub(super) use super::super::figures::UNMEASURED;
+pub(super) use super::super::figures::{UNMEASURED, letter};
 use super::super::latency::{Statistics, whole_us};
 use super::Origin;
 
@@ -31,7 +30,7 @@ pub(super) fn flag(value: bool) -> Option<String> {
     integer(u8::from(value))
 }
 
-pub(super) fn count_or_unmeasured(value: Option<u32>) -> Option<String> {
+pub(super) fn count_or_unmeasured(value: Option<impl std::fmt::Display>) -> Option<String> {
     value.map_or_else(|| integer(-1), integer)
 }
 
@@ -72,20 +71,16 @@ pub(super) fn message_bytes(o: &Origin<'_>, bytes: u32) -> Option<String> {
     }
 }
 
-pub(super) fn cpu_share(end: &EndFigures, share: fn(&CpuFigures) -> f64) -> Option<String> {
-    fixed::<2>(end.cpu.as_ref().map_or(UNMEASURED, share))
+pub(super) fn cpu_share(end: End<'_>, share: fn(&CpuUse) -> Option<f64>) -> Option<String> {
+    fixed::<2>(end.cpu().and_then(share).unwrap_or(UNMEASURED))
 }
 
-pub(super) fn method(end: &EndFigures) -> Option<String> {
-    integer(method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method)))
+pub(super) fn method(end: End<'_>) -> Option<String> {
+    text(letter(end))
 }
 
-pub(super) fn peak(end: &EndFigures) -> Option<String> {
-    cpu_share(end, |cpu| cpu.peak_percent)
-}
-
-pub(super) fn peak_cpu(end: &EndFigures) -> Option<String> {
-    integer(end.cpu.as_ref().map_or(-1, |cpu| cpu.peak_cpu))
+pub(super) fn peak_cpu(end: End<'_>) -> Option<String> {
+    count_or_unmeasured(end.cpu().and_then(|cpu| cpu.peak_cpu))
 }
 
 pub(super) fn demand_unit(o: &Origin<'_>) -> &'static str {
@@ -107,6 +102,16 @@ pub(super) fn round_trip(o: &Origin<'_>) -> Option<String> {
     fixed::<3>(o.figures.round_trip_us(&o.request.plan).unwrap_or(UNMEASURED))
 }
 
+/// The data connection's address at this end.
+pub(super) fn source(o: &Origin<'_>) -> Option<SocketAddr> {
+    o.figures.last.local().totals()?.source.as_deref()?.parse().ok()
+}
+
+/// At the server.
+pub(super) fn destination(o: &Origin<'_>) -> Option<SocketAddr> {
+    o.figures.last.local().totals()?.destination.as_deref()?.parse().ok()
+}
+
 pub(super) fn port(used: Option<SocketAddr>, asked: u16) -> Option<String> {
     integer(used.map_or(asked, |address| address.port()))
 }
@@ -123,10 +128,6 @@ pub(super) fn family(used: Option<SocketAddr>) -> Option<String> {
 /// Bytes written to, or read of, a buffer beside the transfer; -1: not asked for.
 pub(super) fn dirt(end: &EndPlan, bytes: fn(&Dirt) -> u32) -> Option<String> {
     count_or_unmeasured(end.dirt.as_ref().map(bytes))
-}
-
-pub(super) fn moved(end: &EndFigures) -> u64 {
-    end.bytes_sent.saturating_add(end.bytes_received)
 }
 
 pub(super) fn brand(o: &Origin<'_>) -> Option<String> {
@@ -156,12 +157,12 @@ pub(super) fn mean_us(o: &Origin<'_>, figure: fn(&Statistics) -> f64) -> Option<
 }
 
 /// The type-of-service byte; -1 and -2 read as all bits set, as in the original.
-pub(super) fn service(value: i32) -> Option<String> {
-    Some(format!("0x{value:02x}"))
+pub(super) fn service(value: Option<i32>) -> Option<String> {
+    Some(format!("0x{:02x}", value.unwrap_or(-1)))
 }
 
-pub(super) fn congestion(end: &EndFigures) -> Option<String> {
-    text(end.congestion.as_deref().unwrap_or_default())
+pub(super) fn congestion(end: End<'_>) -> Option<String> {
+    text(end.congestion().unwrap_or_default())
 }
 
 pub(super) fn fill_file(end: &EndPlan) -> Option<String> {

@@ -4,10 +4,11 @@ mod request_response;
 mod stream;
 mod udp_stream;
 
-use linerate_engine::netperf::{EndFigures, EndPlan, TestKind, TestTransport, method_letter};
+use linerate_engine::netperf::{EndPlan, TestKind, TestTransport};
+use linerate_measure::dialect::netperf::End;
 
 use super::confidence::render_warning;
-use super::figures::{Cost, Figures, UNMEASURED};
+use super::figures::{Cost, Figures, UNMEASURED, letter};
 use super::latency::render_histogram;
 use super::planning::{Request, Table};
 use super::selection::render_selection;
@@ -79,11 +80,11 @@ fn brand(request: &Request) -> &str {
 }
 
 /// The result of `-v 0` with processors: the demand of this end, or else of the other.
-fn chief_cost<'a>(request: &Request, figures: &'a Figures) -> (f64, &'a EndFigures) {
+fn chief_cost<'a>(request: &Request, figures: &'a Figures) -> (f64, End<'a>) {
     let (cost, end) = if request.plan.local.cpu {
-        (figures.local, &figures.last.local)
+        (figures.local, figures.last.local())
     } else {
-        (figures.remote, &figures.last.remote)
+        (figures.remote, figures.last.remote())
     };
     (demand(cost), end)
 }
@@ -101,13 +102,16 @@ fn demand(cost: Cost) -> f64 {
     cost.demand_us.unwrap_or(UNMEASURED)
 }
 
-fn letter(end: &EndFigures) -> char {
-    method_letter(end.cpu.as_ref().map_or(0, |cpu| cpu.method))
+/// How the server measured; a blank where nobody told.
+fn remote_letter(figures: &Figures) -> &str {
+    if figures.last.server_told { letter(figures.last.remote()) } else { " " }
 }
 
-/// How the server measured; a blank where nobody told.
-fn remote_letter(figures: &Figures) -> char {
-    if figures.last.server_told { letter(&figures.last.remote) } else { ' ' }
+/// A size of a socket's buffer when the socket was made; -1: it isn't known.
+fn at_start(end: End<'_>) -> (i64, i64) {
+    let settings = end.settings();
+    let shown = |size: Option<u32>| size.map_or(-1, i64::from);
+    (shown(settings.send_buffer.at_start), shown(settings.receive_buffer.at_start))
 }
 
 /// Alignment and offset of an end's send buffers; netperf aligns to eight bytes unless told otherwise.

@@ -6,15 +6,15 @@ use linerate_personality::netperf::unit::Unit;
 use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::{Request, Table};
 use super::{
-    brand, chief_cost, demand, letter, measures_cpu, receive_buffers, remote_letter, send_buffers,
-    util,
+    at_start, brand, chief_cost, demand, letter, measures_cpu, receive_buffers, remote_letter,
+    send_buffers, util,
 };
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     if request.shown.verbosity == 0 {
         return render_alone(request, figures);
     }
-    let (local, remote) = (&figures.last.local, &figures.last.remote);
+    let (local_send, local_receive) = at_start(figures.last.local());
     let mut text = match (request.shown.headers, measures_cpu(request)) {
         (false, _) => String::new(),
         (true, false) => heads(figures.unit),
@@ -26,15 +26,15 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
         let brand = if connects(request) { "" } else { brand(request) };
         format!(
             "{:<6} {:<6} {:<6}   {:<6}  {:<6.2}   {:7.2}   {brand}\n",
-            local.send_buffer.at_start,
-            local.receive_buffer.at_start,
+            local_send,
+            local_receive,
             request.plan.request_bytes,
             request.plan.response_bytes,
             figures.elapsed_s,
             figures.throughput,
         )
     };
-    let (send, receive) = (remote.send_buffer.at_start, remote.receive_buffer.at_start);
+    let (send, receive) = at_start(figures.last.remote());
     text += &format!("{send:<6} {receive:<6}\n");
     if request.shown.verbosity > 1 {
         text += &render_more(request, figures);
@@ -77,9 +77,9 @@ fn cpu_heads(request: &Request, figures: &Figures) -> String {
         unit => ("Tput", unit.name(), "us/KB"),
     };
     let (local, remote) = if connects(request) {
-        (' ', ' ')
+        (" ", " ")
     } else {
-        (letter(&figures.last.local), remote_letter(figures))
+        (letter(figures.last.local()), remote_letter(figures))
     };
     format!(
         "Local /Remote\n\
@@ -90,15 +90,15 @@ fn cpu_heads(request: &Request, figures: &Figures) -> String {
 }
 
 fn cpu_row(request: &Request, figures: &Figures) -> String {
-    let local = &figures.last.local;
+    let (send, receive) = at_start(figures.last.local());
     // The original has a blank more where it isn't TCP_RR, and none at the end where it connects.
     let over_udp = request.plan.transport == TestTransport::Udp;
     let gap = if connects(request) || over_udp { "   " } else { "  " };
     let end = if connects(request) { String::new() } else { format!(" {}", brand(request)) };
     format!(
         "{:<6} {:<6} {:<6}  {:<6} {:<6.2}  {:<6.2}{gap}{:<6.2} {:<6.2} {:<6.3}  {:<6.3}{end}\n",
-        local.send_buffer.at_start,
-        local.receive_buffer.at_start,
+        send,
+        receive,
         request.plan.request_bytes,
         request.plan.response_bytes,
         figures.elapsed_s,

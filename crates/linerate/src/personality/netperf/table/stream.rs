@@ -5,8 +5,8 @@ use linerate_engine::netperf::TestKind;
 use super::super::figures::{Figures, UNMEASURED};
 use super::super::planning::Request;
 use super::{
-    brand, chief_cost, demand, letter, measures_cpu, per_call, receive_buffers, remote_letter,
-    send_buffers, told, util,
+    at_start, brand, chief_cost, demand, letter, measures_cpu, per_call, receive_buffers,
+    remote_letter, send_buffers, told, util,
 };
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
@@ -20,13 +20,13 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
             format!("{result:7.2} {brand}\n")
         };
     }
-    let (local, remote) = (&figures.last.local, &figures.last.remote);
-    let (receive, send, size) = match request.plan.kind {
-        TestKind::Receive => {
-            (local.receive_buffer.at_start, remote.send_buffer.at_start, remote.send_bytes)
-        }
-        _ => (remote.receive_buffer.at_start, local.send_buffer.at_start, local.send_bytes),
+    let (sender, receiver) = match request.plan.kind {
+        TestKind::Receive => (figures.last.remote(), figures.last.local()),
+        _ => (figures.last.local(), figures.last.remote()),
     };
+    let ((send, _), (_, receive)) = (at_start(sender), at_start(receiver));
+    // A sender in bulk always has a size.
+    let size = sender.settings().send_bytes.map_or(-1, i64::from);
     let elapsed = figures.elapsed_s;
     let mut text = if request.shown.headers { heads(request, figures) } else { String::new() };
     text += &if measures_cpu(request) {
@@ -58,7 +58,7 @@ fn heads(request: &Request, figures: &Figures) -> String {
              bytes  bytes   bytes    secs.    {unit}/sec  \n\n"
         );
     }
-    let (local, remote) = (letter(&figures.last.local), remote_letter(figures));
+    let (local, remote) = (letter(figures.last.local()), remote_letter(figures));
     let ends = match request.plan.kind {
         TestKind::Receive => "Recv     Send     Recv    Send",
         _ => "Send     Recv     Send    Recv",
@@ -74,13 +74,13 @@ fn heads(request: &Request, figures: &Figures) -> String {
 
 /// What `-v 2` adds: alignment, calls, segment size.
 fn render_calls(request: &Request, figures: &Figures) -> String {
-    let (local, remote) = (&figures.last.local, &figures.last.remote);
+    let (local, remote) = (figures.last.local(), figures.last.remote());
     let receives = request.plan.kind == TestKind::Receive;
     let (here, there) = if receives { ("Recv", "Send") } else { ("Send", "Recv") };
     let (bytes, calls, other_bytes, other_calls) = if receives {
-        (local.bytes_received, local.receive_calls, remote.bytes_sent, remote.send_calls)
+        (local.bytes_received(), local.receive_calls(), remote.bytes_sent(), remote.send_calls())
     } else {
-        (local.bytes_sent, local.send_calls, remote.bytes_received, remote.receive_calls)
+        (local.bytes_sent(), local.send_calls(), remote.bytes_received(), remote.receive_calls())
     };
     let (local, remote) = (&request.plan.local, &request.plan.remote);
     let ((local_align, local_offset), (remote_align, remote_offset)) = if receives {
@@ -88,7 +88,7 @@ fn render_calls(request: &Request, figures: &Figures) -> String {
     } else {
         (send_buffers(local), receive_buffers(remote))
     };
-    let segment = match figures.last.mss_bytes() {
+    let segment = match figures.last.local().mss_bytes() {
         Some(bytes) => format!("{bytes:6}"),
         None => format!("{:6}", -1),
     };

@@ -2,7 +2,7 @@
 
 use super::super::figures::{Figures, Messages};
 use super::super::planning::Request;
-use super::{chief_cost, demand, letter, measures_cpu, remote_letter, told, util};
+use super::{at_start, chief_cost, demand, letter, measures_cpu, remote_letter, told, util};
 
 pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
     let (sent, received) = (figures.rates.local_sent, figures.rates.remote_received);
@@ -14,9 +14,9 @@ pub(super) fn render_table(request: &Request, figures: &Figures) -> String {
             format!("{sent:7.2}\n")
         };
     }
-    let (local, remote) = (&figures.last.local, &figures.last.remote);
-    let (send, size) = (local.send_buffer.at_start, local.send_bytes);
-    let receive = remote.receive_buffer.at_start;
+    let local = figures.last.local();
+    let ((send, _), (_, receive)) = (at_start(local), at_start(figures.last.remote()));
+    let size = local.settings().send_bytes.unwrap_or(0);
     let Messages { sent: okay, refused: errors, arrived } = figures.messages;
     let arrived = told(figures, arrived);
     let elapsed = figures.elapsed_s;
@@ -50,7 +50,7 @@ fn heads(request: &Request, figures: &Figures) -> String {
              bytes   bytes    secs            #      #   {unit}/sec\n\n"
         );
     }
-    let (local, remote) = (letter(&figures.last.local), remote_letter(figures));
+    let (local, remote) = (letter(figures.last.local()), remote_letter(figures));
     format!(
         "Socket  Message  Elapsed      Messages                   CPU      Service\n\
          Size    Size     Time         Okay Errors   Throughput   Util     Demand\n\

@@ -2,12 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_engine::netperf::{
-    BufferFigures, CpuFigures, EndFigures, Outcome, TestKind, TestTransport,
-};
+use linerate_engine::netperf::{Outcome, TestKind, TestTransport};
+use linerate_measure::dialect::netperf::{BufferSizes, CpuUse, EndTotals, FlowTotals};
+use linerate_measure::dialect::{EndExtension, FlowExtension};
 use linerate_measure::histogram::Histogram;
 use linerate_measure::plan::Family;
 use linerate_measure::report::{FlowReport, SocketFacts};
+use linerate_measure::sample::Traffic;
 use linerate_measure::{EndReport, Role};
 use linerate_personality::netperf::command_line::Said;
 
@@ -73,96 +74,121 @@ pub(super) fn outcome(request: &Request, elapsed_s: f64) -> Outcome {
         over_udp(&mut local, &mut remote);
     }
     if plan.local.cpu {
-        local.cpu = Some(cpu());
+        local.totals.cpu = Some(cpu());
     }
     if plan.remote.cpu {
-        remote.cpu = Some(cpu());
+        remote.totals.cpu = Some(cpu());
     }
     let mut latency = Histogram::new();
     if plan.kind.has_transactions() || plan.times_calls {
         [12, 14, 14, 19, 59].iter().for_each(|us| latency.record_ns(us * 1000));
     }
-    let socket = SocketFacts {
-        mss_bytes: (plan.transport == TestTransport::Tcp).then_some(65_483),
-        ..SocketFacts::default()
-    };
-    let flow = FlowReport { socket: Some(socket), ..FlowReport::default() };
+    let mss_bytes = (plan.transport == TestTransport::Tcp).then_some(65_483);
+    if let Some(socket) = &mut local.flow.socket {
+        socket.mss_bytes = mss_bytes;
+    }
+    let latency_hdr = (!latency.is_empty()).then(|| latency.to_base64());
+    let is_bulk = !plan.kind.has_transactions();
+    local.totals.source = Some("127.0.0.1:40000".to_owned());
+    local.totals.destination = Some("127.0.0.1:40001".to_owned());
+    local.totals.call_times_hdr = latency_hdr.clone().filter(|_| is_bulk);
+    let elapsed_ns = (elapsed_s * 1e9) as u64;
+    let latency_hdr = latency_hdr.filter(|_| !is_bulk);
     Outcome {
-        elapsed_ns: (elapsed_s * 1e9) as u64,
+        client: EndReport { elapsed_ns, latency_hdr, ..local.report(Role::Client) },
+        server: EndReport { elapsed_ns, ..remote.report(Role::Server) },
         server_told: true,
         interrupted: false,
-        report: EndReport {
-            flows: vec![flow],
-            latency_hdr: (!latency.is_empty()).then(|| latency.to_base64()),
-            ..EndReport::nothing(Role::Client)
-        },
-        local,
-        remote,
-        local_address: Some(([127, 0, 0, 1], 40_000).into()),
-        remote_address: Some(([127, 0, 0, 1], 40_001).into()),
         tcp: None,
     }
 }
 
-fn buffers() -> EndFigures {
-    EndFigures {
-        send_bytes: -1,
-        receive_bytes: -1,
-        send_width: 2,
-        receive_width: 2,
-        send_buffer: BufferFigures { asked: -1, at_start: 16_384, at_end: 4_194_304 },
-        receive_buffer: BufferFigures { asked: -1, at_start: 131_072, at_end: 1_693_259 },
-        retransmits: Some(0),
-        congestion: Some("cubic".to_owned()),
-        priority: -1,
-        service: -1,
-        ..EndFigures::default()
+/// An end's figures.
+#[derive(Default)]
+struct Parts {
+    flow: FlowReport,
+    settings: FlowTotals,
+    totals: EndTotals,
+}
+
+impl Parts {
+    fn report(self, role: Role) -> EndReport {
+        let extension = Some(FlowExtension::Netperf(self.settings));
+        let flow = FlowReport { extension, ..self.flow };
+        let extension = Some(EndExtension::Netperf(Box::new(self.totals)));
+        EndReport { flows: vec![flow], extension, ..EndReport::nothing(role) }
     }
 }
 
-fn sender() -> EndFigures {
-    EndFigures { bytes_sent: 5_013_504, send_calls: 306, send_bytes: 16_384, ..buffers() }
+fn traffic(bytes: u64, calls: u64) -> Option<Traffic> {
+    Some(Traffic { bytes, calls: Some(calls) })
 }
 
-fn receiver() -> EndFigures {
-    EndFigures { bytes_received: 5_013_504, receive_calls: 40, receive_bytes: 131_072, ..buffers() }
+fn sizes(at_start: u32, at_end: u32) -> BufferSizes {
+    BufferSizes { asked: None, at_start: Some(at_start), at_end: Some(at_end) }
 }
 
-fn exchanger() -> EndFigures {
-    EndFigures {
-        bytes_sent: 500_000,
-        bytes_received: 500_000,
-        send_calls: 5000,
-        receive_calls: 5000,
-        transactions: 5000,
-        send_bytes: 100,
-        receive_bytes: 100,
-        ..buffers()
-    }
+fn buffers(send_bytes: Option<u32>, receive_bytes: Option<u32>) -> Parts {
+    let congestion = Some("cubic".to_owned());
+    let flow = FlowReport {
+        socket: Some(SocketFacts { congestion, ..SocketFacts::default() }),
+        retransmitted_segments: Some(0),
+        ..FlowReport::default()
+    };
+    let settings = FlowTotals {
+        send_bytes,
+        receive_bytes,
+        send_width: Some(2),
+        receive_width: Some(2),
+        send_buffer: sizes(16_384, 4_194_304),
+        receive_buffer: sizes(131_072, 1_693_259),
+        ..FlowTotals::default()
+    };
+    Parts { flow, settings, totals: EndTotals::default() }
 }
 
-fn over_udp(local: &mut EndFigures, remote: &mut EndFigures) {
+fn sender() -> Parts {
+    let mut parts = buffers(Some(16_384), None);
+    parts.flow.sent = traffic(5_013_504, 306);
+    parts
+}
+
+fn receiver() -> Parts {
+    let mut parts = buffers(None, Some(131_072));
+    parts.flow.received = traffic(5_013_504, 40);
+    parts
+}
+
+fn exchanger() -> Parts {
+    let mut parts = buffers(Some(100), Some(100));
+    parts.flow.sent = traffic(500_000, 5000);
+    parts.flow.received = traffic(500_000, 5000);
+    parts.flow.transactions = Some(5000);
+    parts
+}
+
+fn over_udp(local: &mut Parts, remote: &mut Parts) {
     for end in [local, remote] {
-        let size = BufferFigures { asked: -1, at_start: 212_992, at_end: 212_992 };
-        (end.send_buffer, end.receive_buffer) = (size, size);
-        (end.retransmits, end.congestion) = (None, None);
-        if end.receive_calls == 40 {
-            end.bytes_received = 655_360;
+        (end.settings.send_buffer, end.settings.receive_buffer) =
+            (sizes(212_992, 212_992), sizes(212_992, 212_992));
+        (end.flow.retransmitted_segments, end.flow.socket) = (None, None);
+        if end.flow.received == traffic(5_013_504, 40) {
+            end.flow.received = traffic(655_360, 40);
         }
     }
 }
 
-fn cpu() -> CpuFigures {
-    CpuFigures {
+fn cpu() -> CpuUse {
+    CpuUse {
         util_percent: 50.0,
-        user_percent: 10.0,
-        system_percent: 30.0,
-        iowait_percent: 1.0,
-        irq_percent: 2.0,
-        softirq_percent: 7.0,
-        peak_percent: 75.0,
-        peak_cpu: 1,
+        user_percent: Some(10.0),
+        system_percent: Some(30.0),
+        iowait_percent: Some(1.0),
+        irq_percent: Some(2.0),
+        softirq_percent: Some(7.0),
+        peak_percent: Some(75.0),
+        peak_cpu: Some(1),
         cpus: 2,
-        method: 8,
+        method: "S".to_owned(),
     }
 }

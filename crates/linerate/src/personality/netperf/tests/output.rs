@@ -2,7 +2,7 @@
 
 use linerate_engine::netperf::Outcome;
 use linerate_measure::Sample;
-use linerate_measure::sample::{Role, Traffic};
+use linerate_measure::sample::{DatagramCounts, Role, Traffic};
 
 use super::super::confidence::render_warning;
 use super::super::figures::Iterations;
@@ -191,9 +191,12 @@ fn a_row_of_repeated_datagrams_multiplies_out() {
     let mut iterations = Iterations::new(request.subject());
     for (sent, arrived) in [(300, 30), (600, 90), (900, 60)] {
         let mut outcome = outcome(&request, 2.0);
-        (outcome.local.send_calls, outcome.local.bytes_sent) = (sent, sent * 16_384);
-        (outcome.remote.receive_calls, outcome.remote.bytes_received) = (arrived, arrived * 16_384);
-        outcome.local.failed_sends = sent / 100;
+        let traffic = |calls: u64| Some(Traffic { bytes: calls * 16_384, calls: Some(calls) });
+        let sender = outcome.client.flows.first_mut().unwrap();
+        sender.sent = traffic(sent);
+        sender.datagrams =
+            Some(DatagramCounts { refused: Some(sent / 100), ..DatagramCounts::default() });
+        outcome.server.flows.first_mut().unwrap().received = traffic(arrived);
         iterations.record(outcome);
     }
     let figures = iterations.figures(&request.schedule).unwrap();
