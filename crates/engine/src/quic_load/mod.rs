@@ -173,6 +173,8 @@ fn settings(workload: &Workload) -> Settings {
 
 #[cfg(test)]
 mod tests {
+    mod lives;
+
     use linerate_measure::Transport;
 
     use super::*;

@@ -1,0 +1,155 @@
+//! Lives of connections over QUIC, between two loops over an association.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use linerate_measure::step::{Churn, Close, Life, LifeStep, Size, StepEnd};
+use linerate_measure::{Handshake, Transport};
+use socket2::{Domain, Socket, Type};
+
+use super::super::*;
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::control::{data_client, data_server, make_identity, server_tls};
+use crate::flow::{FlowShared, Local};
+use crate::latencies::Latencies;
+use crate::pattern::Pattern;
+use crate::phase::{Phase, SharedPhase};
+use crate::ready_count::ReadyCount;
+use crate::shard::Inlet;
+use crate::waker::Waker;
+
+const TOKEN: [u8; 16] = [7; 16];
+
+/// One end of a load over an association: its loop's surroundings.
+struct End {
+    socket: Socket,
+    address: SocketAddr,
+    shared: Arc<FlowShared>,
+    local: Local,
+    phase: Arc<SharedPhase>,
+}
+
+impl End {
+    fn new() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        let phase = Arc::new(SharedPhase::new());
+        let (pattern, ready_count) =
+            (Arc::new(Pattern::new(1 << 16)), Arc::new(ReadyCount::new(1)));
+        let waker = Arc::new(Waker::new().unwrap());
+        let (latencies, seen) = (Latencies::default(), Arc::clone(&phase));
+        let local = Local::new(1 << 14, pattern, latencies, seen, ready_count, waker, false);
+        Self { socket, address, shared: Arc::new(FlowShared::new(0, None)), local, phase }
+    }
+
+    fn begin(&self) {
+        for phase in [Phase::WarmUp, Phase::Measure] {
+            self.phase.advance_to(phase, monotonic_ns());
+        }
+    }
+
+    fn kinds(&self) -> Vec<(&'static str, u64)> {
+        self.shared.take_ending().unwrap().errors.into_iter().collect()
+    }
+}
+
+/// What a loop is woken by, and what brings it the association; both stay as long as the sender does.
+fn inlets() -> (Inlet, impl Sized) {
+    let (sender, inbox) = channel();
+    (Inlet::Shared { inbox, waker: Arc::new(Waker::new().unwrap()) }, sender)
+}
+
+fn churn(life: Life, end: StepEnd) -> Churn {
+    Churn { end, timeout_ns: 5 * SECOND_NS, schedule: None, life }
+}
+
+/// Runs so many lives one after the other, which the server sees as `other`.
+fn run(life: &Life, other: Life, count: u64, handshake: Handshake) -> (End, End) {
+    let mut workload = Workload::connect(Transport::Quic);
+    workload.tls.handshake = handshake;
+    let identity = make_identity().unwrap();
+    let data = server_tls(&identity, &[], Vec::new()).unwrap();
+    let client_tls = data_client(identity.certificate_der.clone().into(), &workload, None).unwrap();
+    let (mut client, mut server) = (End::new(), End::new());
+    client.socket.connect(&server.address.into()).unwrap();
+    server.socket.connect(&client.address.into()).unwrap();
+    let quic = Quic::client(&workload, TOKEN, server.address, &client_tls, None).unwrap();
+    let (associations, inlet) = channel();
+    associations.send(client.socket.try_clone().unwrap()).unwrap();
+    let dialer = QuicDialer {
+        quic,
+        workload: workload.clone(),
+        steps: vec![churn(life.clone(), StepEnd::Count { count })],
+        flows: vec![Arc::clone(&client.shared)],
+        shard: (0, 1),
+        inlet,
+    };
+    let (accepted, inlet) = channel();
+    accepted.send(server.socket.try_clone().unwrap()).unwrap();
+    let acceptor = QuicAcceptor {
+        quic: Quic::server(&workload, TOKEN, &data_server(&data, &workload)).unwrap(),
+        workload,
+        step: churn(other, StepEnd::Peer),
+        shared: Arc::clone(&server.shared),
+        inlet,
+    };
+    let ((client_waker, _client_inbox), (server_waker, _server_inbox)) = (inlets(), inlets());
+    client.begin();
+    server.begin();
+    let ends = Arc::clone(&server.phase);
+    thread::scope(|scope| {
+        let local = &mut server.local;
+        scope.spawn(move || acceptor.run(&server_waker, local));
+        dialer.run(&client_waker, &mut client.local);
+        ends.advance_to(Phase::Drained, monotonic_ns());
+    });
+    (client, server)
+}
+
+fn fixed(bytes: u64) -> Size {
+    Size::Fixed(bytes)
+}
+
+#[test]
+fn a_life_of_many_steps_is_whole_at_both_ends_whoever_sends_last() {
+    let steps = [
+        LifeStep::Receive { bytes: fixed(3) },
+        LifeStep::Send { bytes: fixed(100_000) },
+        LifeStep::Duplex { bytes: fixed(60_000) },
+        LifeStep::Receive { bytes: fixed(70_000) },
+        LifeStep::Send { bytes: fixed(50_000) },
+    ];
+    for (steps, bytes) in [
+        (&steps[..], (180_000, 100_003)),
+        (&steps[..4], (130_000, 100_003)),
+        (&steps[..3], (130_000, 30_003)),
+        (&steps[1..2], (100_000, 0)),
+        (&steps[..1], (0, 3)),
+    ] {
+        let life = Life::new(steps.to_vec(), Close::AtOnce);
+        for handshake in [Handshake::Full, Handshake::Resumed, Handshake::Early] {
+            let other = life.mirrored(Close::AfterPeer);
+            let (client, server) = run(&life, other, 4, handshake);
+            let what = format!("{handshake:?} {bytes:?}");
+            assert_eq!((client.kinds(), server.kinds()), (vec![], vec![]), "{what}");
+            // Beside them one is made in full, only to be resumed.
+            let made = if handshake == Handshake::Full { 4 } else { 5 };
+            let (near, far) = (&client.shared.tally, &server.shared.tally);
+            assert_eq!((near.transactions.value(), far.transactions.value()), (4, made), "{what}");
+            let (sent, received) = (bytes.0 * made, bytes.1 * made);
+            assert_eq!(near.received_bytes.value(), received, "{what}");
+            assert_eq!((far.received_bytes.value(), far.sent_bytes.value()), (sent, received));
+        }
+    }
+}
+
+#[test]
+fn a_server_that_sends_too_little_closed_early() {
+    let life = |bytes| Life::new(vec![LifeStep::Receive { bytes: fixed(bytes) }], Close::AtOnce);
+    let short = Life::new(vec![LifeStep::Send { bytes: fixed(9) }], Close::AfterPeer);
+    let (client, server) = run(&life(10), short, 3, Handshake::Full);
+    assert_eq!((client.kinds(), server.kinds()), (vec![("closed_early", 3)], vec![]));
+    assert_eq!(server.shared.tally.transactions.value(), 3);
+}
