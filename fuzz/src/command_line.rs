@@ -4,6 +4,9 @@
 use linerate_personality::colon_options::{
     ColonOptions, means, parse_leading, parse_quantity, parse_u32,
 };
+use linerate_personality::ctstraffic;
+use linerate_personality::ctstraffic::command_line::CommandLine;
+use linerate_personality::ctstraffic::plan::ConnectionDraws;
 use linerate_personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate_personality::iperf3::fault::render_failure;
 use linerate_personality::iperf3::parameters::parameters;
@@ -74,4 +77,33 @@ pub fn colon_options(data: &[u8]) {
             let _ = means(text, "maxtput");
         }
     }
+}
+
+/// ctsTraffic's options, one word a line: what is accepted makes a plan within its limits, and what isn't
+/// is told.
+pub fn ctstraffic_options(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    let options = match ctstraffic::command_line::parse_command_line(&words) {
+        Err(refusal) => return assert!(refusal.render().starts_with([' ', 'I'])),
+        Ok(CommandLine::Help(page)) => {
+            return assert!(!ctstraffic::help::render_help(page).is_empty());
+        }
+        Ok(CommandLine::Run(options)) => options,
+    };
+    assert_eq!(options.hosts.listen.is_empty(), !options.hosts.targets.is_empty());
+    for word in [0, u64::MAX / 3, u64::MAX] {
+        let draws = ConnectionDraws { total: word, rate: word, shutdown: word };
+        let plan = options.transfer_plan(draws);
+        assert!(plan.total_bytes > 0 && plan.buffer_bytes.low > 0);
+        assert!(plan.turns().take(9).all(|turn| turn.send_bytes > 0 || turn.receive_bytes > 0));
+        assert_eq!(options.life(draws).steps.len(), 3);
+    }
+    if let Some(settings) = options.receiver_settings() {
+        assert!((1..=1_000_000).contains(&settings.buffered_frames));
+        assert!(settings.shape.frame_bytes >= 40 && settings.shape.frames > 0);
+    }
+    let addresses = ctstraffic::output::banner::RunAddresses::Server(&[]);
+    let banner = ctstraffic::output::banner::render_banner(&options, addresses);
+    assert!(banner.starts_with("  Configured Settings  \n"));
 }

@@ -14,7 +14,7 @@ use linerate_wire::ctstraffic::{ConnectionId, Role, Span};
 const DATA_MOST_BYTES: u64 = 256;
 
 /// One end of a connection. The first two bytes pick end, pattern, size and pieces; the rest is what
-/// the other end says.
+/// the other end sends.
 pub fn ctstraffic_connection(data: &[u8]) {
     let [choice, size, rest @ ..] = data else { return };
     let patterns = [Pattern::Push, Pattern::Pull, Pattern::PushPull, Pattern::Duplex];
@@ -36,12 +36,12 @@ pub fn ctstraffic_connection(data: &[u8]) {
     assert_eq!(whole, split, "the pieces in which bytes come change nothing");
 }
 
-/// What comes of one end when the other says these bytes and then closes: whether it is over, the name
+/// One end after the other has sent these bytes and closed: whether it is over, the name
 /// of its fault, and the bytes that it moved.
 fn run(
     plan: TransferPlan,
     is_server: bool,
-    mut said: &[u8],
+    mut arriving: &[u8],
     piece_bytes: usize,
 ) -> (bool, Option<&'static str>, u64, u64) {
     let reference = Reference::new(64);
@@ -66,10 +66,10 @@ fn run(
             Some(Receivable::Control(bytes) | Receivable::End(bytes)) => bytes,
             Some(Receivable::Data { bytes, .. }) => bytes as usize,
         };
-        let count = most.min(piece_bytes).min(said.len());
+        let count = most.min(piece_bytes).min(arriving.len());
         if count > 0 {
-            let (now, later) = said.split_at(count);
-            said = later;
+            let (now, later) = arriving.split_at(count);
+            arriving = later;
             end.handle_received(word, now, Some(&reference));
             moved = true;
         } else if most > 0 {
@@ -109,7 +109,7 @@ pub fn ctstraffic_datagram(data: &[u8]) {
         check_datagram(datagram);
         let stamp = (now_ns as i64, 1_000_000_000);
         receiver.handle_datagram(now_ns, datagram, stamp, reference.as_ref());
-        // The upper bits of a length say how much time passes.
+        // The upper bits of a length are the time that passes, in tenths of a second.
         now_ns += u64::from(length >> 6) * 100_000_000;
         receiver.poll_start(now_ns);
         while receiver.poll_frame(now_ns).is_some() {

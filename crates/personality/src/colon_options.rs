@@ -2,7 +2,10 @@
 //!
 //! The first character of an option may be any; its name is read without regard to case, and the first
 //! option of a name wins. What isn't such an option is passed over without a word: that is the
-//! form's own rule, and scripts rely on it.
+//! form's own rule, and scripts rely on it. [`strict`] reads the form of a tool that passes over
+//! nothing.
+
+pub mod strict;
 
 /// The words of a command line.
 #[derive(Clone, Copy, Debug)]

@@ -18,6 +18,11 @@ fn colon_options() {
 }
 
 #[test]
+fn ctstraffic_options() {
+    replay("ctstraffic_options", targets::ctstraffic_options);
+}
+
+#[test]
 fn iperf3_options() {
     replay("iperf3_options", targets::iperf3_options);
 }

@@ -3,8 +3,8 @@
 //! A [`Connection`] moves no bytes. [`Connection::poll_send`] gives what to write next and
 //! [`Connection::receivable`] how much may be read; the caller reports with
 //! [`Connection::handle_sent`], [`Connection::handle_received`], [`Connection::handle_end`] and
-//! [`Connection::handle_error`]. After each report [`Connection::poll_close`] tells whether the
-//! connection, or this end's direction of it, is to be closed, and how.
+//! [`Connection::handle_error`]. After each report [`Connection::poll_close`] gives what to do
+//! with the socket: close it, or this end's direction of it.
 //!
 //! There are no timeouts here: the original has none. A caller that wants one gives the connection
 //! up by itself.
@@ -101,8 +101,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client's end of a connection that is established now. Its role is the client's whatever the
-    /// plan says.
+    /// A client's end of a connection that is established now. The plan's role is ignored.
     pub fn client(plan: TransferPlan, now_ns: u64) -> Self {
         Self::new(TransferPlan { role: Role::Client, ..plan }, ConnectionId::NONE, now_ns)
     }

@@ -42,8 +42,8 @@ pub struct TransferPlan {
     pub pull_bytes: u32,
     /// Bytes of a send or receive. With a range, each draws its own.
     pub buffer_bytes: Span,
-    /// Sends that may be outstanding, in buffers of the greatest size; 0: one until
-    /// [`Connection::set_backlog`](super::connection::Connection::set_backlog) says otherwise.
+    /// Sends that may be outstanding, in buffers of the greatest size; 0: one, until
+    /// [`Connection::set_backlog`](super::connection::Connection::set_backlog) changes it.
     pub outstanding_sends: u32,
     /// When sends are due.
     pub pace: PaceSettings,

@@ -9,12 +9,12 @@ const ABORTED: i32 = 103;
 const TIMED_OUT: i32 = 110;
 const BROKEN_PIPE: i32 = 32;
 
-/// What one end makes of what the other sends.
-fn end_against(machine: Connection, said: &[u8], ends: bool, most: u64) -> End {
+/// One end after the other has sent these bytes and, where `ends`, closed.
+fn end_against(machine: Connection, sent: &[u8], ends: bool, most: u64) -> End {
     let reference = reference();
     let mut end = End::new(machine);
     let (mut from, mut to) = (Pipe::default(), Pipe::default());
-    from.write(said);
+    from.write(sent);
     from.ended = ends;
     for _ in 0..10_000 {
         if end.closed.is_some() {
@@ -71,9 +71,9 @@ fn a_client_reports_what_the_original_reports() {
         ("data of a pulling server to a pushing client", push, down(100, b"DONE"), TOO_FEW),
         ("all well", pull, down(100, b"DONE"), None),
     ];
-    for (what, pattern, said, expected) in cases {
+    for (what, pattern, sent, expected) in cases {
         for most in [1, 5, u64::MAX] {
-            let end = end_against(client(pattern), &said, true, most);
+            let end = end_against(client(pattern), &sent, true, most);
             assert_eq!(end.machine.fault(), expected, "{what}, {most} bytes at a time");
             let closed = if expected.is_some() { Close::Reset } else { Close::Orderly };
             assert_eq!(end.closed, Some(closed), "{what}");
@@ -90,9 +90,9 @@ fn a_server_reports_what_the_original_reports() {
         ("bytes after DONE", [&up(100)[..], b"x"].concat(), TOO_MANY),
         ("all well", up(100), None),
     ];
-    for (what, said, expected) in cases {
+    for (what, sent, expected) in cases {
         for most in [1, 7, u64::MAX] {
-            let end = end_against(server(Pattern::Push), &said, true, most);
+            let end = end_against(server(Pattern::Push), &sent, true, most);
             assert_eq!(end.machine.fault(), expected, "{what}, {most} bytes at a time");
         }
     }
@@ -100,14 +100,14 @@ fn a_server_reports_what_the_original_reports() {
 
 #[test]
 fn a_peer_that_says_nothing_more_is_waited_for() {
-    for (machine, said) in [
+    for (machine, sent) in [
         (client(Pattern::Pull), down(100, b"")),
         (client(Pattern::Pull), down(100, b"DONE")),
         (client(Pattern::Push), Vec::new()),
         (server(Pattern::Push), up(60)),
         (server(Pattern::Push), up(100)),
     ] {
-        let end = end_against(machine, &said, false, 9);
+        let end = end_against(machine, &sent, false, 9);
         assert_eq!((end.machine.fault(), end.machine.is_over()), (None, false));
     }
 }
@@ -116,13 +116,13 @@ fn a_peer_that_says_nothing_more_is_waited_for() {
 fn every_wrong_bit_fails_its_connection_at_its_offset() {
     for place in 0..100 {
         for bit in 0..8 {
-            let mut said = up(100);
-            said[place] ^= 1 << bit;
-            let end = end_against(server(Pattern::Push), &said, true, 33);
+            let mut sent = up(100);
+            sent[place] ^= 1 << bit;
+            let end = end_against(server(Pattern::Push), &sent, true, 33);
             let Some(Fault::DataDidNotMatchBitPattern(wrong)) = end.machine.fault() else {
                 panic!("{:?}", end.machine.fault())
             };
-            assert_eq!((wrong.offset, wrong.found), (place as u64, said[place]));
+            assert_eq!((wrong.offset, wrong.found), (place as u64, sent[place]));
             assert_eq!(wrong.extent_bytes, 1);
             assert_eq!(end.closed, Some(Close::Reset));
             let mut from_server = down(100, b"DONE");

@@ -7,7 +7,7 @@ use crate::ctstraffic::data::Mismatch;
 /// Why a connection or stream failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The other end stopped before all was transferred, or said something else than expected.
+    /// The other end stopped before all was transferred, or sent something else than expected.
     NotAllDataTransferred,
     /// The other end sent more than was to come.
     TooMuchDataTransferred,
@@ -44,7 +44,7 @@ impl Fault {
         }
     }
 
-    /// Whether the system says that the connection was reset or aborted, or that the other end no
+    /// Whether the error means that the connection was reset or aborted, or that the other end no
     /// longer answers.
     pub(super) fn breaks_connection(&self) -> bool {
         let Self::Network(number) = self else { return false };

@@ -1,4 +1,4 @@
-//! How far a transfer is: what is asked for, what is outstanding, what is done.
+//! How far a transfer is: what its turns allow, what is outstanding, what is done.
 
 use crate::ctstraffic::transfer::{Pattern, TransferPlan, Turns};
 

@@ -2,7 +2,7 @@
 
 use crate::ctstraffic::{CONNECTION_ID_BYTES, ConnectionId};
 
-/// The datagram with which a client asks for a stream.
+/// The datagram with which a client requests a stream.
 pub const START: [u8; 5] = *b"START";
 
 /// Bytes in front of a datagram's data.

@@ -1,4 +1,4 @@
-//! The client's end of one stream: asks for it, takes in datagrams, renders frames after a delay.
+//! The client's end of one stream: requests it, takes in datagrams, renders frames after a delay.
 
 use super::datagram::{Datagram, DatagramError};
 use super::jitter::{Jitter, JitterRow, Stamps};
@@ -105,7 +105,7 @@ pub struct StreamReceiver {
 }
 
 impl StreamReceiver {
-    /// A stream that is asked for now.
+    /// A stream that is requested now.
     pub fn new(settings: ReceiverSettings, now_ns: u64) -> Self {
         let most = super::shape::BUFFERED_MOST_FRAMES;
         let buffered_frames = settings.buffered_frames.clamp(1, most);
@@ -205,8 +205,8 @@ impl StreamReceiver {
         self.fail(now_ns, Fault::Network(number));
     }
 
-    /// Renders the next frame if it is due, and says what came of it. Where nothing has come at all by
-    /// then, the stream fails with all frames dropped.
+    /// Renders the next frame if it is due; the result of it. Where nothing has come at all by then, the
+    /// stream fails with all frames dropped.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<Rendered> {
         if self.is_over() || self.render_ns() > now_ns {
             return None;

@@ -1,0 +1,93 @@
+//! What is checked of hosts only after their names are resolved.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::Refusal;
+
+/// The word for all addresses of both families.
+pub const EVERYWHERE: &str = "*";
+
+/// Both families' address for all.
+pub const UNSPECIFIED: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+
+/// A client's addresses: each pair of one of both lists that is of one family can connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAddresses {
+    /// Where to connect.
+    pub targets: Vec<IpAddr>,
+    /// From where.
+    pub binds: Vec<IpAddr>,
+}
+
+/// Leaves out the addresses whose family the other list doesn't have. Without any `-Bind` a client
+/// binds to all.
+///
+/// # Errors
+/// Nothing is left.
+pub fn match_families(targets: &[IpAddr], binds: &[IpAddr]) -> Result<ClientAddresses, Refusal> {
+    let binds = if binds.is_empty() { &UNSPECIFIED } else { binds };
+    let of_family = |addresses: &[IpAddr], others: &[IpAddr]| {
+        let is_matched = |a: &&IpAddr| others.iter().any(|b| a.is_ipv4() == b.is_ipv4());
+        addresses.iter().filter(is_matched).copied().collect::<Vec<_>>()
+    };
+    let matched =
+        ClientAddresses { targets: of_family(targets, binds), binds: of_family(binds, targets) };
+    if matched.targets.is_empty() {
+        let text = "-bind addresses and target addresses must match families";
+        return Err(Refusal::new(text));
+    }
+    Ok(matched)
+}
+
+/// A name of an option that stands for no address.
+pub fn unresolved(option: &str) -> Refusal {
+    Refusal::new(format!("-{option} value did not resolve to an IP address"))
+}
+
+impl ClientAddresses {
+    /// The addresses of the connection with this number, from 0: both lists are used in turn. A target
+    /// of another family than the local address is passed over.
+    pub fn pair(&self, number: u64) -> Option<(IpAddr, IpAddr)> {
+        let at = |list: &[IpAddr], number: u64| {
+            let count = list.len().max(1) as u64;
+            list.get((number % count) as usize).copied()
+        };
+        let bind = at(&self.binds, number)?;
+        let targets = 0..self.targets.len() as u64;
+        let mut targets = targets.filter_map(|skip| at(&self.targets, number.wrapping_add(skip)));
+        let target = targets.find(|target| target.is_ipv4() == bind.is_ipv4())?;
+        Some((bind, target))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(text: &str) -> Vec<IpAddr> {
+        text.split_whitespace().map(|address| address.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn families_must_match() {
+        let refused = match_families(&addresses("127.0.0.1"), &addresses("::1")).unwrap_err();
+        assert_eq!(refused.text, "-bind addresses and target addresses must match families");
+        let matched = match_families(&addresses("127.0.0.1 ::1"), &addresses("::2")).unwrap();
+        assert_eq!((matched.targets, matched.binds), (addresses("::1"), addresses("::2")));
+        let any = match_families(&addresses("127.0.0.1"), &[]).unwrap();
+        assert_eq!(any.binds, addresses("0.0.0.0"));
+        assert_eq!(unresolved("listen").text, "-listen value did not resolve to an IP address");
+    }
+
+    #[test]
+    fn addresses_are_used_in_turn() {
+        let matched =
+            match_families(&addresses("1.0.0.1 ::1 1.0.0.2"), &addresses("2.0.0.1 ::2")).unwrap();
+        let pairs: Vec<_> = (0..4).filter_map(|number| matched.pair(number)).collect();
+        let target = |text: &str| text.parse::<IpAddr>().unwrap();
+        let targets: Vec<_> = pairs.iter().map(|(_, target)| *target).collect();
+        assert_eq!(targets, ["1.0.0.1", "::1", "1.0.0.2", "::1"].map(target));
+        assert!(pairs.iter().all(|(bind, target)| bind.is_ipv4() == target.is_ipv4()));
+    }
+}
