@@ -16,6 +16,8 @@ use crate::page_aligned::PageAligned;
 /// After so many bytes the pattern repeats: the largest prime below 2^14. Short, so that it stays in
 /// the cache beside the bytes that are sent and received.
 pub(crate) const PERIOD_BYTES: usize = 16_381;
+/// The same of the pattern that counts: two bytes for each of its numbers.
+const COUNT_PERIOD_BYTES: usize = 1 << 16;
 /// Bytes that are compared at once, so that one part of the pattern serves them all.
 const PIECE_BYTES: usize = 16 << 10;
 
@@ -23,18 +25,34 @@ const PIECE_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: PageAligned,
+    period_bytes: usize,
 }
 
 impl Pattern {
     /// A pattern of which slices of up to `longest` bytes can be had, at any position.
     pub(crate) fn new(longest: usize) -> Self {
-        let mut bytes = PageAligned::new(PERIOD_BYTES + longest);
-        let (period, repeated) = bytes.split_at_mut(PERIOD_BYTES);
+        Self::repeating(PERIOD_BYTES, longest, fill)
+    }
+
+    /// The numbers 0 to 0x7fff in 16 bits, little-endian: a pattern of which likewise slices of up to `longest` bytes
+    /// can be had.
+    pub(crate) fn counting(longest: usize) -> Self {
+        Self::repeating(COUNT_PERIOD_BYTES, longest, |period| {
+            for (pair, number) in period.chunks_mut(2).zip(0_u16..) {
+                pair.copy_from_slice(&number.to_le_bytes()[..pair.len()]);
+            }
+        })
+    }
+
+    /// A pattern whose period this fills.
+    fn repeating(period_bytes: usize, longest: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        let mut bytes = PageAligned::new(period_bytes + longest);
+        let (period, repeated) = bytes.split_at_mut(period_bytes);
         fill(period);
-        for part in repeated.chunks_mut(PERIOD_BYTES) {
+        for part in repeated.chunks_mut(period_bytes) {
             part.copy_from_slice(&period[..part.len()]);
         }
-        Self { bytes }
+        Self { bytes, period_bytes }
     }
 
     /// A pattern for all that send from memory that they lend to the kernel: of the longest slices
@@ -57,7 +75,7 @@ impl Pattern {
         }
         let mut bytes = PageAligned::new(longest);
         fill(&mut bytes);
-        let pattern = Arc::new(Self { bytes });
+        let pattern = Arc::new(Self { bytes, period_bytes: PERIOD_BYTES });
         *shared = Arc::downgrade(&pattern);
         pattern
     }
@@ -70,7 +88,7 @@ impl Pattern {
     /// The `length` bytes that stand at `position`.
     #[inline]
     pub(crate) fn slice(&self, position: u64, length: usize) -> &[u8] {
-        let start = (position % PERIOD_BYTES as u64) as usize;
+        let start = (position % self.period_bytes as u64) as usize;
         &self.bytes[start..start + length]
     }
 }
@@ -211,6 +229,15 @@ mod tests {
         let runs = [(1000, 3), (3000, 1)].map(|(offset, bytes)| WrongRun { offset, bytes });
         assert_eq!(found.wrong_runs, runs);
         assert_eq!(found.verified_bytes, 4092);
+    }
+
+    #[test]
+    fn a_count_has_two_bytes_for_each_number_and_begins_again() {
+        let pattern = Pattern::counting(100);
+        assert_eq!(pattern.slice(0, 8), [0, 0, 1, 0, 2, 0, 3, 0]);
+        let expected = [0xfe, 0x7f, 0xff, 0x7f, 0, 0, 1, 0];
+        assert_eq!(pattern.slice(65_532, 8), expected);
+        assert_eq!(pattern.slice(3 * 65_536 + 65_532, 8), expected);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::incoming::{Fate, Incoming, Stage};
 use super::pending::Pending;
 use super::script::Script;
 use super::spin_wait::{CONNECTIONS_PER_LOOK, SpinWait};
+use super::timers::Timers;
 use super::wake_ups::WakeUps;
 use super::{Accept, Interest, LONGEST_BLOCK, LONGEST_WAIT_NS, Poll, SharedPort};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -77,6 +78,8 @@ struct Acceptor<'a> {
     /// Connections that have had all and are about to close, where no wake-up is to be spent on
     /// that: the close of one is there, as a rule, when the next comes.
     closing: Vec<usize>,
+    /// Connections that go on by themselves.
+    timers: Timers,
     next_sweep_ns: u64,
     wake_ups: WakeUps,
     /// Connections accepted since this began or ceased to sleep in its calls.
@@ -96,10 +99,14 @@ impl Accepting {
             && poll.watch_listener(&self.accept.listener, LISTENER)
         {
             self.shared.set_ready(local);
+            let script = Script::new(&self.step.life, &self.accept.buffers)
+                .telling(&self.step.life, self.accept.tell.clone());
+            // A client that awaits something first says nothing that could wake this.
+            let peer_begins = self.accept.shared.is_some() || self.step.life.begins_by_receiving();
             let pending = self.accept.shared.as_ref().map(|shared| Arc::clone(&shared.pending));
             let mut acceptor = Acceptor {
                 accept: &self.accept,
-                script: Script::new(&self.step.life, &self.accept.buffers),
+                script,
                 timeout_ns: self.step.timeout_ns,
                 count: match self.step.end {
                     StepEnd::Count { count } => count,
@@ -112,8 +119,9 @@ impl Accepting {
                 free: Vec::new(),
                 pending: Pending::new(&pending.unwrap_or_default()),
                 closing: Vec::new(),
+                timers: Timers::default(),
                 next_sweep_ns: 0,
-                wake_ups: WakeUps::new(self.accept.chooses_wake_ups),
+                wake_ups: WakeUps::new(self.accept.chooses_wake_ups && peer_begins),
                 accepted_since: 0,
                 spin_wait: None,
             };
@@ -141,8 +149,7 @@ impl Acceptor<'_> {
             }
             let about_to_close = std::mem::take(&mut self.closing);
             if !(self.blocks() && self.accept_awake(local, ending)) {
-                self.poll.wait(LONGEST_WAIT_NS);
-                self.poll.take_ready(&mut ready, waker);
+                self.wait(&mut ready, waker);
             }
             for index in ready.drain(..) {
                 match index {
@@ -166,6 +173,17 @@ impl Acceptor<'_> {
         }
     }
 
+    /// Waits for what connections wait for.
+    fn wait(&mut self, ready: &mut Vec<usize>, waker: &Inlet) {
+        if self.timers.is_empty() {
+            self.poll.wait(LONGEST_WAIT_NS);
+            return self.poll.take_ready(ready, waker);
+        }
+        self.poll.wait(self.timers.wait_at_most_ns(monotonic_ns(), LONGEST_WAIT_NS));
+        self.poll.take_ready(ready, waker);
+        self.timers.take_due(monotonic_ns(), ready);
+    }
+
     fn accept_some(&mut self, local: &mut Local, ending: &mut Ending) {
         for _ in 0..self.accept.at_once {
             if !self.accept_one(local, ending) {
@@ -183,7 +201,7 @@ impl Acceptor<'_> {
 
     /// Says whether there was a connection.
     fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
-        let blocks = self.blocks() && !self.wake_ups.once() && !self.script.has_duplex();
+        let blocks = self.blocks() && !self.wake_ups.once();
         let socket = match accept_stream(&self.accept.listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
@@ -219,6 +237,7 @@ impl Acceptor<'_> {
         let waits = |one: &Incoming| one.watched.is_some();
         self.accept.at_once == 1
             && self.accept.tls.is_none()
+            && self.script.is_plain()
             && self.accept.loops.load(Ordering::Relaxed) == 1
             && !self.incoming.iter().flatten().any(waits)
     }
@@ -262,7 +281,7 @@ impl Acceptor<'_> {
                 self.tally.first_ns.set(monotonic_ns());
             }
             let mut one = Incoming::new(socket, Stage::Opening);
-            match one.prepare(self.accept, &self.script, 0) {
+            match one.prepare(self.accept, &mut self.script, 0, 0) {
                 Ok(()) => self.receive(one, local, ending),
                 Err(error) => *ending.errors.entry(error_kind(&error)).or_insert(0) += 1,
             }
@@ -331,6 +350,9 @@ impl Acceptor<'_> {
                 let fd = one.carrier.as_fd();
                 if self.poll.watch(fd, index + FIRST_INCOMING, one.watched, interest) {
                     one.watched = Some(interest);
+                    if let Some(resumes_ns) = one.take_resumption() {
+                        self.timers.add(resumes_ns, index + FIRST_INCOMING);
+                    }
                 } else {
                     self.remove(index);
                 }
@@ -347,7 +369,12 @@ impl Acceptor<'_> {
                 self.remove(index);
             }
             Err(error) => {
-                self.remove(index);
+                if let Some(one) = self.remove(index) {
+                    self.script.tell(one.living(), Some(&error));
+                    if !self.script.is_plain() {
+                        one.carrier.reset();
+                    }
+                }
                 *ending.errors.entry(error_kind(&error)).or_insert(0) += 1;
             }
         }
@@ -356,6 +383,7 @@ impl Acceptor<'_> {
     /// It has had all.
     fn close(&mut self, index: usize) {
         let Some(one) = self.remove(index) else { return };
+        self.script.tell(one.living(), None);
         match self.script.close {
             Close::Reset => one.carrier.reset(),
             _ => one.carrier.close(),
@@ -402,17 +430,21 @@ impl Acceptor<'_> {
         }
         self.next_sweep_ns = now_ns + PATIENCE_NS / 4;
         self.pending.forget_others(&self.incoming);
+        let times_silence = self.accept.times_silence || !self.script.is_plain();
         for index in 0..self.incoming.len() {
             let Some(one) = &mut self.incoming[index] else { continue };
             let opening = matches!(one.stage, Stage::Opening);
-            if one.expires_ns == 0 || (self.accept.times_silence && one.has_moved()) {
+            if one.expires_ns == 0 || (times_silence && one.has_moved(now_ns)) {
                 let patience_ns = if opening { PATIENCE_NS } else { self.timeout_ns };
                 one.expires_ns = now_ns + patience_ns;
             } else if one.expires_ns <= now_ns
                 && let Some(one) = self.remove(index)
-                && opening
             {
-                self.hand_over_incoming(one);
+                if opening {
+                    self.hand_over_incoming(one);
+                } else {
+                    self.script.tell(one.living(), Some(&io::ErrorKind::TimedOut.into()));
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! One connection at the client, from its first packet to its close.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_measure::Handshake;
@@ -8,6 +9,7 @@ use linerate_measure::step::{Close, Life};
 use linerate_wire::native::opening::Opening;
 
 use super::Interest;
+use super::living::Living;
 use super::script::{LifeStream, Progress, Script};
 use super::slots::Milestones;
 use super::spin_wait::Awaited;
@@ -22,6 +24,8 @@ pub(crate) struct Part {
     pub(crate) first_bytes: Vec<u8>,
     /// How much of it is no payload.
     prefix_bytes: usize,
+    /// The test's token, with which each connection begins.
+    token: Option<[u8; 16]>,
     pub(crate) script: Script,
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
     /// How connections are to agree on their keys.
@@ -38,13 +42,26 @@ impl Part {
         local: &Local,
     ) -> Self {
         let script = Script::new(life, buffers);
+        let token = opening.map(|opening| opening.token);
         let mut first_bytes = opening.map_or_else(Vec::new, |opening| opening.encode().to_vec());
         let prefix_bytes = first_bytes.len();
         if tls.is_none() {
             let length = script.first_sent(local.receive_buffer.len());
             first_bytes.extend_from_slice(local.pattern.slice(0, length));
         }
-        Self { first_bytes, prefix_bytes, script, tls, handshake }
+        Self { first_bytes, prefix_bytes, token, script, tls, handshake }
+    }
+
+    /// The connection that begins next is that of this number. The opening says so where the two ends are to agree
+    /// on it.
+    fn set_number(&mut self, number: u32) {
+        self.script.set_number(number);
+        if let (true, Some(token)) = (self.script.is_numbered(), self.token) {
+            let opening = Opening { flow: number, token }.encode();
+            for (place, byte) in self.first_bytes.iter_mut().zip(opening) {
+                *place = byte;
+            }
+        }
     }
 
     /// Payload among so many of the first bytes.
@@ -87,6 +104,11 @@ pub(crate) trait Carrier: LifeStream {
     /// How the ends agreed on their keys, once they have.
     fn handshake(&self) -> Option<Handshake>;
 
+    /// This end's address and the other's, where there are any.
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        None
+    }
+
     /// Closes in order.
     fn close(self);
 
@@ -99,6 +121,10 @@ pub(crate) struct Attempt<C: Carrier> {
     pub(crate) carrier: C,
     pub(super) opening: C::Opening,
     pub(super) stage: Stage,
+    /// Its number among the load's connections.
+    number: u32,
+    /// The life that is over, of one that waits for its close.
+    past: Option<Box<Living>>,
     /// What the poll set watches it for, where there is one.
     pub(super) watched: Option<Interest>,
     /// `closed_ns` is 0 until it had what it came for and waited for a ticket.
@@ -120,16 +146,17 @@ pub(super) enum Stage {
 }
 
 impl<C: Carrier> Attempt<C> {
-    /// One that was due at a time; without a schedule, when it began.
+    /// One with its number that was due at a time; without a schedule, when it began.
     pub(super) fn new(
         (carrier, opening): (C, C::Opening),
+        number: u32,
         due_ns: u64,
         began_ns: u64,
         warm_up: bool,
     ) -> Self {
         let times = Milestones { due_ns, began_ns, warm_up, ..Milestones::default() };
         let (stage, seen) = (Stage::Opening, (0, began_ns));
-        Self { carrier, opening, stage, watched: None, times, seen }
+        Self { carrier, opening, stage, number, past: None, watched: None, times, seen }
     }
 
     /// Whether it waits for a ticket and nothing else.
@@ -144,7 +171,8 @@ impl<C: Carrier> Attempt<C> {
             Stage::Opening => 0,
             _ => u64::MAX,
         };
-        if moved != self.seen.0 {
+        let pauses = matches!(&self.stage, Stage::Living(progress) if progress.is_paused(now_ns));
+        if moved != self.seen.0 || pauses {
             self.seen = (moved, now_ns);
         }
         self.seen.1
@@ -164,16 +192,37 @@ impl<C: Carrier> Attempt<C> {
             match self.step(part, tally, local, wait) {
                 Ok(true) => return Ok(true),
                 // The response can't be here yet; asking for it now would be a call for nothing.
-                Ok(false) if returns && self.is_to_wait(part) => break,
+                Ok(false) if returns && self.is_to_wait(part) => return Ok(false),
                 Ok(false) => {}
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => break,
+                    io::ErrorKind::WouldBlock => return Ok(false),
                     io::ErrorKind::Interrupted => {}
                     _ => return Err(error),
                 },
             }
         }
+        if let Stage::Living(progress) = &mut self.stage
+            && let Some(living) = progress.living_mut()
+        {
+            living.yield_turn();
+        }
         Ok(false)
+    }
+
+    /// When it goes on by itself, where that isn't queued yet.
+    pub(crate) fn take_resumption(&mut self) -> Option<u64> {
+        match &mut self.stage {
+            Stage::Living(progress) => progress.living_mut()?.take_resumption(),
+            _ => None,
+        }
+    }
+
+    /// Its place in a life of more than sends and receives of fixed sizes.
+    pub(super) fn living(&self) -> Option<&Living> {
+        match &self.stage {
+            Stage::Living(progress) => progress.living(),
+            _ => self.past.as_deref(),
+        }
     }
 
     fn is_to_wait(&self, part: &Part) -> bool {
@@ -194,13 +243,18 @@ impl<C: Carrier> Attempt<C> {
     ) -> io::Result<bool> {
         match &mut self.stage {
             Stage::Opening => {
+                part.set_number(self.number);
                 let opened =
                     self.carrier.open(&mut self.opening, part, &mut self.times, tally, local)?;
-                let Some(progress) = opened else { return Ok(false) };
+                let Some(mut progress) = opened else { return Ok(false) };
+                if let (true, Some(living)) = (part.script.tells(), progress.living_mut()) {
+                    (living.began_ns, living.addresses) =
+                        (monotonic_ns(), self.carrier.addresses());
+                }
                 let is_over = part.script.is_over(&progress);
                 self.stage = Stage::Living(progress);
                 if is_over {
-                    return self.conclude(part);
+                    return self.end_life(part);
                 }
             }
             Stage::Living(progress) => {
@@ -209,7 +263,7 @@ impl<C: Carrier> Attempt<C> {
                     self.times.first_byte_ns = monotonic_ns();
                 }
                 if part.script.is_over(progress) {
-                    return self.conclude(part);
+                    return self.end_life(part);
                 }
             }
             Stage::Flushing => {
@@ -229,10 +283,19 @@ impl<C: Carrier> Attempt<C> {
                 let into = &mut local.receive_buffer;
                 let length = self.carrier.receive(Awaited::Close, into, wait)?;
                 tally.record_received(length);
+                part.script.take_excess(length)?;
                 return Ok(length == 0);
             }
         }
         Ok(false)
+    }
+
+    /// Nothing of its life is left; says whether everything is done but the close.
+    fn end_life(&mut self, part: &Part) -> io::Result<bool> {
+        if let Stage::Living(progress) = &mut self.stage {
+            self.past = progress.take_living();
+        }
+        self.conclude(part)
     }
 
     /// All transfers are over; says whether everything is done but the close.
@@ -263,7 +326,11 @@ impl<C: Carrier> Attempt<C> {
             _ => self.carrier.close(),
         }
         let mut times = Milestones { handshake, ..self.times };
-        // What waits for a ticket has been done before.
+        // What waits for a ticket, or was held open, has been done before.
+        times.closed_ns = match self.past {
+            Some(past) if past.held_ns > 0 => past.held_ns,
+            _ => times.closed_ns,
+        };
         if times.closed_ns == 0 {
             times.closed_ns = monotonic_ns();
         }

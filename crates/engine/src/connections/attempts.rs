@@ -1,9 +1,11 @@
 //! The connections of a client's shard: each sits in a slot from its beginning to its end.
 
+use std::io;
+
 use super::attempt::{Attempt, Carrier, Part};
 use super::slots::{Due, Slots};
 use crate::clock::monotonic_ns;
-use crate::flow::{Local, error_kind};
+use crate::flow::{GivenUp, Local, error_kind};
 use crate::phase::{Phase, Reached};
 
 /// Connections under way, and the slots that they sit in.
@@ -12,6 +14,8 @@ pub(crate) struct Attempts<C: Carrier> {
     pub(crate) slots: Slots,
     /// By their slots.
     pub(super) under_way: Vec<Option<Attempt<C>>>,
+    /// The number of the next connection, and how much greater the next of this shard is.
+    numbers: (u32, u32),
 }
 
 /// What became of a connection that had its turn.
@@ -26,9 +30,11 @@ pub(crate) enum Advanced {
 }
 
 impl<C: Carrier> Attempts<C> {
-    pub(crate) fn new(part: Part, slots: Slots) -> Self {
+    /// Those of one of so many shards.
+    pub(crate) fn new(part: Part, slots: Slots, (shard, shards): (usize, usize)) -> Self {
         let under_way = (0..slots.len()).map(|_| None).collect();
-        Self { part, slots, under_way }
+        let numbers = (shard as u32, (shards as u32).max(1));
+        Self { part, slots, under_way, numbers }
     }
 
     /// The connection in a slot.
@@ -46,7 +52,10 @@ impl<C: Carrier> Attempts<C> {
         self.slots.note_first(due.index, began_ns);
         let due_ns = due.scheduled_ns.unwrap_or(began_ns);
         if let Some(place) = self.under_way.get_mut(due.index) {
-            *place = Some(Attempt::new((carrier, opening), due_ns, began_ns, due.warm_up));
+            let (number, further) = self.numbers;
+            self.numbers.0 = number.wrapping_add(further);
+            let over = (carrier, opening);
+            *place = Some(Attempt::new(over, number, due_ns, began_ns, due.warm_up));
         }
     }
 
@@ -64,7 +73,7 @@ impl<C: Carrier> Attempts<C> {
             Ok(false) => Advanced::Waits,
             Ok(true) => Advanced::Complete,
             Err(error) => {
-                self.give_up(index, error_kind(&error), monotonic_ns());
+                self.give_up(index, &error, monotonic_ns());
                 Advanced::Gone
             }
         }
@@ -73,23 +82,25 @@ impl<C: Carrier> Attempts<C> {
     /// Closes a connection that is complete.
     pub(crate) fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
+        self.part.script.tell(attempt.living(), None);
         let times = attempt.close(self.part.script.close);
         self.slots.finish(index, &times, local);
     }
 
     /// A connection under way comes to nothing.
-    pub(crate) fn give_up(&mut self, index: usize, kind: &'static str, now_ns: u64) {
+    pub(crate) fn give_up(&mut self, index: usize, error: &io::Error, now_ns: u64) {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
         let warm_up = attempt.times.warm_up;
+        self.part.script.tell(attempt.living(), Some(error));
         attempt.carrier.reset();
-        self.slots.fail(index, kind, warm_up, now_ns);
+        self.slots.fail(index, error_kind(error), warm_up, now_ns);
     }
 
     /// Whether the load is over; one that is given up cuts off what is under way.
     pub(crate) fn are_over(&mut self, reached: Reached, now_ns: u64) -> bool {
         if reached.phase == Phase::Abort {
             for index in 0..self.under_way.len() {
-                self.give_up(index, "given_up", now_ns);
+                self.give_up(index, &GivenUp.into(), now_ns);
             }
             return true;
         }
@@ -100,7 +111,7 @@ impl<C: Carrier> Attempts<C> {
     pub(crate) fn sweep(&mut self, now_ns: u64) {
         self.slots.end_pauses(now_ns);
         let Some(oldest_ns) = self.slots.oldest_begin(now_ns) else { return };
-        let times_silence = self.slots.times_silence();
+        let times_silence = self.slots.times_silence() || !self.part.script.is_plain();
         for index in 0..self.under_way.len() {
             let Some(Some(attempt)) = self.under_way.get_mut(index) else { continue };
             let since_ns = match times_silence {
@@ -108,7 +119,7 @@ impl<C: Carrier> Attempts<C> {
                 false => attempt.times.began_ns,
             };
             if since_ns < oldest_ns {
-                self.give_up(index, "timed_out", now_ns);
+                self.give_up(index, &io::ErrorKind::TimedOut.into(), now_ns);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What carries a connection that comes and goes: TCP, or TLS over it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,6 +143,12 @@ impl Carrier for TcpCarrier {
             Some(tls) => tls.finish_sending(),
             None => self.tcp.finish_sending(),
         }
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let local = self.socket().local_addr().ok()?.as_socket()?;
+        let peer = self.socket().peer_addr().ok()?.as_socket()?;
+        Some((local, peer))
     }
 
     fn handshake(&self) -> Option<Handshake> {

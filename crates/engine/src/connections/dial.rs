@@ -1,5 +1,6 @@
 //! The client's loop: begins connections, each when it is due, and sees them through.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use super::opening::TcpOpening;
 use super::slots::{Due, Slots};
 use super::source::{Source, kind_of};
 use super::spin_wait::SpinWait;
+use super::timers::Timers;
 use super::{Dial, LONGEST_WAIT_NS, Poll};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local};
@@ -35,6 +37,8 @@ pub(crate) struct Dialing {
 struct Dialer {
     attempts: Attempts<TcpCarrier>,
     source: Source,
+    /// Connections that go on by themselves.
+    timers: Timers,
     /// A connection that is due, for which a source is still looked for.
     waiting: Option<Due>,
     /// Whether there is one slot, whose sockets block: that is fewer calls than a poll set takes.
@@ -70,8 +74,11 @@ impl Dialing {
             if dialer.is_alone {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
-                poll.wait(at_most_ns);
+                poll.wait(dialer.timers.wait_at_most_ns(now_ns, at_most_ns));
                 poll.take_ready(&mut ready, waker);
+                if !dialer.timers.is_empty() {
+                    dialer.timers.take_due(monotonic_ns(), &mut ready);
+                }
             }
             for index in ready.drain(..) {
                 dialer.advance(index, &poll, local);
@@ -89,16 +96,18 @@ impl Dialer {
         let opening = dial.token.map(|token| Opening { flow, token });
         let source = Source::new(&dial, shard, shards);
         let keys = (dial.tls, dial.agreement.wanted());
-        let part = Part::new(life, &dial.buffers, opening, keys, local);
+        let mut part = Part::new(life, &dial.buffers, opening, keys, local);
+        part.script = part.script.telling(life, dial.tell);
         let mut slots = Slots::new(&steps, flows)?.with_rules(dial.rules);
         let has_tls = part.tls.is_some();
         if has_tls {
             slots.count_handshakes(dial.agreement);
         }
-        let is_alone = slots.len() == 1 && !part.script.has_duplex();
+        let is_alone = slots.len() == 1 && part.script.is_plain();
         Some(Self {
-            attempts: Attempts::new(part, slots),
+            attempts: Attempts::new(part, slots, (shard, shards)),
             source,
+            timers: Timers::default(),
             waiting: None,
             is_alone,
             spin_wait: (is_alone && !has_tls).then(|| SpinWait::new(Peer::Unknown)),
@@ -161,6 +170,7 @@ impl Dialer {
             }
             Err(error) => {
                 let now_ns = monotonic_ns();
+                self.attempts.part.script.tell(None, Some(&error));
                 self.attempts.slots.fail(due.index, kind_of(&error), due.warm_up, now_ns);
             }
         }
@@ -191,8 +201,11 @@ impl Dialer {
         let interest = attempt.interest(part);
         if poll.watch(attempt.carrier.as_fd(), index, attempt.watched, interest) {
             attempt.watched = Some(interest);
+            if let Some(resumes_ns) = attempt.take_resumption() {
+                self.timers.add(resumes_ns, index);
+            }
         } else {
-            self.attempts.give_up(index, "io", monotonic_ns());
+            self.attempts.give_up(index, &io::ErrorKind::Other.into(), monotonic_ns());
         }
     }
 

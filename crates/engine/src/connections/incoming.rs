@@ -13,6 +13,7 @@ use socket2::Socket;
 
 use super::attempt::Carrier;
 use super::carrier::TcpCarrier;
+use super::living::Living;
 use super::script::{LifeStream, Progress, Script};
 use super::spin_wait::{Awaited, SpinWait};
 use super::{Accept, Interest};
@@ -31,6 +32,10 @@ pub(super) struct Incoming {
     pub(super) blocks: bool,
     /// Its number among those that wait and haven't said whose they are.
     pub(super) pending: Option<u64>,
+    /// Its number among the load's connections, where the two ends agree on that.
+    number: u32,
+    /// The life that is over, of one that waits for its close.
+    past: Option<Box<Living>>,
     /// What had moved when it was last looked at.
     seen: u64,
 }
@@ -66,6 +71,8 @@ impl Incoming {
             expires_ns: 0,
             blocks: false,
             pending: None,
+            number: 0,
+            past: None,
             seen: 0,
         }
     }
@@ -75,10 +82,12 @@ impl Incoming {
     pub(super) fn prepare(
         &mut self,
         accept: &Accept,
-        script: &Script,
+        script: &mut Script,
+        number: u32,
         received: usize,
     ) -> io::Result<()> {
-        self.stage = Stage::Living(script.begin(0, received));
+        self.number = number;
+        self.begin(script, received);
         if accept.options != SocketOptions::default() {
             configure_asked(self.carrier.socket(), &accept.options)?;
         }
@@ -90,9 +99,20 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether anything has moved on it since this was asked last.
-    pub(super) fn has_moved(&mut self) -> bool {
+    /// Begins its life, of which so many bytes have come.
+    fn begin(&mut self, script: &mut Script, received: usize) {
+        script.set_number(self.number);
+        let mut progress = script.begin(0, received);
+        if let (true, Some(living)) = (script.tells(), progress.living_mut()) {
+            (living.began_ns, living.addresses) = (monotonic_ns(), self.carrier.addresses());
+        }
+        self.stage = Stage::Living(progress);
+    }
+
+    /// Whether anything has moved on it since this was asked last, or it pauses by itself at this time.
+    pub(super) fn has_moved(&mut self, now_ns: u64) -> bool {
         let moved = match &self.stage {
+            Stage::Living(progress) if progress.is_paused(now_ns) => return true,
             Stage::Living(progress) => progress.moved,
             _ => 0,
         };
@@ -111,6 +131,9 @@ impl Incoming {
         let mut calls = 0;
         loop {
             calls += 1;
+            if calls > CALLS_PER_TURN && self.yield_turn() {
+                return Ok(Fate::Waits(self.interest(script)));
+            }
             if self.blocks && calls > CALLS_PER_TURN {
                 // A slow handshake goes on where it delays no other connection.
                 self.carrier.socket().set_nonblocking(true)?;
@@ -123,8 +146,12 @@ impl Incoming {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(Fate::Waits(self.interest(script))),
                     io::ErrorKind::Interrupted => {}
-                    // A client that closes by a reset has had its response.
-                    io::ErrorKind::ConnectionReset if matches!(self.stage, Stage::Closing) => {
+                    // A client that closes by a reset, or has gone, has had all before.
+                    io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::TimedOut
+                        if matches!(self.stage, Stage::Closing) =>
+                    {
                         return Ok(Fate::Closes);
                     }
                     _ => return Err(error),
@@ -133,9 +160,36 @@ impl Incoming {
         }
     }
 
+    /// Of a life of more than sends and receives of fixed sizes: has it go on when the others have had their turn.
+    fn yield_turn(&mut self) -> bool {
+        let Stage::Living(progress) = &mut self.stage else { return false };
+        let living = progress.living_mut();
+        living.map(Living::yield_turn).is_some()
+    }
+
+    /// When it goes on by itself, where that isn't queued yet.
+    pub(super) fn take_resumption(&mut self) -> Option<u64> {
+        match &mut self.stage {
+            Stage::Living(progress) => progress.living_mut()?.take_resumption(),
+            _ => None,
+        }
+    }
+
+    /// Its place in a life of more than sends and receives of fixed sizes.
+    pub(super) fn living(&self) -> Option<&Living> {
+        match &self.stage {
+            Stage::Living(progress) => progress.living(),
+            _ => self.past.as_deref(),
+        }
+    }
+
     fn interest(&self, script: &Script) -> Interest {
         match &self.stage {
-            Stage::Living(progress) => script.interest(progress),
+            Stage::Living(progress) => match script.interest(progress) {
+                Interest::Readable if self.carrier.wants_write() => Interest::Both,
+                Interest::Nothing if self.carrier.wants_write() => Interest::Writable,
+                interest => interest,
+            },
             Stage::Flushing => Interest::Writable,
             _ => Interest::Readable,
         }
@@ -154,11 +208,12 @@ impl Incoming {
             Stage::Opening => return self.open(accept, script, tally, local, spin_wait),
             Stage::Securing => {
                 self.carrier.establish()?;
-                self.stage = Stage::Living(script.begin(0, 0));
+                self.begin(script, 0);
             }
             Stage::Living(progress) => {
                 script.advance(progress, &mut self.carrier, tally, local, spin_wait)?;
                 if script.is_over(progress) {
+                    self.past = progress.take_living();
                     return Ok(self.conclude(script, tally));
                 }
             }
@@ -169,6 +224,7 @@ impl Incoming {
             Stage::Closing => {
                 let into = &mut local.receive_buffer;
                 let length = self.carrier.receive(Awaited::Close, into, spin_wait)?;
+                script.take_excess(length)?;
                 // A client that sends too much gets no more turns than the others.
                 return Ok(Some(match length {
                     0 => Fate::Closes,
@@ -202,7 +258,7 @@ impl Incoming {
     fn open(
         &mut self,
         accept: &Accept,
-        script: &Script,
+        script: &mut Script,
         tally: &Tally,
         local: &mut Local,
         spin_wait: &mut Option<SpinWait>,
@@ -211,7 +267,7 @@ impl Incoming {
             if tally.first_ns.value() == 0 {
                 tally.first_ns.set(monotonic_ns());
             }
-            self.prepare(accept, script, 0)?;
+            self.prepare(accept, script, 0, 0)?;
             return Ok(None);
         };
         let most = local.receive_buffer.len();
@@ -231,9 +287,10 @@ impl Incoming {
             _ => return Ok(Some(Fate::Foreign)),
         }
         let opening = buffer.first_chunk::<OPENING_BYTES>().map(Opening::decode);
-        if !matches!(opening, Some(Ok(opening)) if opening.token == shared.token) {
-            return Ok(Some(Fate::Foreign));
-        }
+        let number = match opening {
+            Some(Ok(opening)) if opening.token == shared.token => opening.flow,
+            _ => return Ok(Some(Fate::Foreign)),
+        };
         let (length, _) = recv(self.carrier.as_fd(), &mut *buffer, RecvFlags::empty())?;
         if tally.first_ns.value() == 0 {
             tally.first_ns.set(monotonic_ns());
@@ -241,7 +298,7 @@ impl Incoming {
         let received = length.saturating_sub(OPENING_BYTES);
         tally.record_received(received);
         self.expires_ns = 0;
-        self.prepare(accept, script, received)?;
+        self.prepare(accept, script, number, received)?;
         Ok(None)
     }
 }

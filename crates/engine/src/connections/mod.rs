@@ -13,13 +13,16 @@ mod attempt;
 mod attempts;
 mod carrier;
 mod dial;
+mod finished;
 mod incoming;
+mod living;
 mod opening;
 mod pending;
 mod script;
 mod slots;
 mod source;
 mod spin_wait;
+mod timers;
 mod wake_ups;
 
 use std::io;
@@ -46,6 +49,7 @@ pub(crate) use accept::{Accepting, limit_blocking, restore_accepted, restore_lis
 pub(crate) use attempt::{Attempt, Carrier, Part};
 pub(crate) use attempts::{Advanced, Attempts};
 pub(crate) use dial::Dialing;
+pub(crate) use finished::TellFinished;
 pub(crate) use script::{LifeStream, Progress, Script};
 pub(crate) use slots::{Agreement, Due, Milestones, Rules, Slots};
 pub(crate) use spin_wait::Awaited;
@@ -75,6 +79,8 @@ pub(crate) struct Dial {
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) agreement: Agreement,
     pub(crate) rules: Rules,
+    /// Takes note of each connection that came to its end, if a caller asks for it.
+    pub(crate) tell: Option<TellFinished>,
 }
 
 impl Dial {
@@ -92,6 +98,7 @@ impl Dial {
             tls: None,
             agreement: Agreement::new(Handshake::Full, 1),
             rules: Rules::default(),
+            tell: None,
         }
     }
 }
@@ -114,6 +121,8 @@ pub(crate) struct Accept {
     pub(crate) times_silence: bool,
     /// Where the first connection came from, if a caller asks for it.
     pub(crate) first_peer: Option<Arc<OnceLock<SocketAddr>>>,
+    /// Takes note of each connection that came to its end, if a caller asks for it.
+    pub(crate) tell: Option<TellFinished>,
     /// What tells the connections of this load from others; absent: all that come are its own.
     pub(crate) shared: Option<SharedPort>,
 }
@@ -131,6 +140,7 @@ impl Accept {
             chooses_wake_ups: true,
             times_silence: false,
             first_peer: None,
+            tell: None,
             shared: None,
         }
     }
@@ -168,6 +178,8 @@ enum Interest {
     Readable,
     Writable,
     Both,
+    /// A time, or a turn.
+    Nothing,
 }
 
 /// A level-triggered poll set.
@@ -196,12 +208,16 @@ impl Poll {
             Interest::Readable => EventFlags::IN,
             Interest::Writable => EventFlags::OUT,
             Interest::Both => EventFlags::IN | EventFlags::OUT,
+            Interest::Nothing => EventFlags::empty(),
         };
         let data = EventData::new_u64(index as u64);
         match before {
             Some(before) if before == now => true,
+            None if now == Interest::Nothing => true,
+            // Even of one that is watched for nothing the kernel would tell that it was closed, again and again.
+            Some(_) if now == Interest::Nothing => epoll::delete(&self.set, socket).is_ok(),
+            Some(Interest::Nothing) | None => epoll::add(&self.set, socket, data, flags).is_ok(),
             Some(_) => epoll::modify(&self.set, socket, data, flags).is_ok(),
-            None => epoll::add(&self.set, socket, data, flags).is_ok(),
         }
     }
 

@@ -102,7 +102,8 @@ impl Attempt<TcpCarrier> {
             (Stage::Opening | Stage::Parting | Stage::Closing, _) => Interest::Readable,
         };
         match interest {
-            Interest::Readable if self.carrier.wants_write() => Interest::Writable,
+            Interest::Readable if self.carrier.wants_write() => Interest::Both,
+            Interest::Nothing if self.carrier.wants_write() => Interest::Writable,
             interest => interest,
         }
     }

@@ -1,12 +1,18 @@
 //! What goes over connections that come and go, and how far one of them has come.
 
+use std::cell::Cell;
 use std::io;
 
-use linerate_measure::step::{Close, Life, LifeStep};
+use linerate_measure::random::next_word;
+use linerate_measure::step::{Close, Life, LifeFault, LifeStep};
 
 use super::Interest;
+use super::finished::{Finished, TellFinished};
+use super::living::{Living, fault};
 use super::spin_wait::Awaited;
 use crate::buffers::{Buffers, Dirt};
+use crate::clock::monotonic_ns;
+use crate::control::random;
 use crate::flow::Local;
 use crate::tally::Tally;
 
@@ -38,7 +44,16 @@ pub(crate) trait LifeStream {
 
 /// What each connection of a load does at this end, and with which bytes.
 pub(crate) struct Script {
+    /// Sends and receives of fixed sizes; empty where the life has more than these.
     steps: Vec<LifeStep>,
+    /// The life that has more.
+    life: Option<Life>,
+    /// The number of the connection whose life begins next.
+    number: u32,
+    /// The random numbers that this end has of its own.
+    own: Cell<u64>,
+    /// Takes note of connections that came to their end.
+    tell: Option<TellFinished>,
     /// Steps up to the last one that sends.
     sending_steps: usize,
     pub(super) close: Close,
@@ -59,25 +74,63 @@ pub(crate) struct Progress {
     pub(super) moved: u64,
     /// Whether anything was received.
     pub(super) has_received: bool,
+    /// In the place of `done`, `sent` and `received` where the life has more than sends and receives of fixed sizes.
+    living: Option<Box<Living>>,
 }
 
 impl Script {
     pub(crate) fn new(life: &Life, buffers: &Buffers) -> Self {
         let most = life.steps.iter().map(|step| step.amounts().0).max().unwrap_or(0);
         let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, MOST_BYTES);
-        let last_sending = life.steps.iter().rposition(|step| step.amounts().0 > 0);
+        let last_sending = life.steps.iter().rposition(LifeStep::sends);
+        let is_plain = life.is_plain();
         Self {
             sending_steps: last_sending.map_or(0, |index| index + 1),
-            steps: life.steps.clone(),
+            steps: if is_plain { life.steps.clone() } else { Vec::new() },
+            life: (!is_plain).then(|| life.clone()),
+            number: 0,
+            own: Cell::new(if is_plain { 0 } else { random_word() }),
+            tell: None,
             close: life.close,
             outgoing: (!buffers.are_plain()).then(|| buffers.filled(most, 1)),
             dirt: buffers.dirt,
         }
     }
 
-    /// Whether a step sends and receives at once: then no call may block.
-    pub(super) fn has_duplex(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, LifeStep::Duplex { .. }))
+    /// The same, of whose connections is told that came to their end.
+    pub(super) fn telling(mut self, life: &Life, tell: Option<TellFinished>) -> Self {
+        if tell.is_some() {
+            // What a connection has moved is counted in its place in a life.
+            (self.steps, self.life) = (Vec::new(), Some(life.clone()));
+        }
+        Self { tell, ..self }
+    }
+
+    /// Whether it has nothing but sends and receives of fixed sizes, one after the other: then a call may block.
+    pub(super) fn is_plain(&self) -> bool {
+        self.life.is_none()
+    }
+
+    /// Whether the two ends agree on the number of each connection.
+    pub(super) fn is_numbered(&self) -> bool {
+        self.life.as_ref().is_some_and(Life::is_numbered)
+    }
+
+    /// The life that begins next is that of the connection of this number.
+    pub(crate) fn set_number(&mut self, number: u32) {
+        self.number = number;
+    }
+
+    /// Whether connections that came to their end are told.
+    pub(super) fn tells(&self) -> bool {
+        self.tell.is_some()
+    }
+
+    /// Tells what became of a connection, where a caller asks.
+    pub(super) fn tell(&self, living: Option<&Living>, error: Option<&io::Error>) {
+        if let Some(tell) = &self.tell {
+            tell(&Finished::new(living, error));
+        }
     }
 
     /// Bytes of the pattern with which the life begins, of so many at most.
@@ -103,17 +156,43 @@ impl Script {
     /// A life of which so many bytes were sent and received already.
     pub(crate) fn begin(&self, sent: usize, received: usize) -> Progress {
         let mut progress = Progress::default();
-        self.record(&mut progress, sent as u64, received as u64);
+        match &self.life {
+            None => self.record(&mut progress, sent as u64, received as u64),
+            Some(life) => {
+                let mut state = self.own.get();
+                let own = next_word(&mut state);
+                self.own.set(state);
+                progress.living = Some(Box::new(Living::new(life, self.number, own)));
+            }
+        }
         progress
     }
 
     /// Whether nothing is left to do.
     pub(crate) fn is_over(&self, progress: &Progress) -> bool {
-        progress.done == self.steps.len()
+        match (&progress.living, &self.life) {
+            (Some(living), Some(life)) => living.is_over(life),
+            _ => progress.done == self.steps.len(),
+        }
+    }
+
+    /// So many bytes have come behind all that was to be received.
+    ///
+    /// # Errors
+    ///
+    /// Where the life knows that they are too many.
+    pub(super) fn take_excess(&self, length: usize) -> io::Result<()> {
+        match length {
+            1.. if self.life.is_some() => Err(fault(LifeFault::Excess)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether nothing is left to send.
     pub(crate) fn has_sent_all(&self, progress: &Progress) -> bool {
+        if let (Some(living), Some(life)) = (&progress.living, &self.life) {
+            return living.has_sent_all(life);
+        }
         match self.steps.get(progress.done) {
             Some(step) if progress.done + 1 == self.sending_steps => {
                 progress.sent == step.amounts().0
@@ -124,7 +203,8 @@ impl Script {
 
     /// Whether the life is over when the last bytes were sent: nothing that comes then shows that they have arrived.
     pub(crate) fn ends_by_sending(&self) -> bool {
-        self.sending_steps > 0 && self.sending_steps == self.steps.len()
+        let steps = self.life.as_ref().map_or(self.steps.len(), |life| life.steps.len());
+        self.sending_steps > 0 && self.sending_steps == steps
     }
 
     /// Whether the next thing is to receive, and nothing of it has come.
@@ -135,15 +215,16 @@ impl Script {
 
     /// What the connection waits for.
     pub(super) fn interest(&self, progress: &Progress) -> Interest {
-        let (send, receive) = self.steps.get(progress.done).map_or((0, 0), |step| step.amounts());
-        match (progress.sent < send, progress.received < receive) {
-            (true, true) => Interest::Both,
-            (true, false) => Interest::Writable,
+        if let Some(living) = &progress.living {
+            return living.interest();
+        }
+        match self.steps.get(progress.done) {
+            Some(LifeStep::Send { .. }) => Interest::Writable,
             _ => Interest::Readable,
         }
     }
 
-    /// One operation, or one each way.
+    /// One operation; one each way where a step sends and receives at once.
     #[inline]
     pub(crate) fn advance<S: LifeStream>(
         &mut self,
@@ -153,33 +234,23 @@ impl Script {
         local: &mut Local,
         wait: &mut S::Wait,
     ) -> io::Result<()> {
-        let Some(step) = self.steps.get(progress.done) else { return Ok(()) };
-        let (send, receive) = step.amounts();
-        let (send, receive) = (send - progress.sent, receive - progress.received);
-        let sent = match send {
-            0 => Ok(0),
-            left => self.send(left, stream, tally, local),
-        };
-        let received = match (receive, &sent) {
-            (0, _) => Ok(0),
-            // Where the connection is broken, that is all there is to tell.
-            (_, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Ok(0),
-            (left, _) => self.receive(left, stream, tally, local, wait),
-        };
-        match (sent, received) {
-            (Ok(sent), Ok(received)) => self.record(progress, sent, received),
-            (Ok(sent), Err(error)) if sent > 0 && error.kind() == io::ErrorKind::WouldBlock => {
+        if let Some(life) = &self.life {
+            return progress.advance_living(life, stream, tally, local, wait);
+        }
+        match self.steps.get(progress.done) {
+            None => {}
+            Some(step @ LifeStep::Send { .. }) => {
+                let sent = self.send(step.amounts().0 - progress.sent, stream, tally, local)?;
                 self.record(progress, sent, 0);
+                if self.has_sent_all(progress) {
+                    stream.end_sending()?;
+                }
             }
-            (Err(error), Ok(received))
-                if received > 0 && error.kind() == io::ErrorKind::WouldBlock =>
-            {
+            Some(step) => {
+                let left = step.amounts().1 - progress.received;
+                let received = self.receive(left, stream, tally, local, wait)?;
                 self.record(progress, 0, received);
             }
-            (Err(error), _) | (_, Err(error)) => return Err(error),
-        }
-        if send > 0 && self.has_sent_all(progress) {
-            stream.end_sending()?;
         }
         Ok(())
     }
@@ -236,4 +307,48 @@ impl Script {
         tally.record_received(length);
         Ok(length as u64)
     }
+}
+
+impl Progress {
+    fn advance_living<S: LifeStream>(
+        &mut self,
+        life: &Life,
+        stream: &mut S,
+        tally: &Tally,
+        local: &mut Local,
+        wait: &mut S::Wait,
+    ) -> io::Result<()> {
+        let Some(living) = &mut self.living else { return Ok(()) };
+        let had_sent_all = living.has_sent_all(life);
+        let outcome = living.advance(life, stream, tally, local, wait);
+        let (sent, received) = living.moved();
+        (self.moved, self.has_received) = (sent.saturating_add(received), received > 0);
+        if !had_sent_all && living.has_sent_all(life) {
+            stream.end_sending()?;
+        }
+        outcome
+    }
+
+    /// Of a life of more than sends and receives of fixed sizes: its place in it.
+    pub(super) fn living(&self) -> Option<&Living> {
+        self.living.as_deref()
+    }
+
+    pub(super) fn living_mut(&mut self) -> Option<&mut Living> {
+        self.living.as_deref_mut()
+    }
+
+    pub(super) fn take_living(&mut self) -> Option<Box<Living>> {
+        self.living.take()
+    }
+
+    /// Whether it pauses by itself at this time.
+    pub(super) fn is_paused(&self, now_ns: u64) -> bool {
+        self.living.as_ref().is_some_and(|living| living.is_paused(now_ns))
+    }
+}
+
+/// A number that no other end has. Where the system has none, the time serves.
+fn random_word() -> u64 {
+    random().map_or_else(|_| monotonic_ns(), u64::from_ne_bytes)
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use linerate_measure::step::LifeFault;
+
 use crate::transport::quic::peer_code;
 
 /// Why a flow ended early.
@@ -38,11 +40,27 @@ impl From<EarlyResponse> for io::Error {
     }
 }
 
+/// A connection was under way when its load was ended at once.
+#[derive(Debug, thiserror::Error)]
+#[error("the load was ended at once")]
+pub(crate) struct GivenUp;
+
+impl From<GivenUp> for io::Error {
+    fn from(given_up: GivenUp) -> Self {
+        Self::other(given_up)
+    }
+}
+
 /// The kind that results count a failure under.
 pub(crate) fn error_kind(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if error.get_ref().is_some_and(|cause| cause.is::<EarlyResponse>()) => "early_response",
+        _ if error.get_ref().is_some_and(|cause| cause.is::<GivenUp>()) => "given_up",
         _ if error.raw_os_error() == Some(libc::ENOBUFS) => "queue_full",
+        io::ErrorKind::InvalidData => {
+            let fault = error.get_ref().and_then(|cause| cause.downcast_ref::<LifeFault>());
+            fault.map_or("tls", LifeFault::kind)
+        }
         io::ErrorKind::ConnectionRefused => "refused",
         // Of a connection that stood: its peer's reset came before the call, as shutdown(2) tells it.
         io::ErrorKind::NotConnected => "reset",
@@ -50,7 +68,6 @@ pub(crate) fn error_kind(error: &io::Error) -> &'static str {
         io::ErrorKind::ConnectionAborted => "aborted",
         io::ErrorKind::TimedOut => "timed_out",
         io::ErrorKind::UnexpectedEof => "closed_early",
-        io::ErrorKind::InvalidData => "tls",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
         io::ErrorKind::NetworkDown => "network_down",
         io::ErrorKind::FileTooLarge => "too_large",

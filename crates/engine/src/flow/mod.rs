@@ -40,7 +40,7 @@ pub(crate) use active::ActiveFlows;
 pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, say_end, udp_flow};
 pub(crate) use departures::Departures;
 use duplex::DuplexFlow;
-pub(crate) use failure::{FlowError, error_kind};
+pub(crate) use failure::{FlowError, GivenUp, error_kind};
 pub(crate) use stream::StreamFlow;
 
 /// What a flow wants after its turn.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linerate_measure::Workload;
-use linerate_measure::step::{Movement, Step};
+use linerate_measure::step::{BytePattern, LifeContent, Movement, Step};
 
 use super::{Load, Spread};
 use crate::error::Error;
@@ -11,9 +11,17 @@ use crate::flow::Over;
 use crate::pattern::Pattern;
 use crate::transport::{Negotiation, PageCache};
 
-/// The pattern that a load sends, of which slices of up to `longest` bytes are needed.
-pub(super) fn pattern_for(workload: &Workload, longest: usize) -> Arc<Pattern> {
+/// The pattern that a load with these steps sends, of which slices of up to `longest` bytes are needed.
+pub(super) fn pattern_for(workload: &Workload, steps: &[Step], longest: usize) -> Arc<Pattern> {
+    let content = steps.iter().find_map(|step| match step {
+        Step::Connect(churn) | Step::Accept(churn) => Some(churn.life.content),
+        _ => None,
+    });
     match workload {
+        _ if let Some(LifeContent::Pattern { pattern, .. }) = content => Arc::new(match pattern {
+            BytePattern::Native => Pattern::new(longest),
+            BytePattern::Count => Pattern::counting(longest),
+        }),
         _ if workload.variant.zero_copy => Pattern::lasting(),
         _ if workload.verify => Arc::new(Pattern::new(longest)),
         _ => Pattern::beginning(longest),

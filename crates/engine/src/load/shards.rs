@@ -30,7 +30,7 @@ impl Load {
     ) -> Result<(), Error> {
         let workload = &self.workload;
         let (receive_bytes, longest) = buffer_sizes(workload);
-        let pattern = pattern_for(workload, longest);
+        let pattern = pattern_for(workload, &self.steps_of(0), longest);
         self.file = file_for(workload, &pattern, longest, spread)?;
         // A flow that waits for its socket and a time at once, or for lent memory to come back,
         // can't be in a blocking call.

@@ -130,3 +130,5 @@ fn a_thread_that_fails_ends_the_load_and_makes_it_no_sound_result() {
     let reasons = judge(&workload, Some(&report), None);
     assert!(reasons.iter().any(|reason| reason.contains("thread_failed")), "{reasons:?}");
 }
+
+mod lives;

@@ -152,9 +152,11 @@ impl Incoming {
                 }
                 Stage::Opening(id, opening) => {
                     let id = *id;
-                    if opening.read(connection, id)?.token != *token {
+                    let opening = opening.read(connection, id)?;
+                    if opening.token != *token {
                         return Err(io::ErrorKind::ConnectionRefused.into());
                     }
+                    script.set_number(opening.flow);
                     let mut stream = self.connected.stream(id, Way::Both, pattern, false);
                     let progress = script.begin(0, 0);
                     if script.has_sent_all(&progress) {

@@ -89,7 +89,7 @@ impl Dialer {
         quic: &Quic,
         steps: &[Churn],
         flows: Vec<Arc<FlowShared>>,
-        (shard, _): (usize, usize),
+        (shard, shards): (usize, usize),
         local: &Local,
     ) -> Option<Self> {
         let Side::Client { server, client, agreement } = quic.side.clone() else { return None };
@@ -104,7 +104,7 @@ impl Dialer {
             client,
             server,
             pattern: shared_pattern(&local.pattern),
-            attempts: Attempts::new(part, slots),
+            attempts: Attempts::new(part, slots, (shard, shards)),
             parting: Vec::new(),
             slots_of: Vec::new(),
         })
@@ -164,7 +164,7 @@ impl Dialer {
             _ => return self.advance(index, local),
         };
         if self.slot_of(link).is_some() {
-            self.attempts.give_up(index, error_kind(&error), monotonic_ns());
+            self.attempts.give_up(index, &error, monotonic_ns());
         }
     }
 

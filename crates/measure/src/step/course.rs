@@ -205,6 +205,17 @@ impl Course {
         self.done >= life.steps.len()
     }
 
+    /// Whether nothing is left to send.
+    pub fn has_sent_all(&self, life: &Life) -> bool {
+        let sends_now = match life.steps.get(self.done) {
+            Some(LifeStep::Alternate { .. }) => self.outgoing.left > 0 || self.turns.0 > 0,
+            Some(LifeStep::SendText { .. }) => true,
+            _ => self.outgoing.left > 0,
+        };
+        let later = life.steps.get(self.done + 1..).unwrap_or_default();
+        !sends_now && !later.iter().any(LifeStep::sends)
+    }
+
     /// Whether all transfers are over, whatever texts and pauses are left.
     pub fn has_transferred(&self, life: &Life) -> bool {
         let rest = life.steps.get(self.done..).unwrap_or_default();

@@ -334,6 +334,15 @@ impl Life {
                 && self.steps.iter().any(|step| step.bytes().is_some_and(|size| size.is_range()))
     }
 
+    /// Whether it begins with what the other end sends.
+    pub fn begins_by_receiving(&self) -> bool {
+        match self.steps.first() {
+            Some(LifeStep::Alternate { sends_first, .. }) => !sends_first,
+            Some(LifeStep::Receive { .. } | LifeStep::ReceiveText { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// Whether something in it happens by the clock.
     pub fn is_timed(&self) -> bool {
         let holds = |step: &LifeStep| matches!(step, LifeStep::Hold { .. });
@@ -342,6 +351,17 @@ impl Life {
 }
 
 impl LifeStep {
+    /// Whether anything is sent in it.
+    pub fn sends(&self) -> bool {
+        match *self {
+            LifeStep::Send { .. } | LifeStep::Duplex { .. } | LifeStep::SendText { .. } => true,
+            LifeStep::Alternate { send_bytes, .. } => send_bytes > 0,
+            LifeStep::Receive { .. } | LifeStep::ReceiveText { .. } | LifeStep::Hold { .. } => {
+                false
+            }
+        }
+    }
+
     /// The payload that is drawn for it, where it has any.
     pub(super) fn bytes(&self) -> Option<Size> {
         match *self {
