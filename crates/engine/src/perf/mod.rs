@@ -13,7 +13,7 @@ mod trust;
 
 use std::net::SocketAddr;
 
-pub use client::{ClientEvent, ClientPlan, Totals, cannot_go_on, run_client};
+pub use client::{ClientEvent, ClientPlan, Report, Tells, cannot_go_on, run_client};
 pub use placement::{Placement, Urgency};
 pub use server::{Delay, Server, ServerEvent, ServerPlan};
 

@@ -79,7 +79,7 @@ pub(super) fn client<'a>(
     options: &QuicOptions,
 ) -> io::Result<MultiplexedEndpoint<'a>> {
     let settings = client_settings(options, plan.connections, !plan.repeats_connections);
-    let counts = plan.tells_connections;
+    let counts = plan.tells.connections;
     let extras = Extras { clear_packets: options.clear, counts, ..Extras::default() };
     let client = ClientSide::new(Arc::clone(tls), &settings, extras);
     let client = client.and_then(|client| match &plan.logs {

@@ -12,7 +12,7 @@ thread_local! {
 
 /// A poll of so long has ended, in vain or not.
 #[inline]
-pub(super) fn record_look(ns: u64) {
+pub(crate) fn record_look(ns: u64) {
     LOOKS.with(|looks| looks.set((looks.get().0 + 1, looks.get().1 + ns)));
 }
 
@@ -24,7 +24,7 @@ pub(super) fn record_rest(ns: u64) {
 
 /// The thread has yielded its processor.
 #[inline]
-pub(super) fn record_yield() {
+pub(crate) fn record_yield() {
     YIELDS.with(|yields| yields.set(yields.get() + 1));
 }
 

@@ -22,7 +22,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
 use socket2::Socket;
 
 pub(crate) use bulk::BulkWait;
-pub(crate) use counts::counts;
+pub(crate) use counts::{counts, record_look, record_yield};
 pub(crate) use look::{Backoff, Look, readiness};
 pub(crate) use rests::Rests;
 pub(crate) use yielding::{DATAGRAM_BYTES_PER_YIELD, Yielding};

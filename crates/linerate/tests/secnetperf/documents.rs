@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_measure::dialect::EndExtension;
 use linerate_measure::dialect::perf::EndTotals;
-use linerate_measure::{Dialect, Kind, Outcome, Run, Transport};
+use linerate_measure::{Dialect, FlowReport, Kind, Outcome, Run, Sample, Transport};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::fixture::{Ended, Server, command, wait};
@@ -61,6 +61,30 @@ fn assert_near(what: &str, ours: f64, theirs: f64, share: f64) {
     assert!((ours / theirs - 1.0).abs() < share, "{what}: {ours} is not {theirs}");
 }
 
+/// Samples follow each other without a gap, and have all that the client's report has.
+fn assert_samples_add_up(run: &Run) {
+    assert_eq!(run.samples[0].from_ns, 0);
+    for (before, after) in run.samples.iter().zip(&run.samples[1..]) {
+        assert_eq!((before.to_ns, before.index + 1), (after.from_ns, after.index));
+    }
+    let flows = &run.reports[0].flows;
+    let all = |figure: fn(&FlowReport) -> Option<u64>| flows.iter().find_map(figure);
+    let sum = |figure: fn(&Sample) -> Option<u64>| {
+        run.samples.iter().filter_map(figure).reduce(|a, b| a + b)
+    };
+    let sent = (
+        |sample: &Sample| sample.sent.map(|sent| sent.bytes),
+        |flow: &FlowReport| flow.sent.map(|sent| sent.bytes),
+    );
+    assert_eq!(sum(sent.0), all(sent.1));
+    let received = (
+        |sample: &Sample| sample.received.map(|came| came.bytes),
+        |flow: &FlowReport| flow.received.map(|came| came.bytes),
+    );
+    assert_eq!(sum(received.0), all(received.1));
+    assert_eq!(sum(|sample| sample.transactions), all(|flow| flow.transactions));
+}
+
 #[test]
 fn documents_agree_with_what_was_printed() {
     let server = Server::start("");
@@ -70,7 +94,9 @@ fn documents_agree_with_what_was_printed() {
             assert_eq!(ended.exit_code, 0, "{}", ended.stdout);
             assert_eq!((run.status.outcome, run.status.exit_code), (Outcome::Complete, 0));
             assert_eq!(run.plan.workload.transport, transport);
-            assert!(!run.samples.is_empty() && run.environment.started_utc_ns.is_some());
+            assert!(run.environment.started_utc_ns.is_some());
+            assert_samples_add_up(&run);
+            assert!(run.reports[0].waiting.is_some() && run.reports[0].cpu.is_some());
             (ended, run)
         };
         for (words, is_up) in [("-up:1s -ptput:1", true), ("-down:1s -ptput:1", false)] {
@@ -87,6 +113,9 @@ fn documents_agree_with_what_was_printed() {
         assert_eq!(totals(&rps).streams, rps.summary.transactions);
         let latency = rps.summary.latency_ns.unwrap();
         assert_eq!(Some(latency.count), totals(&rps).streams);
+        let exact = totals(&rps).latency_us.unwrap();
+        let line = format!("0th: {}, 50th: {}, 90th: {},", exact.min, exact.p50, exact.p90);
+        assert!(ended.stdout.contains(&line), "{line} {}", ended.stdout);
         assert!(matches!(
             rps.plan.workload.kind,
             Kind::Rr { request_bytes: 512, response_bytes: 4000, .. }

@@ -1,16 +1,18 @@
 //! The client: connections that open streams, for as long as the plan says.
 
+mod counts;
+mod report;
 mod worker;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use linerate_measure::Sample;
 use linerate_wire::perf::exchange::{Outcome, Shape};
 use rustls::ClientConfig;
 
@@ -22,6 +24,9 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
 use crate::transport::framed::FramedEndpoint;
+use counts::{Meter, ThreadCounts};
+pub use report::Report;
+use report::{Cost, Totals};
 use worker::Worker;
 
 /// Events that may wait to be told. A thread that has more waits for the teller.
@@ -60,16 +65,25 @@ pub struct ClientPlan {
     pub gives_up_unreached: bool,
     /// How many latencies are kept in all.
     pub latency_limit: usize,
-    /// Whether each stream's end is told.
-    pub tells_streams: bool,
-    /// Whether what each stream waited for is told.
-    pub tells_waits: bool,
-    /// Whether each connection's end is told.
-    pub tells_connections: bool,
+    /// What is told as it happens.
+    pub tells: Tells,
     /// The directory that the log of each QUIC connection goes to (qlog).
     pub logs: Option<PathBuf>,
     /// The file that the secrets of QUIC connections are appended to (SSLKEYLOGFILE).
     pub key_log: Option<PathBuf>,
+}
+
+/// What a client tells as it happens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tells {
+    /// Whether each stream's end is told.
+    pub streams: bool,
+    /// Whether what each stream waited for is told.
+    pub waits: bool,
+    /// Whether each connection's end is told.
+    pub connections: bool,
+    /// How long the interval of a sample is, ns; `None`: there are no samples, and the report has no histogram.
+    pub interval_ns: Option<u64>,
 }
 
 /// Something that a client tells as it happens.
@@ -81,56 +95,10 @@ pub enum ClientEvent {
     StreamWaited(StreamWaits),
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
+    /// An interval is over: all bytes both ways.
+    Sample(Box<Sample>),
     /// What this machine refuses to its threads, which run all the same.
     Refused(String),
-}
-
-/// What came out.
-#[derive(Clone, Debug, Default)]
-pub struct Totals {
-    /// Connections that stood.
-    pub connections: u64,
-    /// Streams whose exchange was completed.
-    pub streams: u64,
-    /// The sum of the rates of all uploads, kbit/s, whether they ran at a time or one after another.
-    pub upload_rates_kbps: u64,
-    /// The sum of the rates of all downloads, kbit/s, likewise.
-    pub download_rates_kbps: u64,
-    /// Bytes of requests that reached the server.
-    pub uploaded_bytes: u64,
-    /// Bytes of responses that came.
-    pub downloaded_bytes: u64,
-    /// Connections that failed, by kind.
-    pub failures: BTreeMap<&'static str, u64>,
-    /// Latencies of completed exchanges, µs, in no order; those of the first threads' first.
-    pub latencies_us: Vec<u32>,
-    /// From the start to the last thread's end, ns; that connections are then seen to close is no part of it.
-    pub elapsed_ns: u64,
-    /// The part of it that was measured, ns: where the server was lost, until something last came from it.
-    pub measured_ns: u64,
-    /// Connections that the server, or the path to it, broke off with streams unfinished.
-    pub broken_off: u64,
-    /// Why a thread couldn't go on, where one couldn't: the others were then ended, too.
-    pub broken: Option<String>,
-}
-
-impl Totals {
-    fn add(&mut self, other: Totals) {
-        self.connections += other.connections;
-        self.streams += other.streams;
-        self.upload_rates_kbps += other.upload_rates_kbps;
-        self.download_rates_kbps += other.download_rates_kbps;
-        self.uploaded_bytes += other.uploaded_bytes;
-        self.downloaded_bytes += other.downloaded_bytes;
-        for (kind, count) in other.failures {
-            *self.failures.entry(kind).or_default() += count;
-        }
-        self.latencies_us.extend(other.latencies_us);
-        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
-        self.measured_ns = self.measured_ns.max(other.measured_ns);
-        self.broken_off = self.broken_off.saturating_add(other.broken_off);
-        self.broken = self.broken.take().or(other.broken);
-    }
 }
 
 /// Does what the plan says, tells what happens, and returns what came out. A request to stop ends it
@@ -144,7 +112,7 @@ pub fn run_client(
     plan: &ClientPlan,
     tell: &mut dyn FnMut(ClientEvent),
     cancel: &Cancel,
-) -> Result<Totals, Error> {
+) -> Result<Report, Error> {
     let (sender, receiver) = sync_channel(EVENTS_WAITING);
     let (stop, stood) = (AtomicBool::new(false), AtomicBool::new(false));
     let began_ns = monotonic_ns();
@@ -154,11 +122,14 @@ pub fn run_client(
     let config = trust::client_config(plan.key_log.as_deref())?;
     raise_open_files_limit();
     let threads = threads(plan);
+    let counts: Vec<ThreadCounts> = (0..threads).map(|_| ThreadCounts::default()).collect();
+    let mut meter = Meter::begin(&counts, plan.tells.interval_ns, began_ns);
     thread::scope(|scope| {
         let (mut workers, mut broken) = (Vec::new(), None);
-        for number in 0..threads {
+        for (number, counts) in (0..threads).zip(&counts) {
             let (stop, stood, sender) = (&stop, &stood, sender.clone());
-            let context = ThreadContext { number, threads, began_ns, ends_ns, stop, stood, sender };
+            let context =
+                ThreadContext { number, threads, began_ns, ends_ns, stop, stood, counts, sender };
             let config = config.clone();
             let spawned = thread::Builder::new()
                 .name(format!("perf {number}"))
@@ -176,16 +147,7 @@ pub fn run_client(
             }
         }
         drop(sender);
-        loop {
-            match receiver.recv_timeout(LOOK) {
-                Ok(event) => tell(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if cancel.requested() {
-                stop.store(true, Ordering::Relaxed);
-            }
-        }
+        hear(&receiver, &mut meter, &stop, tell, cancel);
         let mut totals = Totals { broken, ..Totals::default() };
         for worker in workers {
             totals.add(worker.join().unwrap_or_else(|_| Totals {
@@ -193,11 +155,37 @@ pub fn run_client(
                 ..Totals::default()
             }));
         }
+        let ended_ns = began_ns.saturating_add(totals.elapsed_ns);
+        meter.end(ended_ns).into_iter().for_each(|last| tell(ClientEvent::Sample(Box::new(last))));
         match &totals.broken {
-            Some(why) if totals.connections == 0 => Err(cannot_go_on(why)),
-            _ => Ok(totals),
+            Some(why) if totals.counted.connections == 0 => Err(cannot_go_on(why)),
+            _ => Ok(totals.into_report(meter.machine_cpu(), plan.tells.interval_ns.is_some())),
         }
     })
+}
+
+/// Tells what the threads do until they have ended, and takes samples.
+fn hear(
+    receiver: &Receiver<ClientEvent>,
+    meter: &mut Meter<'_>,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(ClientEvent),
+    cancel: &Cancel,
+) {
+    loop {
+        let left = Duration::from_nanos(meter.left_ns(monotonic_ns()));
+        match receiver.recv_timeout(LOOK.min(left)) {
+            Ok(event) => tell(event),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if let Some(sample) = meter.tick(monotonic_ns()) {
+            tell(ClientEvent::Sample(Box::new(sample)));
+        }
+        if cancel.requested() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The error of a client of which a thread couldn't go on.
@@ -213,6 +201,7 @@ fn guarded(stop: &AtomicBool, work: impl FnOnce(&mut Totals) -> io::Result<()>) 
         Ok(()) => alarm.armed = false,
         Err(error) => totals.broken = Some(error.to_string()),
     }
+    totals.cost = Cost::of_thread();
     totals
 }
 
@@ -236,6 +225,7 @@ fn work(
     config: Arc<ClientConfig>,
     totals: &mut Totals,
 ) -> io::Result<()> {
+    context.counts.begin();
     match plan.carriage {
         Carriage::Quic(options) => {
             let endpoint = quic::client(&config, plan, context.number, &options)?;
@@ -268,6 +258,7 @@ struct ThreadContext<'a> {
     stop: &'a AtomicBool,
     /// Whether any connection has stood.
     stood: &'a AtomicBool,
+    counts: &'a ThreadCounts,
     sender: SyncSender<ClientEvent>,
 }
 

@@ -13,7 +13,8 @@ use linerate_wire::perf::render_block;
 
 use end::Progress;
 
-use super::{ClientEvent, ClientPlan, ThreadContext, Totals};
+use super::report::Totals;
+use super::{ClientEvent, ClientPlan, ThreadContext};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::perf::NO_CODE;
 use crate::perf::streams::{LENT_BYTES, Push, Sender, Streams};
@@ -71,7 +72,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         if !plan.copies {
             endpoint.lend(&block);
         }
-        if plan.tells_waits {
+        if plan.tells.waits {
             endpoint.watch_waits();
         }
         let connections = context.share(u64::from(plan.connections));
@@ -106,6 +107,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             false => self.totals.elapsed_ns,
         };
         self.endpoint.flush();
+        self.totals.counted = self.context.counts.reading();
         *totals = self.totals;
         went.and(ended)
     }
@@ -165,10 +167,10 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         match event {
             LinkEvent::Established => {
                 self.progress.record(now_us());
-                if self.totals.connections == 0 {
+                if self.context.counts.connections.value() == 0 {
                     self.context.stood.store(true, Ordering::Relaxed);
                 }
-                self.totals.connections += 1;
+                self.context.counts.connections.add(1);
                 if let Some(connection) = self.links.get_mut(&link) {
                     connection.established = true;
                     self.opening = self.opening.saturating_sub(1);
@@ -235,7 +237,8 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         stream: u64,
         handle: impl FnOnce(&mut Exchange) -> T,
     ) -> Option<T> {
-        self.links.get_mut(&link)?.streams.stream(stream).map(handle)
+        let exchange = self.links.get_mut(&link)?.streams.stream(stream)?;
+        Some(self.context.counts.record(exchange, handle))
     }
 
     /// Opens streams until there are as many as the plan says, or the other end has no room.
@@ -284,19 +287,18 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
     fn settle(&mut self, exchange: &Exchange) {
         let outcome = exchange.outcome();
         let totals = &mut self.totals;
-        totals.uploaded_bytes += exchange.delivered_bytes();
-        totals.downloaded_bytes += exchange.received_bytes();
         totals.upload_rates_kbps += outcome.upload.map_or(0, |sent| u64::from(sent.rate_kbps()));
         totals.download_rates_kbps +=
             outcome.download.map_or(0, |received| u64::from(received.rate_kbps()));
-        if let Some(latency_us) = outcome.latency_us {
-            // What the end of the run has cut is not completed, whatever it came to.
-            totals.streams += u64::from(self.running);
-            if self.running && totals.latencies_us.len() < self.latency_limit {
+        // What the end of the run has cut is not completed, whatever it came to.
+        if let Some(latency_us) = outcome.latency_us.filter(|_| self.running) {
+            self.context.counts.streams.add(1);
+            self.context.counts.latency_sum_us.add(latency_us);
+            if totals.latencies_us.len() < self.latency_limit {
                 totals.latencies_us.push(u32::try_from(latency_us).unwrap_or(u32::MAX));
             }
         }
-        if self.plan.tells_streams {
+        if self.plan.tells.streams {
             // Nobody listens any more only when the program is ending.
             let _unheard = self.context.sender.send(ClientEvent::StreamEnded(outcome));
         }

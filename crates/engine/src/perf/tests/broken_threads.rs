@@ -23,7 +23,7 @@ fn a_thread_that_cannot_go_on_ends_the_others() {
     let began = Instant::now();
     let why = match run_client(&plan, &mut |_| {}, &Cancel::default()) {
         // The first thread's connection may stand by then.
-        Ok(totals) => totals.broken.expect("a thread is broken"),
+        Ok(report) => report.broken.expect("a thread is broken"),
         Err(error) => error.to_string(),
     };
     assert!(began.elapsed() < LIMIT, "{why}");

@@ -20,6 +20,7 @@ use crate::acceptor::{Accepted, Pending, accept};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::{Binding, connect_stream, dial_stream};
 use crate::transport::multiplexer::{Destination, Link, LinkEvent, Multiplexer, Sending};
+use crate::waiting::{record_look, record_yield};
 
 /// Marks the listener among the events.
 const LISTENER: u64 = u64::MAX;
@@ -305,8 +306,10 @@ impl Multiplexer for FramedEndpoint {
             }
         }
         let mut ready = std::mem::take(&mut self.ready);
+        let mut now_ns;
+        let mut looks_since_ns = None;
         loop {
-            let now_ns = if spin.is_some() { monotonic_ns() } else { 0 };
+            now_ns = if spin.is_some() { monotonic_ns() } else { 0 };
             let spins = spin.as_ref().is_some_and(|spin| now_ns < spin.until_ns);
             let idle = match &spin {
                 _ if spins || !self.events.is_empty() => Duration::ZERO,
@@ -324,9 +327,14 @@ impl Multiplexer for FramedEndpoint {
             if !ready.is_empty() || !spins || !self.events.is_empty() {
                 break;
             }
+            looks_since_ns.get_or_insert(now_ns);
             if self.look.yields(now_ns) {
                 rustix::thread::sched_yield();
+                record_yield();
             }
+        }
+        if let Some(since_ns) = looks_since_ns {
+            record_look(now_ns.saturating_sub(since_ns));
         }
         for event in ready.drain(..) {
             let flags = event.flags;

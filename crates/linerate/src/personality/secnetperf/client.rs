@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::perf::{
-    Addresses, Carriage, ClientEvent, ClientPlan, Ending, Totals, cannot_go_on, run_client,
+    Addresses, Carriage, ClientEvent, ClientPlan, Ending, Report, Tells, cannot_go_on, run_client,
 };
 use linerate_personality::secnetperf::options::{
     ClientOptions, Refusal, SharedOptions, THREAD_LIMIT,
@@ -51,47 +51,59 @@ pub(super) fn run(
         narrate(&format!("secnetperf: SSLKEYLOGFILE: secrets go to {}\n", path.display()));
     }
     speech.started();
-    let mut endings = Vec::new();
-    record::start(record, &plan);
-    let totals = reach(&mut plan, &addresses, options, speech, &mut endings, cancel)?;
-    record::record_totals(record, &totals);
-    for (kind, count) in &totals.failures {
+    let mut teller = Teller { options, speech, record, endings: Vec::new() };
+    record::start(teller.record, &mut plan);
+    let report = reach(&mut plan, &addresses, &mut teller, cancel)?;
+    record::record_report(teller.record, &report);
+    for (kind, count) in &report.own.errors {
         narrate(&format!("secnetperf: {count} connections failed: {kind}\n"));
     }
-    let is_cut = cancel.requested() || totals.broken.is_some() || totals.broken_off > 0;
-    let time_us = counted_time_us(options, &totals, is_cut);
-    let line = LatencyLine::of(&totals.latencies_us, totals.streams, time_us);
+    let totals = report.totals();
+    let broken_off = totals.broken_off.unwrap_or(0);
+    let is_cut = cancel.requested() || report.broken.is_some() || broken_off > 0;
+    let time_us = counted_time_us(options, report.own.elapsed_ns, is_cut);
+    let streams = totals.streams.unwrap_or(0);
+    let line = LatencyLine::of(totals.latency_us, streams, time_us);
     if speech.document {
-        say(&render_document(options, &totals, line.as_ref(), &endings, speech.lines));
+        say(&render_document(options, &report, line.as_ref(), &teller.endings, speech.lines));
     }
-    if totals.connections == 0 {
+    if totals.connections == Some(0) {
         speech.say("Error: No Successful Connections!\n");
         return Ok(status::REFUSED);
     }
     speech.say(&render_totals(options, &totals, time_us));
     if options.prints_latency && keeps_latencies(options) {
-        speech.say(&match &line {
-            Some(line) => line.render(),
-            None => "Error: No requests were completed\n".to_owned(),
-        });
-        let kept = totals.latencies_us.len() as u64;
-        if kept < totals.streams {
-            narrate(&format!(
-                "secnetperf: the percentiles are of {kept} of {} requests: no more latencies are kept\n",
-                totals.streams
-            ));
-        }
-        if let (Some(path), Some(_)) = (&options.extra_output_file, &line) {
-            write_distribution(path, &totals.latencies_us, speech);
-        }
+        tell_latency(options, &report, line.as_ref(), speech);
     }
-    match &totals.broken {
+    match &report.broken {
         Some(why) => Err(refusal(cannot_go_on(why))),
-        None if totals.broken_off > 0 => {
-            narrate(&render_break(&totals));
+        None if broken_off > 0 => {
+            narrate(&render_break(broken_off, report.own.elapsed_ns));
             Ok(status::FAILED)
         }
         None => Ok(status::OK),
+    }
+}
+
+/// Prints the line of latencies, and the distribution where it goes to a file.
+fn tell_latency(
+    options: &ClientOptions,
+    report: &Report,
+    line: Option<&LatencyLine>,
+    speech: &Speech,
+) {
+    let Some(line) = line else {
+        return speech.say("Error: No requests were completed\n");
+    };
+    speech.say(&line.render());
+    let (kept, streams) = (line.latency.count, report.totals().streams.unwrap_or(0));
+    if kept < streams {
+        narrate(&format!(
+            "secnetperf: the percentiles are of {kept} of {streams} requests: no more latencies are kept\n"
+        ));
+    }
+    if let Some(path) = &options.extra_output_file {
+        write_distribution(path, &report.latencies_us, speech);
     }
 }
 
@@ -99,43 +111,53 @@ pub(super) fn run(
 fn reach(
     plan: &mut ClientPlan,
     addresses: &[SocketAddr],
-    options: &ClientOptions,
-    speech: &Speech,
-    endings: &mut Vec<Ending>,
+    teller: &mut Teller<'_>,
     cancel: &Cancel,
-) -> Result<Totals, Refusal> {
+) -> Result<Report, Refusal> {
     let mut left = addresses.iter().skip(1);
     loop {
         let next = left.next();
         plan.gives_up_unreached = next.is_some();
-        let mut tell = |event: ClientEvent| tell(event, options, speech, endings);
-        let totals = run_client(plan, &mut tell, cancel).map_err(refusal)?;
-        let Some(next) = next.filter(|_| totals.connections == 0 && !cancel.requested()) else {
-            return Ok(totals);
+        let report = run_client(plan, &mut |event| teller.tell(event), cancel).map_err(refusal)?;
+        let is_reached = report.totals().connections != Some(0);
+        let Some(next) = next.filter(|_| !is_reached && !cancel.requested()) else {
+            return Ok(report);
         };
-        let kinds = totals.failures.keys().copied().collect::<Vec<_>>().join(", ");
+        let kinds = report.own.errors.keys().cloned().collect::<Vec<_>>().join(", ");
         let remote = plan.addresses.remote;
         narrate(&format!("secnetperf: no connection to {remote} ({kinds}): trying {next}\n"));
         plan.addresses.remote = *next;
     }
 }
 
-/// Prints what happens as it happens.
-fn tell(event: ClientEvent, options: &ClientOptions, speech: &Speech, endings: &mut Vec<Ending>) {
-    match event {
-        ClientEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
-        event if speech.lines => say(&render_event(&event)),
-        ClientEvent::StreamEnded(outcome) => {
-            if prints_streams(options) {
-                speech.say(&render_outcome(&outcome, options.old_format));
+/// Prints what happens as it happens, and keeps what goes to documents.
+struct Teller<'a> {
+    options: &'a ClientOptions,
+    speech: &'a Speech,
+    record: &'a mut RunRecord,
+    /// Connections' ends, for the document of `--json`.
+    endings: Vec<Ending>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, event: ClientEvent) {
+        let Self { options, speech, .. } = self;
+        match event {
+            ClientEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
+            ClientEvent::Sample(sample) => record::record_sample(self.record, *sample),
+            event if speech.lines => say(&render_event(&event)),
+            ClientEvent::StreamEnded(outcome) => {
+                if prints_streams(options) {
+                    speech.say(&render_outcome(&outcome, options.old_format));
+                }
+                if options.prints_raw {
+                    speech.say(&render_raw(&outcome));
+                }
             }
-            if options.prints_raw {
-                speech.say(&render_raw(&outcome));
-            }
+            ClientEvent::StreamWaited(waits) => speech.say(&render_waits(&waits)),
+            ClientEvent::ConnectionEnded(ending) if speech.document => self.endings.push(*ending),
+            ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
         }
-        ClientEvent::StreamWaited(waits) => speech.say(&render_waits(&waits)),
-        ClientEvent::ConnectionEnded(ending) if speech.document => endings.push(*ending),
-        ClientEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
     }
 }
 
@@ -187,17 +209,20 @@ fn plan(
         runs_for,
         gives_up_unreached: false,
         latency_limit: latency_limit.min(LATENCY_LIMIT) as usize,
-        tells_streams: speech.lines || tells_streams && !speech.document,
-        tells_waits: options.prints_waits && (speech.lines || !speech.document),
-        tells_connections: speech.lines || options.prints_connections,
+        tells: Tells {
+            streams: speech.lines || tells_streams && !speech.document,
+            waits: options.prints_waits && (speech.lines || !speech.document),
+            connections: speech.lines || options.prints_connections,
+            interval_ns: None,
+        },
         logs: shared.logs.clone(),
         key_log: key_log_of_environment().filter(|_| !options.tcp),
     }
 }
 
 /// What is said of a run that the server, or the path to it, broke off.
-fn render_break(totals: &Totals) -> String {
-    let (count, seconds) = (totals.broken_off, totals.measured_ns as f64 / 1e9);
+fn render_break(count: u64, measured_ns: u64) -> String {
+    let seconds = measured_ns as f64 / 1e9;
     format!(
         "secnetperf: the server, or the path to it, broke off {count} connections before their requests were \
          done: the results are of the {seconds:.1} s until then\n"
@@ -231,10 +256,10 @@ fn keeps_latencies(options: &ClientOptions) -> bool {
 
 /// The time that requests and handshakes per second are counted over: the run time that was asked for, as in the
 /// original, or the measured one where none was or this end cut the run short.
-fn counted_time_us(options: &ClientOptions, totals: &Totals, is_cut: bool) -> u64 {
+fn counted_time_us(options: &ClientOptions, measured_ns: u64, is_cut: bool) -> u64 {
     match options.runtime_us {
         asked_us @ 1.. if !is_cut => asked_us,
-        _ => (totals.measured_ns / 1000).max(1),
+        _ => (measured_ns / 1000).max(1),
     }
 }
 

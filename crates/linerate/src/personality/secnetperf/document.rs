@@ -1,6 +1,7 @@
 //! The JSON document: what the original's lines say and what they don't.
 
-use linerate_engine::perf::{ClientEvent, Ending, Statistics, Totals};
+use linerate_engine::perf::{ClientEvent, Ending, Report, Statistics};
+use linerate_measure::dialect::perf;
 use linerate_personality::secnetperf::options::{ClientOptions, Refusal};
 use serde::Serialize;
 
@@ -26,7 +27,7 @@ struct Document<'a> {
     download_bps: u64,
     connections_per_second: f64,
     streams_per_second: f64,
-    failures: &'a std::collections::BTreeMap<&'static str, u64>,
+    failures: &'a std::collections::BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_us: Option<Latency>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -35,7 +36,7 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct Latency {
-    count: usize,
+    count: u64,
     min: u32,
     p50: u32,
     p90: u32,
@@ -66,35 +67,39 @@ struct ConnectionStatistics {
 /// The document of a run, with a line break.
 pub(super) fn render_document(
     options: &ClientOptions,
-    totals: &Totals,
+    report: &Report,
     line: Option<&LatencyLine>,
     endings: &[Ending],
     in_a_line: bool,
 ) -> String {
-    let measured_ns = totals.measured_ns.max(1);
+    let totals = report.totals();
+    let measured_ns = report.own.elapsed_ns.max(1);
     let seconds = measured_ns as f64 / 1e9;
     let rate_bps = |bytes: u64| {
         let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(measured_ns);
         u64::try_from(bits).unwrap_or(u64::MAX)
     };
+    let (connections, streams) = (totals.connections.unwrap_or(0), totals.streams.unwrap_or(0));
+    let uploaded_bytes = totals.uploaded_bytes.unwrap_or(0);
+    let downloaded_bytes = totals.downloaded_bytes.unwrap_or(0);
     let document = Document {
         tool: "secnetperf",
         transport: if options.tcp { "tcp" } else { "quic" },
         target: &options.target,
         port: options.port,
-        elapsed_us: totals.elapsed_ns / 1000,
+        elapsed_us: totals.ran_ns.unwrap_or(0) / 1000,
         measured_us: measured_ns / 1000,
-        broken_off: totals.broken_off,
-        connections: totals.connections,
-        streams: totals.streams,
-        uploaded_bytes: totals.uploaded_bytes,
-        downloaded_bytes: totals.downloaded_bytes,
-        upload_bps: rate_bps(totals.uploaded_bytes),
-        download_bps: rate_bps(totals.downloaded_bytes),
-        connections_per_second: totals.connections as f64 / seconds,
-        streams_per_second: totals.streams as f64 / seconds,
-        failures: &totals.failures,
-        latency_us: line.map(|line| latency(line, totals.latencies_us.len())),
+        broken_off: totals.broken_off.unwrap_or(0),
+        connections,
+        streams,
+        uploaded_bytes,
+        downloaded_bytes,
+        upload_bps: rate_bps(uploaded_bytes),
+        download_bps: rate_bps(downloaded_bytes),
+        connections_per_second: connections as f64 / seconds,
+        streams_per_second: streams as f64 / seconds,
+        failures: &report.own.errors,
+        latency_us: line.map(|line| latency(&line.latency)),
         connection_statistics: endings.iter().map(statistics).collect(),
     };
     let text = if in_a_line {
@@ -156,8 +161,8 @@ pub(super) fn render_refusal(refusal: &Refusal) -> String {
 /// The line of an event.
 pub(super) fn render_event(event: &ClientEvent) -> String {
     let text = match event {
-        // A remark on standard error, no event of the test.
-        ClientEvent::Refused(_) => return String::new(),
+        // A remark on standard error, and a sample of the run document: no events of these lines.
+        ClientEvent::Refused(_) | ClientEvent::Sample(_) => return String::new(),
         ClientEvent::StreamEnded(outcome) => serde_json::to_string(&Line {
             event: "stream",
             of: StreamLine {
@@ -188,17 +193,16 @@ pub(super) fn render_event(event: &ClientEvent) -> String {
 }
 
 /// Percentiles that so many values can't support are absent.
-fn latency(line: &LatencyLine, count: usize) -> Latency {
-    let [p50, p90, p99, p99_9, p99_99, ..] = line.percentiles_us;
+fn latency(kept: &perf::Latency) -> Latency {
     Latency {
-        count,
-        min: line.least_us,
-        p50,
-        p90,
-        p99,
-        p99_9: (count >= 1000).then_some(p99_9),
-        p99_99: (count >= 10_000).then_some(p99_99),
-        max: line.greatest_us,
+        count: kept.count,
+        min: kept.min,
+        p50: kept.p50,
+        p90: kept.p90,
+        p99: kept.p99,
+        p99_9: (kept.count >= 1000).then_some(kept.p99_9),
+        p99_99: (kept.count >= 10_000).then_some(kept.p99_99),
+        max: kept.max,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The original's lines, byte for byte.
 
-use linerate_engine::perf::{Ending, QuicStatistics, Statistics, StreamWaits, TcpCounts, Totals};
+use linerate_engine::perf::{Ending, QuicStatistics, Statistics, StreamWaits, TcpCounts};
+use linerate_measure::dialect::perf::EndTotals;
 use linerate_measure::sample::TcpStatus;
 use linerate_wire::perf::exchange::{Outcome, Transfer};
 
@@ -53,9 +54,9 @@ pub(super) fn render_raw(outcome: &Outcome) -> String {
 }
 
 /// The lines of a run that has ended, latency apart; its rates are over `time_us`.
-pub(super) fn render_totals(options: &ClientOptions, totals: &Totals, time_us: u64) -> String {
+pub(super) fn render_totals(options: &ClientOptions, totals: &EndTotals, time_us: u64) -> String {
     let mut text = String::new();
-    let (connections, streams) = (totals.connections, totals.streams);
+    let (connections, streams) = (totals.connections.unwrap_or(0), totals.streams.unwrap_or(0));
     if options.prints_rate {
         let rate = |count: u64| u128::from(count) * 1_000_000 / u128::from(time_us);
         if connections > 0 {
@@ -70,7 +71,8 @@ pub(super) fn render_totals(options: &ClientOptions, totals: &Totals, time_us: u
         }
         let rates =
             [("Upload", totals.upload_rates_kbps), ("Download", totals.download_rates_kbps)];
-        for (name, rate_kbps) in rates.into_iter().filter(|(_, rate_kbps)| *rate_kbps > 0) {
+        for (name, rate_kbps) in rates {
+            let Some(rate_kbps) = rate_kbps.filter(|kbps| *kbps > 0) else { continue };
             text.push_str(&format!("Result: {name} {rate_kbps} kbps.\n"));
         }
     } else if !options.prints_stream_throughput && !options.prints_latency {

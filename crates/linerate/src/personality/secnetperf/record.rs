@@ -4,13 +4,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use linerate_engine::event::Cancel;
-use linerate_engine::perf::{ClientPlan, Totals};
-use linerate_measure::dialect::perf::{EndTotals, Interval};
+use linerate_engine::perf::{ClientPlan, Report};
 use linerate_measure::dialect::{EndExtension, SampleExtension};
-use linerate_measure::histogram::Histogram;
 use linerate_measure::report::FlowReport;
 use linerate_measure::run::exit;
-use linerate_measure::sample::Traffic;
 use linerate_measure::{
     Dialect, DialectOptions, Direction, End, EndReport, Kind, Outcome, Plan, Role, Sample,
     Transport, Workload,
@@ -71,10 +68,11 @@ fn workload(options: &ClientOptions) -> Workload {
     workload
 }
 
-/// The load begins.
-pub(super) fn start(record: &mut RunRecord, plan: &ClientPlan) {
+/// The load begins. Samples are as long as the nearest native load's, where anybody wants them.
+pub(super) fn start(record: &mut RunRecord, plan: &mut ClientPlan) {
     if let Some(draft) = record.draft() {
         draft.plan.workload.threads = Some(plan.threads);
+        plan.tells.interval_ns = Some(draft.plan.workload.interval_ns);
     }
     record.start(utc_ns());
 }
@@ -84,80 +82,73 @@ fn utc_ns() -> i64 {
     i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The load has come to an end.
-pub(super) fn record_totals(record: &mut RunRecord, totals: &Totals) {
+/// An interval is over.
+pub(super) fn record_sample(record: &mut RunRecord, mut sample: Sample) {
     let Some(draft) = record.draft() else { return };
-    let workload = draft.plan.workload.clone();
-    let (client, server) = reports(&workload, totals);
-    let flow = |traffic: fn(&FlowReport) -> Option<Traffic>| client.flows.iter().find_map(traffic);
-    let sample = Sample {
-        to_ns: totals.measured_ns,
-        utc_ns: utc_ns(),
-        sent: flow(|flow| flow.sent),
-        received: flow(|flow| flow.received),
-        transactions: client.flows.first().and_then(|flow| flow.transactions),
-        extension: Some(SampleExtension::Perf(Interval { streams: Some(totals.streams) })),
-        ..Sample::nothing(Role::Client)
+    let workload = &draft.plan.workload;
+    let own = match sample.extension {
+        Some(SampleExtension::Perf(own)) => own,
+        None => return,
     };
-    draft.record_report(client);
-    draft.server = server;
+    sample.sent = sample.sent.filter(|_| goes(workload, Direction::Up));
+    sample.received = sample.received.filter(|_| goes(workload, Direction::Down));
+    sample.transactions = match workload.kind {
+        Kind::Stream { .. } => None,
+        Kind::Rr { .. } => own.streams,
+        Kind::Connect { .. } => own.connections,
+    };
+    if !matches!(workload.kind, Kind::Rr { .. }) {
+        sample.latency_mean_ns = None;
+    }
     record.record_sample(&sample);
 }
 
-/// What this end counted, and, of bytes that were sent in bulk, what the server has acknowledged.
-fn reports(workload: &Workload, totals: &Totals) -> (EndReport, Option<EndReport>) {
-    let traffic = |bytes| Some(Traffic { bytes, calls: None });
+/// Whether the load has bytes this way.
+fn goes(workload: &Workload, way: Direction) -> bool {
+    workload.direction().is_none_or(|direction| direction == Direction::Both || direction == way)
+}
+
+/// The load has come to an end: what this end counted, and, of bytes that were sent in bulk, what the server has
+/// acknowledged.
+pub(super) fn record_report(record: &mut RunRecord, report: &Report) {
+    let Some(draft) = record.draft() else { return };
+    let workload = &draft.plan.workload;
+    let mut client = report.own.clone();
+    let all = client.flows.pop().unwrap_or_default();
+    let totals = report.totals();
+    let first = FlowReport {
+        flow: 0,
+        sent: all.sent.filter(|_| goes(workload, Direction::Up)),
+        received: None,
+        transactions: match workload.kind {
+            Kind::Stream { .. } => None,
+            Kind::Rr { .. } => totals.streams,
+            Kind::Connect { .. } => totals.connections,
+        },
+        ..all
+    };
+    let received = all.received.filter(|_| goes(workload, Direction::Down));
     let direction = workload.direction();
-    let goes = |one| {
-        direction.is_none_or(|direction| matches!(direction, Direction::Both) || direction == one)
-    };
-    let flow = |flow| FlowReport {
-        flow,
-        from_ns: Some(0),
-        to_ns: Some(totals.measured_ns),
-        ..FlowReport::default()
-    };
-    let mut first = flow(0);
-    first.sent = traffic(totals.uploaded_bytes).filter(|_| goes(Direction::Up));
-    first.transactions = match workload.kind {
-        Kind::Stream { .. } => None,
-        Kind::Rr { .. } => Some(totals.streams),
-        Kind::Connect { .. } => Some(totals.connections),
-    };
-    let received = traffic(totals.downloaded_bytes).filter(|_| goes(Direction::Down));
-    let flows = if direction == Some(Direction::Both) {
-        vec![first, FlowReport { received, ..flow(workload.flows) }]
+    client.flows = if direction == Some(Direction::Both) {
+        let (from_ns, to_ns) = (first.from_ns, first.to_ns);
+        let back =
+            FlowReport { flow: workload.flows, received, from_ns, to_ns, ..FlowReport::default() };
+        vec![first, back]
     } else {
         vec![FlowReport { received, ..first }]
     };
-    let errors = totals.failures.iter().map(|(kind, count)| ((*kind).to_owned(), *count));
-    let client = EndReport {
-        flows,
-        elapsed_ns: totals.measured_ns,
-        latency_hdr: latency(&totals.latencies_us),
-        errors: errors.collect(),
-        extension: Some(EndExtension::Perf(EndTotals {
-            connections: Some(totals.connections),
-            streams: Some(totals.streams),
-            broken_off: Some(totals.broken_off),
-            upload_rates_kbps: Some(totals.upload_rates_kbps),
-            download_rates_kbps: Some(totals.download_rates_kbps),
-        })),
-        ..EndReport::nothing(Role::Client)
-    };
     let is_up = matches!(direction, Some(Direction::Up | Direction::Both));
-    let server = is_up.then(|| EndReport {
-        flows: vec![FlowReport { received: traffic(totals.uploaded_bytes), ..flow(0) }],
-        elapsed_ns: totals.measured_ns,
+    draft.server = is_up.then(|| EndReport {
+        flows: vec![FlowReport {
+            received: all.sent,
+            from_ns: all.from_ns,
+            to_ns: all.to_ns,
+            ..FlowReport::default()
+        }],
+        elapsed_ns: client.elapsed_ns,
         ..EndReport::nothing(Role::Server)
     });
-    (client, server)
-}
-
-fn latency(latencies_us: &[u32]) -> Option<String> {
-    let mut histogram = Histogram::new();
-    latencies_us.iter().for_each(|us| histogram.record_ns(u64::from(*us) * 1000));
-    (!histogram.is_empty()).then(|| histogram.to_base64())
+    draft.record_report(client);
 }
 
 /// The test is over, with the original's status or with a refusal.

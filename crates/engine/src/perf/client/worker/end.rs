@@ -44,7 +44,9 @@ impl<M: Multiplexer> Worker<'_, M> {
         let waits = |worker: &Self| {
             let lacks = worker.to_dial > 0 || worker.opening > 0 || worker.totals.broken_off > 0;
             let lacks = lacks || worker.links.values().any(unfinished);
-            lacks && worker.totals.connections > 0 && worker.progress.is_silent(now_us())
+            lacks
+                && worker.context.counts.connections.value() > 0
+                && worker.progress.is_silent(now_us())
         };
         if waits(self) && self.endpoint.wait(Duration::ZERO).is_ok() {
             // What came while this thread had no processor was there in time.
@@ -97,7 +99,8 @@ impl<M: Multiplexer> Worker<'_, M> {
         for (stream, mut exchange) in streams {
             if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
                 let at_us = if vanished { exchange.moved_us() } else { now_us };
-                exchange.record_delivered(bytes, at_us);
+                let counts = self.context.counts;
+                counts.record(&mut exchange, |exchange| exchange.record_delivered(bytes, at_us));
             }
             if vanished {
                 exchange.handle_vanished();
@@ -128,7 +131,7 @@ impl<M: Multiplexer> Worker<'_, M> {
                 self.to_dial += u64::from(self.plan.repeats_connections);
             }
         }
-        if self.plan.tells_connections {
+        if self.plan.tells.connections {
             let _unheard = self.context.sender.send(ClientEvent::ConnectionEnded(ending));
         }
     }

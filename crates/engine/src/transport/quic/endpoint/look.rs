@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use socket2::Socket;
 
-use crate::waiting::{Awaited, Backoff, Look as SharedLook, Peer};
+use crate::waiting::{Awaited, Backoff, Look as SharedLook, Peer, record_look};
 
 /// A turn that brought less than this is not bulk.
 const BULK_BYTES: usize = 32 << 10;
@@ -75,13 +75,18 @@ pub(crate) fn insist(
     longest: Duration,
     mut ask: impl FnMut() -> io::Result<bool>,
 ) -> io::Result<bool> {
-    let end = (!longest.is_zero()).then(|| Instant::now() + longest);
-    while end.is_some_and(|end| Instant::now() < end) {
-        if ask()? {
-            return Ok(true);
-        }
+    if longest.is_zero() {
+        return Ok(false);
     }
-    Ok(false)
+    if ask()? {
+        return Ok(true);
+    }
+    let (began, mut came) = (Instant::now(), Ok(false));
+    while matches!(came, Ok(false)) && began.elapsed() < longest {
+        came = ask();
+    }
+    record_look(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    came
 }
 
 #[cfg(test)]
