@@ -190,7 +190,14 @@ impl Cell<'_> {
             Seen::Refused(_) => {}
         }
         for (end, other) in ends.iter().zip(reference.into_iter().flatten()) {
-            assert_eq!(self.shape(&end.text), self.shape(&other.text), "{all}");
+            let [mut shape, mut other] = [self.shape(&end.text), self.shape(&other.text)];
+            if self.may_count_nothing() {
+                // Nor has it had an interval then.
+                for shape in [&mut shape, &mut other] {
+                    shape.retain(|field| !field.starts_with(".intervals"));
+                }
+            }
+            assert_eq!(shape, other, "{all}");
         }
     }
 

@@ -269,9 +269,9 @@ impl Client {
     /// Waits so long, from now on, for its end.
     #[track_caller]
     pub(crate) fn finish_within(mut self, patience: Duration) -> Ended {
-        let deadline = Instant::now() + patience;
+        let mut time = SharedTime::start();
         while self.is_running() {
-            if Instant::now() > deadline {
+            if time.passed() > patience {
                 panic!("`{}` did not end within {patience:?}", self.words);
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -316,11 +316,43 @@ fn send(process: &Child, signal: Signal) {
     kill_process(Pid::from_child(process), signal).unwrap();
 }
 
-/// Waits until it holds, at most so long; says whether it did.
+/// Time that passes more slowly on a busy machine: by the share of a processor that a ready thread has.
+struct SharedTime {
+    looked: Instant,
+    passed: Duration,
+    processors: f64,
+}
+
+impl SharedTime {
+    fn start() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        Self { looked: Instant::now(), passed: Duration::ZERO, processors }
+    }
+
+    /// How much has passed. It must be looked at often.
+    fn passed(&mut self) -> Duration {
+        // The fourth field is `ready/all`, the numbers of threads (proc(5)).
+        let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let ready = text.split_whitespace().nth(3).and_then(|both| both.split('/').next());
+        let ready: f64 = ready.and_then(|ready| ready.parse().ok()).unwrap_or(1.0);
+        let now = Instant::now();
+        let share = (self.processors / ready.max(1.0)).min(1.0);
+        self.passed += now.duration_since(self.looked).mul_f64(share);
+        self.looked = now;
+        self.passed
+    }
+}
+
+/// Sleeps so long, and longer on a busy machine: until a process that was started has come as far as on an idle one.
+pub(crate) fn let_pass(time: Duration) {
+    holds_within(time, || false);
+}
+
+/// Waits until it holds, at most so long on an idle machine; says whether it did.
 pub(crate) fn holds_within(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
+    let mut time = SharedTime::start();
     while !holds() {
-        if Instant::now() > deadline {
+        if time.passed() > patience {
             return false;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::conversation::{Conversation, stream, workload};
 use crate::document::Document;
-use crate::ends::{Client, Server, holds_within};
+use crate::ends::{Client, Server, holds_within, let_pass};
 
 /// The end of a test that was interrupted is a matter of a few round trips; the rest is the machine
 /// being busy.
@@ -31,7 +31,7 @@ fn a_load_that_is_interrupted_leaves_a_partial_result() {
                 let server = &server;
                 scope.spawn(move || {
                     let client = server.start_test(&format!("{load} --time 60s --interval 50ms"));
-                    std::thread::sleep(Duration::from_millis(1500));
+                    let_pass(Duration::from_millis(1500));
                     client.signal(signal);
                     assert_partial(&client.finish_within(PATIENCE).document(130), load);
                 });
@@ -64,7 +64,7 @@ fn what_has_been_asked_for_is_awaited_after_an_interruption() {
         "connect --quic --flows 20",
     ] {
         let client = server.start_test(&format!("{load} --time 60s --timeout 4s"));
-        std::thread::sleep(Duration::from_millis(1200));
+        let_pass(Duration::from_millis(1200));
         client.signal(Signal::INT);
         let document = client.finish_within(PATIENCE).document(130);
         let summary = &document.json()["summary"];
@@ -87,7 +87,7 @@ fn an_interrupted_warm_up_has_no_figures() {
         "connect --quic",
     ] {
         let client = server.start_test(&format!("{load} --omit 60s --time 60s --interval 50ms"));
-        std::thread::sleep(Duration::from_millis(700));
+        let_pass(Duration::from_millis(700));
         client.signal(Signal::INT);
         let document = client.finish_within(PATIENCE).document(130);
         assert_eq!(document.message(), "in the warm-up: nothing was measured", "{load}");
@@ -113,7 +113,7 @@ fn datagrams_are_counted_to_the_last_when_their_sender_is_interrupted() {
     let server = Server::start("");
     for load in ["stream --udp", "stream --udp --both", "stream --quic --datagram"] {
         let client = server.start_test(&format!("{load} --rate 5M --time 60s"));
-        std::thread::sleep(Duration::from_millis(900));
+        let_pass(Duration::from_millis(900));
         client.signal(Signal::INT);
         let document = client.finish_within(PATIENCE).document(130);
         let sent = document.sum_of_flows("client", "datagrams/sent");
@@ -131,7 +131,7 @@ fn an_interruption_is_one_though_the_server_says_nothing_more() {
     let server = Server::start("");
     for load in ["rr --udp", "stream --down --rate 10M"] {
         let client = server.start_test(&format!("{load} --time 60s"));
-        std::thread::sleep(Duration::from_millis(500));
+        let_pass(Duration::from_millis(500));
         server.signal(Signal::STOP);
         client.signal(Signal::INT);
         let document = client.finish_within(Duration::from_secs(20)).document(130);
@@ -149,7 +149,7 @@ fn text_keeps_what_was_measured_before_a_failure() {
         let words = format!("rr 127.0.0.1:{} {quiet} --time 60s", server.port);
         let client = Client::start(server.home(), &words);
         server.await_record("test_started");
-        std::thread::sleep(Duration::from_millis(700));
+        let_pass(Duration::from_millis(700));
         server.signal(Signal::KILL);
         let ended = client.finish_within(Duration::from_secs(20));
         assert_eq!(ended.exit_code, Some(1));
@@ -163,7 +163,7 @@ fn text_keeps_what_was_measured_before_a_failure() {
 
 #[track_caller]
 fn assert_interrupted_before(client: Client) {
-    std::thread::sleep(Duration::from_millis(600));
+    let_pass(Duration::from_millis(600));
     client.signal(Signal::INT);
     let document = client.finish_within(PATIENCE).document(130);
     assert_eq!(document.outcome(), "interrupted");
@@ -252,10 +252,10 @@ fn a_signal_ends_the_wait_for_a_file_that_nobody_writes() {
 fn the_second_ctrl_c_ends_the_program_at_once() {
     let server = Server::start("");
     let client = server.start_test("stream --rate 10M --time 60s");
-    std::thread::sleep(Duration::from_millis(300));
+    let_pass(Duration::from_millis(300));
     server.signal(Signal::STOP);
     client.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(200));
+    let_pass(Duration::from_millis(200));
     client.signal(Signal::INT);
     assert_eq!(client.finish_within(Duration::from_secs(2)).exit_code, Some(130));
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::ends::{Ended, Server, holds_within};
+use crate::ends::{Ended, Server, holds_within, let_pass};
 use crate::resources::{Held, assert_idle};
 
 /// Kills in all, and those of them that hit the server.
@@ -139,7 +139,7 @@ fn a_server_that_dies_or_hangs_under_load_leaves_the_client_a_partial_result() {
                 let server = Server::start("");
                 let client = server.start_client(&format!("{load} --time 30s --interval 50ms"));
                 server.await_record("test_started");
-                std::thread::sleep(Duration::from_millis(500));
+                let_pass(Duration::from_millis(500));
                 server.signal(signal);
                 let ended = client.finish_within(NOTICED);
                 let document = ended.document(1);
@@ -160,7 +160,7 @@ fn a_server_that_is_asked_to_end_does_so_under_load() {
             ["stream --both --rate 50M", "rr --udp"].map(|load| server.start_client(load));
         server.await_record("test_started");
         server.await_record("test_started");
-        std::thread::sleep(Duration::from_millis(200));
+        let_pass(Duration::from_millis(200));
         server.signal(signal);
         let asked = Instant::now();
         assert!(holds_within(Duration::from_secs(3), || !server.is_running()), "{signal:?}");

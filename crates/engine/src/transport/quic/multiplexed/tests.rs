@@ -125,7 +125,8 @@ fn run(scene: &mut Scene, echo: &mut Echo, mut done: impl FnMut(&mut Scene) -> b
 }
 
 fn pair() -> (Scene, Echo) {
-    let (client, server) = sides(&Settings::default());
+    // Connections that wait for others to be made don't end of that.
+    let (client, server) = sides(&Settings { idle: 2 * LIMIT, ..Settings::default() });
     let (echo, address) = Echo::new(&server);
     (Scene::new(client, address), echo)
 }
