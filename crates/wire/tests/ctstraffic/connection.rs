@@ -232,3 +232,8 @@ proptest! {
         prop_assert_eq!(pair.client.machine.transferred(), plan.amounts());
     }
 }
+
+#[test]
+fn a_connection_takes_little_memory() {
+    assert!(size_of::<Connection>() <= 512, "{} bytes", size_of::<Connection>());
+}
