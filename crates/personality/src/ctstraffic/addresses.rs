@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use linerate_wire::ctstraffic::Span;
+
 use super::Refusal;
 
 /// The word for all addresses of both families.
@@ -38,6 +40,14 @@ pub fn match_families(targets: &[IpAddr], binds: &[IpAddr]) -> Result<ClientAddr
         return Err(Refusal::new(text));
     }
     Ok(matched)
+}
+
+/// The local port of the connection with this number, from 0. The ports are used in turn, and the first
+/// connection has the second one.
+pub fn local_port(ports: Span, number: u64) -> u16 {
+    let count = ports.high.saturating_sub(ports.low).saturating_add(1);
+    let port = ports.low.saturating_add(number.wrapping_add(1) % count);
+    u16::try_from(port).unwrap_or(u16::MAX)
 }
 
 /// A name of an option that stands for no address.
@@ -78,6 +88,14 @@ mod tests {
         let any = match_families(&addresses("127.0.0.1"), &[]).unwrap();
         assert_eq!(any.binds, addresses("0.0.0.0"));
         assert_eq!(unresolved("listen").text, "-listen value did not resolve to an IP address");
+    }
+
+    #[test]
+    fn local_ports_are_used_from_the_second_one_on() {
+        let ports = Span { low: 5000, high: 5002 };
+        let used = (0..5).map(|number| local_port(ports, number));
+        assert_eq!(used.collect::<Vec<_>>(), [5001, 5002, 5000, 5001, 5002]);
+        assert_eq!(local_port(Span::of(7), 9), 7);
     }
 
     #[test]
