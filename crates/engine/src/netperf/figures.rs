@@ -7,7 +7,7 @@ use linerate_measure::dialect::{EndExtension, FlowExtension};
 use linerate_measure::report::{FlowReport, SocketFacts};
 use linerate_measure::sample::{DatagramCounts, Traffic};
 use linerate_measure::{EndReport, Role};
-use linerate_wire::netperf::test::{Carrier, Length, Results, Setup};
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
 
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
@@ -146,8 +146,19 @@ fn local_totals(
 /// What a server has granted, before it has told what it counted.
 fn server_report(plan: &TestPlan, setup: &Setup) -> EndReport {
     let EndPlan { send_buffer_bytes, receive_buffer_bytes, .. } = plan.remote;
+    let totals = granted_totals((send_buffer_bytes, receive_buffer_bytes), setup);
+    let extension = Some(FlowExtension::Netperf(totals));
+    let flow = FlowReport { extension, ..FlowReport::default() };
+    EndReport { flows: vec![flow], ..EndReport::nothing(Role::Server) }
+}
+
+/// What a server has granted of the buffers asked for, and beside them.
+fn granted_totals(
+    (send_buffer_bytes, receive_buffer_bytes): (Option<u32>, Option<u32>),
+    setup: &Setup,
+) -> FlowTotals {
     let known = |size: i32| u32::try_from(size).ok();
-    let totals = FlowTotals {
+    FlowTotals {
         send_bytes: known(setup.send_bytes),
         receive_bytes: known(setup.receive_bytes),
         send_width: known(setup.send_width),
@@ -160,10 +171,37 @@ fn server_report(plan: &TestPlan, setup: &Setup) -> EndReport {
         interval_burst: setup.pacing.0,
         interval_us: setup.pacing.1,
         transactions: None,
-    };
-    let extension = Some(FlowExtension::Netperf(totals));
-    let flow = FlowReport { extension, ..FlowReport::default() };
-    EndReport { flows: vec![flow], ..EndReport::nothing(Role::Server) }
+    }
+}
+
+/// Completes what a server has counted itself.
+pub(super) fn complete_server(
+    report: &mut EndReport,
+    request: &Request,
+    setup: &Setup,
+    counts: &Counts,
+    cpu: Option<CpuUse>,
+) {
+    if cpu.is_some() {
+        let cpu_util_percent = cpu.as_ref().map(|cpu| cpu.util_percent);
+        let totals = EndTotals { cpu_util_percent, cpu, ..EndTotals::default() };
+        report.extension = Some(EndExtension::Netperf(Box::new(totals)));
+    }
+    let Some(flow) = report.flows.first_mut() else { return };
+    if request.carrier == Carrier::Udp && request.part == Part::Receive {
+        flow.datagrams = Some(received_datagrams(counts.datagrams_received));
+    }
+    let mut totals =
+        granted_totals((request.send_buffer_bytes, request.receive_buffer_bytes), setup);
+    if let Some(socket) = &flow.socket {
+        let at_end = |size: u32, at_start| Some(size).filter(|size| *size > 0).or(at_start);
+        totals.send_buffer.at_end = at_end(socket.send_buffer_bytes, totals.send_buffer.at_start);
+        totals.receive_buffer.at_end =
+            at_end(socket.receive_buffer_bytes, totals.receive_buffer.at_start);
+    }
+    let is_bulk = matches!(request.part, Part::Send | Part::Receive);
+    totals.transactions = Some(counts.transactions).filter(|_| !is_bulk);
+    flow.extension = Some(FlowExtension::Netperf(totals));
 }
 
 /// Adds what the server told. `counts` are this end's.

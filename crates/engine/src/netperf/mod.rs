@@ -15,6 +15,7 @@ mod job;
 mod listening;
 mod liveness;
 mod lives;
+mod observer;
 mod opening;
 mod outcome;
 mod plan;
@@ -34,6 +35,7 @@ use crate::error::Error;
 
 pub use crate::socket::TcpFigures;
 pub use client::{Client, run, run_alone};
+pub use observer::{Asked, Observe, Observer, TestEnding};
 pub use outcome::{Calibration, Outcome};
 pub use plan::{
     ControlPlan, Dirt, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,

@@ -11,6 +11,7 @@ use socket2::Socket;
 
 use super::control::channel;
 use super::listening::{Listening, listen, listen_everywhere};
+use super::observer::Observe;
 use super::session::{Farewell, ServerContext, Session};
 use crate::acceptor::{Accepted, SlotLimits, Slots, accept};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
@@ -66,6 +67,8 @@ pub struct ServerOptions {
     /// processor for each test, so that of tests at once no more do so than leave one of this process's
     /// processors to others, and one in any case.
     pub busy_poll: bool,
+    /// Who sees what happens in tests; absent: nobody.
+    pub observe: Option<Arc<dyn Observe>>,
 }
 
 /// A netserver that listens.

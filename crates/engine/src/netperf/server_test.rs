@@ -5,16 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
-use linerate_measure::Role;
-use linerate_measure::sample::CpuSeconds;
+use linerate_measure::{EndReport, FlowReport, Role, Sample};
 use linerate_wire::netperf::end::Watch;
 use linerate_wire::netperf::omni::refusal;
-use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
 use super::address_beside;
 use super::data::{Granted, first_sender};
+use super::figures::complete_server;
 use super::filling::{plain_flow, ring_flow};
 use super::job::{Job, Task};
 use super::liveness::Liveness;
@@ -94,7 +94,8 @@ impl ServerTest {
         let waiting = plan.await_client(request.carrier, address);
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
-        let job = Job::of_server(&request, unit_bytes);
+        let mut job = Job::of_server(&request, unit_bytes);
+        job.interval_ns = context.interval_ns;
         let listener = request.part.connects().then(|| {
             // Connections inherit it, from the first on.
             limit_blocking(&socket)?;
@@ -173,6 +174,16 @@ impl ServerTest {
         self.load.as_ref().map(Load::counts).unwrap_or_default()
     }
 
+    /// When its data began, on the monotonic clock.
+    pub(super) fn data_began_ns(&self) -> Option<u64> {
+        self.load.as_ref().and_then(Load::opened_ns)
+    }
+
+    /// The sample of an interval that is over.
+    pub(super) fn sample(&mut self, now_ns: u64) -> Option<Sample> {
+        self.load.as_mut().and_then(|load| load.tick(now_ns))
+    }
+
     pub(super) fn liveness(&self) -> Liveness {
         Liveness::new(Role::Server, &self.job, monotonic_ns())
     }
@@ -196,7 +207,8 @@ impl ServerTest {
         }
         let look_ns = self.ends_quietly().then(|| now_ns.saturating_add(LOOK_NS));
         let mark_ns = self.watch.waits_from_ns().filter(|at_ns| Some(*at_ns) > self.marked_ns);
-        [self.watch.over_at_ns(), look_ns, mark_ns].into_iter().flatten().min()
+        let tick_ns = self.load.as_ref().and_then(|load| load.next_tick(now_ns));
+        [self.watch.over_at_ns(), look_ns, mark_ns, tick_ns].into_iter().flatten().min()
     }
 
     /// Goes on as far as it can; says whether it is over.
@@ -326,29 +338,72 @@ impl ServerTest {
     }
 
     /// What came of it.
-    pub(super) fn results(mut self, now_ns: u64) -> Results {
+    pub(super) fn conclude(mut self, now_ns: u64) -> Conclusion {
         // What ended by the client's sign went on until then.
         let by_sign = self.stopped_ns.is_none() && self.hears_end;
         let end = if by_sign { Processors::mark } else { Processors::end };
         self.processors.iter_mut().for_each(end);
         // Of a client that never came there is nothing to tell.
-        let concluded = self.load.take().map(|load| load.conclude(now_ns));
-        let (counts, load_cpu, facts) = concluded.map_or_else(
-            || (Counts::default(), CpuSeconds::default(), None),
-            |(_, counts, mut report)| (counts, report.cpu.unwrap_or_default(), report.flows.pop()),
-        );
-        let elapsed_ns = self.elapsed_ns(now_ns, facts.as_ref().and_then(|flow| flow.to_ns));
+        let (sample, counts, mut report) = match self.load.take() {
+            Some(load) => {
+                let (sample, counts, report) = load.conclude(now_ns);
+                (sample, counts, Some(report))
+            }
+            None => (None, Counts::default(), None),
+        };
+        let flow = report.as_ref().and_then(|report| report.flows.first());
+        let elapsed_ns = self.elapsed_ns(now_ns, flow.and_then(|flow| flow.to_ns));
+        let load_cpu = report.as_ref().and_then(|report| report.cpu).unwrap_or_default();
         let cpus = self.processors.as_ref().map_or(0, |_| self.cpu_count);
-        let cpu = self.processors.and_then(|processors| processors.used(load_cpu, elapsed_ns));
-        let socket = facts.as_ref().and_then(|flow| flow.socket.clone());
-        let tcp = facts.as_ref().and_then(|flow| flow.tcp);
+        let measures_cpu = self.processors.is_some();
+        let cpu = self.processors.take().and_then(|used| used.used(load_cpu, elapsed_ns));
+        let results = Results {
+            elapsed_s: Some(elapsed_ns as f32 / 1e9),
+            cpu: cpu.as_ref().map(to_wire),
+            cpus,
+            ..self.counted(&counts, flow)
+        };
+        if let Some(report) = &mut report {
+            let setup = setup(&self.request, &self.job, &self.granted, 0, measures_cpu);
+            report.elapsed_ns = elapsed_ns;
+            complete_server(report, &self.request, &setup, &counts, cpu);
+        }
+        let cut_short = self.cut_short(&counts, elapsed_ns);
+        Conclusion { results, sample, report, cut_short }
+    }
+
+    /// What a test came to whose data ended before what was asked for. A client that goes may end its data as it
+    /// always does.
+    fn cut_short(&self, counts: &Counts, elapsed_ns: u64) -> Option<String> {
+        let done = match self.request.part {
+            Part::Send => counts.sent_bytes,
+            Part::Receive => counts.received_bytes,
+            Part::Answer | Part::AnswerOnce | Part::Accept => counts.transactions,
+        };
+        match self.request.length {
+            Length::Seconds(seconds) => {
+                // The client's time begins before its connection.
+                let enough_ns = u64::from(seconds) * SECOND_NS / 10 * 9;
+                let elapsed_s = elapsed_ns as f64 / 1e9;
+                (elapsed_ns < enough_ns)
+                    .then(|| format!("data ended after {elapsed_s:.2} s of {seconds} s"))
+            }
+            Length::Units(units) => (done < units.into())
+                .then(|| format!("data ended after {done} of {units} bytes or transactions")),
+            Length::Open => None,
+        }
+    }
+
+    fn counted(&self, counts: &Counts, flow: Option<&FlowReport>) -> Results {
+        let socket = flow.and_then(|flow| flow.socket.as_ref());
         let datagrams = self.request.carrier == Carrier::Udp;
         let calls = |calls: u64, datagrams_: u64| if datagrams { datagrams_ } else { calls } as u32;
         let at_end = |size: Option<u32>, start: i32| {
             size.and_then(|size| i32::try_from(size).ok()).filter(|size| *size > 0).unwrap_or(start)
         };
-        let send_buffer = socket.as_ref().map(|socket| socket.send_buffer_bytes);
-        let receive_buffer = socket.as_ref().map(|socket| socket.receive_buffer_bytes);
+        let send_buffer = socket.map(|socket| socket.send_buffer_bytes);
+        let receive_buffer = socket.map(|socket| socket.receive_buffer_bytes);
+        let again = flow.and_then(|flow| flow.tcp).map(|tcp| tcp.retransmitted_segments);
         Results {
             bytes_received: counts.received_bytes,
             receive_calls: calls(counts.receive_calls, counts.datagrams_received),
@@ -356,18 +411,26 @@ impl ServerTest {
             bytes_sent: counts.sent_bytes,
             send_calls: calls(counts.send_calls, counts.datagrams_sent),
             send_buffer_bytes: at_end(send_buffer, self.granted.send_buffer_bytes),
-            failed_sends: 0,
             transactions: counts.transactions as u32,
-            elapsed_s: Some(elapsed_ns as f32 / 1e9),
-            cpu: cpu.as_ref().map(to_wire),
-            cpus,
-            retransmits: tcp
-                .map_or(-1, |tcp| i32::try_from(tcp.retransmitted_segments).unwrap_or(i32::MAX)),
+            retransmits: again.map_or(-1, |again| i32::try_from(again).unwrap_or(i32::MAX)),
             congestion: socket
-                .and_then(|socket| socket.congestion)
+                .and_then(|socket| socket.congestion.clone())
                 .filter(|_| self.request.routed && !datagrams),
+            ..Results::default()
         }
     }
+}
+
+/// What came of a test.
+pub(super) struct Conclusion {
+    /// What the client is told.
+    pub(super) results: Results,
+    /// The rest of an interval that the end has cut off.
+    pub(super) sample: Option<Sample>,
+    /// What this end counted; absent: no data came.
+    pub(super) report: Option<EndReport>,
+    /// How much was done, where that is less than was asked for.
+    pub(super) cut_short: Option<String>,
 }
 
 fn number_of(error: &io::Error) -> i32 {

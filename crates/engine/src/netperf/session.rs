@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_wire::Machine as _;
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
+use linerate_wire::netperf::test::Request;
 use rustix::event::{PollFd, PollFlags};
 
 use super::control::{Control, is_acknowledged, set_patient, unheard};
 use super::liveness::Liveness;
+use super::observer::{Observation, Observe, TestEnding};
 use super::processor::local_calibration;
 use super::server::ServerOptions;
-use super::server_test::ServerTest;
+use super::server_test::{Conclusion, ServerTest};
 use super::spinners::Spinners;
+use super::test_context::TestContext;
 use crate::acceptor::{Progress, Slot};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Lost, TcpChannel};
@@ -37,6 +40,7 @@ pub(super) struct ServerContext {
     pub(super) cpu_count: Option<u32>,
     /// Who gives leave to answer without sleeping; absent: nobody has it.
     pub(super) spinners: Option<Arc<Spinners>>,
+    pub(super) observe: Option<Arc<dyn Observe>>,
 }
 
 impl ServerContext {
@@ -48,6 +52,7 @@ impl ServerContext {
             serial: options.serial,
             cpu_count: options.cpu_count,
             spinners: options.busy_poll.then(|| Arc::new(Spinners::of_this_process())),
+            observe: options.observe.clone(),
         }
     }
 
@@ -74,6 +79,8 @@ pub(super) struct Session {
     server: Arc<ServerContext>,
     waker: Arc<Waker>,
     test: Option<ServerTest>,
+    /// Of the test under way, where tests are observed.
+    observed: Option<Observation>,
     /// From a test's answer until its results have arrived; else the kernel sees who is gone.
     liveness: Option<Liveness>,
     tests: u32,
@@ -97,6 +104,7 @@ impl Session {
             server,
             waker,
             test: None,
+            observed: None,
             liveness: None,
             tests: 0,
             idle_since_ns,
@@ -106,28 +114,19 @@ impl Session {
     /// Serves the client until it has finished, something has failed, others need its slot, or the
     /// server is to stop.
     pub(super) fn run(mut self, stopping: &AtomicBool, mut slot: Option<Slot>) -> Farewell {
+        let (farewell, interrupts) = self.serve(stopping, &mut slot);
+        self.end_cut_off(&farewell, interrupts);
+        farewell
+    }
+
+    /// Likewise; says, too, whether somebody has chosen to end a test that was under way.
+    fn serve(&mut self, stopping: &AtomicBool, slot: &mut Option<Slot>) -> (Farewell, bool) {
+        let failed = |why: &str| (Farewell::Failed(why.to_owned()), false);
         loop {
             while let Some(event) = self.control.machine.poll_event() {
                 match event {
                     ServerEvent::Test { request, cpu, marks_end } => {
-                        let context = super::test_context::TestContext {
-                            local: self.local,
-                            client: self.client,
-                            cpu: cpu.or_else(|| self.next_cpu()),
-                            marks_end,
-                            other_addresses: self.server.other_addresses,
-                            cpu_count: self.server.cpu_count(),
-                            spinners: self.server.spinners.clone(),
-                        };
-                        match ServerTest::prepare(*request, &context, &self.waker) {
-                            Ok((test, setup)) => {
-                                self.control.machine.set_up(&setup);
-                                set_patient(self.control.channel(), true);
-                                self.liveness = Some(test.liveness());
-                                self.test = Some(test);
-                            }
-                            Err(error) => self.control.machine.refuse(monotonic_ns(), error),
-                        }
+                        self.begin_test(*request, cpu, marks_end);
                     }
                     ServerEvent::Calibration => {
                         let rate = local_calibration().rate;
@@ -137,31 +136,73 @@ impl Session {
                             self.server.cpu_count(),
                         );
                     }
-                    ServerEvent::Ended => return Farewell::Ended(self.tests),
-                    ServerEvent::Failed(fault) => return farewell(&fault),
+                    ServerEvent::Ended => return (Farewell::Ended(self.tests), false),
+                    ServerEvent::Failed(fault) => {
+                        let has_left = matches!(fault, Fault::Closed { .. });
+                        return (Farewell::Failed(fault.to_string()), has_left);
+                    }
                 }
             }
             if let Err(Lost::Writing(error)) = self.control.say() {
-                return Farewell::Failed(format!("its control connection broke: {error}"));
+                return failed(&format!("its control connection broke: {error}"));
             }
             // Behind the writes, so that whoever goes after its test has its results.
-            if let Some(slot) = &mut slot {
+            if let Some(slot) = slot {
                 slot.note(self.progress());
                 if slot.must_go() {
-                    return Farewell::Failed("others needed its place".to_owned());
+                    return failed("others needed its place");
                 }
             }
             if let Some(why) = self.why_lost() {
-                return Farewell::Failed(why);
+                return failed(&why);
             }
             if self.server.serial && self.has_dawdled() {
-                return Farewell::Failed("it kept others waiting without a test".to_owned());
+                return failed("it kept others waiting without a test");
             }
             if stopping.load(Ordering::Relaxed) {
-                return Farewell::Failed("the server was stopped".to_owned());
+                return (Farewell::Failed("the server was stopped".to_owned()), true);
             }
             self.go_on();
         }
+    }
+
+    fn begin_test(&mut self, request: Request, cpu: Option<u32>, marks_end: bool) {
+        let observe = self.server.observe.as_deref();
+        let observed = Observation::begin(observe, (self.local, self.client), &request);
+        let context = TestContext {
+            local: self.local,
+            client: self.client,
+            cpu: cpu.or_else(|| self.next_cpu()),
+            marks_end,
+            other_addresses: self.server.other_addresses,
+            cpu_count: self.server.cpu_count(),
+            spinners: self.server.spinners.clone(),
+            interval_ns: Observation::interval_ns(observed.as_ref()),
+        };
+        match ServerTest::prepare(request, &context, &self.waker) {
+            Ok((test, setup)) => {
+                self.control.machine.set_up(&setup);
+                set_patient(self.control.channel(), true);
+                self.liveness = Some(test.liveness());
+                (self.test, self.observed) = (Some(test), observed);
+            }
+            Err(error) => {
+                self.control.machine.refuse(monotonic_ns(), error);
+                observed.into_iter().for_each(|observed| observed.refuse(error));
+            }
+        }
+    }
+
+    /// Tells of a test that was under way when the session ended.
+    fn end_cut_off(&mut self, farewell: &Farewell, interrupts: bool) {
+        let (Some(test), Some(observed)) = (self.test.take(), self.observed.take()) else { return };
+        let Conclusion { sample, report, .. } = test.conclude(monotonic_ns());
+        let how = match farewell {
+            Farewell::Failed(why) if interrupts => TestEnding::Interrupted(why.clone()),
+            Farewell::Failed(why) => TestEnding::Failed(why.clone()),
+            Farewell::Ended(_) => TestEnding::Interrupted("the client has left".to_owned()),
+        };
+        observed.end(sample.as_ref(), report, &how);
     }
 
     /// How far the client has come; `None` while its test is under way.
@@ -207,15 +248,29 @@ impl Session {
         // The machine tells what it missed.
         let _told = self.control.listen();
         self.control.handle_time();
-        if let Some(test) = self.test.take_if(|test| test.advance(monotonic_ns())) {
-            let results = test.results(monotonic_ns());
-            self.tests = self.tests.saturating_add(1);
-            self.idle_since_ns = monotonic_ns();
-            self.control.machine.finish(monotonic_ns(), &results);
+        let is_over = self.test.as_mut().is_some_and(|test| test.advance(monotonic_ns()));
+        if let Some(test) = &mut self.test {
+            let sample = test.sample(monotonic_ns());
+            self.observed.iter_mut().for_each(|observed| observed.look(test, sample.as_ref()));
+        }
+        if let Some(test) = self.test.take_if(|_| is_over) {
+            self.end_test(test);
         }
     }
-}
 
-fn farewell(fault: &Fault) -> Farewell {
-    Farewell::Failed(fault.to_string())
+    fn end_test(&mut self, test: ServerTest) {
+        let Conclusion { results, sample, report, cut_short } = test.conclude(monotonic_ns());
+        self.tests = self.tests.saturating_add(1);
+        self.idle_since_ns = monotonic_ns();
+        self.control.machine.finish(monotonic_ns(), &results);
+        let Some(observed) = self.observed.take() else { return };
+        let how = match (&report, cut_short) {
+            (None, _) => TestEnding::Failed("the client sent no data".to_owned()),
+            (Some(_), Some(why)) => TestEnding::Interrupted(why),
+            (Some(_), None) => TestEnding::Complete,
+        };
+        // The client needn't wait for whoever keeps the result.
+        let _told_later = self.control.say();
+        observed.end(sample.as_ref(), report, &how);
+    }
 }

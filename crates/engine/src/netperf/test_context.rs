@@ -25,6 +25,8 @@ pub(super) struct TestContext {
     pub(super) cpu_count: u32,
     /// Who gives leave to answer without sleeping; absent: nobody has it.
     pub(super) spinners: Option<Arc<Spinners>>,
+    /// Length of a sample.
+    pub(super) interval_ns: u64,
 }
 
 impl TestContext {
@@ -139,6 +141,7 @@ mod tests {
             other_addresses: false,
             cpu_count: 1,
             spinners: None,
+            interval_ns: u64::MAX,
         }
     }
 

@@ -21,6 +21,7 @@ mod documents;
 mod old_server;
 mod server_clients;
 mod server_deaths;
+mod server_documents;
 mod server_hostile;
 mod server_process;
 mod server_tests;

@@ -1,6 +1,7 @@
 //! A netserver of ours, and netperfs that test against it.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal};
@@ -18,7 +19,13 @@ impl Netserver {
 
     /// Likewise, at other addresses.
     pub(crate) fn start_at(addresses: &str, options: &str) -> Self {
+        Self::start_with(addresses, options, &[])
+    }
+
+    /// Likewise, with variables in its environment.
+    pub(crate) fn start_with(addresses: &str, options: &str, variables: &[(&str, &Path)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .envs(variables.iter().copied())
             .args("netserver -D -p 0".split_whitespace())
             .args(addresses.split_whitespace())
             .args(options.split_whitespace())
@@ -46,6 +53,15 @@ impl Netserver {
     pub(crate) fn freeze(&self) {
         let pid = Pid::from_child(&self.child);
         rustix::process::kill_process(pid, Signal::STOP).unwrap();
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        let pid = Pid::from_child(&self.child);
+        if self.child.try_wait().unwrap().is_none() {
+            rustix::process::kill_process(pid, Signal::TERM).unwrap();
+        }
+        self.child.wait().unwrap();
     }
 
     /// Its number in /proc.

@@ -21,6 +21,7 @@ fn begun(part: Part) -> (ServerTest, UdpSocket) {
         other_addresses: false,
         cpu_count: 1,
         spinners: None,
+        interval_ns: u64::MAX,
     };
     let plain = Request::new(part, Carrier::Udp);
     let length = Length::Seconds(1);
@@ -50,7 +51,7 @@ fn used_percent(part: Part, wait_ns: u64, says_end: bool) -> f32 {
     }
     let over_ns = length_over_ns + wait_ns;
     while !served.advance(over_ns) {}
-    served.results(over_ns).cpu.unwrap().util
+    served.conclude(over_ns).results.cpu.unwrap().util
 }
 
 #[test]

@@ -39,16 +39,16 @@ pub(super) fn begin(
     let mut record = output.begin(Dialect::Netperf, Role::Client, plan(control, request));
     if let Some(draft) = record.draft() {
         let program = std::iter::once("netperf".to_owned());
-        let command_line = program.chain(without_passphrase(words)).collect();
+        let command_line = program.chain(without_passphrase(GLOBAL, words)).collect();
         draft.options = Some(DialectOptions { command_line, ..DialectOptions::default() });
     }
     record
 }
 
 /// The words without the argument of each `-Z`.
-fn without_passphrase(words: &[String]) -> Vec<String> {
+pub(super) fn without_passphrase<T>(flags: &[Flag<T>], words: &[String]) -> Vec<String> {
     let mut told = Vec::with_capacity(words.len());
-    let mut lexer = Lexer::new(GLOBAL, words);
+    let mut lexer = Lexer::new(flags, words);
     let mut read = 0;
     while let Some(lexeme) = lexer.next() {
         let end = words.len() - lexer.remaining();
@@ -216,7 +216,7 @@ pub(super) fn whole_sample(report: &EndReport, utc_ns: i64) -> Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::without_passphrase;
+    use super::{GLOBAL, without_passphrase};
 
     #[test]
     fn the_passphrase_is_left_out_wherever_it_stands() {
@@ -229,9 +229,9 @@ mod tests {
             ("-H Z -l 1", "-H Z -l 1"),
         ] {
             let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
-            assert_eq!(without_passphrase(&words).join(" "), told, "{typed}");
+            assert_eq!(without_passphrase(GLOBAL, &words).join(" "), told, "{typed}");
         }
         let empty = ["-Z", "", "-l", "1"].map(str::to_owned);
-        assert_eq!(without_passphrase(&empty), ["-Z", "-l", "1"]);
+        assert_eq!(without_passphrase(GLOBAL, &empty), ["-Z", "-l", "1"]);
     }
 }

@@ -11,6 +11,7 @@ mod latency;
 mod planning;
 mod random;
 mod reading;
+mod recording;
 mod release;
 mod resolve;
 mod run;

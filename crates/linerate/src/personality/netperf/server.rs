@@ -9,6 +9,7 @@ use linerate_engine::HandedSockets;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::netperf::{Server, ServerOptions};
+use linerate_measure::Role;
 use linerate_measure::plan::Family;
 use linerate_personality::netperf::server_flags::{
     ServerOptions as Typed, parse_server_command_line,
@@ -18,8 +19,10 @@ use rustix::fs::FileType;
 
 use super::debug_log::{leave_output, leave_terminal, serve_telling};
 use super::family_name;
+use super::recording::Recording;
 use super::resolve::resolve_all;
 use crate::output::narrate;
+use crate::personality::run_document::RunOutput;
 use crate::personality::say;
 use crate::signals::stop_on_signals;
 
@@ -46,12 +49,28 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         say(VERSION_LINE);
         return 0;
     }
-    let done = match HandedSockets::take() {
+    let handed = HandedSockets::take();
+    let is_client = !in_background && stdin_is_socket();
+    if let Ok(none) = &handed
+        && none.is_empty()
+        && !(is_client || in_background || typed.foreground)
+    {
+        return go_to_background(words);
+    }
+    let cancel = Cancel::default();
+    let observe = match RunOutput::of_environment(Role::Server, &cancel) {
+        Ok(output) => Recording::observer(output, words),
+        Err(sentence) => {
+            narrate(&format!("{name}: {sentence}\n"));
+            return 1;
+        }
+    };
+    let options = ServerOptions { observe, ..options(&typed) };
+    let done = match handed {
         // An activated server stays in the foreground.
-        Ok(handed) if !handed.is_empty() => serve(&typed, handed, false),
-        Ok(_) if !in_background && stdin_is_socket() => serve_stdin(&typed),
-        Ok(none) if in_background || typed.foreground => serve(&typed, none, in_background),
-        Ok(_) => return go_to_background(words),
+        Ok(handed) if !handed.is_empty() => serve(&typed, options, handed, false, &cancel),
+        Ok(_) if is_client => serve_stdin(&typed, &options, &cancel),
+        Ok(none) => serve(&typed, options, none, in_background, &cancel),
         Err(error) => Err(error),
     };
     match done {
@@ -98,14 +117,13 @@ fn options(typed: &Typed) -> ServerOptions {
 }
 
 /// Serves the client on standard input.
-fn serve_stdin(typed: &Typed) -> Result<(), Error> {
+fn serve_stdin(typed: &Typed, options: &ServerOptions, cancel: &Cancel) -> Result<(), Error> {
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(|source| Error::Io {
         operation: "take",
         address: "the connection on standard input".to_owned(),
         source,
     })?;
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
+    stop_on_signals(cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let heard_by_client = stderr_is_client();
     let log = if typed.debug || heard_by_client {
@@ -114,12 +132,18 @@ fn serve_stdin(typed: &Typed) -> Result<(), Error> {
         None
     };
     serve_telling(typed.debug, log, |sink| {
-        Server::serve_connection(socket.into(), &options(typed), sink, &cancel)
+        Server::serve_connection(socket.into(), options, sink, cancel)
     })
 }
 
 /// Serves until a signal comes.
-fn serve(typed: &Typed, handed: HandedSockets, in_background: bool) -> Result<(), Error> {
+fn serve(
+    typed: &Typed,
+    options: ServerOptions,
+    handed: HandedSockets,
+    in_background: bool,
+    cancel: &Cancel,
+) -> Result<(), Error> {
     if in_background {
         // A session of its own: the terminal that started it may close. Fails only for what leads
         // one already.
@@ -131,10 +155,9 @@ fn serve(typed: &Typed, handed: HandedSockets, in_background: bool) -> Result<()
             false => Vec::new(),
         },
         handed,
-        ..options(typed)
+        ..options
     })?;
-    let cancel = Cancel::default();
-    stop_on_signals(&cancel)
+    stop_on_signals(cancel)
         .map_err(|error| Error::Host(format!("can't listen for signals: {error}")))?;
     let (host, _, family) = names(typed);
     let port = server.addresses().first().map_or(typed.port, |address| address.port());
@@ -147,7 +170,7 @@ fn serve(typed: &Typed, handed: HandedSockets, in_background: bool) -> Result<()
     if in_background {
         leave_output();
     }
-    serve_telling(typed.debug, log, |sink| server.serve(sink, &cancel))
+    serve_telling(typed.debug, log, |sink| server.serve(sink, cancel))
 }
 
 /// Where it listens: at all addresses of a name.
