@@ -79,7 +79,7 @@ struct Acceptor<'a> {
     /// that: the close of one is there, as a rule, when the next comes.
     closing: Vec<usize>,
     /// Connections that go on by themselves.
-    timers: Timers,
+    timers: Timers<usize>,
     next_sweep_ns: u64,
     wake_ups: WakeUps,
     /// Connections accepted since this began or ceased to sleep in its calls.

@@ -210,9 +210,9 @@ impl<C: Carrier> Attempt<C> {
     }
 
     /// When it goes on by itself, where that isn't queued yet.
-    pub(crate) fn take_resumption(&mut self) -> Option<u64> {
+    pub(super) fn take_resumption(&mut self) -> Option<u64> {
         match &mut self.stage {
-            Stage::Living(progress) => progress.living_mut()?.take_resumption(),
+            Stage::Living(progress) => progress.take_resumption(),
             _ => None,
         }
     }

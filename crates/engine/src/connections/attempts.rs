@@ -4,6 +4,7 @@ use std::io;
 
 use super::attempt::{Attempt, Carrier, Part};
 use super::slots::{Due, Slots};
+use super::timers::Timers;
 use crate::clock::monotonic_ns;
 use crate::flow::{GivenUp, Local, error_kind};
 use crate::phase::{Phase, Reached};
@@ -16,6 +17,8 @@ pub(crate) struct Attempts<C: Carrier> {
     pub(super) under_way: Vec<Option<Attempt<C>>>,
     /// The number of the next connection, and how much greater the next of this shard is.
     numbers: (u32, u32),
+    /// Of those that go on by themselves.
+    timers: Timers<usize>,
 }
 
 /// What became of a connection that had its turn.
@@ -34,7 +37,7 @@ impl<C: Carrier> Attempts<C> {
     pub(crate) fn new(part: Part, slots: Slots, (shard, shards): (usize, usize)) -> Self {
         let under_way = (0..slots.len()).map(|_| None).collect();
         let numbers = (shard as u32, (shards as u32).max(1));
-        Self { part, slots, under_way, numbers }
+        Self { part, slots, under_way, numbers, timers: Timers::default() }
     }
 
     /// The connection in a slot.
@@ -70,13 +73,30 @@ impl<C: Carrier> Attempts<C> {
         let Some(Some(attempt)) = self.under_way.get_mut(index) else { return Advanced::Gone };
         let (part, tally) = (&mut self.part, self.slots.tally(index));
         match attempt.advance(returns, part, tally, local, wait) {
-            Ok(false) => Advanced::Waits,
+            Ok(false) => {
+                if let Some(resumes_ns) = attempt.take_resumption() {
+                    self.timers.add(resumes_ns, index);
+                }
+                Advanced::Waits
+            }
             Ok(true) => Advanced::Complete,
             Err(error) => {
                 self.give_up(index, &error, monotonic_ns());
                 Advanced::Gone
             }
         }
+    }
+
+    /// Takes the slots of connections that go on by themselves now.
+    pub(crate) fn take_resumed(&mut self, into: &mut Vec<usize>) {
+        if !self.timers.is_empty() {
+            self.timers.take_due(monotonic_ns(), into);
+        }
+    }
+
+    /// How long a loop may sleep while nothing comes.
+    pub(crate) fn wait_at_most_ns(&self, phase: Phase, now_ns: u64) -> u64 {
+        self.timers.wait_at_most_ns(now_ns, self.slots.wait_at_most_ns(phase))
     }
 
     /// Closes a connection that is complete.

@@ -16,7 +16,6 @@ use super::opening::TcpOpening;
 use super::slots::{Due, Slots};
 use super::source::{Source, kind_of};
 use super::spin_wait::SpinWait;
-use super::timers::Timers;
 use super::{Dial, LONGEST_WAIT_NS, Poll};
 use crate::clock::monotonic_ns;
 use crate::flow::{Ending, FlowShared, Local};
@@ -37,8 +36,6 @@ pub(crate) struct Dialing {
 struct Dialer {
     attempts: Attempts<TcpCarrier>,
     source: Source,
-    /// Connections that go on by themselves.
-    timers: Timers,
     /// A connection that is due, for which a source is still looked for.
     waiting: Option<Due>,
     /// Whether there is one slot, whose sockets block: that is fewer calls than a poll set takes.
@@ -70,15 +67,13 @@ impl Dialing {
             }
             let looks_on = dialer.waiting.is_some();
             let at_most_ns =
-                if looks_on { 0 } else { dialer.attempts.slots.wait_at_most_ns(reached.phase) };
+                if looks_on { 0 } else { dialer.attempts.wait_at_most_ns(reached.phase, now_ns) };
             if dialer.is_alone {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
-                poll.wait(dialer.timers.wait_at_most_ns(now_ns, at_most_ns));
+                poll.wait(at_most_ns);
                 poll.take_ready(&mut ready, waker);
-                if !dialer.timers.is_empty() {
-                    dialer.timers.take_due(monotonic_ns(), &mut ready);
-                }
+                dialer.attempts.take_resumed(&mut ready);
             }
             for index in ready.drain(..) {
                 dialer.advance(index, &poll, local);
@@ -107,7 +102,6 @@ impl Dialer {
         Some(Self {
             attempts: Attempts::new(part, slots, (shard, shards)),
             source,
-            timers: Timers::default(),
             waiting: None,
             is_alone,
             spin_wait: (is_alone && !has_tls).then(|| SpinWait::new(Peer::Unknown)),
@@ -201,9 +195,6 @@ impl Dialer {
         let interest = attempt.interest(part);
         if poll.watch(attempt.carrier.as_fd(), index, attempt.watched, interest) {
             attempt.watched = Some(interest);
-            if let Some(resumes_ns) = attempt.take_resumption() {
-                self.timers.add(resumes_ns, index);
-            }
         } else {
             self.attempts.give_up(index, &io::ErrorKind::Other.into(), monotonic_ns());
         }

@@ -170,7 +170,7 @@ impl Incoming {
     /// When it goes on by itself, where that isn't queued yet.
     pub(super) fn take_resumption(&mut self) -> Option<u64> {
         match &mut self.stage {
-            Stage::Living(progress) => progress.living_mut()?.take_resumption(),
+            Stage::Living(progress) => progress.take_resumption(),
             _ => None,
         }
     }

@@ -107,7 +107,7 @@ impl Living {
                     self.held_ns = now_ns;
                 }
                 (self.interest, self.resumes_ns) = (Interest::Readable, until_ns);
-                see_silence(stream, wait)
+                stream.see_silence(wait)
             }
             Move::SendText => {
                 self.interest = Interest::Writable;
@@ -206,7 +206,7 @@ impl Living {
 }
 
 /// An error for what a peer did against a connection's life.
-pub(super) fn fault(fault: LifeFault) -> io::Error {
+pub(crate) fn fault(fault: LifeFault) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, fault)
 }
 
@@ -235,12 +235,6 @@ fn receive_some<S: LifeStream>(
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         length => Ok(length),
     }
-}
-
-/// Fails with `WouldBlock` as long as nothing comes on a connection that is held open.
-fn see_silence<S: LifeStream>(stream: &mut S, wait: &mut S::Wait) -> io::Result<()> {
-    receive_some(stream, &mut [0], wait)?;
-    Err(fault(LifeFault::Excess))
 }
 
 fn as_length(bytes: u64) -> usize {

@@ -50,9 +50,11 @@ pub(crate) use attempt::{Attempt, Carrier, Part};
 pub(crate) use attempts::{Advanced, Attempts};
 pub(crate) use dial::Dialing;
 pub(crate) use finished::TellFinished;
+pub(crate) use living::fault;
 pub(crate) use script::{LifeStream, Progress, Script};
 pub(crate) use slots::{Agreement, Due, Milestones, Rules, Slots};
 pub(crate) use spin_wait::Awaited;
+pub(crate) use timers::Timers;
 
 /// Makes a socket with its options, which blocks for [`LONGEST_BLOCK`] at most, or not at all.
 pub(crate) type OpenSocket = Arc<dyn Fn(bool) -> io::Result<Socket> + Send + Sync>;

@@ -36,6 +36,14 @@ pub(crate) trait LifeStream {
         wait: &mut Self::Wait,
     ) -> io::Result<usize>;
 
+    /// Fails with `WouldBlock` as long as nothing comes on a connection that is held open.
+    fn see_silence(&mut self, wait: &mut Self::Wait) -> io::Result<()> {
+        match self.receive(Awaited::Bytes, &mut [0], wait)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Err(fault(LifeFault::Excess)),
+        }
+    }
+
     /// All that the life sends was given to be sent. A connection that is closed as a whole needs no word of that.
     fn end_sending(&mut self) -> io::Result<()> {
         Ok(())
@@ -310,6 +318,11 @@ impl Script {
 }
 
 impl Progress {
+    /// When its life goes on by itself, where that isn't queued yet.
+    pub(crate) fn take_resumption(&mut self) -> Option<u64> {
+        self.living.as_mut()?.take_resumption()
+    }
+
     fn advance_living<S: LifeStream>(
         &mut self,
         life: &Life,

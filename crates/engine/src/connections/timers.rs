@@ -3,16 +3,21 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// By their indexes, the earliest first.
-#[derive(Default)]
-pub(super) struct Timers {
-    queue: BinaryHeap<Reverse<(u64, usize)>>,
+/// By what its loop knows each by, the earliest first.
+pub(crate) struct Timers<K> {
+    queue: BinaryHeap<Reverse<(u64, K)>>,
 }
 
-impl Timers {
-    /// The connection at this index goes on at this time. One that has gone on before, or has gone, gets a turn more.
-    pub(super) fn add(&mut self, at_ns: u64, index: usize) {
-        self.queue.push(Reverse((at_ns, index)));
+impl<K: Ord> Default for Timers<K> {
+    fn default() -> Self {
+        Self { queue: BinaryHeap::new() }
+    }
+}
+
+impl<K: Ord + Copy> Timers<K> {
+    /// This connection goes on at this time. One that has gone on before, or has gone, gets a turn more.
+    pub(crate) fn add(&mut self, at_ns: u64, connection: K) {
+        self.queue.push(Reverse((at_ns, connection)));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -20,17 +25,17 @@ impl Timers {
     }
 
     /// Takes those whose time has come.
-    pub(super) fn take_due(&mut self, now_ns: u64, into: &mut Vec<usize>) {
-        while let Some(Reverse((at_ns, index))) = self.queue.peek().copied()
+    pub(crate) fn take_due(&mut self, now_ns: u64, into: &mut Vec<K>) {
+        while let Some(Reverse((at_ns, connection))) = self.queue.peek().copied()
             && at_ns <= now_ns
         {
             self.queue.pop();
-            into.push(index);
+            into.push(connection);
         }
     }
 
     /// How long it is until the next is due, at most so long.
-    pub(super) fn wait_at_most_ns(&self, now_ns: u64, at_most_ns: u64) -> u64 {
+    pub(crate) fn wait_at_most_ns(&self, now_ns: u64, at_most_ns: u64) -> u64 {
         let next = self.queue.peek().map(|Reverse((at_ns, _))| at_ns.saturating_sub(now_ns));
         next.map_or(at_most_ns, |next_ns| next_ns.min(at_most_ns))
     }

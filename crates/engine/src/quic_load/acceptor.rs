@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_measure::Workload;
@@ -12,10 +13,10 @@ use socket2::Socket;
 
 use super::connected::Connected;
 use super::opening::ArrivingOpening;
-use super::{FOREIGN, LONGEST_WAIT, Quic, Sockets};
+use super::{FOREIGN, Quic, Sockets};
 use crate::buffers::Buffers;
 use crate::clock::monotonic_ns;
-use crate::connections::{LifeStream, Progress, Script};
+use crate::connections::{LifeStream, Progress, Script, Timers};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
 use crate::shard::Inlet;
@@ -54,6 +55,8 @@ struct Acceptor {
     pattern: Bytes,
     shared: Arc<FlowShared>,
     incoming: HashMap<Link, Incoming>,
+    /// Of those that go on by themselves.
+    timers: Timers<Link>,
     ending: Ending,
 }
 
@@ -71,17 +74,22 @@ impl QuicAcceptor {
             pattern: shared_pattern(&local.pattern),
             shared,
             incoming: HashMap::new(),
+            timers: Timers::default(),
             ending: Ending::default(),
         };
+        let mut resumed = Vec::new();
         while local.phase() < Phase::Drained && !sockets.is_released() {
             let _associations = sockets.take_new(waker);
             let more_in = sockets.take_in();
             while let Some((link, event)) = sockets.poll_event() {
                 acceptor.handle(link, event, &sockets, local);
             }
+            acceptor.timers.take_due(monotonic_ns(), &mut resumed);
+            resumed.drain(..).for_each(|link| acceptor.advance(link, local));
             let more_out = sockets.send_out();
             if !more_in && !more_out {
-                sockets.wait(LONGEST_WAIT, waker, local.phase());
+                let at_most_ns = acceptor.timers.wait_at_most_ns(monotonic_ns(), u64::MAX);
+                sockets.wait(Duration::from_nanos(at_most_ns), waker, local.phase());
             }
         }
         acceptor.shared.tally.last_ns.set(monotonic_ns());
@@ -112,12 +120,19 @@ impl Acceptor {
     fn advance(&mut self, link: Link, local: &mut Local) {
         let Some(one) = self.incoming.get_mut(&link) else { return };
         let (script, tally) = (&mut self.script, &self.shared.tally);
-        if let Err(error) = one.advance(&self.token, script, &self.pattern, tally, local)
-            && error.kind() != io::ErrorKind::WouldBlock
-        {
-            one.connected.connection.borrow_mut().close(FOREIGN, b"");
-            self.incoming.remove(&link);
-            self.count(&error);
+        match one.advance(&self.token, script, &self.pattern, tally, local) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                one.connected.connection.borrow_mut().close(FOREIGN, b"");
+                self.incoming.remove(&link);
+                self.count(&error);
+            }
+            _ => {
+                if let Stage::Living(_, progress) = &mut one.stage
+                    && let Some(resumes_ns) = progress.take_resumption()
+                {
+                    self.timers.add(resumes_ns, link);
+                }
+            }
         }
     }
 

@@ -80,6 +80,10 @@ impl LifeStream for QuicCarrier {
         LifeStream::receive(self.stream()?, awaited, into, wait)
     }
 
+    fn see_silence(&mut self, wait: &mut ()) -> io::Result<()> {
+        self.stream()?.see_silence(wait)
+    }
+
     fn end_sending(&mut self) -> io::Result<()> {
         self.stream()?.end_sending()
     }

@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use linerate_measure::step::LifeFault;
 use socket2::Socket;
 
-use crate::connections::{Awaited, LifeStream};
+use crate::connections::{Awaited, LifeStream, fault};
 use crate::transport::ByteStream;
 use crate::transport::quic::{Facts, QuicStream, SharedConnection, StreamId, Way};
 
@@ -42,6 +43,14 @@ impl LifeStream for QuicStream {
 
     fn receive(&mut self, _: Awaited, into: &mut [u8], (): &mut ()) -> io::Result<usize> {
         ByteStream::receive(self, into)
+    }
+
+    /// The server ends the stream with the last bytes that it sends; what it closes is the connection.
+    fn see_silence(&mut self, (): &mut ()) -> io::Result<()> {
+        match ByteStream::receive(self, &mut [0])? {
+            0 => self.await_close(),
+            _ => Err(fault(LifeFault::Excess)),
+        }
     }
 
     /// The stream's end goes along with its last bytes.

@@ -39,8 +39,9 @@ struct Dialer {
     server: SocketAddr,
     pattern: Bytes,
     attempts: Attempts<QuicCarrier>,
-    /// Slots whose connection waits for the ticket that the next needs, of which no event tells.
-    parting: Vec<usize>,
+    /// Slots whose connection has something to do of which no event tells: it waits for the ticket that the next
+    /// needs, or its time has come.
+    due: Vec<usize>,
     /// The slot that the last connection at each place of the endpoint has or had.
     slots_of: Vec<usize>,
 }
@@ -63,7 +64,7 @@ impl QuicDialer {
             while let Some((link, event)) = sockets.poll_event() {
                 dialer.handle(link, &event, local);
             }
-            dialer.advance_parting(local);
+            dialer.advance_due(local);
             let (reached, now_ns) = (local.reached(), monotonic_ns());
             if dialer.attempts.are_over(reached, now_ns) || sockets.is_released() {
                 break;
@@ -74,7 +75,7 @@ impl QuicDialer {
             }
             let more_out = sockets.send_out();
             if !more_in && !more_out {
-                let at_most_ns = dialer.attempts.slots.wait_at_most_ns(reached.phase);
+                let at_most_ns = dialer.attempts.wait_at_most_ns(reached.phase, now_ns);
                 sockets.wait(Duration::from_nanos(at_most_ns), waker, reached.phase);
             }
         }
@@ -105,7 +106,7 @@ impl Dialer {
             server,
             pattern: shared_pattern(&local.pattern),
             attempts: Attempts::new(part, slots, (shard, shards)),
-            parting: Vec::new(),
+            due: Vec::new(),
             slots_of: Vec::new(),
         })
     }
@@ -172,11 +173,12 @@ impl Dialer {
         self.attempts.get(index).is_some_and(Attempt::is_parting)
     }
 
-    fn advance_parting(&mut self, local: &mut Local) {
-        for index in std::mem::take(&mut self.parting) {
+    fn advance_due(&mut self, local: &mut Local) {
+        self.attempts.take_resumed(&mut self.due);
+        for index in std::mem::take(&mut self.due) {
             self.advance(index, local);
             if self.is_parting(index) {
-                self.parting.push(index);
+                self.due.push(index);
             }
         }
     }
@@ -184,7 +186,7 @@ impl Dialer {
     fn advance(&mut self, index: usize, local: &mut Local) {
         let was_parting = self.is_parting(index);
         match self.attempts.advance(index, false, local, &mut ()) {
-            Advanced::Waits if !was_parting && self.is_parting(index) => self.parting.push(index),
+            Advanced::Waits if !was_parting && self.is_parting(index) => self.due.push(index),
             Advanced::Waits => {}
             Advanced::Complete => self.attempts.finish(index, local),
             Advanced::Gone => {}

@@ -11,7 +11,7 @@ use crate::socket::TcpCounts;
 
 /// A connection of a [`Multiplexer`]. One that has ended is not known any more: what is asked of it does
 /// nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Link {
     pub(crate) index: u32,
     /// Tells connections apart that have the same index one after another.

@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Instant;
 
-use linerate_measure::step::{Churn, Close, Life, LifeStep, Size, StepEnd};
+use linerate_measure::step::{
+    BytePattern, Churn, Close, Draws, Life, LifeContent, LifePace, LifeStep, Size, StepEnd, Text,
+};
 use linerate_measure::{Handshake, Transport};
 use socket2::{Domain, Socket, Type};
 
 use super::super::*;
-use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{data_client, data_server, make_identity, server_tls};
 use crate::flow::{FlowShared, Local};
 use crate::latencies::Latencies;
@@ -152,4 +155,73 @@ fn a_server_that_sends_too_little_closed_early() {
     let (client, server) = run(&life(10), short, 3, Handshake::Full);
     assert_eq!((client.kinds(), server.kinds()), (vec![("closed_early", 3)], vec![]));
     assert_eq!(server.shared.tally.transactions.value(), 3);
+}
+
+#[test]
+fn sizes_are_drawn_alike_turns_keep_their_order_and_bytes_are_verified() {
+    let range = Size::Range { low_bytes: 1, high_bytes: 50_000 };
+    let done = Text::Fixed { bytes: "DONE" };
+    let steps = vec![
+        LifeStep::ReceiveText { text: Text::Id },
+        LifeStep::Alternate {
+            bytes: range,
+            send_bytes: 3_000,
+            receive_bytes: 700,
+            sends_first: true,
+        },
+        LifeStep::Duplex { bytes: range },
+        LifeStep::SendText { text: done },
+        LifeStep::ReceiveText { text: done },
+    ];
+    let content = LifeContent::Pattern {
+        pattern: BytePattern::Native,
+        send_offset: 0,
+        receive_offset: 7919,
+        stride: 5,
+        verify: true,
+    };
+    let unit_bytes = Some(Size::Range { low_bytes: 100, high_bytes: 9_000 });
+    let draws = Draws::Seed { seed: 3 };
+    let life = Life { content, unit_bytes, draws, ..Life::new(steps, Close::AtOnce) };
+    let (client, server) = run(&life, life.mirrored(Close::AfterPeer), 20, Handshake::Full);
+    assert_eq!((client.kinds(), server.kinds()), (vec![], vec![]));
+    let counts = |end: &End| (end.shared.tally.sent_bytes.value(), end.shared.tally.counts());
+    let ((sent, near), (received, far)) = (counts(&client), counts(&server));
+    assert!(sent > 0 && (sent, near.received_bytes) == (far.received_bytes, received));
+    assert_eq!((near.transactions, far.transactions), (20, 20));
+    // Bytes of another place in the pattern.
+    let other = LifeContent::Pattern {
+        pattern: BytePattern::Native,
+        send_offset: 1,
+        receive_offset: 0,
+        stride: 5,
+        verify: false,
+    };
+    let other = Life { content: other, ..life.mirrored(Close::AfterPeer) };
+    let (client, _) = run(&life, other, 2, Handshake::Full);
+    assert_eq!(client.kinds(), [("corrupt", 2)]);
+}
+
+#[test]
+fn pace_and_holds_keep_their_time() {
+    let sends = LifeStep::Send { bytes: fixed(50_000) };
+    let receives = LifeStep::Receive { bytes: fixed(50_000) };
+    let paced = |steps: Vec<LifeStep>| {
+        let pace = LifePace::Rate { bytes_per_s: 500_000, slice_ns: 10 * MILLISECOND_NS };
+        let unit_bytes = Some(fixed(5_000));
+        Life { pace: Some(pace), unit_bytes, ..Life::new(steps, Close::AtOnce) }
+    };
+    let held = LifeStep::Hold { time_ns: 90 * MILLISECOND_NS };
+    for life in [
+        paced(vec![sends]),
+        paced(vec![receives]),
+        Life::new(vec![sends, receives, held], Close::AtOnce),
+    ] {
+        let began = Instant::now();
+        let (client, server) = run(&life, life.mirrored(Close::AfterPeer), 2, Handshake::Full);
+        assert_eq!((client.kinds(), server.kinds()), (vec![], vec![]), "{life:?}");
+        let elapsed = began.elapsed();
+        // A paced life has a send in each of ten slices, of which the first begins at once.
+        assert!(elapsed >= Duration::from_millis(2 * 85), "{life:?} took {elapsed:?}");
+    }
 }

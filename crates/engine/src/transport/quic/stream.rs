@@ -75,6 +75,11 @@ impl QuicStream {
         Self { connection, id, way, socket, pattern, facts, has_received_all: false, is_bulk }
     }
 
+    /// Fails with `WouldBlock` until the connection has ended, and then with the reason.
+    pub(crate) fn await_close(&self) -> io::Result<()> {
+        self.connection.borrow().establish().and(Err(io::ErrorKind::WouldBlock.into()))
+    }
+
     fn receive_each(&mut self, most: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         if self.has_received_all {
             return Ok(0);
