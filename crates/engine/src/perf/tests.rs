@@ -37,6 +37,7 @@ fn server_plan() -> ServerPlan {
         suites: 0,
         delay: None,
         tells_connections: false,
+        interval_ns: None,
         stop_address: None,
     }
 }

@@ -151,6 +151,8 @@ pub(crate) trait Multiplexer {
     fn wait(&mut self, at_most: Duration) -> std::io::Result<()>;
     /// What happened next.
     fn poll_event(&mut self) -> Option<(Link, LinkEvent)>;
+    /// The other end's address, of a connection that stands.
+    fn remote(&mut self, link: Link) -> Option<SocketAddr>;
     /// Opens a stream of both directions; `None` when the other end has no room for one now.
     fn open_stream(&mut self, link: Link) -> Option<u64>;
     /// Opens a stream that only sends; `None` also where the transport has none.

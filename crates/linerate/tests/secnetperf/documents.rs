@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::fixture::{Ended, Server, command, wait};
 
 /// The document at a path. It is the format's, with no field that readers don't know.
-fn read(path: &Path) -> Run {
+pub(crate) fn read(path: &Path) -> Run {
     let text = fs::read_to_string(path).unwrap();
     let run: Run = serde_json::from_str(&text).unwrap();
     let written: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -24,21 +24,21 @@ fn read(path: &Path) -> Run {
     run
 }
 
-fn documenting(words: &str, path: &Path) -> Command {
+pub(crate) fn documenting(words: &str, path: &Path) -> Command {
     let mut command = command(words);
     command.env("LINERATE_RUN_DOCUMENT", path).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 
 /// Runs a client; what it said, and its document.
-fn documented(words: &str) -> (Ended, Run) {
+pub(crate) fn documented(words: &str) -> (Ended, Run) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.json");
     let ended = wait(documenting(words, &path).spawn().unwrap(), words);
     (ended, read(&path))
 }
 
-fn totals(run: &Run) -> EndTotals {
+pub(crate) fn totals(run: &Run) -> EndTotals {
     match run.reports.first().and_then(|report| report.extension.clone()) {
         Some(EndExtension::Perf(totals)) => totals,
         other => panic!("{other:?}"),
@@ -57,7 +57,7 @@ fn printed(ended: &Ended, word: &str) -> f64 {
     number.parse().unwrap()
 }
 
-fn assert_near(what: &str, ours: f64, theirs: f64, share: f64) {
+pub(crate) fn assert_near(what: &str, ours: f64, theirs: f64, share: f64) {
     assert!((ours / theirs - 1.0).abs() < share, "{what}: {ours} is not {theirs}");
 }
 

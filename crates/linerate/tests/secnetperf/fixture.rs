@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -69,11 +70,24 @@ impl Server {
         tries.flatten().next().unwrap_or_else(|| panic!("the server ended"))
     }
 
+    /// One that leaves run documents here.
+    pub(crate) fn documenting(words: &str, directory: &Path) -> Self {
+        let document = || {
+            let mut command = command(&format!("-bind:127.0.0.1:0 {words}"));
+            command.env("LINERATE_RUN_DOCUMENT", directory);
+            command
+        };
+        let tries = std::iter::repeat_with(|| Self::spawned(document())).take(5);
+        tries.flatten().next().unwrap_or_else(|| panic!("the server ended"))
+    }
+
     /// `None`: it ended.
     fn started(words: &str) -> Option<Self> {
-        let words = format!("-bind:127.0.0.1:0 {words}");
-        let mut child =
-            command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::spawned(command(&format!("-bind:127.0.0.1:0 {words}")))
+    }
+
+    fn spawned(mut command: Command) -> Option<Self> {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         let mut narration = BufReader::new(child.stderr.take().unwrap());
         while !said.contains("listening on") {

@@ -19,6 +19,7 @@ mod refusals;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
 mod relay;
 mod runs;
+mod server_documents;
 mod statistics;
 mod table;
 mod vanishing;

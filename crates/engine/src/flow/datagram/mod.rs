@@ -10,7 +10,6 @@ mod native;
 mod pipeline;
 mod plain;
 mod receive;
-mod requests;
 mod send;
 
 use std::collections::VecDeque;

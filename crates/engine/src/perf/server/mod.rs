@@ -1,16 +1,19 @@
 //! The server: it answers whoever asks, over every carriage that it has.
 
+mod clients;
 mod delays;
+mod recorder;
 mod remote_stop;
 mod worker;
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
+use linerate_measure::{Sample, Transport};
 use socket2::Socket;
 
 use super::quic;
@@ -20,7 +23,9 @@ use crate::error::Error;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, enlarge_datagram_buffers, listen, or_over_v4};
 use crate::transport::framed::FramedEndpoint;
+use clients::{ClientCounts, Clients};
 pub use delays::Delay;
+pub use recorder::TestReport;
 #[cfg(test)]
 pub(super) use remote_stop::REQUEST as STOP_REQUEST;
 use worker::Worker;
@@ -44,6 +49,8 @@ pub struct ServerPlan {
     pub delay: Option<Delay>,
     /// Whether the end of each connection is told.
     pub tells_connections: bool,
+    /// How long the interval of a test's sample is, ns; `None`: tests are not told.
+    pub interval_ns: Option<u64>,
     /// Where a datagram may ask it to stop. It lets anybody stop it who can send there.
     pub stop_address: Option<SocketAddr>,
 }
@@ -53,6 +60,31 @@ pub struct ServerPlan {
 pub enum ServerEvent {
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
+    /// The clients of an address begin a test: they have no other over this transport.
+    TestStarted {
+        /// Tells it apart from the server's other tests.
+        number: u64,
+        /// Their address.
+        client: IpAddr,
+        /// [`Transport::Quic`], or [`Transport::Tls`]: sealed frames over TCP.
+        transport: Transport,
+        /// When the first connection stood.
+        utc_ns: i64,
+    },
+    /// An interval of a test is over.
+    TestSample {
+        /// Of the test.
+        number: u64,
+        /// All bytes both ways.
+        sample: Box<Sample>,
+    },
+    /// A test is over: its clients have had no connection for a while, or the server ends.
+    TestEnded {
+        /// Of the test.
+        number: u64,
+        /// What it came to.
+        report: Box<TestReport>,
+    },
     /// Somebody asked it to stop.
     StopAsked,
     /// What this machine refuses to its threads, which run all the same.
@@ -116,15 +148,22 @@ impl Server {
             server.spawn("perf stop", move || remote_stop::run(&socket, &stop, &sender))?;
         }
         let config = trust::server_config(plan.suites)?;
-        server.start_quic(plan, datagrams.unwrap_or_default(), &config, &sender)?;
+        let clients = plan.interval_ns.map(|interval_ns| {
+            let (clients, counts) = channel();
+            let sender = sender.clone();
+            server
+                .spawn("perf tests", move || recorder::run(interval_ns, &counts, sender))
+                .map(|()| clients)
+        });
+        let told = Told { sender, clients: clients.transpose()? };
+        server.start_quic(plan, datagrams.unwrap_or_default(), &config, &told)?;
         let numbers = listener.iter().flat_map(|listener| {
             (0..plan.threads.max(1)).map(move |number| (number, Arc::clone(listener)))
         });
         for (number, listener) in numbers {
             let plan = plan.clone();
             let config = Arc::clone(&config);
-            let context =
-                ThreadContext { number, stop: Arc::clone(&server.stop), sender: sender.clone() };
+            let context = server.context(number, &told, Transport::Tls);
             server.spawn("perf tcp", move || {
                 let sender = context.sender.clone();
                 let ended = FramedEndpoint::server(config, listener, plan.placement.busy)
@@ -146,7 +185,7 @@ impl Server {
         plan: &ServerPlan,
         handed: Vec<Socket>,
         config: &Arc<rustls::ServerConfig>,
-        sender: &Sender<ServerEvent>,
+        told: &Told,
     ) -> Result<(), Error> {
         let sockets: Vec<Socket> = if handed.is_empty() {
             let each = (0..plan.threads.max(1)).map(|_| quic::bind_server(self.address));
@@ -166,8 +205,7 @@ impl Server {
             let plan = plan.clone();
             let stock = stock.clone();
             let config = Arc::clone(config);
-            let context =
-                ThreadContext { number, stop: Arc::clone(&self.stop), sender: sender.clone() };
+            let context = self.context(number, told, Transport::Quic);
             self.spawn("perf quic", move || {
                 let sender = context.sender.clone();
                 let ended = quic::server(config, socket, &plan, number, stock)
@@ -176,6 +214,12 @@ impl Server {
             })?;
         }
         Ok(())
+    }
+
+    fn context(&self, number: u32, told: &Told, transport: Transport) -> ThreadContext {
+        let clients = told.clients.clone().map(|sender| Clients::new((transport, number), sender));
+        let (stop, sender) = (Arc::clone(&self.stop), told.sender.clone());
+        ThreadContext { number, stop, sender, clients }
     }
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
@@ -216,11 +260,20 @@ impl Drop for Server {
     }
 }
 
+/// Where threads tell what happens.
+struct Told {
+    sender: Sender<ServerEvent>,
+    /// To the recorder of tests, where there is one.
+    clients: Option<Sender<Arc<ClientCounts>>>,
+}
+
 /// What one thread knows of the others.
 struct ThreadContext {
     number: u32,
     stop: Arc<AtomicBool>,
     sender: Sender<ServerEvent>,
+    /// Its clients, where tests are told.
+    clients: Option<Clients>,
 }
 
 fn report(sender: &Sender<ServerEvent>, ended: io::Result<()>) {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use linerate_wire::perf::answer::{Demand, Request, Start};
 use linerate_wire::perf::render_block;
 
+use super::clients::Clients;
 use super::delays::Delays;
 use super::{ServerEvent, ServerPlan, ThreadContext};
 use crate::perf::NO_CODE;
@@ -94,6 +95,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 self.answer(link, stream);
             }
         }
+        self.tell(Clients::cut_off);
         let links: Vec<Link> = self.links.keys().copied().collect();
         for link in links {
             self.endpoint.close(link);
@@ -123,8 +125,14 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         match event {
             LinkEvent::Established => {
                 self.links.insert(link, Streams::default());
+                if let Some(clients) = &mut self.context.clients
+                    && let Some(remote) = self.endpoint.remote(link)
+                {
+                    clients.begin(link, remote);
+                }
             }
             LinkEvent::Received { stream, one_way, start, bytes, finished } => {
+                self.tell(|clients| clients.record_received(link, bytes));
                 self.handle_received(link, (stream, one_way), start, bytes, finished);
             }
             // The original gives the stream up both ways, whichever way the peer did.
@@ -140,6 +148,9 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             LinkEvent::Ended { ending } => {
                 self.links.remove(&link);
                 self.owed.remove(&link);
+                if let Some(clients) = &mut self.context.clients {
+                    clients.end(link);
+                }
                 if self.plan.tells_connections && ending.established {
                     // Nobody listens any more only when the server is ending.
                     let _unheard = self.context.sender.send(ServerEvent::ConnectionEnded(ending));
@@ -148,9 +159,17 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
     }
 
-    fn give_up(&mut self, link: Link, stream: u64) {
-        if self.links.get_mut(&link).and_then(|streams| streams.remove(stream)).is_some() {
-            self.endpoint.abort(link, stream, NO_CODE);
+    /// Lets the clients be counted, where they are.
+    #[inline]
+    fn tell(&self, record: impl FnOnce(&Clients)) {
+        if let Some(clients) = &self.context.clients {
+            record(clients);
+        }
+    }
+
+    fn give_up(&mut self, link: Link, number: u64) {
+        if self.links.get_mut(&link).and_then(|streams| streams.remove(number)).is_some() {
+            self.endpoint.abort(link, number, NO_CODE);
         }
     }
 
@@ -172,13 +191,17 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         }
         let Some(stream) = streams.stream(number) else { return };
         let Some(demand) = stream.request.handle_received(start, bytes, finished) else { return };
+        let request_bytes = stream.request.received_bytes();
         match demand {
             Demand::Abort => return self.give_up(link, number),
-            Demand::Bytes(0) if one_way => {
-                streams.remove(number);
-                return;
-            }
             Demand::Bytes(answer_bytes) => stream.answer_bytes = answer_bytes,
+        }
+        if let (Some(clients), Demand::Bytes(bytes)) = (&self.context.clients, demand) {
+            clients.record_request(link, request_bytes, bytes);
+        }
+        if one_way && demand == Demand::Bytes(0) {
+            streams.remove(number);
+            return self.tell(|clients| clients.record_answered(link));
         }
         let mut number = number;
         if one_way && let Some(stream) = streams.remove(number) {
@@ -252,6 +275,12 @@ impl<M: Multiplexer> Sender for Worker<'_, M> {
         let push = Push::of(taken, length, finishes);
         if push == Push::Done {
             streams.remove(number);
+        }
+        if let Some(clients) = &self.context.clients {
+            clients.record_sent(link, taken);
+            if push == Push::Done {
+                clients.record_answered(link);
+            }
         }
         push
     }

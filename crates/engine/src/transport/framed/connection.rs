@@ -1,6 +1,7 @@
 //! One connection: its socket, its session, and how far it has come.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -103,6 +104,11 @@ impl Connection {
             may_wait: false,
             waits: false,
         }
+    }
+
+    /// The other end's address.
+    pub(super) fn remote(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()?.as_socket()
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -354,6 +355,10 @@ impl Multiplexer for FramedEndpoint {
 
     fn poll_event(&mut self) -> Option<(Link, LinkEvent)> {
         self.events.pop_front()
+    }
+
+    fn remote(&mut self, link: Link) -> Option<SocketAddr> {
+        self.connection(link)?.remote()
     }
 
     fn open_stream(&mut self, link: Link) -> Option<u64> {

@@ -8,6 +8,7 @@ mod waits;
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -298,6 +299,10 @@ impl Multiplexer for MultiplexedEndpoint<'_> {
             let (link, event) = self.endpoint.poll_event()?;
             self.translate(link, event);
         }
+    }
+
+    fn remote(&mut self, link: Link) -> Option<SocketAddr> {
+        self.with(link, |connection| connection.proto.remote_address())
     }
 
     fn open_stream(&mut self, link: Link) -> Option<u64> {

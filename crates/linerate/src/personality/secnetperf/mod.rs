@@ -12,6 +12,7 @@ mod printer;
 mod record;
 mod resolve;
 mod server;
+mod server_record;
 
 use std::path::Path;
 use std::thread;
@@ -26,6 +27,7 @@ use linerate_personality::secnetperf::options::{
 };
 use linerate_personality::secnetperf::{flags, status};
 
+use self::server_record::ServerRecords;
 use super::run_document::RunOutput;
 use super::stdout::{self, say};
 use crate::output::narrate;
@@ -114,7 +116,14 @@ fn begin(
                 speech.say(&format!("{warning}\n"));
             }
             let stop = words.iter().any(|word| word == "--remote-stop");
-            server::run(&server, &shared, processors, stop, speech, cancel)
+            let records = match RunOutput::of_environment(Role::Server, cancel) {
+                Ok(output) => ServerRecords::new(output, words),
+                Err(sentence) => {
+                    narrate(&format!("secnetperf: {sentence}\n"));
+                    return Ok(status::FAILED);
+                }
+            };
+            server::run(&server, &shared, processors, stop, speech, cancel, records)
         }
     }
 }

@@ -14,6 +14,7 @@ use super::Speech;
 use super::client::refusal;
 use super::plan::{delay, placement, quic_options};
 use super::printer::render_ending;
+use super::server_record::ServerRecords;
 use crate::output::narrate;
 
 /// The port that the original can be stopped on.
@@ -29,6 +30,7 @@ pub(super) fn run(
     stoppable: bool,
     speech: &Speech,
     cancel: &Cancel,
+    mut records: ServerRecords,
 ) -> Result<u8, Refusal> {
     let stop_address = SocketAddr::from((Ipv4Addr::LOCALHOST, STOP_PORT));
     let server = Server::start(&ServerPlan {
@@ -40,6 +42,7 @@ pub(super) fn run(
         suites: options.suites,
         delay: options.delay.map(delay),
         tells_connections: options.stats,
+        interval_ns: records.interval_ns(),
         stop_address: stoppable.then_some(stop_address),
     })
     .map_err(refusal)?;
@@ -51,23 +54,32 @@ pub(super) fn run(
         narrate(&format!("secnetperf: listening on {}\n", server.address()));
     }
     let ends = shared.max_runtime.map(|limit| Instant::now() + limit);
+    records.listen(server.address());
     while !cancel.requested() && ends.is_none_or(|ends| Instant::now() < ends) {
         match server.events().recv_timeout(LOOK) {
-            Ok(ServerEvent::ConnectionEnded(ending)) => speech.say(&render_ending(&ending)),
-            Ok(ServerEvent::Refused(why)) => narrate(&format!("secnetperf: {why}\n")),
             Ok(ServerEvent::StopAsked) => break,
             Ok(ServerEvent::Broken(why)) => {
                 narrate(&format!("secnetperf: a thread can't go on: {why}\n"));
                 return Ok(status::FAILED);
             }
+            Ok(event) => tell(event, speech, &mut records),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(status::FAILED),
         }
     }
     for event in server.end() {
-        if let ServerEvent::ConnectionEnded(ending) = event {
-            speech.say(&render_ending(&ending));
+        if !matches!(event, ServerEvent::Refused(_)) {
+            tell(event, speech, &mut records);
         }
     }
     Ok(status::OK)
+}
+
+/// Prints what happens, and keeps what goes to documents.
+fn tell(event: ServerEvent, speech: &Speech, records: &mut ServerRecords) {
+    match event {
+        ServerEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
+        ServerEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
+        event => records.record_event(event),
+    }
 }

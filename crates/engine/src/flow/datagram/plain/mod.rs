@@ -1,6 +1,7 @@
 //! Datagrams that say nothing of themselves: any that comes counts, and an empty one says that no
 //! more will.
 
+mod exchange;
 mod receive;
 
 use std::io;
@@ -11,15 +12,14 @@ use linerate_measure::step::{Close, Step};
 use rustix::net::SendFlags;
 use socket2::Socket;
 
-use super::ask::{DatagramAnswerer, DatagramAsker};
 use super::heading::NoHeading;
-use super::pipeline::DatagramPipeline;
 use super::send::DatagramSender;
-use super::{DatagramFlow, DatagramProtocol, Pipeline};
+use super::{DatagramFlow, DatagramProtocol};
 use crate::buffers::Buffers;
 use crate::flow::{Ending, FlowShared, Local, Stage};
 use crate::tally::Tally;
 use crate::transport::DatagramPath;
+use exchange::{PlainAnswerer, PlainAsker};
 use receive::PlainReceiver;
 
 /// Any of the empty datagrams that say the end may be lost, so there are as many.
@@ -55,9 +55,8 @@ impl<P: DatagramPath> PlainFlow<P> {
 pub(crate) enum PlainStep {
     Sending(DatagramSender<NoHeading>),
     Receiving(PlainReceiver),
-    Asking(DatagramAsker<Buffers>),
-    Pipelining(DatagramPipeline<Buffers>),
-    Answering(DatagramAnswerer<Buffers>),
+    Asking(PlainAsker),
+    Answering(PlainAnswerer),
     Finishing,
 }
 
@@ -73,15 +72,11 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
             Step::Receive(transfer) => {
                 PlainStep::Receiving(PlainReceiver::new(&transfer, self.buffers.dirt))
             }
-            Step::Exchange(exchange) if Pipeline::serves(&exchange) => {
-                PlainStep::Pipelining(DatagramPipeline::new(self.buffers.clone(), &exchange))
-            }
             Step::Exchange(exchange) => {
-                let buffers = self.buffers.clone();
-                PlainStep::Asking(DatagramAsker::new(path.socket(), buffers, &exchange))
+                PlainStep::Asking(PlainAsker::new(path.socket(), &exchange, &self.buffers))
             }
             Step::Answer(exchange) => {
-                PlainStep::Answering(DatagramAnswerer::new(self.buffers.clone(), &exchange))
+                PlainStep::Answering(PlainAnswerer::new(&exchange, &self.buffers))
             }
             Step::Close(Close::Graceful) => PlainStep::Finishing,
             Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
@@ -100,9 +95,8 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
         match doing {
             PlainStep::Sending(sender) => sender.turn(path, tally, local),
             PlainStep::Receiving(receiver) => receiver.turn(path.socket(), tally, local),
-            PlainStep::Asking(asker) => asker.turn(path, tally, local),
-            PlainStep::Pipelining(pipeline) => pipeline.turn(path, tally, local),
-            PlainStep::Answering(answerer) => answerer.turn(path, tally, local),
+            PlainStep::Asking(asker) => asker.turn(path.socket(), tally, local),
+            PlainStep::Answering(answerer) => answerer.turn(path.socket(), tally, local),
             PlainStep::Finishing => {
                 for _ in 0..FAREWELLS {
                     say_end(path.socket(), SendFlags::empty());
@@ -115,8 +109,7 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
     fn leave(doing: PlainStep, path: &P, ending: &mut Ending) {
         match doing {
             PlainStep::Sending(sender) => sender.leave(path, &mut ending.datagrams),
-            PlainStep::Asking(asker) => asker.leave(ending),
-            PlainStep::Pipelining(pipeline) => pipeline.leave(ending),
+            PlainStep::Asking(asker) => ending.transactions_lost = Some(asker.lost()),
             PlainStep::Receiving(_) | PlainStep::Answering(_) | PlainStep::Finishing => {}
         }
     }
