@@ -14,108 +14,109 @@ mod tally;
 mod times;
 mod unmet;
 
-pub use judge::judge;
+pub use judge::{judge, judge_dialect};
 pub use machine::machine_notes;
 pub use summarize::summarize;
 pub use times::judge_server_times;
 pub use unmet::{Quantity, Unmet, unmet};
 
-/// What a run comes to, in base units. A field that was not measured is absent.
+/// What a run comes to, in base units. A field that was not measured is absent. What each field counts is told by its
+/// [`Metric`](crate::metric::Metric), from where the JSON Schema has it too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Summary {
-    /// Payload that arrived, per second: the receivers' count over the receivers' time.
+    /// [`GOODPUT`](crate::metric::GOODPUT).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_bps: Option<f64>,
-    /// The same, client to server only (where both directions ran).
+    /// [`GOODPUT_UP`](crate::metric::GOODPUT_UP).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_up_bps: Option<f64>,
-    /// The same, server to client only (where both directions ran).
+    /// [`GOODPUT_DOWN`](crate::metric::GOODPUT_DOWN).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_down_bps: Option<f64>,
-    /// Payload that the senders handed to their stacks, per second.
+    /// [`SENT_RATE`](crate::metric::SENT_RATE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_bps: Option<f64>,
-    /// Bytes of payload that arrived.
+    /// [`RECEIVED_BYTES`](crate::metric::RECEIVED_BYTES).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
-    /// Bytes of payload sent.
+    /// [`SENT_BYTES`](crate::metric::SENT_BYTES).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_bytes: Option<u64>,
-    /// Measured time (the receivers' for a stream, the client's for rr).
+    /// [`ELAPSED`](crate::metric::ELAPSED).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_s: Option<f64>,
-    /// Bytes a sending call moved, mean.
+    /// [`BYTES_PER_SEND`](crate::metric::BYTES_PER_SEND).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_send: Option<f64>,
-    /// Bytes a receiving call moved, mean.
+    /// [`BYTES_PER_RECEIVE`](crate::metric::BYTES_PER_RECEIVE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_receive: Option<f64>,
-    /// Transactions completed.
+    /// [`TRANSACTIONS`](crate::metric::TRANSACTIONS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
-    /// Transactions completed per second.
+    /// [`TRANSACTIONS_PER_S`](crate::metric::TRANSACTIONS_PER_S).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions_per_s: Option<f64>,
-    /// Transactions whose response never came.
+    /// [`TRANSACTIONS_LOST`](crate::metric::TRANSACTIONS_LOST).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions_lost: Option<u64>,
-    /// Transactions that were due by the schedule and never begun.
+    /// [`TRANSACTIONS_UNSENT`](crate::metric::TRANSACTIONS_UNSENT).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions_unsent: Option<u64>,
-    /// Connections opened, used and closed per second.
+    /// [`CONNECTIONS_PER_S`](crate::metric::CONNECTIONS_PER_S).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections_per_s: Option<f64>,
-    /// The latency of a transaction.
+    /// [`LATENCY`](crate::metric::LATENCY).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
-    /// By a schedule: the latency from the real send, as a closed loop would count it.
+    /// [`SERVICE`](crate::metric::SERVICE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_ns: Option<Latency>,
-    /// connect: from the first packet of a connection until it stood.
+    /// [`ESTABLISHMENT`](crate::metric::ESTABLISHMENT).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub establishment_ns: Option<Latency>,
-    /// connect: from the first packet of a connection to the first byte of its response.
+    /// [`FIRST_BYTE`](crate::metric::FIRST_BYTE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte_ns: Option<Latency>,
     /// Whether latency counts from the real send (`closed_loop`) or from the intended one
     /// (`open_loop`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_from: Option<LatencyFrom>,
-    /// Datagrams, all flows together.
+    /// [`DATAGRAMS`](crate::metric::DATAGRAMS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramCounts>,
-    /// Datagrams received per second.
+    /// [`DATAGRAMS_PER_S`](crate::metric::DATAGRAMS_PER_S).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams_per_s: Option<f64>,
-    /// Lost datagrams as a share of those sent, 0 to 1.
+    /// [`LOSS_RATIO`](crate::metric::LOSS_RATIO).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_ratio: Option<f64>,
-    /// Interarrival jitter (RFC 3550), mean over the flows.
+    /// [`JITTER`](crate::metric::JITTER).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<f64>,
-    /// TCP segments sent again, all flows together.
+    /// [`RETRANSMITS`](crate::metric::RETRANSMITS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
-    /// CPU seconds of the threads that carried the flows.
+    /// [`CPU`](crate::metric::CPU).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<CpuOfEnds>,
-    /// CPU seconds of both ends' threads per 10^9 bytes that arrived.
+    /// [`CPU_PER_GB`](crate::metric::CPU_PER_GB).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s_per_gb: Option<f64>,
-    /// CPU seconds of both ends' threads per transaction.
+    /// [`CPU_PER_TRANSACTION`](crate::metric::CPU_PER_TRANSACTION).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s_per_transaction: Option<f64>,
-    /// Bytes that were checked and found right.
+    /// [`VERIFIED_BYTES`](crate::metric::VERIFIED_BYTES).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified_bytes: Option<u64>,
-    /// Bytes that were checked and found wrong.
+    /// [`WRONG_BYTES`](crate::metric::WRONG_BYTES).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_bytes: Option<u64>,
-    /// Failures under load at both ends, by kind; of connections that come and go the client's.
+    /// [`ERRORS`](crate::metric::ERRORS).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
-    /// Jain's fairness index over the flows' goodput or transactions, 1/n to 1 (two flows or more).
+    /// [`FAIRNESS`](crate::metric::FAIRNESS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
 }

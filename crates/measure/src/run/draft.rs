@@ -5,7 +5,7 @@ use crate::dialect::{Dialect, DialectOptions};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
-use crate::summary::{Unmet, machine_notes, summarize, unmet};
+use crate::summary::{Unmet, judge_dialect, machine_notes, summarize, unmet};
 
 /// What is known of a run so far.
 #[derive(Clone, Debug)]
@@ -94,8 +94,10 @@ impl Draft {
         }
     }
 
-    /// The document: the summary is computed, notes are collected, samples are put in order of time.
+    /// The document: the summary is computed, notes are collected, samples are put in order of time. Whether a test of
+    /// linerate's own can be trusted is part of its outcome; another dialect's is judged here.
     pub fn into_run(mut self, outcome: Outcome, exit_code: u8, message: Option<String>) -> Run {
+        let (outcome, message) = self.judged(outcome, message);
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let summary = summarize(&self.plan.workload, client, server);
         let mut notes = std::mem::take(&mut self.notes);
@@ -127,6 +129,19 @@ impl Draft {
             reports: self.client.into_iter().chain(self.server).collect(),
             earlier_iterations: self.earlier_iterations,
             status: Status { outcome, exit_code, message, unmet, notes },
+        }
+    }
+
+    /// The outcome of another dialect's test, which is not to be trusted where its figures contradict each other.
+    fn judged(&self, outcome: Outcome, message: Option<String>) -> (Outcome, Option<String>) {
+        if self.dialect == Dialect::Native || outcome != Outcome::Complete {
+            return (outcome, message);
+        }
+        let (client, server) = (self.client.as_ref(), self.server.as_ref());
+        let doubts = judge_dialect(self.dialect, &self.plan.workload, client, server);
+        match doubts.is_empty() {
+            true => (outcome, message),
+            false => (Outcome::Untrustworthy, Some(doubts.join("; "))),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tally::{Lane, flows_of, lanes};
 use super::times::judge_span;
+use crate::dialect::Dialect;
 use crate::histogram::Histogram;
 use crate::plan::{Direction, End, Kind, Workload};
 use crate::report::EndReport;
@@ -49,6 +50,45 @@ pub fn judge(
     reasons
 }
 
+/// The same for another dialect's test, as far as its figures allow. Its peer may tell little or nothing, its reports may
+/// have several connections as one flow, and what its original takes for its result is no reason either:
+///
+/// 1. An end whose report is missing, or that doesn't tell what it received, gives no reason.
+/// 2. Flows are compared with the workload's for iperf3 alone, which lists its streams.
+/// 3. iperf3 ends a test by bytes when they are sent, whatever has arrived.
+/// 4. Without a mark in each datagram nobody knows duplicates: more datagrams may arrive than were sent.
+/// 5. Latencies may be kept of a part of the transactions, or of none.
+pub fn judge_dialect(
+    dialect: Dialect,
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for report in [client, server].into_iter().flatten() {
+        if dialect == Dialect::Iperf3 {
+            judge_flows(workload, report, &mut reasons);
+        }
+        judge_endings(report, &mut reasons);
+    }
+    for lane in &lanes(workload, client, server) {
+        if lane.received().is_some() {
+            judge_arrival(lane, &mut reasons);
+            judge_span(lane, &mut reasons);
+        }
+        judge_sum(workload, lane, &mut reasons);
+        if dialect != Dialect::Iperf3 {
+            judge_asked(workload, lane, &mut reasons);
+        }
+    }
+    if workload.has_transactions()
+        && let Some(client) = client
+    {
+        judge_count(workload, client, &mut reasons);
+    }
+    reasons
+}
+
 fn judge_report(
     workload: &Workload,
     role: Role,
@@ -64,15 +104,26 @@ fn judge_report(
         let other = name_of(report.role);
         reasons.push(format!("the {end}'s report says that it is the {other}'s"));
     }
-    let reported = flows_reported(report);
+    judge_flows(workload, report, reasons);
+    judge_endings(report, reasons);
+}
+
+fn judge_flows(workload: &Workload, report: &EndReport, reasons: &mut Vec<String>) {
     // A server of connections that come and go has threads that serve them, not flows.
-    let has_flows = role == Role::Client || !matches!(workload.kind, Kind::Connect { .. });
+    let has_flows = report.role == Role::Client || !matches!(workload.kind, Kind::Connect { .. });
     if has_flows && !has_every_flow(workload, report) {
         reasons.push(format!(
-            "the {end} reported {reported} flows that aren't the {} of the load",
+            "the {} reported {} flows that aren't the {} of the load",
+            name_of(report.role),
+            flows_reported(report),
             workload.total_flows(),
         ));
     }
+}
+
+/// Flows that ended before their time.
+fn judge_endings(report: &EndReport, reasons: &mut Vec<String>) {
+    let (end, reported) = (name_of(report.role), flows_reported(report));
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     for error in report.flows.iter().filter_map(|flow| flow.error.as_deref()) {
         *kinds.entry(error).or_default() += 1;
@@ -165,22 +216,9 @@ fn judge_bytes(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
 }
 
 fn judge_sums(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
+    judge_sum(workload, lane, reasons);
+    judge_asked(workload, lane, reasons);
     let way = way_of(lane);
-    // A stream's bytes carry no mark of the warm-up: some sent in it may arrive after it.
-    let countable = workload.omit_ns == 0;
-    if let (Some(sent), Some(received)) = (lane.sent(), lane.received()) {
-        let (sent, received) = (sent.bytes, received.bytes);
-        if received > sent && countable && !workload.has_datagrams() {
-            reasons.push(format!("{received} bytes arrived {way}, and only {sent} were sent"));
-        }
-        if let End::Bytes { bytes } = workload.end
-            && received < bytes
-            && countable
-            && !workload.has_datagrams()
-        {
-            reasons.push(format!("{bytes} bytes were asked for {way}, and {received} arrived"));
-        }
-    }
     if let Some(counts) = lane.datagrams()
         && let (Some(sent), Some(received)) = (counts.sent, counts.received)
         && received > sent
@@ -189,7 +227,37 @@ fn judge_sums(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
     }
 }
 
-fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec<String>) {
+/// Whether bytes can be compared: those of a stream carry no mark of the warm-up, so that some sent in it may arrive
+/// after it, and datagrams get lost.
+fn is_countable(workload: &Workload) -> bool {
+    workload.omit_ns == 0 && !workload.has_datagrams()
+}
+
+/// No more can have arrived than was sent.
+fn judge_sum(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
+    if let (Some(sent), Some(received)) = (lane.sent(), lane.received())
+        && received.bytes > sent.bytes
+        && is_countable(workload)
+    {
+        let (sent, received, way) = (sent.bytes, received.bytes, way_of(lane));
+        reasons.push(format!("{received} bytes arrived {way}, and only {sent} were sent"));
+    }
+}
+
+/// A load by bytes is done when they have arrived.
+fn judge_asked(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
+    if let (End::Bytes { bytes }, Some(_), Some(received)) =
+        (workload.end, lane.sent(), lane.received())
+        && received.bytes < bytes
+        && is_countable(workload)
+    {
+        let (received, way) = (received.bytes, way_of(lane));
+        reasons.push(format!("{bytes} bytes were asked for {way}, and {received} arrived"));
+    }
+}
+
+/// How many transactions were made; those that were completed.
+fn judge_count(workload: &Workload, client: &EndReport, reasons: &mut Vec<String>) -> u64 {
     let flows = flows_of(workload, Direction::Up, client);
     let transactions = flows.transactions.unwrap_or(0);
     let lost = flows.transactions_lost.unwrap_or(0);
@@ -210,6 +278,11 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
             reasons.push(format!("{count} transactions were asked for, and {done} were made"));
         }
     }
+    transactions
+}
+
+fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec<String>) {
+    let transactions = judge_count(workload, client, reasons);
     let Some(text) = client.latency_hdr.as_deref() else {
         if transactions > 0 {
             reasons.push(format!("no latencies were recorded for {transactions} transactions"));

@@ -377,5 +377,6 @@ proptest! {
 }
 
 mod asked;
+mod dialects;
 mod machine;
 mod times;
