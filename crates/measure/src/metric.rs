@@ -1,6 +1,6 @@
 //! The metrics of a run: name, unit, what each counts, and how it is combined.
 //!
-//! Columns and documentation take names and meanings from [`METRICS`]. A reader that adds up runs, flows or intervals
+//! Columns, texts for people, JSON Schemas and documentation take names and meanings from [`METRICS`]. A reader that adds up runs, flows or intervals
 //! looks here how: most rates and ratios can't be added, but are made anew of their parts.
 
 /// What a metric's number stands for.
@@ -105,6 +105,8 @@ pub struct Metric {
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
+    /// What texts for people call it.
+    pub label: &'static str,
     /// What it counts.
     pub counts: &'static str,
     /// Over the flows of one direction.
@@ -119,10 +121,24 @@ impl Metric {
     const fn new(
         name: &'static str,
         unit: Unit,
-        counts: &'static str,
+        (label, counts): (&'static str, &'static str),
         [over_flows, over_time, over_directions]: [Combine; 3],
     ) -> Self {
-        Self { name, unit, counts, over_flows, over_time, over_directions }
+        Self { name, unit, label, counts, over_flows, over_time, over_directions }
+    }
+
+    /// What a schema says of it: what it counts, its unit, and how figures of it are combined.
+    pub fn description(&self) -> String {
+        let mut letters = self.counts.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        let rules = [self.over_flows, self.over_time, self.over_directions].map(Combine::name);
+        let [flows, time, directions] = rules;
+        format!(
+            "{}{}. Unit: {}. Combined over flows: {flows}; over time: {time}; over directions: {directions}.",
+            first.unwrap_or_default(),
+            letters.as_str(),
+            self.unit.name(),
+        )
     }
 
     /// The name of a part of it, as columns have it: `p50` of `latency_ns` is `latency_p50_ns`.
@@ -139,10 +155,10 @@ const ANEW: [Combine; 3] = [Combine::Anew; 3];
 const HISTOGRAMS: [Combine; 3] = [Combine::Merge; 3];
 
 macro_rules! metrics {
-    ($($id:ident = $name:literal, $unit:ident, $counts:literal, $rules:expr;)*) => {
+    ($($id:ident = $name:literal, $unit:ident, $label:literal, $counts:literal, $rules:expr;)*) => {
         $(
             #[doc = concat!("`", $name, "`: ", $counts, ".")]
-            pub const $id: Metric = Metric::new($name, Unit::$unit, $counts, $rules);
+            pub const $id: Metric = Metric::new($name, Unit::$unit, ($label, $counts), $rules);
         )*
         /// All metrics.
         pub const METRICS: &[Metric] = &[$($id),*];
@@ -150,39 +166,39 @@ macro_rules! metrics {
 }
 
 metrics! {
-    GOODPUT = "goodput_bps", BitsPerSecond, "payload that arrived, over the receivers' time", RATES;
-    GOODPUT_UP = "goodput_up_bps", BitsPerSecond, "the same, client to server", ANEW;
-    GOODPUT_DOWN = "goodput_down_bps", BitsPerSecond, "the same, server to client", ANEW;
-    SENT_RATE = "sent_bps", BitsPerSecond, "payload that senders handed to their stacks, over the senders' time", RATES;
-    RECEIVED_BYTES = "received_bytes", Bytes, "payload that arrived", SUMS;
-    SENT_BYTES = "sent_bytes", Bytes, "payload sent", SUMS;
-    ELAPSED = "elapsed_s", Seconds, "measured time", [Combine::Max, Combine::Add, Combine::Max];
-    BYTES_PER_SEND = "bytes_per_send", BytesPerCall, "payload that a sending call moved, mean", ANEW;
-    BYTES_PER_RECEIVE = "bytes_per_receive", BytesPerCall, "payload that a receiving call moved, mean", ANEW;
-    TRANSACTIONS = "transactions", Count, "transactions completed", SUMS;
-    TRANSACTIONS_PER_S = "transactions_per_s", PerSecond, "transactions completed, over the client's time", ANEW;
-    TRANSACTIONS_LOST = "transactions_lost", Count, "transactions whose response never came", SUMS;
-    TRANSACTIONS_UNSENT = "transactions_unsent", Count, "transactions that were due and never begun", SUMS;
-    CONNECTIONS_PER_S = "connections_per_s", PerSecond, "connections opened, used and closed", ANEW;
-    LATENCY = "latency_ns", Nanoseconds, "the time of a transaction", HISTOGRAMS;
-    SERVICE = "service_ns", Nanoseconds, "the time of a transaction from its real start", HISTOGRAMS;
-    ESTABLISHMENT = "establishment_ns", Nanoseconds, "the time until a connection stood", HISTOGRAMS;
-    FIRST_BYTE = "first_byte_ns", Nanoseconds, "the time to the first byte of a connection's response", HISTOGRAMS;
-    DATAGRAMS = "datagrams", Count, "datagrams, by what became of them", SUMS;
-    DATAGRAMS_PER_S = "datagrams_per_s", PerSecond, "datagrams received, over the receivers' time", RATES;
-    LOSS_RATIO = "loss_ratio", Ratio, "lost datagrams over those sent", ANEW;
-    JITTER = "jitter_ns", Nanoseconds, "interarrival jitter (RFC 3550)", [Combine::Mean, Combine::Last, Combine::Mean];
-    RETRANSMITS = "retransmitted_segments", Count, "TCP segments sent again", SUMS;
-    CPU = "cpu_s", Seconds, "CPU time of the threads that carried the flows", SUMS;
-    CPU_PER_GB = "cpu_s_per_gb", SecondsPerGigabyte, "both ends' CPU time over the payload that arrived", ANEW;
-    CPU_PER_TRANSACTION = "cpu_s_per_transaction", SecondsPerTransaction, "both ends' CPU time over transactions", ANEW;
-    VERIFIED_BYTES = "verified_bytes", Bytes, "bytes checked and found right", SUMS;
-    WRONG_BYTES = "wrong_bytes", Bytes, "bytes checked and found wrong", SUMS;
-    ERRORS = "errors", Count, "failures under load, by kind", SUMS;
-    FAIRNESS = "fairness", Ratio, "Jain's index over the flows", [Combine::Anew, Combine::Anew, Combine::Min];
-    LOST_PACKETS = "lost_packets", Count, "QUIC packets held to be lost", SUMS;
-    RTT = "rtt_us", Microseconds, "smoothed round-trip time", [Combine::Mean, Combine::Last, Combine::Mean];
-    CWND = "cwnd_bytes", Bytes, "congestion windows", [Combine::Add, Combine::Last, Combine::Add];
+    GOODPUT = "goodput_bps", BitsPerSecond, "goodput", "payload that arrived, over the receivers' time", RATES;
+    GOODPUT_UP = "goodput_up_bps", BitsPerSecond, "up", "payload that arrived at the server, over its time, where both directions ran", ANEW;
+    GOODPUT_DOWN = "goodput_down_bps", BitsPerSecond, "down", "payload that arrived at the client, over its time, where both directions ran", ANEW;
+    SENT_RATE = "sent_bps", BitsPerSecond, "sent", "payload that senders handed to their stacks, over the senders' time", RATES;
+    RECEIVED_BYTES = "received_bytes", Bytes, "received", "payload that arrived", SUMS;
+    SENT_BYTES = "sent_bytes", Bytes, "sent", "payload sent", SUMS;
+    ELAPSED = "elapsed_s", Seconds, "measured time", "measured time: the receivers' for a stream, else the client's", [Combine::Max, Combine::Add, Combine::Max];
+    BYTES_PER_SEND = "bytes_per_send", BytesPerCall, "per call", "payload that a sending call moved, mean", ANEW;
+    BYTES_PER_RECEIVE = "bytes_per_receive", BytesPerCall, "per call", "payload that a receiving call moved, mean", ANEW;
+    TRANSACTIONS = "transactions", Count, "transactions", "transactions completed", SUMS;
+    TRANSACTIONS_PER_S = "transactions_per_s", PerSecond, "transactions", "transactions completed, over the client's time", ANEW;
+    TRANSACTIONS_LOST = "transactions_lost", Count, "lost", "transactions whose response never came", SUMS;
+    TRANSACTIONS_UNSENT = "transactions_unsent", Count, "due, but never begun", "transactions that were due by the schedule and never begun", SUMS;
+    CONNECTIONS_PER_S = "connections_per_s", PerSecond, "connections", "connections opened, used and closed", ANEW;
+    LATENCY = "latency_ns", Nanoseconds, "latency", "the time of a transaction", HISTOGRAMS;
+    SERVICE = "service_ns", Nanoseconds, "from the real start", "by a schedule: the time of a transaction from its real start", HISTOGRAMS;
+    ESTABLISHMENT = "establishment_ns", Nanoseconds, "established", "the time from a connection's first packet until it stood", HISTOGRAMS;
+    FIRST_BYTE = "first_byte_ns", Nanoseconds, "first byte", "the time from a connection's first packet to the first byte of its response", HISTOGRAMS;
+    DATAGRAMS = "datagrams", Count, "datagrams", "datagrams, by what became of them", SUMS;
+    DATAGRAMS_PER_S = "datagrams_per_s", PerSecond, "datagrams", "datagrams received, over the receivers' time", RATES;
+    LOSS_RATIO = "loss_ratio", Ratio, "loss", "lost datagrams over those sent", ANEW;
+    JITTER = "jitter_ns", Nanoseconds, "jitter", "interarrival jitter (RFC 3550)", [Combine::Mean, Combine::Last, Combine::Mean];
+    RETRANSMITS = "retransmitted_segments", Count, "retransmits", "TCP segments sent again", SUMS;
+    CPU = "cpu_s", Seconds, "CPU", "CPU time of the threads that carried the flows", SUMS;
+    CPU_PER_GB = "cpu_s_per_gb", SecondsPerGigabyte, "CPU", "both ends' CPU time over the payload that arrived", ANEW;
+    CPU_PER_TRANSACTION = "cpu_s_per_transaction", SecondsPerTransaction, "CPU", "both ends' CPU time over transactions", ANEW;
+    VERIFIED_BYTES = "verified_bytes", Bytes, "verified", "bytes checked and found right", SUMS;
+    WRONG_BYTES = "wrong_bytes", Bytes, "wrong", "bytes checked and found wrong", SUMS;
+    ERRORS = "errors", Count, "errors", "failures under load at both ends, by kind; of connections that come and go the client's", SUMS;
+    FAIRNESS = "fairness", Ratio, "fairness", "Jain's fairness index over the flows' goodput or transactions, of two flows or more", [Combine::Anew, Combine::Anew, Combine::Min];
+    LOST_PACKETS = "lost_packets", Count, "lost packets", "QUIC packets held to be lost", SUMS;
+    RTT = "rtt_us", Microseconds, "RTT", "smoothed round-trip time", [Combine::Mean, Combine::Last, Combine::Mean];
+    CWND = "cwnd_bytes", Bytes, "congestion window", "congestion windows", [Combine::Add, Combine::Last, Combine::Add];
 }
 
 #[cfg(test)]

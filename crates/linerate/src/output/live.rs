@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::event::Event;
+use linerate_measure::metric;
 use linerate_measure::paths::{PathFigures, SendingPaths};
 use linerate_measure::units::{render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, Kind, Plan, Role, Sample, Transport, Workload};
@@ -51,17 +52,7 @@ impl LiveLines {
         self.workload = Some(plan.workload.clone());
         self.paths.clear();
         let mut head = vec!["time".to_owned(), String::new()];
-        let names: &[&str] = match (&plan.workload.kind, plan.workload.transport) {
-            (Kind::Rr { .. }, _) if plan.workload.has_datagrams() => {
-                &["transactions", "mean latency", "lost"]
-            }
-            (Kind::Rr { .. }, _) => &["transactions", "mean latency"],
-            (Kind::Connect { .. }, _) => &["connections", "mean time"],
-            _ if plan.workload.has_datagrams() => &["goodput", "datagrams", "lost"],
-            (_, Transport::Quic) => &["goodput", "lost packets", "RTT"],
-            _ => &["goodput", "retransmits", "RTT"],
-        };
-        head.extend(names.iter().map(|name| (*name).to_owned()));
+        head.extend(names_of(&plan.workload));
         let head = render_row(&head, &WIDTHS);
         format!("{}\n\n{}\n", render_title(plan), self.style.bold(&head))
     }
@@ -120,6 +111,28 @@ impl LiveLines {
         }
         render_row(&row, &WIDTHS) + "\n"
     }
+}
+
+/// What the columns of figures are called.
+fn names_of(workload: &Workload) -> Vec<String> {
+    let mean_latency = format!("mean {}", metric::LATENCY.label);
+    let lost = workload.has_datagrams().then(|| "lost".to_owned());
+    let name = |metric: metric::Metric| metric.label.to_owned();
+    let mut names = match (&workload.kind, workload.transport) {
+        (Kind::Rr { .. }, _) => vec![name(metric::TRANSACTIONS_PER_S), mean_latency],
+        (Kind::Connect { .. }, _) => {
+            vec![name(metric::CONNECTIONS_PER_S), "mean time".to_owned()]
+        }
+        _ if workload.has_datagrams() => {
+            vec![name(metric::GOODPUT), name(metric::DATAGRAMS_PER_S)]
+        }
+        (_, Transport::Quic) => {
+            vec![name(metric::GOODPUT), name(metric::LOST_PACKETS), name(metric::RTT)]
+        }
+        _ => vec![name(metric::GOODPUT), name(metric::RETRANSMITS), name(metric::RTT)],
+    };
+    names.extend(lost);
+    names
 }
 
 fn render_rr(interval: &Interval, workload: &Workload) -> String {

@@ -4,7 +4,9 @@ use linerate_measure::{Outcome, Run};
 
 use super::Style;
 use super::table::render_row;
-use super::text::{render_cpu_per_unit, render_loss, render_main_figure, render_quantile};
+use super::text::{
+    FIGURE_HEADS, render_cpu_per_unit, render_loss, render_main_figure, render_quantile,
+};
 
 /// A table of tests against this machine itself.
 pub struct OwnMachineTable {
@@ -25,7 +27,8 @@ impl OwnMachineTable {
 
     /// The headings.
     pub fn render_head(&self) -> String {
-        let head = ["test", "result", "p50", "p99", "loss", "CPU"].map(str::to_owned);
+        let head: Vec<String> =
+            std::iter::once("test").chain(FIGURE_HEADS).map(str::to_owned).collect();
         self.style.bold(&render_row(&head, &WIDTHS)) + "\n"
     }
 

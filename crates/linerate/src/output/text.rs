@@ -15,7 +15,9 @@ use super::ends::render_ends;
 use super::live::LiveLines;
 use super::{Printer, Style};
 use crate::host::render_host_port;
-pub(crate) use figures::{render_cpu_per_unit, render_loss, render_main_figure, render_quantile};
+pub(crate) use figures::{
+    FIGURE_HEADS, render_cpu_per_unit, render_loss, render_main_figure, render_quantile,
+};
 use several::SeveralRuns;
 
 /// The columns of a screen that nobody knows.

@@ -1,5 +1,6 @@
 //! The figures of a summary, as people read them.
 
+use linerate_measure::metric::{self, Metric};
 use linerate_measure::summary::Latency;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{Run, Summary};
@@ -22,6 +23,10 @@ pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String 
     }
     text
 }
+
+/// What the columns of [`render_main_figure`], two quantiles, [`render_loss`] and [`render_cpu_per_unit`] are called.
+pub(crate) const FIGURE_HEADS: [&str; 5] =
+    ["result", "p50", "p99", metric::LOSS_RATIO.label, metric::CPU_PER_GB.label];
 
 /// What the test is about: goodput, or transactions per second.
 pub(crate) fn render_main_figure(summary: &Summary) -> String {
@@ -58,7 +63,7 @@ pub(crate) fn render_loss(summary: &Summary) -> String {
 pub(crate) fn render_left_out(summary: &Summary) -> Vec<String> {
     let refused = summary.datagrams.and_then(|counts| counts.refused);
     let unsent = [
-        ("due, but never begun".to_owned(), summary.transactions_unsent),
+        (metric::TRANSACTIONS_UNSENT.label.to_owned(), summary.transactions_unsent),
         ("datagrams refused by own stack".to_owned(), refused),
     ];
     let failed = summary.errors.iter().map(|(kind, n)| (format!("errors: {kind}"), Some(*n)));
@@ -90,6 +95,11 @@ impl Lines {
         self.lines.extend(value.map(|value| (name.to_owned(), value)));
     }
 
+    /// A part of the figure above it.
+    fn push_part(&mut self, metric: &Metric, value: Option<String>) {
+        self.push(&format!("  {}", metric.label), value);
+    }
+
     fn push_throughput(&mut self, summary: &Summary) {
         let amount = match (summary.received_bytes, summary.elapsed_s) {
             (Some(bytes), Some(seconds)) => {
@@ -98,14 +108,20 @@ impl Lines {
             _ => String::new(),
         };
         let goodput = summary.goodput_bps.map(|bps| format!("{}{amount}", render_rate(bps)));
-        self.push("goodput", goodput);
-        self.push("  up", summary.goodput_up_bps.map(render_rate));
-        self.push("  down", summary.goodput_down_bps.map(render_rate));
-        self.push("sent", summary.sent_bps.map(render_rate));
+        self.push(metric::GOODPUT.label, goodput);
+        self.push_part(&metric::GOODPUT_UP, summary.goodput_up_bps.map(render_rate));
+        self.push_part(&metric::GOODPUT_DOWN, summary.goodput_down_bps.map(render_rate));
+        self.push(metric::SENT_RATE.label, summary.sent_bps.map(render_rate));
         self.push("retransmitted", summary.retransmitted_segments.map(|n| plural(n, "segment")));
-        self.push("fairness", summary.fairness.map(|index| format!("{index:.4} (Jain)")));
-        self.push("verified", summary.verified_bytes.map(render_bytes));
-        self.push("wrong", summary.wrong_bytes.filter(|bytes| *bytes > 0).map(render_bytes));
+        self.push(
+            metric::FAIRNESS.label,
+            summary.fairness.map(|index| format!("{index:.4} (Jain)")),
+        );
+        self.push(metric::VERIFIED_BYTES.label, summary.verified_bytes.map(render_bytes));
+        self.push(
+            metric::WRONG_BYTES.label,
+            summary.wrong_bytes.filter(|bytes| *bytes > 0).map(render_bytes),
+        );
     }
 
     fn push_transactions(&mut self, summary: &Summary) {
@@ -116,12 +132,15 @@ impl Lines {
             _ => String::new(),
         };
         let render = |rate: f64| format!("{}/s{done}", render_count(rate));
-        self.push("transactions", summary.transactions_per_s.map(render));
-        self.push("connections", summary.connections_per_s.map(render));
+        self.push(metric::TRANSACTIONS_PER_S.label, summary.transactions_per_s.map(render));
+        self.push(metric::CONNECTIONS_PER_S.label, summary.connections_per_s.map(render));
         let lost = summary.transactions_lost;
-        self.push("  lost", lost.map(|n| format!("{n}   {}", render_loss(summary))));
+        self.push_part(
+            &metric::TRANSACTIONS_LOST,
+            lost.map(|n| format!("{n}   {}", render_loss(summary))),
+        );
         let unsent = summary.transactions_unsent;
-        self.push("  due, but never begun", unsent.map(render_number));
+        self.push_part(&metric::TRANSACTIONS_UNSENT, unsent.map(render_number));
     }
 
     fn push_datagrams(&mut self, summary: &Summary) {
@@ -143,13 +162,17 @@ impl Lines {
         self.push("  duplicated", counts.duplicated.map(render_number));
         self.push("  reordered", counts.reordered.map(render_number));
         self.push("  late", counts.late.filter(|late| *late > 0).map(render_number));
-        self.push("jitter", summary.jitter_ns.map(|ns| render_duration_ns(ns.max(0.0) as u64)));
+        self.push(
+            metric::JITTER.label,
+            summary.jitter_ns.map(|ns| render_duration_ns(ns.max(0.0) as u64)),
+        );
     }
 
     fn push_cost(&mut self, summary: &Summary) {
-        self.push("CPU, both ends", summary.cpu_s_per_gb.map(|s| format!("{s:.3} s/GB")));
+        let name = format!("{}, both ends", metric::CPU_PER_GB.label);
+        self.push(&name, summary.cpu_s_per_gb.map(|s| format!("{s:.3} s/GB")));
         let each = summary.cpu_s_per_transaction.map(render_seconds);
-        self.push("CPU, both ends", each.map(|each| format!("{each} per transaction")));
+        self.push(&name, each.map(|each| format!("{each} per transaction")));
         for (kind, count) in &summary.errors {
             self.push(&format!("errors: {kind}"), Some(render_number(*count)));
         }

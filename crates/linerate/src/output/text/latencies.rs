@@ -2,6 +2,7 @@
 
 use linerate_measure::Summary;
 use linerate_measure::histogram::observations_for;
+use linerate_measure::metric;
 use linerate_measure::summary::{Latency, LatencyFrom};
 use linerate_measure::units::render_duration_ns;
 
@@ -17,10 +18,10 @@ pub(crate) fn render_latencies(summary: &Summary, style: Style, columns: usize) 
         _ => "",
     };
     let parts = [
-        ("established", &summary.establishment_ns),
-        ("first byte", &summary.first_byte_ns),
+        (metric::ESTABLISHMENT.label, &summary.establishment_ns),
+        (metric::FIRST_BYTE.label, &summary.first_byte_ns),
         (whole, &summary.latency_ns),
-        ("from the real start", &summary.service_ns),
+        (metric::SERVICE.label, &summary.service_ns),
     ];
     let parts: Vec<(&str, Latency)> =
         parts.iter().filter_map(|(name, part)| Some((*name, (**part)?))).collect();

@@ -3,7 +3,8 @@
 use linerate_measure::{Kind, Outcome, Plan, Run};
 
 use super::figures::{
-    render_cpu_per_unit, render_left_out, render_loss, render_main_figure, render_quantile,
+    FIGURE_HEADS, render_cpu_per_unit, render_left_out, render_loss, render_main_figure,
+    render_quantile,
 };
 use super::{render_title, render_transport};
 use crate::host::render_host_port;
@@ -33,7 +34,8 @@ impl SeveralRuns {
             false => String::new(),
         };
         let key = if alike { "size" } else { "plan" };
-        let mut table = Table::with_head(&[key, "result", "p50", "p99", "lost", "CPU", "outcome"]);
+        let head: Vec<&str> = std::iter::once(key).chain(FIGURE_HEADS).chain(["outcome"]).collect();
+        let mut table = Table::with_head(&head);
         let mut remarks = String::new();
         for ((plan, cells, of_run), number) in self.runs.into_iter().zip(1..) {
             let name =
