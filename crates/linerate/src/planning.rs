@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use linerate_engine::client_threads;
 use linerate_engine::error::Error;
-use linerate_measure::plan::{DEFAULT_PORT, Family, Local, LocalAddress};
+use linerate_measure::plan::{
+    ConnectTransfer, DEFAULT_PORT, Family, Local, LocalAddress, TransferPattern,
+};
 use linerate_measure::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, QuicVersion,
     Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant, Workload,
@@ -12,7 +14,8 @@ use linerate_measure::{
 
 use crate::args::{
     ActiveFlows, ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs,
-    HandshakeName, LoadArgs, OutputArgs, QuicVersionName, RrArgs, StreamArgs,
+    HandshakeName, LifeArgs, LoadArgs, OutputArgs, PatternName, QuicVersionName, RrArgs,
+    StreamArgs,
 };
 use crate::host::HostPort;
 use crate::key_log::key_log_of_environment;
@@ -104,16 +107,19 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::connect(transport_of(&args.load));
     apply_load(&mut workload, &args.load);
     workload.kind = Kind::Connect {
-        request_bytes: args.request,
-        response_bytes: args.response,
+        request_bytes: args.life.request,
+        response_bytes: args.life.response,
         timeout_ns: args.timeout,
         close: match args.close {
             ClosingName::Fin => Closing::Fin,
             ClosingName::Rst => Closing::Rst,
             ClosingName::Server => Closing::Server,
         },
+        transfer: transfer_of(&args.life),
+        hold_ns: args.life.hold.unwrap_or(0),
         schedule: schedule_of(args.rate, args.arrivals),
     };
+    workload.verify = args.life.verify;
     workload.tls.handshake = match args.handshake {
         Some(HandshakeName::Resumed) => Handshake::Resumed,
         Some(HandshakeName::Early) => Handshake::Early,
@@ -123,6 +129,22 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
     plan.local.source_ports = args.source_ports;
     check(&plan)?;
     Ok(vec![plan])
+}
+
+fn transfer_of(args: &LifeArgs) -> Option<ConnectTransfer> {
+    Some(ConnectTransfer {
+        bytes: args.transfer?,
+        pattern: match args.pattern {
+            PatternName::Push => TransferPattern::Push,
+            PatternName::Pull => TransferPattern::Pull,
+            PatternName::Pushpull => TransferPattern::PushPull,
+            PatternName::Duplex => TransferPattern::Duplex,
+        },
+        push_bytes: args.push_bytes,
+        pull_bytes: args.pull_bytes,
+        buffer_bytes: args.buffer,
+        seed: args.seed,
+    })
 }
 
 /// A plan of a workload against a host, as yet unchecked.
@@ -279,6 +301,11 @@ fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
         "DSCP" => "--dscp",
         "MSS" => "--mss",
         "window" => "--window",
+        "bytes of a transfer" => "--transfer",
+        "buffer of a transfer" => "--buffer",
+        "bytes of a push" => "--push-bytes",
+        "bytes of a pull" => "--pull-bytes",
+        "time of holding" => "--hold",
         "port" => "--port",
         "source port" => "--source-ports",
         "outstanding requests" => "--outstanding",

@@ -11,6 +11,7 @@ mod local_address;
 mod quic;
 mod read;
 mod tls;
+mod transfer;
 mod workload;
 
 pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
@@ -18,6 +19,7 @@ pub use local_address::LocalAddress;
 pub use quic::{Pacing, QuicOptions, QuicVersion};
 pub use read::{Notation, WrittenPlan, read_plans};
 pub use tls::{Cipher, Handshake, TlsOptions};
+pub use transfer::{ConnectTransfer, TransferPattern};
 
 /// The port a server listens on unless told otherwise, TCP and UDP alike.
 pub const DEFAULT_PORT: u16 = 5250;
@@ -185,7 +187,7 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schedule: Option<Schedule>,
     },
-    /// Connect, one request out, one response back, close; again. Each flow does one at a time.
+    /// Connect, one request out, one response back, or a transfer, close; again. Each flow does one at a time.
     Connect {
         /// Bytes of a request.
         request_bytes: u32,
@@ -196,10 +198,20 @@ pub enum Kind {
         timeout_ns: u64,
         /// Who closes, and how.
         close: Closing,
+        /// What each connection carries in the place of a request and a response.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transfer: Option<ConnectTransfer>,
+        /// How long each connection stays open when all has been carried; 0: not at all.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        hold_ns: u64,
         /// When connections are to be begun; absent: each as soon as the last one is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schedule: Option<Schedule>,
     },
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// When requests or connections are to begin, whatever the answers do (open loop).

@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use linerate_measure::step::{Churn, Close, StepEnd};
@@ -21,7 +20,7 @@ use super::{Accept, Interest, LONGEST_BLOCK, LONGEST_WAIT_NS, Poll, SharedPort};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::flow::{Ending, FlowShared, Local, error_kind};
 use crate::phase::Phase;
-use crate::shard::Inlet;
+use crate::shard::{Coming, Inlet};
 use crate::socket::{accept_stream, is_short_of_descriptors, set_defer_accept};
 use crate::tally::Tally;
 
@@ -59,8 +58,6 @@ pub(crate) struct Accepting {
     pub(crate) step: Churn,
     /// Stands for all that this shard serves.
     pub(crate) shared: Arc<FlowShared>,
-    /// Connections that others accepted; their openings have been read.
-    pub(crate) inlet: Receiver<Socket>,
 }
 
 struct Acceptor<'a> {
@@ -70,7 +67,6 @@ struct Acceptor<'a> {
     /// After so many it is over.
     count: u64,
     tally: &'a Tally,
-    inlet: &'a Receiver<Socket>,
     poll: Poll,
     incoming: Vec<Option<Incoming>>,
     free: Vec<usize>,
@@ -96,7 +92,7 @@ impl Accepting {
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
         if let Some(poll) = Poll::new(waker)
-            && poll.watch_listener(&self.accept.listener, LISTENER)
+            && self.accept.listener.as_ref().is_none_or(|one| poll.watch_listener(one, LISTENER))
         {
             self.shared.set_ready(local);
             let script = Script::new(&self.step.life, &self.accept.buffers)
@@ -113,7 +109,6 @@ impl Accepting {
                     _ => u64::MAX,
                 },
                 tally: &self.shared.tally,
-                inlet: &self.inlet,
                 poll,
                 incoming: Vec::new(),
                 free: Vec::new(),
@@ -160,7 +155,7 @@ impl Acceptor<'_> {
             for index in about_to_close {
                 self.advance(index, local, ending);
             }
-            self.take_opened(local, ending);
+            self.take_opened(waker, local, ending);
             // What another loop has taken beyond the limit makes up for one that waits here.
             while self.is_over_full() && self.make_room() {}
             self.sweep();
@@ -194,7 +189,7 @@ impl Acceptor<'_> {
 
     /// Sleeps in accept if nothing comes in a moment; says whether there was a connection.
     fn accept_awake(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
-        let listener = &self.accept.listener;
+        let Some(listener) = &self.accept.listener else { return false };
         let _or_comes = self.spin_wait.as_mut().is_some_and(|wait| wait.has_come(listener));
         self.accept_one(local, ending)
     }
@@ -202,7 +197,8 @@ impl Acceptor<'_> {
     /// Says whether there was a connection.
     fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
         let blocks = self.blocks() && !self.wake_ups.once();
-        let socket = match accept_stream(&self.accept.listener, blocks) {
+        let Some(listener) = &self.accept.listener else { return false };
+        let socket = match accept_stream(listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
                 if is_short_of_descriptors(&error) {
@@ -213,7 +209,7 @@ impl Acceptor<'_> {
             }
         };
         self.accepted_since = self.accepted_since.saturating_add(1);
-        if self.wake_ups.choose(&self.accept.listener, &socket) {
+        if self.wake_ups.choose(listener, &socket) {
             self.choose_wait(self.blocks());
         }
         if let Some(first_peer) = self.accept.first_peer.as_ref().filter(|one| one.get().is_none())
@@ -235,7 +231,8 @@ impl Acceptor<'_> {
     /// and no handshake can hold it up, byte by byte.
     fn may_block(&self) -> bool {
         let waits = |one: &Incoming| one.watched.is_some();
-        self.accept.at_once == 1
+        self.accept.listener.is_some()
+            && self.accept.at_once == 1
             && self.accept.tls.is_none()
             && self.script.is_plain()
             && self.accept.loops.load(Ordering::Relaxed) == 1
@@ -258,7 +255,8 @@ impl Acceptor<'_> {
             return;
         }
         self.accepted_since = 0;
-        let is_set = self.accept.listener.set_nonblocking(!blocks).is_ok();
+        let listener = self.accept.listener.as_ref();
+        let is_set = listener.is_some_and(|one| one.set_nonblocking(!blocks).is_ok());
         self.choose_wait(blocks && is_set);
     }
 
@@ -267,8 +265,9 @@ impl Acceptor<'_> {
     }
 
     /// Takes those whose opening others have read.
-    fn take_opened(&mut self, local: &mut Local, ending: &mut Ending) {
-        while let Ok(socket) = self.inlet.try_recv() {
+    fn take_opened(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
+        while let Coming::Connection(number, socket) = waker.take() {
+            let Some(socket) = Arc::into_inner(socket) else { continue };
             // Before the first others may have had the listener.
             if self.wake_ups.accepted() > 0 {
                 self.set_blocks(false);
@@ -281,7 +280,7 @@ impl Acceptor<'_> {
                 self.tally.first_ns.set(monotonic_ns());
             }
             let mut one = Incoming::new(socket, Stage::Opening);
-            match one.prepare(self.accept, &mut self.script, 0, 0) {
+            match one.prepare(self.accept, &mut self.script, number, 0) {
                 Ok(()) => self.receive(one, local, ending),
                 Err(error) => *ending.errors.entry(error_kind(&error)).or_insert(0) += 1,
             }

@@ -123,6 +123,8 @@ pub(crate) struct Attempt<C: Carrier> {
     pub(super) stage: Stage,
     /// Its number among the load's connections.
     number: u32,
+    /// Whether nothing has come over it yet.
+    pub(super) is_pending: bool,
     /// The life that is over, of one that waits for its close.
     past: Option<Box<Living>>,
     /// What the poll set watches it for, where there is one.
@@ -156,7 +158,17 @@ impl<C: Carrier> Attempt<C> {
     ) -> Self {
         let times = Milestones { due_ns, began_ns, warm_up, ..Milestones::default() };
         let (stage, seen) = (Stage::Opening, (0, began_ns));
-        Self { carrier, opening, stage, number, past: None, watched: None, times, seen }
+        Self {
+            carrier,
+            opening,
+            stage,
+            number,
+            is_pending: true,
+            past: None,
+            watched: None,
+            times,
+            seen,
+        }
     }
 
     /// Whether it waits for a ticket and nothing else.
@@ -207,6 +219,12 @@ impl<C: Carrier> Attempt<C> {
             living.yield_turn();
         }
         Ok(false)
+    }
+
+    /// Holds it open no longer; says whether it was held.
+    pub(super) fn end_hold(&mut self, part: &Part) -> bool {
+        let Stage::Living(progress) = &mut self.stage else { return false };
+        part.script.end_hold(progress)
     }
 
     /// When it goes on by itself, where that isn't queued yet.

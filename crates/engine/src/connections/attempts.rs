@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::LONGEST_WAIT_NS;
 use super::attempt::{Attempt, Carrier, Part};
 use super::slots::{Due, Slots};
 use super::timers::Timers;
@@ -19,6 +20,8 @@ pub(crate) struct Attempts<C: Carrier> {
     numbers: (u32, u32),
     /// Of those that go on by themselves.
     timers: Timers<usize>,
+    /// How many of them have nothing come over yet.
+    pub(super) pending: usize,
 }
 
 /// What became of a connection that had its turn.
@@ -37,7 +40,7 @@ impl<C: Carrier> Attempts<C> {
     pub(crate) fn new(part: Part, slots: Slots, (shard, shards): (usize, usize)) -> Self {
         let under_way = (0..slots.len()).map(|_| None).collect();
         let numbers = (shard as u32, (shards as u32).max(1));
-        Self { part, slots, under_way, numbers, timers: Timers::default() }
+        Self { part, slots, under_way, numbers, pending: 0, timers: Timers::default() }
     }
 
     /// The connection in a slot.
@@ -58,6 +61,7 @@ impl<C: Carrier> Attempts<C> {
             let (number, further) = self.numbers;
             self.numbers.0 = number.wrapping_add(further);
             let over = (carrier, opening);
+            self.pending += 1;
             *place = Some(Attempt::new(over, number, due_ns, began_ns, due.warm_up));
         }
     }
@@ -76,6 +80,10 @@ impl<C: Carrier> Attempts<C> {
             Ok(false) => {
                 if let Some(resumes_ns) = attempt.take_resumption() {
                     self.timers.add(resumes_ns, index);
+                }
+                if attempt.is_pending && attempt.times.first_byte_ns > 0 {
+                    attempt.is_pending = false;
+                    self.pending -= 1;
                 }
                 Advanced::Waits
             }
@@ -99,9 +107,15 @@ impl<C: Carrier> Attempts<C> {
         self.timers.wait_at_most_ns(now_ns, self.slots.wait_at_most_ns(phase))
     }
 
+    /// The same where no connection may be begun.
+    pub(super) fn resumes_within_ns(&self, now_ns: u64) -> u64 {
+        self.timers.wait_at_most_ns(now_ns, LONGEST_WAIT_NS)
+    }
+
     /// Closes a connection that is complete.
     pub(crate) fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
+        self.pending -= usize::from(attempt.is_pending);
         self.part.script.tell(attempt.living(), None);
         let times = attempt.close(self.part.script.close);
         self.slots.finish(index, &times, local);
@@ -111,9 +125,22 @@ impl<C: Carrier> Attempts<C> {
     pub(crate) fn give_up(&mut self, index: usize, error: &io::Error, now_ns: u64) {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
         let warm_up = attempt.times.warm_up;
+        self.pending -= usize::from(attempt.is_pending);
         self.part.script.tell(attempt.living(), Some(error));
         attempt.carrier.reset();
         self.slots.fail(index, error_kind(error), warm_up, now_ns);
+    }
+
+    /// Holds connections open no longer: the slots of those that were held.
+    pub(crate) fn end_holds(&mut self, into: &mut Vec<usize>) {
+        let Self { part, under_way, .. } = self;
+        if !part.script.is_timed() {
+            return;
+        }
+        let held = under_way.iter_mut().enumerate().filter_map(|(index, one)| {
+            one.as_mut().is_some_and(|one| one.end_hold(part)).then_some(index)
+        });
+        into.extend(held);
     }
 
     /// Whether the load is over; one that is given up cuts off what is under way.

@@ -23,6 +23,10 @@ use crate::phase::{Phase, Reached};
 use crate::shard::Inlet;
 use crate::waiting::Peer;
 
+/// How many connections of a load may be under way over which nothing has come: no more than a listener's queue holds
+/// (4,096 by default), since those beyond it are begun again only after a second.
+const MOST_PENDING: usize = 3_072;
+
 /// The part of a load of connections that falls to one shard.
 pub(crate) struct Dialing {
     pub(crate) dial: Dial,
@@ -38,6 +42,8 @@ struct Dialer {
     source: Source,
     /// A connection that is due, for which a source is still looked for.
     waiting: Option<Due>,
+    /// How many connections may be under way over which nothing has come.
+    most_pending: usize,
     /// Whether there is one slot, whose sockets block: that is fewer calls than a poll set takes.
     is_alone: bool,
     /// Where there is one slot, whose connections are not under TLS.
@@ -48,7 +54,8 @@ impl Dialing {
     /// Runs until the load is stopped and the last connection is closed.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let flows = self.flows.clone();
-        let (Some(mut poll), Some(mut dialer)) = (Poll::new(waker), Dialer::new(self, local))
+        let (Some(mut poll), Some(mut dialer)) =
+            (Poll::new(waker), Dialer::new(self, waker.is_apart(), local))
         else {
             flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
             return;
@@ -66,14 +73,24 @@ impl Dialing {
                 dialer.attempts.sweep(now_ns);
             }
             let looks_on = dialer.waiting.is_some();
-            let at_most_ns =
-                if looks_on { 0 } else { dialer.attempts.wait_at_most_ns(reached.phase, now_ns) };
+            let at_most_ns = match dialer.attempts.pending < dialer.most_pending {
+                true if looks_on => 0,
+                true => dialer.attempts.wait_at_most_ns(reached.phase, now_ns),
+                // One of them comes first, or its time is over.
+                false => dialer.attempts.resumes_within_ns(now_ns),
+            };
+            if waker.is_apart() {
+                waker.discard();
+            }
             if dialer.is_alone {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
                 poll.wait(at_most_ns);
                 poll.take_ready(&mut ready, waker);
                 dialer.attempts.take_resumed(&mut ready);
+            }
+            if reached.phase >= Phase::Stop {
+                dialer.attempts.end_holds(&mut ready);
             }
             for index in ready.drain(..) {
                 dialer.advance(index, &poll, local);
@@ -84,7 +101,7 @@ impl Dialing {
 
 impl Dialer {
     /// `None` where the shard has nothing to do.
-    fn new(dialing: Dialing, local: &Local) -> Option<Self> {
+    fn new(dialing: Dialing, is_apart: bool, local: &Local) -> Option<Self> {
         let Dialing { dial, steps, flows, shard: (shard, shards) } = dialing;
         let life = &steps.first()?.life;
         let flow = flows.first()?.number;
@@ -98,11 +115,12 @@ impl Dialer {
         if has_tls {
             slots.count_handshakes(dial.agreement);
         }
-        let is_alone = slots.len() == 1 && part.script.is_plain();
+        let is_alone = slots.len() == 1 && part.script.is_plain() && !is_apart;
         Some(Self {
             attempts: Attempts::new(part, slots, (shard, shards)),
             source,
             waiting: None,
+            most_pending: (MOST_PENDING / shards.max(1)).max(1),
             is_alone,
             spin_wait: (is_alone && !has_tls).then(|| SpinWait::new(Peer::Unknown)),
         })
@@ -138,7 +156,9 @@ impl Dialer {
             return;
         }
         self.attempts.slots.open_turn(reached);
-        while let Some(due) = self.waiting.take().or_else(|| self.attempts.slots.take_due()) {
+        while self.attempts.pending < self.most_pending
+            && let Some(due) = self.waiting.take().or_else(|| self.attempts.slots.take_due())
+        {
             let index = due.index;
             self.begin(due, poll, local);
             // A slot that is free again at once gets its next turn after a look at the phase, and

@@ -59,6 +59,11 @@ impl Living {
         self.interest
     }
 
+    /// Holds its connection no longer; says whether it did.
+    pub(super) fn end_hold(&mut self, life: &Life) -> bool {
+        self.held_ns > 0 && self.course.end_hold(life)
+    }
+
     /// Whether it pauses by itself at this time.
     pub(super) fn is_paused(&self, now_ns: u64) -> bool {
         self.resumes_ns > now_ns
@@ -82,6 +87,11 @@ impl Living {
     /// The payload that was sent, and that was received.
     pub(super) fn moved(&self) -> (u64, u64) {
         self.course.moved()
+    }
+
+    /// Whether anything has come.
+    pub(super) fn has_received(&self) -> bool {
+        self.course.has_received()
     }
 
     /// The text that was sent or received last.

@@ -108,7 +108,8 @@ impl Dial {
 /// Where the server's connections come from.
 #[derive(Clone)]
 pub(crate) struct Accept {
-    pub(crate) listener: Arc<Socket>,
+    /// Absent: others accept them and hand them over.
+    pub(crate) listener: Option<Arc<Socket>>,
     /// How many loops accept from it.
     pub(crate) loops: Arc<AtomicU32>,
     pub(crate) options: SocketOptions,
@@ -133,7 +134,7 @@ impl Accept {
     /// Of a listener that has plain connections of this load alone, one at a time.
     pub(crate) fn new(listener: Arc<Socket>) -> Self {
         Self {
-            listener,
+            listener: Some(listener),
             loops: Arc::default(),
             options: SocketOptions::default(),
             buffers: Buffers::default(),
@@ -145,6 +146,14 @@ impl Accept {
             tell: None,
             shared: None,
         }
+    }
+}
+
+impl Accept {
+    /// The same for a shard with a file table of its own: nothing in it has a descriptor, and others hand it what they
+    /// accept.
+    pub(crate) fn without_listener(&self) -> Self {
+        Self { listener: None, shared: None, loops: Arc::default(), ..self.clone() }
     }
 }
 

@@ -124,6 +124,19 @@ impl Script {
         self.life.as_ref().is_some_and(Life::is_numbered)
     }
 
+    /// Whether its connections do anything by the clock.
+    pub(super) fn is_timed(&self) -> bool {
+        self.life.as_ref().is_some_and(Life::is_timed)
+    }
+
+    /// Holds a connection open no longer; says whether it was held.
+    pub(super) fn end_hold(&self, progress: &mut Progress) -> bool {
+        match (&self.life, progress.living_mut()) {
+            (Some(life), Some(living)) => living.end_hold(life),
+            _ => false,
+        }
+    }
+
     /// The life that begins next is that of the connection of this number.
     pub(crate) fn set_number(&mut self, number: u32) {
         self.number = number;
@@ -335,7 +348,8 @@ impl Progress {
         let had_sent_all = living.has_sent_all(life);
         let outcome = living.advance(life, stream, tally, local, wait);
         let (sent, received) = living.moved();
-        (self.moved, self.has_received) = (sent.saturating_add(received), received > 0);
+        self.moved = sent.saturating_add(received);
+        self.has_received = living.has_received();
         if !had_sent_all && living.has_sent_all(life) {
             stream.end_sending()?;
         }

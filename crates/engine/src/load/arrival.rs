@@ -60,13 +60,18 @@ impl Load {
         self.hand_over(flow, socket, over);
     }
 
-    /// Adds a connection of those that come and go, of which the opening has been read.
-    pub(crate) fn add_connection(&self, socket: Socket) {
-        if let (Some(inlet), Some(shard)) = (self.inlets.first(), self.shards.first()) {
-            // A shard that has ended takes nothing more, and closes what it had.
-            let _ended = inlet.send(socket);
-            shard.wake();
+    /// Adds a connection of those that come and go, of which the opening has been read; it says its number.
+    pub(crate) fn add_connection(&self, number: u32, socket: Socket) {
+        let index = number as usize % self.shards.len().max(1);
+        if let Some(shard) = self.shards.get(index) {
+            // Where the kernel doesn't pass it on, it is closed, which its client counts.
+            let _closed = shard.add_connection(number, socket);
         }
+    }
+
+    /// Whether its shards have file tables of their own.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart
     }
 
     /// Adds a flow of datagrams over a connected socket.

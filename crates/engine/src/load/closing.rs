@@ -403,7 +403,8 @@ fn drain_ns(flows: &[Option<Arc<FlowShared>>]) -> u64 {
 fn longest_pause_ns(workload: &Workload) -> u64 {
     let timeout_ns = match workload.kind {
         Kind::Stream { .. } => 0,
-        Kind::Rr { timeout_ns, .. } | Kind::Connect { timeout_ns, .. } => timeout_ns,
+        Kind::Rr { timeout_ns, .. } => timeout_ns,
+        Kind::Connect { timeout_ns, hold_ns, .. } => timeout_ns.saturating_add(hold_ns),
     };
     // The last flow left may be alone with its part of the rate.
     let gap_s = workload.schedule().map_or(0.0, |schedule| {

@@ -127,15 +127,7 @@ impl Load {
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let host = host_facts();
         let threads = shards::threads(role, workload, processors(cpus));
-        let spread = match connections {
-            // The listener, and what is handed over, is in the shared table.
-            Some(Connections::Quic(_)) => {
-                Spread { shards: associations(workload, threads).max(1), apart: false }
-            }
-            Some(_) => Spread { shards: threads.clamp(1, flows), apart: false },
-            None => spread(workload.opened_flows(), threads, raise_open_files_limit())
-                .map_err(Error::Host)?,
-        };
+        let spread = spread_for(workload, threads, connections.as_ref())?;
         // At the server, whom a shard serves is no flow of its own.
         let total = match connections {
             Some(Connections::Accept(_)) => spread.shards,
@@ -343,6 +335,24 @@ impl Load {
         let report = end::report(&self, &self.meter, machine, ends, now_ns);
         (sample, report)
     }
+}
+
+/// How a load with these connections is spread.
+fn spread_for(
+    workload: &Workload,
+    threads: u32,
+    connections: Option<&Connections>,
+) -> Result<Spread, Error> {
+    let flows = match connections {
+        // What is handed over is in the shared table.
+        Some(Connections::Quic(_)) => {
+            let shards = associations(workload, threads).max(1);
+            return Ok(Spread { shards, apart: false });
+        }
+        Some(_) => workload.total_flows(),
+        None => workload.opened_flows(),
+    };
+    spread(flows, threads, raise_open_files_limit()).map_err(Error::Host)
 }
 
 impl Drop for Load {

@@ -48,12 +48,12 @@ impl Load {
                 Box::new(move |waker, local| dialing.run(waker, local))
             }
             Connections::Accept(accept) => {
-                let accept = accept.clone();
+                let accept = if self.apart { accept.without_listener() } else { accept.clone() };
                 let accepting = own
                     .into_iter()
                     .next()
                     .zip(self.churn(0))
-                    .map(|(shared, step)| Accepting { accept, step, shared, inlet });
+                    .map(|(shared, step)| Accepting { accept, step, shared });
                 Box::new(move |waker, local| {
                     if let Some(accepting) = accepting {
                         accepting.run(waker, local);

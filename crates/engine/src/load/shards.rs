@@ -115,6 +115,10 @@ pub(super) fn threads(role: Role, workload: &Workload, processors: u32) -> u32 {
 fn buffer_sizes(workload: &Workload) -> (usize, usize) {
     let largest = match workload.kind {
         Kind::Stream { send_bytes, .. } => send_bytes,
+        Kind::Connect { transfer: Some(transfer), .. } => {
+            let most = transfer.buffer_bytes.map_or(0, |bytes| bytes.bounds().1);
+            u32::try_from(most).unwrap_or(u32::MAX)
+        }
         Kind::Rr { request_bytes, response_bytes, .. }
         | Kind::Connect { request_bytes, response_bytes, .. } => request_bytes.max(response_bytes),
     } as usize;

@@ -69,6 +69,9 @@ impl QuicDialer {
             if dialer.attempts.are_over(reached, now_ns) || sockets.is_released() {
                 break;
             }
+            if reached.phase >= Phase::Stop {
+                dialer.attempts.end_holds(&mut dialer.due);
+            }
             if reached.phase > Phase::Hold {
                 dialer.begin_due(reached, &mut sockets, local);
                 dialer.attempts.sweep(now_ns);

@@ -275,8 +275,8 @@ impl Acceptor {
         let Some(test) = self.test_of(&opening.token) else {
             return refuse(&self.sink, "a data connection shows the token of no running test");
         };
-        if test.accepts() {
-            return test.add_connection(arrival.socket);
+        if test.takes_connections() {
+            return test.add_connection(opening.flow, arrival.socket);
         }
         let Some(load) = test.load_lacking(opening.flow) else {
             return refuse(

@@ -61,7 +61,8 @@ impl Limits {
     fn most_coming_and_going(&self, workload: &Workload) -> Option<u64> {
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let flows = u64::from(workload.total_flows());
-        (connects && workload.transport != Transport::Quic)
+        let in_the_table = !is_apart(workload.total_flows(), self.max_descriptors);
+        (connects && in_the_table && workload.transport != Transport::Quic)
             .then(|| (flows * 2 + 64).min(self.most_flows()))
     }
 
@@ -350,10 +351,13 @@ fn asked_bps(workload: &Workload) -> Option<u64> {
     Some(per_direction.saturating_mul(if both { 2 } else { 1 }))
 }
 
-/// Payload of a request and its response; `None`: the load is a stream.
+/// Payload of a request and its response, or the most of a transfer; `None`: the load is a stream.
 fn bits_per_transaction(workload: &Workload) -> Option<f64> {
     match workload.kind {
         Kind::Stream { .. } => None,
+        Kind::Connect { transfer: Some(transfer), .. } => {
+            Some(transfer.bytes.bounds().1 as f64 * 8.0)
+        }
         Kind::Rr { request_bytes, response_bytes, .. }
         | Kind::Connect { request_bytes, response_bytes, .. } => {
             Some((f64::from(request_bytes) + f64::from(response_bytes)) * 8.0)

@@ -89,23 +89,28 @@ impl Test {
         &self.workload
     }
 
-    /// Whether its load takes connections from the listener itself.
-    pub(super) fn accepts(&self) -> bool {
+    /// Whether its load takes connections that come and go.
+    pub(super) fn takes_connections(&self) -> bool {
         let connects = matches!(self.workload.kind, Kind::Connect { .. });
-        let from_listener = connects && self.workload.transport != Transport::Quic;
-        from_listener && self.load.as_ref().is_some_and(|load| !load.any_ended())
+        let over_tcp = connects && self.workload.transport != Transport::Quic;
+        over_tcp && self.load.as_ref().is_some_and(|load| !load.any_ended())
+    }
+
+    /// Whether its load takes them from the listener itself.
+    pub(super) fn accepts(&self) -> bool {
+        self.takes_connections() && self.load.as_ref().is_some_and(|load| !load.is_apart())
     }
 
     /// Whether connections of its flows are still to come.
     pub(super) fn awaits_connections(&self) -> bool {
         let over_tcp = matches!(self.workload.transport, Transport::Tcp | Transport::Tls);
-        over_tcp && self.load.is_some() && (!self.said_ready || self.accepts())
+        over_tcp && self.load.is_some() && (!self.said_ready || self.takes_connections())
     }
 
     /// A connection that its load didn't take from the listener itself.
-    pub(super) fn add_connection(&self, socket: Socket) {
+    pub(super) fn add_connection(&self, number: u32, socket: Socket) {
         if let Some(load) = &self.load {
-            load.add_connection(socket);
+            load.add_connection(number, socket);
         }
     }
 

@@ -26,27 +26,50 @@ use crate::waker::Waker;
 const IN_FLIGHT_PATIENCE: Duration = Duration::from_millis(500);
 const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(1);
 
+/// What a socket that is handed over is for.
+pub(crate) enum Parcel {
+    Flow(Fresh),
+    /// One of the connections that come and go, with its number.
+    Connection(u32),
+}
+
+impl Parcel {
+    fn number(&self) -> u32 {
+        match self {
+            Self::Flow(flow) => flow.shared.number,
+            Self::Connection(number) => *number,
+        }
+    }
+
+    fn open(self, socket: Arc<Socket>) -> Coming {
+        match self {
+            Self::Flow(flow) => Coming::Flow(flow.begin(socket)),
+            Self::Connection(number) => Coming::Connection(number, socket),
+        }
+    }
+}
+
 /// The conductor's end.
 pub(super) enum Outlet {
     /// To a shard in the shared table.
-    Shared { inbox: Sender<(Fresh, Arc<Socket>)>, waker: Arc<Waker> },
+    Shared { inbox: Sender<(Parcel, Arc<Socket>)>, waker: Arc<Waker> },
     /// To a shard apart.
-    Apart { inbox: Sender<Fresh>, link: OwnedFd },
+    Apart { inbox: Sender<Parcel>, link: OwnedFd },
 }
 
 impl Outlet {
-    /// Hands a flow over; fails where the shard has ended.
-    pub(super) fn send(&self, flow: Fresh, socket: Arc<Socket>) -> io::Result<()> {
+    /// Hands a socket over; fails where the shard has ended.
+    pub(super) fn send(&self, parcel: Parcel, socket: Arc<Socket>) -> io::Result<()> {
         let ended = || io::Error::from(io::ErrorKind::BrokenPipe);
         match self {
             Self::Shared { inbox, waker } => {
-                inbox.send((flow, socket)).map_err(|_| ended())?;
+                inbox.send((parcel, socket)).map_err(|_| ended())?;
                 waker.wake();
                 Ok(())
             }
             Self::Apart { inbox, link } => {
-                let number = flow.shared.number.to_le_bytes();
-                inbox.send(flow).map_err(|_| ended())?;
+                let number = parcel.number().to_le_bytes();
+                inbox.send(parcel).map_err(|_| ended())?;
                 let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
                 let mut control = SendAncillaryBuffer::new(&mut space);
                 let rights = [socket.as_fd()];
@@ -84,14 +107,16 @@ fn send_when_counted(mut message: impl FnMut() -> Result<usize, Errno>) -> io::R
 /// The shard's end.
 pub(crate) enum Inlet {
     /// In the shared table.
-    Shared { inbox: Receiver<(Fresh, Arc<Socket>)>, waker: Arc<Waker> },
+    Shared { inbox: Receiver<(Parcel, Arc<Socket>)>, waker: Arc<Waker> },
     /// Apart.
-    Apart { inbox: Receiver<Fresh>, link: OwnedFd },
+    Apart { inbox: Receiver<Parcel>, link: OwnedFd },
 }
 
 /// What has come.
 pub(crate) enum Coming {
     Flow(Box<dyn Drive>),
+    /// One of the connections that come and go, with its number.
+    Connection(u32, Arc<Socket>),
     /// Nothing for now.
     Nothing,
     /// Nothing more, ever.
@@ -103,7 +128,7 @@ impl Inlet {
     pub(crate) fn take(&self) -> Coming {
         match self {
             Self::Shared { inbox, .. } => match inbox.try_recv() {
-                Ok((flow, socket)) => Coming::Flow(flow.begin(socket)),
+                Ok((parcel, socket)) => parcel.open(socket),
                 Err(TryRecvError::Empty) => Coming::Nothing,
                 Err(TryRecvError::Disconnected) => Coming::Closed,
             },
@@ -115,11 +140,24 @@ impl Inlet {
     pub(super) fn wait(&self) -> Option<Box<dyn Drive>> {
         match self {
             Self::Shared { inbox, .. } => {
-                let (flow, socket) = inbox.recv().ok()?;
-                Some(flow.begin(socket))
+                let (parcel, socket) = inbox.recv().ok()?;
+                match parcel.open(socket) {
+                    Coming::Flow(flow) => Some(flow),
+                    _ => None,
+                }
             }
             Self::Apart { .. } => None,
         }
+    }
+
+    /// Whether its shard has a file table of its own.
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(self, Self::Apart { .. })
+    }
+
+    /// Takes what only wakes; a connection that comes meanwhile is closed.
+    pub(crate) fn discard(&self) {
+        while !matches!(self.take(), Coming::Nothing | Coming::Closed) {}
     }
 
     /// Makes it ready for the next waking.
@@ -139,7 +177,7 @@ impl AsFd for Inlet {
     }
 }
 
-fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Fresh>) -> Coming {
+fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Parcel>) -> Coming {
     loop {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -154,9 +192,9 @@ fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Fresh>) -> Coming {
             Err(Errno::INTR) => continue,
             Err(_) => return Coming::Closed,
         }
-        // The flow was sent before its descriptor. One whose descriptor could not be sent is skipped.
+        // The parcel was sent before its descriptor. One whose descriptor could not be sent is skipped.
         let number = u32::from_le_bytes(number);
-        let Some(flow) = inbox.try_iter().find(|flow| flow.shared.number == number) else {
+        let Some(parcel) = inbox.try_iter().find(|parcel| parcel.number() == number) else {
             return Coming::Closed;
         };
         let descriptor = control.drain().find_map(|message| match message {
@@ -164,10 +202,9 @@ fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Fresh>) -> Coming {
             _ => None,
         });
         match descriptor {
-            Some(descriptor) => {
-                return Coming::Flow(flow.begin(Arc::new(Socket::from(descriptor))));
-            }
-            // The kernel had no room for it: the flow never comes, which its end's report says.
+            Some(descriptor) => return parcel.open(Arc::new(Socket::from(descriptor))),
+            // The kernel had no room for it: a flow never comes, which its end's report says, and a connection
+            // that comes and goes fails.
             None => continue,
         }
     }

@@ -34,8 +34,8 @@ use crate::phase::SharedPhase;
 use crate::ready_count::ReadyCount;
 use crate::socket::{own_table, thread_usage};
 use crate::waker::Waker;
-use inlet::Outlet;
 pub(crate) use inlet::{Coming, Inlet};
+use inlet::{Outlet, Parcel};
 pub(crate) use slots::Slots;
 
 /// How a shard waits.
@@ -147,8 +147,21 @@ impl Shard {
     /// When the kernel doesn't pass the socket on. A shard that has ended takes nothing, and says why when
     /// it is joined.
     pub(crate) fn add(&self, flow: Fresh, socket: Arc<Socket>) -> io::Result<()> {
+        self.send(Parcel::Flow(flow), socket)
+    }
+
+    /// Hands over one of the connections that come and go, with its number.
+    ///
+    /// # Errors
+    ///
+    /// Likewise.
+    pub(crate) fn add_connection(&self, number: u32, socket: Socket) -> io::Result<()> {
+        self.send(Parcel::Connection(number), Arc::new(socket))
+    }
+
+    fn send(&self, parcel: Parcel, socket: Arc<Socket>) -> io::Result<()> {
         let Some(outlet) = &self.outlet else { return Ok(()) };
-        outlet.send(flow, socket).or_else(|error| match error.kind() {
+        outlet.send(parcel, socket).or_else(|error| match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ok(()),
             _ => Err(error),
         })
@@ -218,7 +231,7 @@ fn spawn_apart(
     })?;
     let (far, waker) = (Arc::new(far), conductor.descriptor());
     let keep = [Arc::clone(&far), Arc::clone(&waker)];
-    let (inbox, receiver) = channel::<Fresh>();
+    let (inbox, receiver) = channel();
     let (tell, told) = sync_channel(1);
     // Nothing that goes into the thread but these may hold a descriptor.
     let thread = start(move || {

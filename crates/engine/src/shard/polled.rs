@@ -140,6 +140,8 @@ fn take_new(inlet: &Inlet, poll: Option<&OwnedFd>, slots: &mut Slots) -> bool {
                 }
                 slots.add(flow);
             }
+            // No load has flows and these.
+            Coming::Connection(..) => {}
             Coming::Nothing => return true,
             Coming::Closed => return false,
         }

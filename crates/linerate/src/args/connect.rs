@@ -2,6 +2,7 @@
 
 use clap::{Arg, Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
+use linerate_measure::step::Size;
 
 use super::load::ArrivalsName;
 use super::{ConnectArgs, LoadArgs, OutputArgs, values};
@@ -29,12 +30,9 @@ pub struct ConnectRateArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse, add = ArgValueCandidates::new(hosts))]
     pub host: HostPort,
-    /// Bytes of a request
-    #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
-    pub request: u32,
-    /// Bytes of a response
-    #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
-    pub response: u32,
+    /// What each connection carries.
+    #[command(flatten)]
+    pub life: LifeArgs,
     /// Who closes: fin (the client, in order), rst (the client, by a reset: no TIME-WAIT) or server
     #[arg(
         long,
@@ -87,6 +85,50 @@ pub struct ConnectRateArgs {
     pub output: OutputArgs,
 }
 
+/// What each connection carries, and how long it stays open then.
+#[derive(Args, Debug)]
+pub struct LifeArgs {
+    /// Bytes of a request
+    #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub request: u32,
+    /// Bytes of a response
+    #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
+    pub response: u32,
+    /// Bytes of a transfer on each connection, or LOW..HIGH; no request and response then
+    #[arg(long, value_name = "BYTES", value_parser = values::byte_range, conflicts_with_all = ["request", "response"], help_heading = "Load", hide_short_help = true)]
+    pub transfer: Option<Size>,
+    /// Who sends a transfer: push (the client), pull (the server), pushpull (in turns) or duplex (both at once)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        default_value = "push",
+        hide_possible_values = true,
+        requires = "transfer",
+        help_heading = "Load",
+        hide_short_help = true
+    )]
+    pub pattern: PatternName,
+    /// Bytes of the client's turns with --pattern pushpull
+    #[arg(long, value_name = "BYTES", default_value = "1Mi", value_parser = values::size, requires = "transfer", allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
+    pub push_bytes: u32,
+    /// Bytes of the server's turns with --pattern pushpull
+    #[arg(long, value_name = "BYTES", default_value = "1Mi", value_parser = values::size, requires = "transfer", allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
+    pub pull_bytes: u32,
+    /// Bytes of one send or receive of a transfer, BYTES or LOW..HIGH
+    #[arg(long, value_name = "BYTES", value_parser = values::byte_range, requires = "transfer", help_heading = "Load", hide_short_help = true)]
+    pub buffer: Option<Size>,
+    /// Send a pattern in transfers and check every byte
+    #[arg(long, requires = "transfer", help_heading = "Load", hide_short_help = true)]
+    pub verify: bool,
+    /// Where the random numbers begin with which sizes LOW..HIGH are drawn
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, requires = "transfer", allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
+    pub seed: u64,
+    /// How long each connection stays open before it is closed
+    #[arg(long, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
+    pub hold: Option<u64>,
+}
+
 fn hidden(flag: Arg) -> Arg {
     flag.hide(true)
 }
@@ -100,6 +142,19 @@ pub enum HandshakeName {
     Resumed,
     /// With such a ticket, and the request in the first packets (0-RTT)
     Early,
+}
+
+/// Who sends the bytes of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PatternName {
+    /// The client (default)
+    Push,
+    /// The server
+    Pull,
+    /// Both in turns
+    Pushpull,
+    /// Both at once, each one half
+    Duplex,
 }
 
 /// Who closes a connection, and how.

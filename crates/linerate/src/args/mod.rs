@@ -10,7 +10,7 @@ mod run;
 mod serve;
 pub mod values;
 
-pub use connect::{ClosingName, ConnectRateArgs, HandshakeName};
+pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
 pub use link::LinkArgs;
 pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,

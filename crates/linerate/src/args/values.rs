@@ -2,6 +2,7 @@
 //! to fit the type it goes into. What a value may be beyond that is the plan's to check.
 
 use linerate_measure::plan::LocalAddress;
+use linerate_measure::step::Size;
 use linerate_measure::{Pacing, units};
 
 use super::load::ActiveFlows;
@@ -12,6 +13,19 @@ use super::load::ActiveFlows;
 /// Says what is wrong and shows the grammar.
 pub fn bytes(text: &str) -> Result<u64, String> {
     units::parse_bytes(text).map_err(|error| error.to_string())
+}
+
+/// A number of bytes, or a range of them.
+///
+/// # Errors
+/// Likewise, and shows how a range is written.
+pub fn byte_range(text: &str) -> Result<Size, String> {
+    match text.split_once("..") {
+        None => bytes(text)
+            .map(Size::Fixed)
+            .map_err(|error| format!("{error}; or a range such as 1k..1M")),
+        Some((low, high)) => Ok(Size::Range { low_bytes: bytes(low)?, high_bytes: bytes(high)? }),
+    }
 }
 
 /// A number of bytes of one send, one datagram or one message.

@@ -6,6 +6,8 @@ mod latencies;
 mod several;
 
 use linerate_engine::event::Event;
+use linerate_measure::plan::{ConnectTransfer, TransferPattern};
+use linerate_measure::step::Size;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{
     Arrivals, Closing, Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Variant, Workload,
@@ -161,6 +163,9 @@ pub(crate) fn render_title(plan: &Plan) -> String {
 /// How requests follow each other, and how connections are closed.
 fn render_requests(workload: &Workload) -> Vec<String> {
     let mut parts = Vec::new();
+    if let Kind::Connect { hold_ns: hold_ns @ 1.., .. } = workload.kind {
+        parts.push(format!("held open for {}", render_duration_ns(hold_ns)));
+    }
     match workload.kind {
         Kind::Connect { close: Closing::Fin, .. } => parts.push("closed by the client".to_owned()),
         Kind::Connect { close: Closing::Rst, .. } => parts.push("closed by resets".to_owned()),
@@ -217,11 +222,29 @@ fn render_size(workload: &Workload) -> String {
             format!("{send_bytes} B a datagram")
         }
         Kind::Stream { send_bytes, .. } => format!("{send_bytes} B a send"),
+        Kind::Connect { transfer: Some(transfer), .. } => render_transfer(&transfer),
         Kind::Rr { request_bytes, response_bytes, .. }
         | Kind::Connect { request_bytes, response_bytes, .. } => {
             format!("{request_bytes} B out, {response_bytes} B back")
         }
     }
+}
+
+/// What each connection carries.
+pub(crate) fn render_transfer(transfer: &ConnectTransfer) -> String {
+    let bytes = match transfer.bytes {
+        Size::Fixed(bytes) => render_bytes(bytes),
+        Size::Range { low_bytes, high_bytes } => {
+            format!("{} to {}", render_bytes(low_bytes), render_bytes(high_bytes))
+        }
+    };
+    let how = match transfer.pattern {
+        TransferPattern::Push => "out",
+        TransferPattern::Pull => "back",
+        TransferPattern::PushPull => "in turns",
+        TransferPattern::Duplex => "both ways at once",
+    };
+    format!("{bytes} {how}")
 }
 
 /// A number of things, exact below a million.

@@ -39,6 +39,7 @@ mod quic_rebinding;
 mod resources;
 mod strangers;
 mod tls;
+mod transfers;
 mod unmet;
 mod vanishing;
 mod variants;

@@ -11,7 +11,7 @@ use crate::ends::{Server, as_ordinary_user, copy_for_every_user};
 use crate::many::SOURCES;
 
 /// A client that may have so many open files, run to its end against a server that may, too.
-fn measure(open_files: u64, words: &str) -> Document {
+pub(crate) fn measure(open_files: u64, words: &str) -> Document {
     let server = Server::start("--bind 127.0.0.1");
     let limit = Rlimit { current: Some(open_files), maximum: Some(open_files) };
     let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();

@@ -17,6 +17,7 @@ mod document;
 #[allow(dead_code, reason = "the tests of lifecycles use all of it")]
 #[path = "../lifecycle/ends.rs"]
 mod ends;
+mod held;
 mod low_limit;
 mod many;
 

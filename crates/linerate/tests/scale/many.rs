@@ -83,7 +83,7 @@ fn streams_on_20001_flows_in_both_directions() {
 }
 
 /// Sockets of TCP in use on this machine (proc(5)).
-fn tcp_sockets() -> u64 {
+pub(crate) fn tcp_sockets() -> u64 {
     let text = fs::read_to_string("/proc/net/sockstat").unwrap();
     let tcp = text.lines().find_map(|line| line.strip_prefix("TCP: inuse ")).unwrap();
     tcp.split(' ').next().unwrap().parse().unwrap()

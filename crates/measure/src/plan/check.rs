@@ -179,8 +179,9 @@ impl Workload {
                  schedule of requests per second, or measure a stream",
             ),
             (
-                has_transactions && self.verify,
-                "verification with requests and responses: leave it out, or verify a stream",
+                has_transactions && self.verify && self.transfer().is_none(),
+                "verification with requests and responses: leave it out, or verify a stream or transfers of \
+                 connections",
             ),
             (
                 connects && udp,

@@ -76,7 +76,13 @@ pub const TAGS: usize = 64;
 /// Bytes of a title, a tag's key or a tag's value.
 pub const REMARK_BYTES: usize = 1024;
 /// Connections that come and go: how many at once.
-pub const CONNECTIONS_AT_ONCE: RangeInclusive<u64> = 1..=10_000;
+pub const CONNECTIONS_AT_ONCE: RangeInclusive<u64> = 1..=1_000_000;
+/// Bytes that one of them transfers: up to 1 PB.
+pub const TRANSFER_BYTES: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
+/// Bytes of an end's turn in a transfer.
+pub const TURN_BYTES: RangeInclusive<u64> = 1..=u32::MAX as u64;
+/// How long one of them is held open: up to a day.
+pub const HOLD_NS: RangeInclusive<u64> = 0..=86_400 * 1_000_000_000;
 /// Requests on their way at once in a flow.
 pub const OUTSTANDING: RangeInclusive<u64> = 1..=65_536;
 /// Requests or connections per second, all flows together: one in 17 minutes to 10^9.

@@ -1,8 +1,8 @@
 //! Workloads with their defaults, and what each flow's part of a workload is.
 
 use super::{
-    Closing, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions, TlsOptions,
-    Transport, Variant, Workload, limits,
+    Closing, ConnectTransfer, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions,
+    TlsOptions, Transport, Variant, Workload, limits,
 };
 
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
@@ -65,6 +65,8 @@ impl Workload {
                 response_bytes: 1,
                 timeout_ns: DEFAULT_CONNECT_TIMEOUT_NS,
                 close: Closing::Fin,
+                transfer: None,
+                hold_ns: 0,
                 schedule: None,
             },
             transport,
@@ -88,6 +90,14 @@ impl Workload {
             socket: SocketOptions::default(),
             quic: QuicOptions::default(),
             tls: TlsOptions::default(),
+        }
+    }
+
+    /// What connections that come and go carry in the place of a request and a response, where they do.
+    pub fn transfer(&self) -> Option<&ConnectTransfer> {
+        match &self.kind {
+            Kind::Connect { transfer, .. } => transfer.as_ref(),
+            Kind::Stream { .. } | Kind::Rr { .. } => None,
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Course {
     text: ([u8; ID_BYTES], usize),
     /// When the step that holds the connection is over; 0: it hasn't begun.
     held_until_ns: u64,
+    /// Whether anything has come, payload or text.
+    has_received: bool,
     pacing: Pacing,
     /// The random numbers of both ends, and this end's.
     shared: u64,
@@ -96,6 +98,7 @@ impl Course {
             turns: (0, false),
             text: ([0; ID_BYTES], 0),
             held_until_ns: 0,
+            has_received: false,
             pacing: Pacing::default(),
             shared,
             own,
@@ -157,6 +160,7 @@ impl Course {
 
     /// So much payload was received.
     pub fn record_received(&mut self, life: &Life, bytes: u64) {
+        self.has_received = true;
         self.incoming.record(bytes);
         self.go_on(life);
     }
@@ -183,6 +187,7 @@ impl Course {
     /// [`LifeFault::WrongText`] where it is whole, and another.
     pub fn record_text_received(&mut self, life: &Life, came: &[u8]) -> Result<(), LifeFault> {
         let Some(LifeStep::ReceiveText { text }) = life.steps.get(self.done) else { return Ok(()) };
+        self.has_received = true;
         let (bytes, done) = &mut self.text;
         for (place, byte) in bytes.iter_mut().skip(*done).zip(came) {
             *place = *byte;
@@ -205,6 +210,15 @@ impl Course {
         self.done >= life.steps.len()
     }
 
+    /// Holds the connection no longer, where nothing else is left.
+    pub fn end_hold(&mut self, life: &Life) -> bool {
+        let holds = matches!(life.steps.get(self.done), Some(LifeStep::Hold { .. }));
+        if holds {
+            self.held_until_ns = 1;
+        }
+        holds
+    }
+
     /// Whether nothing is left to send.
     pub fn has_sent_all(&self, life: &Life) -> bool {
         let sends_now = match life.steps.get(self.done) {
@@ -220,6 +234,11 @@ impl Course {
     pub fn has_transferred(&self, life: &Life) -> bool {
         let rest = life.steps.get(self.done..).unwrap_or_default();
         rest.iter().all(|step| step.bytes().is_none())
+    }
+
+    /// Whether anything has come, payload or text.
+    pub fn has_received(&self) -> bool {
+        self.has_received
     }
 
     /// The text that was sent or received last, where any was; as long as the longest.

@@ -1,8 +1,8 @@
 //! From a workload to the steps of each of its flows, the same at both ends.
 
 use super::{
-    Churn, Close, Content, Exchange, FlowSchedule, Framing, Life, Movement, Pace, Step, StepEnd,
-    Transfer,
+    Churn, Close, Content, Exchange, FlowSchedule, Framing, Life, LifeStep, Movement, Pace, Step,
+    StepEnd, Transfer,
 };
 use crate::{Closing, Direction, End, Kind, Schedule, Variant, Workload};
 
@@ -125,7 +125,9 @@ fn rr(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
 }
 
 fn connect(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
-    let Kind::Connect { request_bytes, response_bytes, timeout_ns, close, .. } = workload.kind
+    let Kind::Connect {
+        request_bytes, response_bytes, timeout_ns, close, transfer, hold_ns, ..
+    } = workload.kind
     else {
         return (Vec::new(), Vec::new());
     };
@@ -134,9 +136,20 @@ fn connect(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
         Closing::Rst => (Close::Reset, Close::AfterReset),
         Closing::Server => (Close::AfterPeer, Close::AtOnce),
     };
-    let life = Life::exchange(request_bytes, response_bytes, closes);
-    let accept =
-        Churn { end: StepEnd::Peer, timeout_ns, schedule: None, life: life.mirrored(follows) };
+    let mut life = match transfer {
+        Some(transfer) => transfer.life(closes, workload.verify),
+        None => Life::exchange(request_bytes, response_bytes, closes),
+    };
+    let accept = Churn {
+        end: StepEnd::Peer,
+        // While the client holds a connection open, its server hears nothing.
+        timeout_ns: timeout_ns.saturating_add(hold_ns),
+        schedule: None,
+        life: life.mirrored(follows),
+    };
+    if hold_ns > 0 {
+        life.steps.push(LifeStep::Hold { time_ns: hold_ns });
+    }
     let connect = Churn {
         end: end_of(workload, flow),
         timeout_ns,

@@ -9,6 +9,9 @@ use crate::plan::{Direction, Kind, Workload};
 use crate::report::{EndReport, FlowSum};
 use crate::sample::{CpuSeconds, DatagramCounts, Traffic};
 
+/// The kind of failure of a connection whose bytes were wrong.
+const CORRUPT: &str = "corrupt";
+
 /// What the two ends' reports come to. A report that is missing leaves what depends on it absent.
 ///
 /// 1. A direction's goodput is the bytes that its receiver counted over the time from its flows'
@@ -20,7 +23,8 @@ use crate::sample::{CpuSeconds, DatagramCounts, Traffic};
 /// 4. CPU per byte or transaction needs the CPU of both ends.
 /// 5. Fairness compares the flows of one direction; where both run, the less fair one counts.
 /// 6. Failures are those of both ends. Of connections that come and go they are the client's, as their transactions
-///    are: where one fails there, the server, too, sees something fail.
+///    are: where one fails there, the server, too, sees something fail. Wrong bytes that the server found count too:
+///    the client only sees a reset.
 pub fn summarize(
     workload: &Workload,
     client: Option<&EndReport>,
@@ -33,6 +37,11 @@ pub fn summarize(
     };
     let of_server = server.filter(|_| !matches!(workload.kind, Kind::Connect { .. }));
     summary.errors = merge_errors(client, of_server);
+    let corrupt = server.filter(|_| workload.verify && of_server.is_none());
+    if let Some(count) = corrupt.and_then(|report| report.errors.get(CORRUPT)) {
+        let total = summary.errors.entry(CORRUPT.to_owned()).or_default();
+        *total = total.saturating_add(*count);
+    }
     add_cpu(&mut summary, client, server);
     summary
 }

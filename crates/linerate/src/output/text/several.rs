@@ -78,6 +78,7 @@ fn without_size(plan: &Plan) -> Plan {
 fn render_size(plan: &Plan) -> String {
     match plan.workload.kind {
         Kind::Stream { send_bytes, .. } => send_bytes.to_string(),
+        Kind::Connect { transfer: Some(transfer), .. } => super::render_transfer(&transfer),
         Kind::Rr { request_bytes, response_bytes, .. }
         | Kind::Connect { request_bytes, response_bytes, .. } => {
             if request_bytes == response_bytes {

@@ -1,7 +1,11 @@
 //! Whether what is asked of requests and connections makes sense.
 
-use super::{Checked, in_digits, refuse_first, refuse_if, within};
-use crate::plan::{Kind, Transport, Workload, limits};
+use std::ops::RangeInclusive;
+
+use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
+use crate::plan::{Closing, Handshake, Kind, Transport, Workload, limits};
+use crate::step::Size;
+use crate::units::render_duration_ns;
 
 impl Workload {
     pub(super) fn check_requests(&self) -> Checked {
@@ -10,6 +14,7 @@ impl Workload {
         }
         if let Kind::Connect { .. } = self.kind {
             within("connections at once", self.flows, &limits::CONNECTIONS_AT_ONCE, in_digits)?;
+            self.check_transfer()?;
         }
         self.check_active_flows()?;
         let Some(schedule) = self.schedule() else {
@@ -19,6 +24,31 @@ impl Workload {
         refuse_if(!limits::PER_S.contains(&schedule.per_s), || {
             format!("{} per second is out of range: ask for {least} to {most}", schedule.per_s)
         })
+    }
+
+    fn check_transfer(&self) -> Checked {
+        let Kind::Connect { hold_ns, close, transfer, .. } = self.kind else { return Ok(()) };
+        within("time of holding", hold_ns, &limits::HOLD_NS, render_duration_ns)?;
+        let early = self.tls.handshake == Handshake::Early;
+        refuse_first(&[
+            (
+                hold_ns > 0 && close == Closing::Server,
+                "connections that the client holds open (--hold) and the server closes (--close server): leave \
+                 one of them out",
+            ),
+            (
+                early && transfer.is_some(),
+                "transfers (--transfer) with early data (--handshake early), which is for requests: leave one \
+                 of them out",
+            ),
+        ])?;
+        let Some(transfer) = transfer else { return Ok(()) };
+        check_size("bytes of a transfer", transfer.bytes, &limits::TRANSFER_BYTES)?;
+        if let Some(bytes) = transfer.buffer_bytes {
+            check_size("buffer of a transfer", bytes, &limits::MESSAGE_BYTES)?;
+        }
+        within("bytes of a push", transfer.push_bytes, &limits::TURN_BYTES, in_bytes)?;
+        within("bytes of a pull", transfer.pull_bytes, &limits::TURN_BYTES, in_bytes)
     }
 
     fn check_active_flows(&self) -> Checked {
@@ -51,4 +81,14 @@ impl Workload {
             )
         })
     }
+}
+
+fn check_size(name: &'static str, size: Size, range: &RangeInclusive<u64>) -> Checked {
+    let (low, high) = match size {
+        Size::Fixed(bytes) => (bytes, bytes),
+        Size::Range { low_bytes, high_bytes } => (low_bytes, high_bytes),
+    };
+    refuse_if(high < low, || format!("{name} from {low} to {high}: give the lower number first"))?;
+    within(name, low, range, in_bytes)?;
+    within(name, high, range, in_bytes)
 }

@@ -2,8 +2,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 
-use super::super::{Arrivals, Direction, Local, Schedule};
+use super::super::{Arrivals, ConnectTransfer, Direction, Local, Schedule};
 use super::*;
+use crate::step::Size;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -262,6 +263,8 @@ fn connections_that_make_no_sense() {
         response_bytes: 16,
         timeout_ns: 1_000_000,
         close: Default::default(),
+        transfer: None,
+        hold_ns: 0,
         schedule: None,
     };
     let over_udp = |w: &mut Workload| (w.kind, w.transport) = (datagrams, Transport::Udp);
@@ -271,6 +274,53 @@ fn connections_that_make_no_sense() {
     assert_refused(connect(), |w| w.end = End::Bytes { bytes: 9 }, &["9 bytes", "transactions"]);
     let rate = Some(Rate::EachFlow { bps: 1_000_000 });
     assert_refused(connect(), |w| w.rate = rate, &["rate in bits"]);
+}
+
+/// A load of connections that carry this, each then held for so long.
+fn transferring(bytes: Size, hold: u64) -> Workload {
+    let mut workload = Workload::connect(Transport::Tcp);
+    if let Kind::Connect { transfer, hold_ns, .. } = &mut workload.kind {
+        (*transfer, *hold_ns) = (Some(ConnectTransfer::new(bytes)), hold);
+    }
+    workload
+}
+
+fn of_transfer(workload: &mut Workload) -> &mut ConnectTransfer {
+    match &mut workload.kind {
+        Kind::Connect { transfer: Some(transfer), .. } => transfer,
+        _ => unreachable!("these carry a transfer"),
+    }
+}
+
+#[test]
+fn transfers_of_connections_that_make_no_sense() {
+    let fixed = || transferring(Size::Fixed(1000), 0);
+    assert_eq!(fixed().check(), Ok(()));
+    assert_eq!(Workload { verify: true, ..fixed() }.check(), Ok(()));
+    let range = |low_bytes, high_bytes| Size::Range { low_bytes, high_bytes };
+    assert_eq!(transferring(range(1, 1_000_000_000_000_000), 1).check(), Ok(()));
+    for bytes in [Size::Fixed(0), range(0, 5), range(9, 1_000_000_000_000_001)] {
+        assert_refused(fixed(), |w| of_transfer(w).bytes = bytes, &["bytes of a transfer"]);
+    }
+    assert_refused(fixed(), |w| of_transfer(w).bytes = range(9, 8), &["9 to 8", "lower"]);
+    let buffer = Some(Size::Fixed(17 << 20));
+    assert_refused(fixed(), |w| of_transfer(w).buffer_bytes = buffer, &["buffer of a transfer"]);
+    assert_refused(fixed(), |w| of_transfer(w).push_bytes = 0, &["bytes of a push"]);
+    assert_refused(fixed(), |w| of_transfer(w).pull_bytes = 0, &["bytes of a pull"]);
+    let held = || transferring(Size::Fixed(1), 5);
+    let by_server = |w: &mut Workload| {
+        if let Kind::Connect { close, .. } = &mut w.kind {
+            *close = crate::Closing::Server;
+        }
+    };
+    assert_refused(held(), by_server, &["--hold", "--close server"]);
+    let day_ns = 86_400_000_000_000;
+    let too_long = |w: &mut Workload| {
+        if let Kind::Connect { hold_ns, .. } = &mut w.kind {
+            *hold_ns = day_ns + 1;
+        }
+    };
+    assert_refused(held(), too_long, &["time of holding"]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::step::{LifeStep, Size};
+use crate::plan::{ConnectTransfer, TransferPattern};
+use crate::step::{LifeStep, Size, Text};
 use crate::{Arrivals, Rate, Transport};
 
 /// Two flows up and as many down that share 101 bytes in each direction, at 8 kbit/s each.
@@ -194,6 +195,8 @@ fn a_schedule_is_shared_by_the_flows_in_turns() {
         response_bytes: 2,
         timeout_ns: 3,
         close: Closing::Rst,
+        transfer: None,
+        hold_ns: 0,
         schedule: Some(Schedule { per_s: 1000.0, arrivals: Arrivals::Even }),
     };
     let load = Workload { kind, ..rr(Transport::Tcp) };
@@ -241,6 +244,36 @@ fn both_ends_of_a_connection_have_one_life_and_one_of_them_closes_first() {
         assert_eq!((&dialed.steps[..], &accepted.steps[..]), (&asks[..], &answers[..]));
         assert_eq!(accepted.mirrored(client), dialed);
     }
+}
+
+#[test]
+fn a_transfer_ends_when_the_server_says_so_and_its_client_holds_the_connection() {
+    let mut workload = Workload { verify: true, ..Workload::connect(Transport::Tcp) };
+    let Kind::Connect { transfer, hold_ns, timeout_ns, .. } = &mut workload.kind else {
+        panic!("a connect")
+    };
+    let bytes = Size::Range { low_bytes: 10, high_bytes: 20 };
+    let pattern = TransferPattern::PushPull;
+    *transfer = Some(ConnectTransfer { pattern, push_bytes: 3, ..ConnectTransfer::new(bytes) });
+    (*hold_ns, *timeout_ns) = (70, 1000);
+    let FlowSteps { client, server } = flow_steps(&workload, 0);
+    let ([Step::Connect(connect)], [Step::Accept(accept)]) = (&client[..], &server[..]) else {
+        panic!("{client:?} {server:?}")
+    };
+    let done = Text::Fixed { bytes: "DONE" };
+    let (push, pull) = (3, 1 << 20);
+    let turns = |send_bytes, receive_bytes, sends_first| LifeStep::Alternate {
+        bytes,
+        send_bytes,
+        receive_bytes,
+        sends_first,
+    };
+    let told = LifeStep::ReceiveText { text: done };
+    let at_client = [turns(push, pull, true), told, LifeStep::Hold { time_ns: 70 }];
+    assert_eq!(connect.life.steps, at_client);
+    assert_eq!(accept.life.steps, [turns(pull, push, false), LifeStep::SendText { text: done }]);
+    assert_eq!((connect.timeout_ns, accept.timeout_ns), (1000, 1070));
+    assert!(connect.life.is_numbered() && accept.life.is_numbered());
 }
 
 #[test]
