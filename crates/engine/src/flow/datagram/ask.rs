@@ -3,9 +3,9 @@
 use std::io;
 
 use linerate_measure::step::{Exchange, StepEnd};
-use linerate_wire::native::datagram::RrHeader;
 use socket2::Socket;
 
+use super::requests::Requests;
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
 use crate::phase::Phase;
@@ -16,9 +16,12 @@ use crate::transport::DatagramPath;
 const SILENCES_PER_LOOK: u32 = 64;
 
 /// Sends a request, awaits its response or the time-out, and again.
-pub(crate) struct DatagramAsker {
-    header: RrHeader,
+pub(crate) struct DatagramAsker<R> {
+    requests: R,
     request: Vec<u8>,
+    seq: u64,
+    /// Whether the request under way belongs to the warm-up.
+    warm_up: bool,
     left: u64,
     timeout_ns: u64,
     started_ns: u64,
@@ -27,16 +30,18 @@ pub(crate) struct DatagramAsker {
     lost: u64,
 }
 
-impl DatagramAsker {
-    pub(super) fn new(socket: &Socket, tag: u32, step: &Exchange) -> Self {
+impl<R: Requests> DatagramAsker<R> {
+    pub(super) fn new(socket: &Socket, requests: R, step: &Exchange) -> Self {
         let timeout_ns = step.timeout_ns.unwrap_or(u64::MAX);
         // A socket that blocks wakes up by itself when a response is overdue; on one that doesn't
         // the option has no effect.
         let _wakes_late_at_worst =
             socket.set_read_timeout(Some(std::time::Duration::from_nanos(timeout_ns)));
         Self {
-            header: RrHeader { response: false, tag, seq: 0, warm_up: false },
-            request: vec![0; step.request_bytes as usize],
+            request: requests.blank(step.request_bytes as usize),
+            requests,
+            seq: 0,
+            warm_up: false,
             left: match step.end {
                 StepEnd::Count { count } => count,
                 _ => u64::MAX,
@@ -60,7 +65,7 @@ impl DatagramAsker {
                 match local.phase() {
                     Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
                     phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
-                        self.header.warm_up = phase == Phase::WarmUp;
+                        self.warm_up = phase == Phase::WarmUp;
                     }
                     _ => {
                         tally.last_ns.set(monotonic_ns());
@@ -70,9 +75,14 @@ impl DatagramAsker {
                 self.send_request(path, tally)?;
                 return Ok(Stage::Goes(self.wait()));
             }
+            self.requests.before_receive(&mut local.receive_buffer);
             match path.receive_one(&mut local.receive_buffer) {
                 Ok(length) => {
                     if local.phase() >= Phase::Drained {
+                        return Ok(Stage::Over);
+                    }
+                    if self.requests.is_end(&local.receive_buffer[..length]) {
+                        tally.last_ns.set(monotonic_ns());
                         return Ok(Stage::Over);
                     }
                     self.handle_datagram(length, tally, local);
@@ -90,8 +100,7 @@ impl DatagramAsker {
     }
 
     fn send_request(&mut self, path: &mut impl DatagramPath, tally: &Tally) -> io::Result<()> {
-        // A request has room for its header: the plan's limits see to it.
-        let _has_room = self.header.encode(&mut self.request);
+        self.requests.write_request(&mut self.request, self.seq, self.warm_up);
         if self.started_ns == 0 {
             self.started_ns = monotonic_ns();
         }
@@ -111,17 +120,16 @@ impl DatagramAsker {
     }
 
     fn handle_datagram(&mut self, length: usize, tally: &Tally, local: &mut Local) {
-        let datagram = &local.receive_buffer[..length];
-        let expected = RrHeader { response: true, ..self.header };
-        if RrHeader::decode(datagram) != Ok(expected) {
+        let answered = self.requests.read_response(&local.receive_buffer[..length], self.seq);
+        if answered != Some(self.seq) {
             // An answer to a request given up already, the end of the handshake, or a stranger's.
             return;
         }
         let now_ns = monotonic_ns();
         let latency_ns = now_ns - self.started_ns;
         tally.record_received(length);
-        tally.record_transaction(latency_ns, self.header.warm_up);
-        if !self.header.warm_up {
+        tally.record_transaction(latency_ns, self.warm_up);
+        if !self.warm_up {
             local.latencies.total.record_ns(latency_ns);
         }
         self.next(now_ns);
@@ -141,7 +149,7 @@ impl DatagramAsker {
         if now_ns < self.started_ns.saturating_add(self.timeout_ns) {
             return self.wait();
         }
-        if !self.header.warm_up {
+        if !self.warm_up {
             self.lost += 1;
         }
         self.next(now_ns);
@@ -150,31 +158,31 @@ impl DatagramAsker {
 
     fn next(&mut self, now_ns: u64) {
         self.started_ns = now_ns;
-        self.header.seq += 1;
+        self.seq += 1;
         self.left -= 1;
         self.awaiting = false;
     }
 
     /// A request that is still on its way when the flow ends won't be awaited, and is lost.
     pub(super) fn leave(self, ending: &mut Ending) {
-        let given_up = self.awaiting && !self.header.warm_up;
+        let given_up = self.awaiting && !self.warm_up;
         ending.transactions_lost = Some(self.lost + u64::from(given_up));
     }
 }
 
 /// Answers every request of its flow.
-pub(crate) struct DatagramAnswerer {
-    tag: u32,
+pub(crate) struct DatagramAnswerer<R> {
+    requests: R,
     response: Vec<u8>,
     /// Whether `response` awaits that the socket takes it.
     unsent: bool,
     started: bool,
 }
 
-impl DatagramAnswerer {
-    pub(super) fn new(tag: u32, step: &Exchange) -> Self {
-        let response = vec![0; step.response_bytes as usize];
-        Self { tag, response, unsent: false, started: false }
+impl<R: Requests> DatagramAnswerer<R> {
+    pub(super) fn new(requests: R, step: &Exchange) -> Self {
+        let response = requests.blank(step.response_bytes as usize);
+        Self { requests, response, unsent: false, started: false }
     }
 
     pub(super) fn turn(
@@ -191,6 +199,7 @@ impl DatagramAnswerer {
             if self.unsent {
                 self.send_response(path, tally)?;
             }
+            self.requests.before_receive(&mut local.receive_buffer);
             let length = match path.receive_one(&mut local.receive_buffer) {
                 Ok(length) => length,
                 Err(error) => match error.kind() {
@@ -203,8 +212,12 @@ impl DatagramAnswerer {
                     _ => return Err(error),
                 },
             };
-            let Ok(header) = RrHeader::decode(&local.receive_buffer[..length]) else { continue };
-            if header.response || header.tag != self.tag {
+            let datagram = &local.receive_buffer[..length];
+            if self.requests.is_end(datagram) {
+                tally.last_ns.set(monotonic_ns());
+                return Ok(Stage::Over);
+            }
+            if !self.requests.write_response(datagram, &mut self.response) {
                 continue;
             }
             if !self.started {
@@ -212,8 +225,6 @@ impl DatagramAnswerer {
                 tally.first_ns.set(monotonic_ns());
             }
             tally.record_received(length);
-            // A response has room for its header: the plan's limits see to it.
-            let _has_room = RrHeader { response: true, ..header }.encode(&mut self.response);
             self.send_response(path, tally)?;
         }
         Ok(Stage::Goes(Turn::Again))

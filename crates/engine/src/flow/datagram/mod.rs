@@ -10,6 +10,7 @@ mod native;
 mod pipeline;
 mod plain;
 mod receive;
+mod requests;
 mod send;
 
 use std::collections::VecDeque;

@@ -29,16 +29,15 @@ impl Native {
 pub(crate) enum NativeStep {
     Sending(DatagramSender<NativeHeading>),
     Receiving(DatagramReceiver<NativeHeading>),
-    Asking(DatagramAsker),
-    Pipelining(DatagramPipeline),
-    Answering(DatagramAnswerer),
+    Asking(DatagramAsker<NativeHeading>),
+    Pipelining(DatagramPipeline<NativeHeading>),
+    Answering(DatagramAnswerer<NativeHeading>),
 }
 
 impl<P: DatagramPath> DatagramProtocol<P> for Native {
     type Doing = NativeStep;
 
     fn begin(&self, path: &mut P, step: Step) -> Option<NativeStep> {
-        let NativeHeading { tag } = self.heading;
         Some(match step {
             Step::Send(transfer) => {
                 NativeStep::Sending(DatagramSender::new(path, self.heading, &transfer))
@@ -47,12 +46,14 @@ impl<P: DatagramPath> DatagramProtocol<P> for Native {
                 NativeStep::Receiving(DatagramReceiver::new(path, self.heading, &transfer))
             }
             Step::Exchange(exchange) if Pipeline::serves(&exchange) => {
-                NativeStep::Pipelining(DatagramPipeline::new(tag, &exchange))
+                NativeStep::Pipelining(DatagramPipeline::new(self.heading, &exchange))
             }
             Step::Exchange(exchange) => {
-                NativeStep::Asking(DatagramAsker::new(path.socket(), tag, &exchange))
+                NativeStep::Asking(DatagramAsker::new(path.socket(), self.heading, &exchange))
             }
-            Step::Answer(exchange) => NativeStep::Answering(DatagramAnswerer::new(tag, &exchange)),
+            Step::Answer(exchange) => {
+                NativeStep::Answering(DatagramAnswerer::new(self.heading, &exchange))
+            }
             // Nothing marks the end of an association on the wire.
             Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
                 return None;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 
 use linerate_measure::step::Exchange;
-use linerate_wire::native::datagram::RrHeader;
 
+use super::requests::Requests;
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Sending, Stage, Turn};
@@ -22,8 +22,8 @@ const MOST_REMEMBERED: usize = 1 << 20;
 ///
 /// The rules are those of [`Pipeline`](crate::flow::pipeline::Pipeline), and one more: a request
 /// whose response hasn't come in time is lost, and makes room.
-pub(crate) struct DatagramPipeline {
-    tag: u32,
+pub(crate) struct DatagramPipeline<R> {
+    requests_of: R,
     request: Vec<u8>,
     outstanding: usize,
     departures: Departures,
@@ -44,11 +44,11 @@ struct Request {
     answered: bool,
 }
 
-impl DatagramPipeline {
-    pub(super) fn new(tag: u32, step: &Exchange) -> Self {
+impl<R: Requests> DatagramPipeline<R> {
+    pub(super) fn new(requests_of: R, step: &Exchange) -> Self {
         Self {
-            tag,
-            request: vec![0; step.request_bytes as usize],
+            request: requests_of.blank(step.request_bytes as usize),
+            requests_of,
             outstanding: step.outstanding as usize,
             departures: Departures::new(step),
             timeout_ns: step.timeout_ns.unwrap_or(u64::MAX),
@@ -73,7 +73,10 @@ impl DatagramPipeline {
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
-            let drained = self.receive(path, tally, local)?;
+            let Some(drained) = self.receive(path, tally, local)? else {
+                tally.last_ns.set(monotonic_ns());
+                return Ok(Stage::Over);
+            };
             let reached = local.reached();
             if reached.phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
@@ -116,9 +119,7 @@ impl DatagramPipeline {
             let Some(due_ns) = self.departures.due_by(now_ns) else { return Ok(Sending::Done) };
             let warm_up = self.departures.is_warm_up(due_ns);
             let seq = self.oldest_seq + self.requests.len() as u64;
-            // A request has room for its header: the plan's limits see to it.
-            let _has_room =
-                RrHeader { response: false, tag: self.tag, seq, warm_up }.encode(&mut self.request);
+            self.requests_of.write_request(&mut self.request, seq, warm_up);
             match path.send(&self.request, self.request.len()) {
                 Ok(_) => tally.record_sent(self.request.len()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -139,30 +140,32 @@ impl DatagramPipeline {
         self.unanswered < self.outstanding && self.requests.len() < MOST_REMEMBERED
     }
 
-    /// Takes what has come; says whether nothing is left to take.
+    /// Takes what has come; says whether nothing is left to take. `None`: the peer has finished.
     fn receive(
         &mut self,
         path: &mut impl DatagramPath,
         tally: &Tally,
         local: &mut Local,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Option<bool>> {
         for _ in 0..CALLS_PER_TURN {
+            self.requests_of.before_receive(&mut local.receive_buffer);
             match path.receive_one(&mut local.receive_buffer) {
+                Ok(length) if self.requests_of.is_end(&local.receive_buffer[..length]) => {
+                    return Ok(None);
+                }
                 Ok(length) => self.handle_datagram(length, tally, local),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(true)),
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        Ok(Some(false))
     }
 
     fn handle_datagram(&mut self, length: usize, tally: &Tally, local: &mut Local) {
-        let Ok(header) = RrHeader::decode(&local.receive_buffer[..length]) else { return };
-        if !header.response || header.tag != self.tag {
-            return;
-        }
+        let datagram = &local.receive_buffer[..length];
+        let Some(seq) = self.requests_of.read_response(datagram, self.oldest_seq) else { return };
         // An answer to a request that was given up already has no place any more.
-        let place = header.seq.checked_sub(self.oldest_seq).and_then(|n| usize::try_from(n).ok());
+        let place = seq.checked_sub(self.oldest_seq).and_then(|n| usize::try_from(n).ok());
         let Some(request) = place.and_then(|place| self.requests.get_mut(place)) else { return };
         if request.answered {
             return;
@@ -187,10 +190,21 @@ impl DatagramPipeline {
             if !request.answered && !overdue {
                 return;
             }
+            if R::IN_ORDER {
+                return self.give_up_all();
+            }
             self.lost += u64::from(!request.answered && !request.warm_up);
             self.unanswered -= usize::from(!request.answered);
             self.forget_oldest();
         }
+    }
+
+    fn give_up_all(&mut self) {
+        let measured = self.requests.iter().filter(|request| !request.warm_up).count();
+        self.lost += measured as u64;
+        self.unanswered = 0;
+        self.oldest_seq += self.requests.len() as u64;
+        self.requests.clear();
     }
 
     fn forget_oldest(&mut self) {

@@ -1,7 +1,6 @@
 //! Datagrams that say nothing of themselves: any that comes counts, and an empty one says that no
 //! more will.
 
-mod exchange;
 mod receive;
 
 use std::io;
@@ -12,14 +11,15 @@ use linerate_measure::step::{Close, Step};
 use rustix::net::SendFlags;
 use socket2::Socket;
 
+use super::ask::{DatagramAnswerer, DatagramAsker};
 use super::heading::NoHeading;
+use super::pipeline::DatagramPipeline;
 use super::send::DatagramSender;
-use super::{DatagramFlow, DatagramProtocol};
+use super::{DatagramFlow, DatagramProtocol, Pipeline};
 use crate::buffers::Buffers;
 use crate::flow::{Ending, FlowShared, Local, Stage};
 use crate::tally::Tally;
 use crate::transport::DatagramPath;
-use exchange::{PlainAnswerer, PlainAsker};
 use receive::PlainReceiver;
 
 /// Any of the empty datagrams that say the end may be lost, so there are as many.
@@ -55,8 +55,9 @@ impl<P: DatagramPath> PlainFlow<P> {
 pub(crate) enum PlainStep {
     Sending(DatagramSender<NoHeading>),
     Receiving(PlainReceiver),
-    Asking(PlainAsker),
-    Answering(PlainAnswerer),
+    Asking(DatagramAsker<Buffers>),
+    Pipelining(DatagramPipeline<Buffers>),
+    Answering(DatagramAnswerer<Buffers>),
     Finishing,
 }
 
@@ -72,11 +73,15 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
             Step::Receive(transfer) => {
                 PlainStep::Receiving(PlainReceiver::new(&transfer, self.buffers.dirt))
             }
+            Step::Exchange(exchange) if Pipeline::serves(&exchange) => {
+                PlainStep::Pipelining(DatagramPipeline::new(self.buffers.clone(), &exchange))
+            }
             Step::Exchange(exchange) => {
-                PlainStep::Asking(PlainAsker::new(path.socket(), &exchange, &self.buffers))
+                let buffers = self.buffers.clone();
+                PlainStep::Asking(DatagramAsker::new(path.socket(), buffers, &exchange))
             }
             Step::Answer(exchange) => {
-                PlainStep::Answering(PlainAnswerer::new(&exchange, &self.buffers))
+                PlainStep::Answering(DatagramAnswerer::new(self.buffers.clone(), &exchange))
             }
             Step::Close(Close::Graceful) => PlainStep::Finishing,
             Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
@@ -95,8 +100,9 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
         match doing {
             PlainStep::Sending(sender) => sender.turn(path, tally, local),
             PlainStep::Receiving(receiver) => receiver.turn(path.socket(), tally, local),
-            PlainStep::Asking(asker) => asker.turn(path.socket(), tally, local),
-            PlainStep::Answering(answerer) => answerer.turn(path.socket(), tally, local),
+            PlainStep::Asking(asker) => asker.turn(path, tally, local),
+            PlainStep::Pipelining(pipeline) => pipeline.turn(path, tally, local),
+            PlainStep::Answering(answerer) => answerer.turn(path, tally, local),
             PlainStep::Finishing => {
                 for _ in 0..FAREWELLS {
                     say_end(path.socket(), SendFlags::empty());
@@ -109,7 +115,8 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
     fn leave(doing: PlainStep, path: &P, ending: &mut Ending) {
         match doing {
             PlainStep::Sending(sender) => sender.leave(path, &mut ending.datagrams),
-            PlainStep::Asking(asker) => ending.transactions_lost = Some(asker.lost()),
+            PlainStep::Asking(asker) => asker.leave(ending),
+            PlainStep::Pipelining(pipeline) => pipeline.leave(ending),
             PlainStep::Receiving(_) | PlainStep::Answering(_) | PlainStep::Finishing => {}
         }
     }
