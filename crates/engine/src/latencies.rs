@@ -1,7 +1,7 @@
 //! The histograms of one shard: what a transaction took, and the parts of it that are told apart.
 
 use linerate_measure::histogram::Histogram;
-use linerate_measure::{Kind, Role, Workload};
+use linerate_measure::{Direction, Kind, Role, Workload};
 
 /// The histograms of one shard, or of several added up. A part that the load doesn't have is absent.
 #[derive(Clone, Default)]
@@ -14,11 +14,27 @@ pub(crate) struct Latencies {
     pub(crate) establishment: Option<Histogram>,
     /// connect: until the first byte of the response.
     pub(crate) first_byte: Option<Histogram>,
+    /// Media, receiver: how much longer each datagram was on its way than the fastest.
+    pub(crate) delay_variation: Option<Histogram>,
+    /// Media, sender: from when each frame was due until it was sent.
+    pub(crate) send_delay: Option<Histogram>,
 }
 
 impl Latencies {
     /// Empty histograms, with their memory where the end times transactions.
     pub(crate) fn new(workload: &Workload, role: Role) -> Self {
+        if workload.frames().is_some() {
+            let goes = |way| [Some(way), Some(Direction::Both)].contains(&workload.direction());
+            let (sends, receives) = match role {
+                Role::Client => (goes(Direction::Up), goes(Direction::Down)),
+                Role::Server => (goes(Direction::Down), goes(Direction::Up)),
+            };
+            return Self {
+                delay_variation: receives.then(Histogram::new),
+                send_delay: sends.then(Histogram::new),
+                ..Self::default()
+            };
+        }
         if role == Role::Server || matches!(workload.kind, Kind::Stream { .. }) {
             return Self::default();
         }
@@ -28,6 +44,7 @@ impl Latencies {
             service: workload.schedule().is_some().then(Histogram::new),
             establishment: connects.then(Histogram::new),
             first_byte: connects.then(Histogram::new),
+            ..Self::default()
         }
     }
 
@@ -40,11 +57,29 @@ impl Latencies {
         }
     }
 
+    /// A datagram was so much longer on its way than the fastest.
+    #[inline]
+    pub(crate) fn record_delay_variation(&mut self, longer_ns: u64) {
+        if let Some(delays) = &mut self.delay_variation {
+            delays.record_ns(longer_ns);
+        }
+    }
+
+    /// A frame was sent so long after it was due.
+    #[inline]
+    pub(crate) fn record_send_delay(&mut self, late_ns: u64) {
+        if let Some(delays) = &mut self.send_delay {
+            delays.record_ns(late_ns);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         let pairs = [
             (&mut self.service, &other.service),
             (&mut self.establishment, &other.establishment),
             (&mut self.first_byte, &other.first_byte),
+            (&mut self.delay_variation, &other.delay_variation),
+            (&mut self.send_delay, &other.send_delay),
         ];
         self.total.merge(&other.total);
         for (ours, theirs) in pairs {

@@ -4,6 +4,7 @@
 //! move on every processor): no lock, no read-modify-write, no clock. The reader sees a value that
 //! was true a moment ago.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use linerate_measure::sample::QuicStatus;
@@ -50,9 +51,7 @@ pub(crate) struct Tally {
     pub(crate) received_bytes: Counter,
     pub(crate) receive_calls: Counter,
     pub(crate) transactions: Counter,
-    /// Those of them that began after the warm-up.
-    pub(crate) measured_transactions: Counter,
-    pub(crate) latency_sum_ns: Counter,
+    timed: TimedTransactions,
     pub(crate) datagrams_sent: Counter,
     pub(crate) datagrams_received: Counter,
     /// Datagrams that the peer has sent at least, by the numbers that have come.
@@ -61,6 +60,30 @@ pub(crate) struct Tally {
     pub(crate) first_ns: Counter,
     pub(crate) last_ns: Counter,
     progress: AtomicU8,
+    /// Of a media stream only.
+    frames: OnceLock<Box<FrameTally>>,
+}
+
+#[derive(Debug, Default)]
+struct TimedTransactions {
+    /// Those that began after the warm-up.
+    measured: Counter,
+    latency_sum_ns: Counter,
+}
+
+/// Frames of a media stream, warm-up left out.
+#[derive(Debug, Default)]
+pub(crate) struct FrameTally {
+    pub(crate) sent: Counter,
+    pub(crate) completed: Counter,
+    pub(crate) late: Counter,
+    pub(crate) dropped: Counter,
+}
+
+impl FrameTally {
+    fn counts(&self) -> [u64; 4] {
+        [&self.sent, &self.completed, &self.late, &self.dropped].map(Counter::value)
+    }
 }
 
 impl Tally {
@@ -79,8 +102,19 @@ impl Tally {
     #[inline]
     pub(crate) fn record_transaction(&self, latency_ns: u64, warm_up: bool) {
         self.transactions.add(1);
-        self.measured_transactions.add(u64::from(!warm_up));
-        self.latency_sum_ns.add(latency_ns);
+        self.timed.measured.add(u64::from(!warm_up));
+        self.timed.latency_sum_ns.add(latency_ns);
+    }
+
+    /// Transactions that began after the warm-up.
+    pub(crate) fn measured_transactions(&self) -> u64 {
+        self.timed.measured.value()
+    }
+
+    /// The frames of a media stream, to count in.
+    #[inline]
+    pub(crate) fn frames(&self) -> &FrameTally {
+        self.frames.get_or_init(Box::default)
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -103,10 +137,11 @@ impl Tally {
             received_bytes: self.received_bytes.value(),
             receive_calls: self.receive_calls.value(),
             transactions: self.transactions.value(),
-            latency_sum_ns: self.latency_sum_ns.value(),
+            latency_sum_ns: self.timed.latency_sum_ns.value(),
             datagrams_sent: self.datagrams_sent.value(),
             datagrams_received: self.datagrams_received.value(),
             datagrams_expected: self.datagrams_expected.value(),
+            frames: self.frames.get().map(|frames| frames.counts()),
         }
     }
 }
@@ -186,6 +221,20 @@ pub(crate) struct Counts {
     pub(crate) datagrams_sent: u64,
     pub(crate) datagrams_received: u64,
     pub(crate) datagrams_expected: u64,
+    /// Media: frames sent, completed, late and dropped.
+    pub(crate) frames: Option<[u64; 4]>,
+}
+
+/// Frames, one by one with others.
+fn with_frames(
+    a: Option<[u64; 4]>,
+    b: Option<[u64; 4]>,
+    merge: fn(u64, u64) -> u64,
+) -> Option<[u64; 4]> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(std::array::from_fn(|kind| merge(a[kind], b[kind]))),
+        (a, b) => a.or(b),
+    }
 }
 
 impl Counts {
@@ -201,6 +250,7 @@ impl Counts {
             datagrams_sent: self.datagrams_sent.wrapping_add(other.datagrams_sent),
             datagrams_received: self.datagrams_received.wrapping_add(other.datagrams_received),
             datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
+            frames: with_frames(self.frames, other.frames, u64::wrapping_add),
         }
     }
 
@@ -216,6 +266,7 @@ impl Counts {
             datagrams_sent: self.datagrams_sent.saturating_sub(earlier.datagrams_sent),
             datagrams_received: self.datagrams_received.saturating_sub(earlier.datagrams_received),
             datagrams_expected: self.datagrams_expected.saturating_sub(earlier.datagrams_expected),
+            frames: with_frames(self.frames, earlier.frames, u64::saturating_sub),
         }
     }
 }

@@ -63,7 +63,7 @@ const FLAGS_OF_SERVE: [(&[&str], &str); 6] = [
 ];
 
 /// The commands that measure with a host.
-const MEASURING: [&str; 3] = ["stream", "rr", "connect"];
+const MEASURING: [&str; 4] = ["stream", "media", "rr", "connect"];
 
 /// What another tool's word for a command is here.
 const COMMANDS: [(&[&str], &str); 3] = [
@@ -72,7 +72,10 @@ const COMMANDS: [(&[&str], &str); 3] = [
         "`linerate stream HOST` measures throughput, `rr` latency and `connect` connections a second against \
          `linerate serve`",
     ),
-    (&["server", "-s", "--server"], "`linerate serve` is the server of stream, rr and connect"),
+    (
+        &["server", "-s", "--server"],
+        "`linerate serve` is the server of stream, media, rr and connect",
+    ),
     (
         &["iperf", "iperf2"],
         "iperf 2 has another protocol; `linerate stream HOST` measures throughput",

@@ -8,13 +8,13 @@ use linerate_measure::plan::{
     ConnectTransfer, DEFAULT_PORT, Family, Local, LocalAddress, TransferPattern,
 };
 use linerate_measure::{
-    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Plan, QuicOptions, QuicVersion,
-    Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant, Workload,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Media, Plan, QuicOptions,
+    QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant, Workload,
 };
 
 use crate::args::{
     ActiveFlows, ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs,
-    HandshakeName, LifeArgs, LoadArgs, OutputArgs, PatternName, QuicVersionName, RrArgs,
+    HandshakeName, LifeArgs, LoadArgs, MediaArgs, OutputArgs, PatternName, QuicVersionName, RrArgs,
     StreamArgs,
 };
 use crate::host::HostPort;
@@ -53,6 +53,33 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
         (None, Some(bps)) => Some(Rate::EachFlow { bps }),
         (None, None) => None,
     };
+    let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    for_each_size(&plan, &args.size, |kind, size| {
+        if let Kind::Stream { send_bytes, .. } = kind {
+            *send_bytes = size;
+        }
+    })
+}
+
+/// The plans of a `media` command, one for each size, in the order of the sizes.
+///
+/// # Errors
+/// As [`plans_from_stream`].
+pub fn plans_from_media(args: &MediaArgs) -> Result<Vec<Plan>, Error> {
+    if args.load.tcp || args.load.tls || args.load.quic {
+        return Err(contradiction("media streams go over UDP: leave out --tcp, --tls and --quic"));
+    }
+    let mut workload = Workload::media(match (args.down, args.both) {
+        (true, _) => Direction::Down,
+        (_, true) => Direction::Both,
+        _ => Direction::Up,
+    });
+    apply_load(&mut workload, &args.load);
+    workload.verify = args.verify;
+    workload.rate = Some(Rate::EachFlow { bps: args.rate });
+    if let Kind::Stream { media, .. } = &mut workload.kind {
+        *media = Some(Media { frames_per_s: args.fps, buffer_depth_ns: args.buffer_depth });
+    }
     let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
     for_each_size(&plan, &args.size, |kind, size| {
         if let Kind::Stream { send_bytes, .. } = kind {
@@ -296,6 +323,12 @@ fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
         "warm-up" => "--omit",
         "interval" => "--interval",
         "time-out" => "--timeout",
+        "rate" if workload.frames().is_some() => "--rate",
+        "frame rate" => "--fps",
+        "buffer depth" | "number of buffered frames" | "number of buffered datagrams" => {
+            "--buffer-depth"
+        }
+        "size of a frame" => "--rate or --fps",
         "rate" if matches!(workload.rate, Some(Rate::EachFlow { .. })) => "--rate-per-flow",
         "rate" => "--rate",
         "DSCP" => "--dscp",

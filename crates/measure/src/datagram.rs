@@ -139,6 +139,7 @@ impl SequenceTracker {
             reordered: Some(self.reordered),
             late: Some(self.late),
             dropped_by_socket,
+            ..DatagramCounts::default()
         }
     }
 

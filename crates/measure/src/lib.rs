@@ -10,7 +10,7 @@
 //! sockets, and every formula in it is tested against its definition.
 //!
 //! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
-//! [`datagram`] counts what became of numbered datagrams, [`clock_offset`] compares two clocks,
+//! [`datagram`] counts what became of numbered datagrams, [`media`] what became of the frames that they make up, [`clock_offset`] compares two clocks,
 //! [`fairness`] compares flows, [`random`] draws numbers that come again with their seed, [`dialect`] has what only another tool's test has,
 //! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, [`metric`] lists what is measured, and [`schema`]
 //! publishes the formats.
@@ -29,6 +29,7 @@ pub mod dialect;
 pub mod fairness;
 pub mod histogram;
 pub mod link;
+pub mod media;
 pub mod metric;
 pub mod paths;
 pub mod plan;
@@ -43,6 +44,7 @@ pub mod summary;
 pub mod units;
 
 pub use dialect::{Dialect, DialectOptions};
+pub use media::Media;
 pub use plan::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Pacing, Plan, PlanError,
     QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant,

@@ -186,6 +186,11 @@ metrics! {
     FIRST_BYTE = "first_byte_ns", Nanoseconds, "first byte", "the time from a connection's first packet to the first byte of its response", HISTOGRAMS;
     DATAGRAMS = "datagrams", Count, "datagrams", "datagrams, by what became of them", SUMS;
     DATAGRAMS_PER_S = "datagrams_per_s", PerSecond, "datagrams", "datagrams received, over the receivers' time", RATES;
+    FRAMES = "frames", Count, "frames", "frames of media streams, by what became of them", SUMS;
+    LOSS_BURSTS = "loss_bursts", Count, "loss bursts", "runs of lost datagrams with consecutive numbers", SUMS;
+    LONGEST_LOSS_BURST = "longest_loss_burst", Count, "longest loss burst", "datagrams of the longest run of lost ones", [Combine::Max; 3];
+    DELAY_VARIATION = "delay_variation_ns", Nanoseconds, "delay variation", "how much longer a datagram of a media stream was on its way than the fastest", HISTOGRAMS;
+    SEND_DELAY = "send_delay_ns", Nanoseconds, "frames sent late by", "from when a frame of a media stream was due until it was sent", HISTOGRAMS;
     LOSS_RATIO = "loss_ratio", Ratio, "loss", "lost datagrams over those sent", ANEW;
     JITTER = "jitter_ns", Nanoseconds, "jitter", "interarrival jitter (RFC 3550)", [Combine::Mean, Combine::Last, Combine::Mean];
     RETRANSMITS = "retransmitted_segments", Count, "retransmits", "TCP segments sent again", SUMS;

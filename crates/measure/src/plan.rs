@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::media::Media;
+
 mod check;
 pub mod limits;
 mod local_address;
@@ -166,6 +168,10 @@ pub enum Kind {
         direction: Direction,
         /// Bytes of one send call, or of one datagram's payload.
         send_bytes: u32,
+        /// Over UDP, at a rate: frames of datagrams up to that size. Each frame is sent at once when
+        /// it is due. Absent: a stream without frames.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        media: Option<Media>,
     },
     /// Requests out, responses back, over connections that stay.
     Rr {

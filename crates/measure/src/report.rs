@@ -52,6 +52,12 @@ pub struct EndReport {
     /// connect: from the first packet of a connection to the first byte of its response, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte_hdr: Option<String>,
+    /// Media, receiver: how much longer each datagram was on its way than the fastest, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_variation_hdr: Option<String>,
+    /// Media, sender: from when each frame was due until it was sent, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_delay_hdr: Option<String>,
     /// connect over QUIC, client: how the measured connections agreed on their keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshakes: Option<Handshakes>,
@@ -110,6 +116,8 @@ impl EndReport {
             service_hdr: None,
             establishment_hdr: None,
             first_byte_hdr: None,
+            delay_variation_hdr: None,
+            send_delay_hdr: None,
             handshakes: None,
             errors: BTreeMap::new(),
             notes: Vec::new(),

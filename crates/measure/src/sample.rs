@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{FlowSampleExtension, SampleExtension};
+use crate::media::FrameCounts;
 
 /// The end that a figure comes from.
 #[derive(
@@ -262,15 +263,28 @@ pub struct DatagramCounts {
     /// had as many as the mean of those received. 0 is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_by_socket: Option<u64>,
+    /// The frames that the datagrams of a media stream make up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<FrameCounts>,
+    /// Runs of lost datagrams with numbers beside each other, before the last frame that arrived (media).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_bursts: Option<u64>,
+    /// Datagrams of the longest of these runs; 0: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_loss_burst: Option<u64>,
 }
 
 impl DatagramCounts {
-    /// Both added up, field by field; a field that one of them lacks is the other's.
+    /// Both added up, field by field, and of the longest bursts the longer one; a field that one of
+    /// them lacks is the other's.
     pub fn plus(self, other: Self) -> Self {
-        let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.saturating_add(b)),
-            (a, b) => a.or(b),
-        };
+        fn merge<T>(a: Option<T>, b: Option<T>, merge: impl Fn(T, T) -> T) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(merge(a, b)),
+                (a, b) => a.or(b),
+            }
+        }
+        let add = |a, b| merge(a, b, u64::saturating_add);
         Self {
             sent: add(self.sent, other.sent),
             refused: add(self.refused, other.refused),
@@ -280,6 +294,9 @@ impl DatagramCounts {
             reordered: add(self.reordered, other.reordered),
             late: add(self.late, other.late),
             dropped_by_socket: add(self.dropped_by_socket, other.dropped_by_socket),
+            frames: merge(self.frames, other.frames, FrameCounts::plus),
+            loss_bursts: add(self.loss_bursts, other.loss_bursts),
+            longest_loss_burst: merge(self.longest_loss_burst, other.longest_loss_burst, u64::max),
         }
     }
 }

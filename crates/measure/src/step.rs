@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::Arrivals;
+use crate::media::Frames;
 
 mod course;
 mod flow;
@@ -52,6 +53,9 @@ pub struct Transfer {
     /// The pace to keep to; absent: as fast as it goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// The frames that the datagrams make up, which are sent when they are due; absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
     /// What the bytes are.
     pub content: Content,
     /// How the bytes are framed.

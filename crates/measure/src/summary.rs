@@ -79,6 +79,12 @@ pub struct Summary {
     /// [`FIRST_BYTE`](crate::metric::FIRST_BYTE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte_ns: Option<Latency>,
+    /// Media: how much longer a datagram was on its way than the fastest (one-way delay variation).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_variation_ns: Option<Latency>,
+    /// Media: from when a frame was due until it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_delay_ns: Option<Latency>,
     /// Whether latency counts from the real send (`closed_loop`) or from the intended one
     /// (`open_loop`).
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,7 @@ mod transfer;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_measure::datagram::SequenceTracker;
+use linerate_measure::media::FrameCounts;
 use linerate_measure::report::{EndReport, Handshakes, SocketFacts, Verification, Waiting};
 use linerate_measure::sample::{CpuSeconds, QuicStatus, TcpStatus};
 use linerate_measure::step::Step;
@@ -454,4 +455,8 @@ pub(crate) struct DatagramEnding {
     pub(crate) arrivals: Option<Box<SequenceTracker>>,
     pub(crate) gso: Option<bool>,
     pub(crate) gro: Option<bool>,
+    /// Media: the frames that this end knows of.
+    pub(crate) frames: Option<FrameCounts>,
+    /// Media, receiver: runs of lost datagrams, and the datagrams of the longest.
+    pub(crate) loss_bursts: Option<(u64, u64)>,
 }

@@ -416,8 +416,13 @@ fn longest_pause_ns(workload: &Workload) -> u64 {
         // The pace cuts what a stream sends into pieces as short as it must.
         _ => 1,
     };
-    let unit_s =
-        workload.rate_per_flow_bps().map_or(0.0, |bps| f64::from(unit_bytes) * 8.0 / bps as f64);
+    let unit_s = match workload.frames() {
+        Some(media) => 1.0 / f64::from(media.frames_per_s.max(1)),
+        None => {
+            let bps = workload.rate_per_flow_bps();
+            bps.map_or(0.0, |bps| f64::from(unit_bytes) * 8.0 / bps as f64)
+        }
+    };
     // Saturates.
     timeout_ns.saturating_add(((gap_s + unit_s) * 1e9) as u64)
 }

@@ -83,6 +83,8 @@ pub(super) fn report(
         service_hdr: latencies.service.as_ref().and_then(render_histogram),
         establishment_hdr: latencies.establishment.as_ref().and_then(render_histogram),
         first_byte_hdr: latencies.first_byte.as_ref().and_then(render_histogram),
+        delay_variation_hdr: latencies.delay_variation.as_ref().and_then(render_histogram),
+        send_delay_hdr: latencies.send_delay.as_ref().and_then(render_histogram),
         handshakes,
         errors,
         notes,
@@ -240,7 +242,7 @@ fn flow_report(
         ..unmeasured(load, flow, ending)
     };
     if load.asks() {
-        report.transactions = Some(flow.tally.measured_transactions.value());
+        report.transactions = Some(flow.tally.measured_transactions());
         report.transactions_lost = ending.transactions_lost;
         let ends_ns = load.phase.reached().ends_ns.min(now_ns);
         let unsent = |left: &Departures| left.clone().never_sent(meter.measuring_ns, ends_ns);
@@ -356,11 +358,17 @@ fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, e
         report.datagrams = Some(DatagramCounts {
             sent: Some(sent),
             refused: Some(datagrams.refused),
+            frames: datagrams.frames,
             ..DatagramCounts::default()
         });
     }
     if let Some(arrivals) = &datagrams.arrivals {
-        let counts = arrivals.counts(None, drops);
+        let counts = DatagramCounts {
+            frames: datagrams.frames,
+            loss_bursts: datagrams.loss_bursts.map(|(count, _)| count),
+            longest_loss_burst: datagrams.loss_bursts.map(|(_, longest)| longest),
+            ..arrivals.counts(None, drops)
+        };
         let calls = report.received.map_or(Some(0), |received| received.calls);
         let bytes = counts.received.unwrap_or(0) * unit_bytes;
         report.received = Some(Traffic { bytes, calls });

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use linerate_measure::media::FrameCounts;
 use linerate_measure::report::HostFacts;
 use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, Role, Sample, Traffic,
@@ -144,7 +145,7 @@ impl Meter {
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
-            ..totals(&reading.total.since(&self.last.total))
+            ..totals(&reading.total.since(&self.last.total), self.warming)
         };
         self.index += 1;
         self.last_ns = now_ns;
@@ -203,7 +204,7 @@ fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
 }
 
 /// The sums over all flows, in a sample whose other fields are still empty.
-fn totals(since: &Counts) -> Sample {
+fn totals(since: &Counts, warming: bool) -> Sample {
     let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
     let (sent, received) = (since.datagrams_sent, since.datagrams_received);
@@ -218,9 +219,28 @@ fn totals(since: &Counts) -> Sample {
             received: (received > 0).then_some(received),
             // As far as the numbers that have come tell; the report has the exact count.
             lost: (expected > 0).then(|| expected.saturating_sub(received)),
+            // Those of the warm-up are not counted.
+            frames: since
+                .frames
+                .filter(|_| !warming)
+                .map(|frames| frame_counts(frames, sent > 0, received > 0)),
             ..DatagramCounts::default()
         }),
         ..Sample::nothing(Role::Client)
+    }
+}
+
+/// Frames sent, completed, late and dropped, as far as this end sends or receives.
+fn frame_counts(
+    [sent, completed, late, dropped]: [u64; 4],
+    sends: bool,
+    receives: bool,
+) -> FrameCounts {
+    FrameCounts {
+        sent: sends.then_some(sent),
+        completed: receives.then_some(completed),
+        late: receives.then_some(late),
+        dropped: receives.then_some(dropped),
     }
 }
 

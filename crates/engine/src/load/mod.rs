@@ -298,10 +298,7 @@ impl Load {
 
     /// Bytes of a datagram of a stream.
     fn unit_bytes(&self) -> u64 {
-        match self.workload.kind {
-            Kind::Stream { send_bytes, .. } => u64::from(send_bytes),
-            Kind::Rr { .. } | Kind::Connect { .. } => 0,
-        }
+        self.workload.unit_bytes().map_or(0, u64::from)
     }
 
     fn is_datagrams(&self) -> bool {

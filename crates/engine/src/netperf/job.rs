@@ -211,6 +211,7 @@ impl Job {
             },
             unit_bytes,
             pace: self.pacing.filter(|_| self.task == Task::Send).and_then(|p| pace(p, unit_bytes)),
+            frames: None,
             content: Content::Filler,
             framing: Framing::None,
             movement: self.movement,

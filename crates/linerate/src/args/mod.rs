@@ -5,6 +5,7 @@
 mod connect;
 mod link;
 mod load;
+mod media;
 mod output;
 mod run;
 mod serve;
@@ -16,6 +17,7 @@ pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
     StreamArgs,
 };
+pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;
@@ -36,6 +38,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate stream HOST                           TCP, to HOST, 10 seconds
   linerate stream HOST --down --tls --flows 8    TLS, from HOST, 8 connections
   linerate stream HOST --udp --rate 1G           UDP at 1 Gbit/s, with loss and jitter
+  linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
   linerate link --profile geo                    a satellite link between two namespaces",
@@ -77,6 +80,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Measure bulk transfer with a server
     Stream(StreamArgs),
+    /// Measure media streams with a server: frames, playout, delay variation
+    Media(MediaArgs),
     /// Measure request and response with a server: rate and latency
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes

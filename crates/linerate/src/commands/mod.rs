@@ -24,7 +24,7 @@ use crate::completions::complete;
 use crate::habits;
 use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
-use crate::planning::{plans_from_connect, plans_from_rr, plans_from_stream};
+use crate::planning::{plans_from_connect, plans_from_media, plans_from_rr, plans_from_stream};
 use crate::signals::{stop_on_signals, unless_stopped};
 
 /// Does what the command line says; the exit code.
@@ -101,6 +101,10 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
             let plans = plans_from_stream(args).map_err(Failure::from);
+            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+        }
+        Command::Media(args) => {
+            let plans = plans_from_media(args).map_err(Failure::from);
             measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
         Command::Rr(args) => {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::event::Event;
+use linerate_measure::media::FrameCounts;
 use linerate_measure::metric::{self, Metric};
 use linerate_measure::paths::{PathFigures, SendingPaths};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, Role};
@@ -45,7 +46,7 @@ impl Head {
 type Cell = fn(&Row<'_>, &Facts) -> String;
 
 /// The columns. New ones are added at the end, so that a script may count.
-const COLUMNS: [(Head, Cell); 45] = [
+const COLUMNS: [(Head, Cell); 55] = [
     (Head::Fact("run_id"), |row, _| row.run_id.to_owned()),
     (Head::Fact("row"), |row, _| row.row.to_owned()),
     (Head::Fact("role"), |row, _| row.role.to_owned()),
@@ -84,16 +85,16 @@ const COLUMNS: [(Head, Cell); 45] = [
     (Head::Whole(&metric::TRANSACTIONS_UNSENT), |row, _| cell(row.transactions_unsent)),
     (Head::Whole(&metric::ERRORS), |row, _| cell(row.errors)),
     (Head::Part(&metric::ESTABLISHMENT, "p50"), |row, _| {
-        cell(row.establishment.and_then(|latency| latency.p50))
+        cell(row.parts.establishment.and_then(|latency| latency.p50))
     }),
     (Head::Part(&metric::ESTABLISHMENT, "p99"), |row, _| {
-        cell(row.establishment.and_then(|latency| latency.p99))
+        cell(row.parts.establishment.and_then(|latency| latency.p99))
     }),
     (Head::Part(&metric::FIRST_BYTE, "p50"), |row, _| {
-        cell(row.first_byte.and_then(|latency| latency.p50))
+        cell(row.parts.first_byte.and_then(|latency| latency.p50))
     }),
     (Head::Part(&metric::FIRST_BYTE, "p99"), |row, _| {
-        cell(row.first_byte.and_then(|latency| latency.p99))
+        cell(row.parts.first_byte.and_then(|latency| latency.p99))
     }),
     (Head::Fact("utc_ns"), |row, _| cell(row.utc_ns)),
     (Head::Fact("host"), |_, facts| facts.host.clone()),
@@ -105,6 +106,24 @@ const COLUMNS: [(Head, Cell); 45] = [
     (Head::Whole(&metric::CWND), |row, _| cell(row.cwnd_bytes)),
     (Head::Fact("title"), |_, facts| facts.title.clone()),
     (Head::Fact("tags"), |_, facts| facts.tags.clone()),
+    (Head::Part(&metric::FRAMES, "sent"), |row, _| cell(row.frames().sent)),
+    (Head::Part(&metric::FRAMES, "completed"), |row, _| cell(row.frames().completed)),
+    (Head::Part(&metric::FRAMES, "late"), |row, _| cell(row.frames().late)),
+    (Head::Part(&metric::FRAMES, "dropped"), |row, _| cell(row.frames().dropped)),
+    (Head::Whole(&metric::LOSS_BURSTS), |row, _| cell(row.datagrams.loss_bursts)),
+    (Head::Whole(&metric::LONGEST_LOSS_BURST), |row, _| cell(row.datagrams.longest_loss_burst)),
+    (Head::Part(&metric::DELAY_VARIATION, "p50"), |row, _| {
+        cell(row.parts.delay_variation.and_then(|latency| latency.p50))
+    }),
+    (Head::Part(&metric::DELAY_VARIATION, "p99"), |row, _| {
+        cell(row.parts.delay_variation.and_then(|latency| latency.p99))
+    }),
+    (Head::Part(&metric::SEND_DELAY, "p50"), |row, _| {
+        cell(row.parts.send_delay.and_then(|latency| latency.p50))
+    }),
+    (Head::Part(&metric::SEND_DELAY, "p99"), |row, _| {
+        cell(row.parts.send_delay.and_then(|latency| latency.p99))
+    }),
 ];
 
 impl Printer for CsvPrinter {
@@ -161,13 +180,21 @@ struct Row<'a> {
     transactions_lost: Option<u64>,
     transactions_unsent: Option<u64>,
     errors: Option<u64>,
-    establishment: Option<Latency>,
-    first_byte: Option<Latency>,
+    parts: Distributions,
     utc_ns: Option<i64>,
     loss_ratio: Option<f64>,
     lost_packets: Option<u64>,
     rtt_us: Option<f64>,
     cwnd_bytes: Option<u64>,
+}
+
+/// The distributions of times beside the latency.
+#[derive(Default)]
+struct Distributions {
+    establishment: Option<Latency>,
+    first_byte: Option<Latency>,
+    delay_variation: Option<Latency>,
+    send_delay: Option<Latency>,
 }
 
 /// What the rows of a run share: which host, what, and how it was named.
@@ -183,6 +210,7 @@ impl Facts {
     fn of(run: &Run) -> Self {
         let plan = &run.plan;
         let kind = match plan.workload.kind {
+            Kind::Stream { media: Some(_), .. } => "media",
             Kind::Stream { .. } => "stream",
             Kind::Rr { .. } => "rr",
             Kind::Connect { .. } => "connect",
@@ -267,12 +295,20 @@ impl<'a> Row<'a> {
             transactions_unsent: summary.transactions_unsent,
             errors: (!run.reports.is_empty())
                 .then(|| summary.errors.values().fold(0, |sum: u64, n| sum.saturating_add(*n))),
-            establishment: summary.establishment_ns,
-            first_byte: summary.first_byte_ns,
+            parts: Distributions {
+                establishment: summary.establishment_ns,
+                first_byte: summary.first_byte_ns,
+                delay_variation: summary.delay_variation_ns,
+                send_delay: summary.send_delay_ns,
+            },
             utc_ns: run.environment.started_utc_ns,
             loss_ratio: summary.loss_ratio,
             ..Self::default()
         }
+    }
+
+    fn frames(&self) -> FrameCounts {
+        self.datagrams.frames.unwrap_or_default()
     }
 
     /// The values in the order of [`COLUMNS`].

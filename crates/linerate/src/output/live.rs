@@ -93,7 +93,9 @@ impl LiveLines {
             row[1] = if direction == Direction::Up { "up" } else { "down" }.to_owned();
         }
         row.push(render_rate(bytes as f64 * 8.0 / seconds));
-        if workload.has_datagrams() {
+        if workload.frames().is_some() {
+            row.extend(render_frames(sample, seconds));
+        } else if workload.has_datagrams() {
             let counts = sample.datagrams.unwrap_or_default();
             row.push(
                 counts
@@ -123,6 +125,13 @@ fn names_of(workload: &Workload) -> Vec<String> {
         (Kind::Connect { .. }, _) => {
             vec![name(metric::CONNECTIONS_PER_S), "mean time".to_owned()]
         }
+        (Kind::Stream { media: Some(_), .. }, _) => {
+            let kinds = ["late", "dropped"].map(str::to_owned);
+            return [name(metric::GOODPUT), name(metric::FRAMES)]
+                .into_iter()
+                .chain(kinds)
+                .collect();
+        }
         _ if workload.has_datagrams() => {
             vec![name(metric::GOODPUT), name(metric::DATAGRAMS_PER_S)]
         }
@@ -133,6 +142,14 @@ fn names_of(workload: &Workload) -> Vec<String> {
     };
     names.extend(lost);
     names
+}
+
+/// Frames completed per second, late and dropped.
+fn render_frames(sample: &Sample, seconds: f64) -> [String; 3] {
+    let frames = sample.datagrams.and_then(|counts| counts.frames).unwrap_or_default();
+    let completed = frames.completed.map(|n| format!("{}/s", render_count(n as f64 / seconds)));
+    let number = |frames: Option<u64>| frames.map_or_else(dash, |frames| frames.to_string());
+    [completed.unwrap_or_else(dash), number(frames.late), number(frames.dropped)]
 }
 
 fn render_rr(interval: &Interval, workload: &Workload) -> String {

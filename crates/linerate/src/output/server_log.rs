@@ -66,6 +66,9 @@ fn render_clock(utc_ns: i64) -> String {
 /// What a client asked for.
 fn render_workload(workload: &Workload) -> String {
     let kind = match (&workload.kind, workload.direction()) {
+        (Kind::Stream { media: Some(_), .. }, Some(Direction::Up)) => "media up",
+        (Kind::Stream { media: Some(_), .. }, Some(Direction::Down)) => "media down",
+        (Kind::Stream { media: Some(_), .. }, _) => "media both ways",
         (Kind::Stream { .. }, Some(Direction::Up)) => "stream up",
         (Kind::Stream { .. }, Some(Direction::Down)) => "stream down",
         (Kind::Stream { .. }, _) => "stream both ways",

@@ -128,6 +128,11 @@ pub(crate) fn render_title(plan: &Plan) -> String {
     let workload = &plan.workload;
     let server = render_host_port(&plan.host, plan.port);
     let what = match workload.direction() {
+        Some(way) if workload.frames().is_some() => match way {
+            Direction::Up => format!("media to {server}"),
+            Direction::Down => format!("media from {server}"),
+            Direction::Both => format!("media to and from {server}"),
+        },
         Some(Direction::Up) => format!("stream to {server}"),
         Some(Direction::Down) => format!("stream from {server}"),
         Some(Direction::Both) => format!("stream to and from {server}"),
@@ -154,6 +159,13 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         }
         None => {}
     }
+    parts.extend(workload.frames().map(|media| {
+        format!(
+            "{} frames/s, played after {}",
+            media.frames_per_s,
+            render_duration_ns(media.buffer_depth_ns)
+        )
+    }));
     parts.extend(render_requests(workload));
     parts.extend(render_variant(workload.variant));
     let title = plan.title.as_ref().map_or(String::new(), |title| format!("{title}\n"));
@@ -217,6 +229,9 @@ pub(crate) fn name_of(role: linerate_measure::Role) -> &'static str {
 }
 
 fn render_size(workload: &Workload) -> String {
+    if let Some((datagrams, bytes)) = workload.frame_datagrams() {
+        return format!("{datagrams} x {bytes} B a frame");
+    }
     match workload.kind {
         Kind::Stream { send_bytes, .. } if workload.has_datagrams() => {
             format!("{send_bytes} B a datagram")

@@ -47,7 +47,10 @@ fn every_flag_of_the_load_arrives() {
     );
     let workload = &plan.workload;
     assert_eq!((plan.host.as_str(), plan.port), ("::1", 5251));
-    assert_eq!(workload.kind, Kind::Stream { direction: Direction::Both, send_bytes: 65_536 });
+    assert_eq!(
+        workload.kind,
+        Kind::Stream { direction: Direction::Both, send_bytes: 65_536, media: None }
+    );
     assert_eq!((workload.flows, workload.threads), (4, Some(2)));
     assert_eq!(workload.rate, Some(Rate::AllFlows { bps: 2_500_000_000 }));
     assert_eq!(workload.end, End::Time { duration_ns: 60_000_000_000 });
@@ -82,7 +85,7 @@ fn sizes_are_runs_in_their_order() {
     let sizes = |line: &str| -> Vec<Kind> {
         planned(line).unwrap().into_iter().map(|plan| plan.workload.kind).collect()
     };
-    let stream = |send_bytes| Kind::Stream { direction: Direction::Up, send_bytes };
+    let stream = |send_bytes| Kind::Stream { direction: Direction::Up, send_bytes, media: None };
     assert_eq!(
         sizes("stream a --udp --size 64,1400 --size 512"),
         [stream(64), stream(1400), stream(512)]

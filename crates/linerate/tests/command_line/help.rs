@@ -9,6 +9,7 @@ fn help_of_each_command() {
         "self",
         "serve",
         "stream",
+        "media",
         "rr",
         "connect",
         "run",
@@ -30,7 +31,7 @@ fn help_of_each_command() {
 #[test]
 fn short_help_fits_a_screen_and_points_to_the_whole() {
     let home = tempfile::tempdir().unwrap();
-    for name in ["stream", "rr", "connect", "serve", "link"] {
+    for name in ["stream", "media", "rr", "connect", "serve", "link"] {
         let output = command(home.path(), &format!("{name} -h")).env("COLUMNS", "80").output();
         let short = String::from_utf8(output.unwrap().stdout).unwrap();
         let rows = short.lines().count();
@@ -61,6 +62,19 @@ fn whole_help_has_headings_for_quic_and_tls() {
         below("Load:", "--flows");
     }
     assert!(run("stream --help").stdout.contains("UDP floods"));
+}
+
+#[test]
+fn media_offers_no_flag_that_it_always_refuses() {
+    let help = run("media --help").stdout;
+    for flag in
+        ["--tcp", "--tls", "--quic", "--count 5", "--congestion bbr", "--mss 1000", "--mtu 2000"]
+    {
+        let refused = run(&format!("media 127.0.0.1 --dry-run {flag}"));
+        assert_eq!(refused.exit_code, 2, "{flag}: {}", refused.stderr);
+        let name = flag.split(' ').next().unwrap();
+        assert!(!help.contains(&format!("{name} ")), "{name}: {help}");
+    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod interruption;
 mod keys;
 mod killing;
 mod lifetime;
+mod media;
 mod no_more_threads;
 mod output_file;
 mod own_machine;

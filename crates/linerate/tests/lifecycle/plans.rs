@@ -33,6 +33,7 @@ fn every_dry_run_has_a_plan_that_runs() {
         "stream --up --bytes 1M --title t --tag a=b",
         "stream --both --tls --flows 2 --count 50 --size 1000 --verify --no-delay --threads 1",
         "stream --udp --down --rate 5M --time 200ms --interval 100ms --dscp 10",
+        "media --down --flows 2 --fps 50 --rate 1M --time 200ms --buffer-depth 50ms",
         "stream --quic --bytes 300k --flows 3 --streams 3 --pacing off --cipher chacha20",
         "stream --count 20 --size 100,2000 --bind 127.0.0.0/29",
         "rr --count 50 --request 10 --response 2000",

@@ -29,6 +29,7 @@ mod lengths;
 mod link;
 mod link_local;
 mod loss;
+mod media;
 mod multipath;
 mod netperf;
 mod network;

@@ -106,6 +106,7 @@ pub(crate) fn udp_run() -> Run {
             reordered: Some(6),
             late: Some(0),
             dropped_by_socket: Some(1_800),
+            ..DatagramCounts::default()
         }),
         datagrams_per_s: Some(99_000.0),
         loss_ratio: Some(0.01),

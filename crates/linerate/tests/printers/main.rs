@@ -9,9 +9,10 @@ use linerate::output::{
     CsvPrinter, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style, TextPrinter,
 };
 use linerate_engine::event::Event;
+use linerate_measure::media::FrameCounts;
 use linerate_measure::record::TestFigures;
 use linerate_measure::summary::Latency;
-use linerate_measure::{Outcome, Run};
+use linerate_measure::{Direction, Outcome, Run, Workload};
 use serde_json::Value;
 
 fn matches(text: &str, name: &str) {
@@ -253,16 +254,48 @@ fn csv_has_what_was_never_sent_what_failed_and_the_parts_of_a_connection() {
     let (head, summary) = (text.lines().next().unwrap(), text.lines().last().unwrap());
     let names = "outcome,transactions_lost,transactions_unsent,errors,establishment_p50_ns,\
                  establishment_p99_ns,first_byte_p50_ns,first_byte_p99_ns,utc_ns,host,workload,transport,loss_ratio,\
-                 lost_packets,rtt_us,cwnd_bytes,title,tags";
+                 lost_packets,rtt_us,cwnd_bytes,title,tags,frames_sent,frames_completed,frames_late,\
+                 frames_dropped,loss_bursts,longest_loss_burst,delay_variation_p50_ns,\
+                 delay_variation_p99_ns,send_delay_p50_ns,send_delay_p99_ns";
     assert!(head.ends_with(names), "{head}");
-    let values =
-        "complete,4,5,909,11,12,21,22,,[::1]:5250,rr,TCP,,,,,\"a \"\"b\"\", c\",one=1 two=2";
+    let values = "complete,4,5,909,11,12,21,22,,[::1]:5250,rr,TCP,,,,,\"a \"\"b\"\", c\",one=1 two=2,,,,,,,,,,";
     assert!(summary.ends_with(values), "{summary}");
     // Of a run that nobody has reported on it isn't known.
     let mut failed = tcp_run();
     (failed.samples, failed.reports) = (Vec::new(), Vec::new());
     let text = printed(&mut CsvPrinter::default(), &[failed]);
     assert!(text.contains("complete,,,,,,,,,"), "{text}");
+}
+
+#[test]
+fn csv_and_text_have_the_figures_of_a_media_stream() {
+    let mut run = udp_run();
+    let latency = |p50, p99| Some(Latency { p50: Some(p50), p99: Some(p99), ..Latency::default() });
+    run.plan.workload = Workload::media(Direction::Up);
+    run.summary.delay_variation_ns = latency(31, 32);
+    run.summary.send_delay_ns = latency(41, 42);
+    let frames =
+        FrameCounts { sent: Some(600), completed: Some(590), late: Some(3), dropped: Some(7) };
+    let counts = run.summary.datagrams.as_mut().unwrap();
+    (counts.frames, counts.loss_bursts, counts.longest_loss_burst) =
+        (Some(frames), Some(2), Some(5));
+    let text = printed(&mut CsvPrinter::default(), &[run.clone()]);
+    let summary = text.lines().last().unwrap();
+    assert!(summary.contains(",media,UDP,"), "{summary}");
+    assert!(summary.ends_with(",600,590,3,7,2,5,31,32,41,42"), "{summary}");
+    let text = printed(&mut text_printer(1, false), &[run]);
+    for line in [
+        "3 x 1388 B a frame",
+        "60 frames/s, played after 200 ms",
+        "frames sent               600",
+        "  completed               590   98.3 %",
+        "  late                    3   0.500 %",
+        "  dropped                 7   1.2 %",
+        "loss bursts               2   longest 5 datagrams",
+        "delay variation           p50 31 ns   p99 32 ns   max 0 ns",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }
 
 #[test]

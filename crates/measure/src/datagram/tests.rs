@@ -84,6 +84,7 @@ fn in_order_is_only_received() {
             reordered: Some(0),
             late: Some(0),
             dropped_by_socket: Some(3),
+            ..DatagramCounts::default()
         }
     );
 }

@@ -14,6 +14,7 @@ pub const DATAGRAM_HEADER_BYTES: u32 = 24;
 /// Bytes of the header that every datagram of a request or response starts with: the least size.
 pub const RR_HEADER_BYTES: u32 = 16;
 
+mod media;
 mod quic;
 mod requests;
 mod tls;
@@ -32,6 +33,7 @@ impl Workload {
         self.check_times()?;
         self.check_end()?;
         self.check_rate()?;
+        media::check(self)?;
         self.check_requests()?;
         self.check_socket()?;
         self.check_quic()?;
@@ -55,6 +57,14 @@ impl Workload {
         let connects = matches!(self.kind, Kind::Connect { .. });
         let datagrams = self.has_datagrams() && !connects;
         let (sizes, header_bytes) = match self.kind {
+            Kind::Stream { send_bytes, media: Some(_), .. } => {
+                return within(
+                    "datagram size",
+                    send_bytes,
+                    &limits::MEDIA_DATAGRAM_BYTES,
+                    in_bytes,
+                );
+            }
             Kind::Stream { send_bytes, .. } => {
                 let name = if datagrams { "datagram size" } else { "size of a send" };
                 (vec![(name, send_bytes)], DATAGRAM_HEADER_BYTES)
@@ -159,7 +169,7 @@ impl Workload {
     }
 
     fn carries_only_headers(&self) -> bool {
-        matches!(self.kind, Kind::Stream { send_bytes, .. } if send_bytes <= DATAGRAM_HEADER_BYTES)
+        self.unit_bytes().is_some_and(|bytes| bytes <= DATAGRAM_HEADER_BYTES)
     }
 
     fn check_contradictions(&self) -> Checked {

@@ -19,6 +19,18 @@ pub const OMIT_NS: RangeInclusive<u64> = 0..=86_400 * 1_000_000_000 - 1;
 pub const INTERVAL_NS: RangeInclusive<u64> = 10_000_000..=3_600 * 1_000_000_000;
 /// Rate: 1 kbit/s to 10 Tbit/s.
 pub const RATE_BPS: RangeInclusive<u64> = 1_000..=10_000_000_000_000;
+/// Frames per second of a media stream.
+pub const FRAMES_PER_S: RangeInclusive<u64> = 1..=10_000;
+/// How long a receiver of a media stream holds frames back: 1 ms to 1 min.
+pub const BUFFER_DEPTH_NS: RangeInclusive<u64> = 1_000_000..=60 * 1_000_000_000;
+/// The size of a media stream's datagrams: a frame can be split into datagrams with a header each.
+pub const MEDIA_DATAGRAM_BYTES: RangeInclusive<u64> = 48..=DATAGRAM_MAX_BYTES;
+/// Bytes of a frame of a media stream: a header, to 32 MiB.
+pub const FRAME_BYTES: RangeInclusive<u64> = 24..=32 << 20;
+/// Frames that the receivers of a media load keep account of, all flows of a direction together.
+pub const FRAMES_KEPT: RangeInclusive<u64> = 1..=4 << 20;
+/// The datagrams of those frames.
+pub const DATAGRAMS_KEPT: RangeInclusive<u64> = 1..=256 << 20;
 /// Time-out of a transaction: 1 ms to 60 s.
 pub const TIMEOUT_NS: RangeInclusive<u64> = 1_000_000..=60 * 1_000_000_000;
 /// Differentiated-services code point: six bits (RFC 2474).

@@ -4,6 +4,7 @@ use super::{
     Closing, ConnectTransfer, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions,
     TlsOptions, Transport, Variant, Workload, limits,
 };
+use crate::media::{Frames, Media};
 
 const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 const DEFAULT_INTERVAL_NS: u64 = 1_000_000_000;
@@ -24,6 +25,10 @@ const DEFAULT_QUIC_DATAGRAM_BYTES: u32 = 1100;
 /// the same load works on IPv4 and IPv6 without fragments.
 const DEFAULT_DATAGRAM_BYTES: u32 = 1448;
 
+/// A media stream unless told otherwise: video of a call.
+const DEFAULT_MEDIA_BPS: u64 = 2_000_000;
+const DEFAULT_MEDIA: Media = Media { frames_per_s: 60, buffer_depth_ns: 200_000_000 };
+
 impl Workload {
     /// Bulk transfer: one flow for 10 s at full speed, samples of 1 s, in calls of 128 KiB (TCP,
     /// TLS), 512 KiB (QUIC) or datagrams of 1448 bytes (UDP).
@@ -33,7 +38,18 @@ impl Workload {
             Transport::Quic => DEFAULT_QUIC_SEND_BYTES,
             Transport::Udp => DEFAULT_DATAGRAM_BYTES,
         };
-        Self::with_kind(Kind::Stream { direction, send_bytes }, transport)
+        Self::with_kind(Kind::Stream { direction, send_bytes, media: None }, transport)
+    }
+
+    /// A media stream over UDP: 2 Mbit/s in 60 frames a second, played 200 ms after the first datagram, in datagrams
+    /// of up to 1448 bytes; one flow for 10 s, samples of 1 s.
+    pub fn media(direction: Direction) -> Self {
+        let mut workload = Self::stream(direction, Transport::Udp);
+        workload.rate = Some(Rate::EachFlow { bps: DEFAULT_MEDIA_BPS });
+        if let Kind::Stream { media, .. } = &mut workload.kind {
+            *media = Some(DEFAULT_MEDIA);
+        }
+        workload
     }
 
     /// Request and response: one flow for 10 s, samples of 1 s, one byte each way (UDP: 16, its
@@ -107,6 +123,46 @@ impl Workload {
             Kind::Stream { direction, .. } => Some(direction),
             Kind::Rr { .. } | Kind::Connect { .. } => None,
         }
+    }
+
+    /// What makes a stream a media stream; `None`: the load is another.
+    pub fn frames(&self) -> Option<Media> {
+        match self.kind {
+            Kind::Stream { media, .. } => media,
+            Kind::Rr { .. } | Kind::Connect { .. } => None,
+        }
+    }
+
+    /// Datagrams of a frame of a media stream, at least one, and bytes of each: the frame's part of
+    /// the rate in as few datagrams as it takes, all of one size. So a frame may have less bytes
+    /// than its part of the rate, by up to one for each datagram.
+    pub fn frame_datagrams(&self) -> Option<(u64, u32)> {
+        let media = self.frames()?;
+        let Kind::Stream { send_bytes, .. } = self.kind else { return None };
+        let frame_bytes = self.rate_per_flow_bps()? / 8 / u64::from(media.frames_per_s.max(1));
+        let datagrams = frame_bytes.div_ceil(u64::from(send_bytes.max(1))).max(1);
+        Some((datagrams, u32::try_from(frame_bytes / datagrams).unwrap_or(send_bytes)))
+    }
+
+    /// Bytes of one send call of a stream, or of one datagram's payload; `None` for request and response.
+    pub fn unit_bytes(&self) -> Option<u32> {
+        let Kind::Stream { send_bytes, .. } = self.kind else { return None };
+        Some(self.frame_datagrams().map_or(send_bytes, |(_, bytes)| bytes))
+    }
+
+    /// The frames of one flow of a media stream. Those of the flows of a direction are due one after the other,
+    /// spread over a frame's time.
+    pub fn frames_of(&self, flow: u32) -> Option<Frames> {
+        let Media { frames_per_s, buffer_depth_ns } = self.frames()?;
+        let (datagrams, _) = self.frame_datagrams()?;
+        let flows = self.flows.max(1);
+        let frame_ns = 1_000_000_000 / u64::from(frames_per_s.max(1));
+        Some(Frames {
+            per_s: frames_per_s,
+            datagrams: u32::try_from(datagrams).unwrap_or(u32::MAX),
+            buffer_depth_ns,
+            first_ns: frame_ns * u64::from(flow % flows) / u64::from(flows),
+        })
     }
 
     /// When requests or connections are to begin; `None` in a closed loop, and for a stream.

@@ -69,7 +69,7 @@ fn duplex(workload: &Workload, unit_bytes: u32, flow: u32) -> FlowSteps {
 }
 
 fn stream(workload: &Workload, unit_bytes: u32, flow: u32) -> (Vec<Step>, Vec<Step>) {
-    let (send, receive) = transfers(workload, unit_bytes, flow);
+    let (send, receive) = transfers(workload, workload.unit_bytes().unwrap_or(unit_bytes), flow);
     (vec![Step::Send(send)], vec![Step::Receive(receive)])
 }
 
@@ -79,6 +79,7 @@ fn transfers(workload: &Workload, unit_bytes: u32, flow: u32) -> (Transfer, Tran
         end: StepEnd::Peer,
         unit_bytes,
         pace: None,
+        frames: workload.frames_of(flow),
         content: content(workload, flow),
         framing: framing(workload),
         movement: match workload.variant {
@@ -90,7 +91,10 @@ fn transfers(workload: &Workload, unit_bytes: u32, flow: u32) -> (Transfer, Tran
     };
     let send = Transfer {
         end: end_of(workload, flow),
-        pace: workload.rate_per_flow_bps().map(|bps| pace_of(workload, flow, bps, unit_bytes)),
+        pace: workload
+            .rate_per_flow_bps()
+            .filter(|_| workload.frames().is_none())
+            .map(|bps| pace_of(workload, flow, bps, unit_bytes)),
         movement: match workload.variant {
             Variant { zero_copy: true, .. } => Movement::ZeroCopy,
             Variant { splice: true, .. } => Movement::Splice,

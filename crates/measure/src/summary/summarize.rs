@@ -75,7 +75,22 @@ fn summarize_stream(
         summary.goodput_down_bps = down.goodput_bps();
     }
     add_datagram_figures(&mut summary, &lanes);
+    summary.delay_variation_ns =
+        merged([client, server], |report| report.delay_variation_hdr.as_deref());
+    summary.send_delay_ns = merged([client, server], |report| report.send_delay_hdr.as_deref());
     summary
+}
+
+/// A distribution that either end may have a part of.
+fn merged(
+    ends: [Option<&EndReport>; 2],
+    histogram: impl Fn(&EndReport) -> Option<&str>,
+) -> Option<Latency> {
+    let mut all = Histogram::default();
+    for text in ends.into_iter().flatten().filter_map(histogram) {
+        all.merge(&Histogram::from_base64(text).ok()?);
+    }
+    all.latency()
 }
 
 fn summarize_rr(

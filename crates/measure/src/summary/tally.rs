@@ -1,5 +1,6 @@
 //! One direction of a run: who sent, who received, and what each end says of it.
 
+use crate::media::FrameCounts;
 use crate::plan::{Direction, Workload};
 use crate::report::{EndReport, FlowReport, FlowSum, Span};
 use crate::sample::{DatagramCounts, Traffic};
@@ -110,8 +111,18 @@ impl Lane {
         // With receive offload the drops are an estimate, and drops are a part of the loss.
         let most = lost.unwrap_or(u64::MAX);
         let dropped_by_socket = counts.dropped_by_socket.map(|dropped| dropped.min(most));
-        Some(DatagramCounts { lost, dropped_by_socket, ..counts })
+        let frames = frames(sender.and_then(|counts| counts.frames), counts.frames);
+        Some(DatagramCounts { lost, dropped_by_socket, frames, ..counts })
     }
+}
+
+/// The frames of both ends: those that were sent and of which nothing came are dropped, too.
+fn frames(sender: Option<FrameCounts>, receiver: Option<FrameCounts>) -> Option<FrameCounts> {
+    let sent = sender.and_then(|frames| frames.sent);
+    let Some(receiver) = receiver else { return sender };
+    let come = receiver.completed.zip(receiver.late).map(|(a, b)| a.saturating_add(b));
+    let missing = sent.zip(come).map(|(sent, come)| sent.saturating_sub(come));
+    Some(FrameCounts { sent, dropped: missing.or(receiver.dropped), ..receiver })
 }
 
 /// `amount` per second of `time_ns`; `None` where there was no time.

@@ -148,11 +148,14 @@ fn add_rate(workload: &Workload, lane: &Lane, asked_s: Option<f64>, all: &mut Ve
         Some(Rate::EachFlow { bps }) => bps as f64 * f64::from(workload.flows),
         None => return,
     };
-    let unit_bytes = match workload.kind {
-        Kind::Stream { send_bytes, .. } if workload.has_datagrams() => send_bytes,
-        _ => SEGMENT_BYTES,
+    let unit_bytes = match workload.frame_datagrams() {
+        Some((datagrams, bytes)) => datagrams as f64 * f64::from(bytes),
+        None => f64::from(match workload.kind {
+            Kind::Stream { send_bytes, .. } if workload.has_datagrams() => send_bytes,
+            _ => SEGMENT_BYTES,
+        }),
     };
-    let spare_bits = f64::from(unit_bytes) * 8.0 * f64::from(workload.flows);
+    let spare_bits = unit_bytes * 8.0 * f64::from(workload.flows);
     // The rate, where so much in such a time isn't what was asked.
     let missed = |bytes: u64, time_s: f64, either_way: bool| -> Option<f64> {
         let (bits, due_bits) = (bytes as f64 * 8.0, asked * time_s);
@@ -265,8 +268,8 @@ fn add_sockets(workload: &Workload, report: &EndReport, all: &mut Vec<Unmet>) {
 /// The length of the datagrams that an end sends on a flow; `None` where it sends none at length.
 fn sent_bytes(workload: &Workload, role: Role, flow: u32) -> Option<u32> {
     match workload.kind {
-        Kind::Stream { send_bytes, .. } => {
-            (role_of_sender(workload.flow_direction(flow)) == role).then_some(send_bytes)
+        Kind::Stream { .. } => {
+            workload.unit_bytes().filter(|_| role_of_sender(workload.flow_direction(flow)) == role)
         }
         Kind::Rr { request_bytes, response_bytes, .. } => {
             Some(if role == Role::Client { request_bytes } else { response_bytes })

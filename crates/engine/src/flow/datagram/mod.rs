@@ -5,6 +5,7 @@
 //! [`DatagramPath`].
 
 mod ask;
+mod frames;
 mod heading;
 mod native;
 mod pipeline;

@@ -4,11 +4,13 @@ use std::io;
 
 use linerate_measure::datagram::SequenceTracker;
 use linerate_measure::step::{Content, Transfer};
+use linerate_wire::native::datagram::{HELLO, WELCOME};
 
+use super::frames::FrameReceiver;
 use super::{Heading, Mark};
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
-use crate::pattern::{Pattern, Verifier};
+use crate::pattern::Verifier;
 use crate::phase::Phase;
 use crate::tally::Tally;
 use crate::transport::DatagramPath;
@@ -20,6 +22,7 @@ pub(crate) struct DatagramReceiver<H> {
     tracker: Box<SequenceTracker>,
     /// The verifier, and the position in the stream's pattern of the first datagram.
     verifier: Option<Verifier>,
+    frames: Option<Box<FrameReceiver>>,
 }
 
 impl<H: Heading> DatagramReceiver<H> {
@@ -33,6 +36,7 @@ impl<H: Heading> DatagramReceiver<H> {
                 Content::Pattern { offset } => Some(Verifier::new(offset)),
                 Content::Filler => None,
             },
+            frames: step.frames.map(|frames| Box::new(FrameReceiver::new(frames))),
         }
     }
 
@@ -47,7 +51,7 @@ impl<H: Heading> DatagramReceiver<H> {
                 return Ok(Stage::Over);
             }
             let mut buffer = std::mem::take(&mut local.receive_buffer);
-            let received = self.receive(path, tally, &local.pattern, &mut buffer);
+            let received = self.receive(path, tally, local, &mut buffer);
             local.receive_buffer = buffer;
             match received {
                 // The peer has closed the path in order: no more will come.
@@ -64,7 +68,7 @@ impl<H: Heading> DatagramReceiver<H> {
         &mut self,
         path: &mut impl DatagramPath,
         tally: &Tally,
-        pattern: &Pattern,
+        local: &mut Local,
         buffer: &mut [u8],
     ) -> io::Result<()> {
         let (mut now_ns, mut accepted) = (0, 0);
@@ -72,7 +76,7 @@ impl<H: Heading> DatagramReceiver<H> {
             if now_ns == 0 {
                 now_ns = monotonic_ns();
             }
-            accepted += self.record_segments(bytes, now_ns, pattern);
+            accepted += self.record_segments(bytes, now_ns, local);
         })?;
         self.record_call(accepted, now_ns, tally);
         Ok(())
@@ -80,7 +84,8 @@ impl<H: Heading> DatagramReceiver<H> {
 
     /// Records what the kernel handed over as one: datagrams of the flow's size, one behind the
     /// other. Numbers that follow each other are recorded as a run. Returns how many there were.
-    fn record_segments(&mut self, bytes: &[u8], now_ns: u64, pattern: &Pattern) -> usize {
+    fn record_segments(&mut self, bytes: &[u8], now_ns: u64, local: &mut Local) -> usize {
+        let Local { pattern, latencies, .. } = local;
         let mut run: Option<(Mark, u32)> = None;
         let mut accepted = 0;
         for datagram in bytes.chunks(self.unit_bytes) {
@@ -94,6 +99,9 @@ impl<H: Heading> DatagramReceiver<H> {
                 verifier.move_to(start.wrapping_add(H::BYTES as u64));
                 verifier.record_bytes(pattern, &datagram[H::BYTES..]);
             }
+            if let Some(frames) = &mut self.frames {
+                frames.record(&header, now_ns, latencies);
+            }
             match &mut run {
                 Some((first, count)) if continues(first, *count, &header) => *count += 1,
                 _ => {
@@ -102,6 +110,14 @@ impl<H: Heading> DatagramReceiver<H> {
             }
         }
         self.record_run(run, now_ns);
+        if let Some(frames) = &mut self.frames
+            && accepted < bytes.len().div_ceil(self.unit_bytes)
+            && !is_of_handshake(bytes)
+        {
+            let rejected = bytes.len().div_ceil(self.unit_bytes) - accepted;
+            // What comes alone is one datagram, of any length.
+            frames.record_malformed(if accepted == 0 { 1 } else { rejected });
+        }
         accepted
     }
 
@@ -121,6 +137,9 @@ impl<H: Heading> DatagramReceiver<H> {
         tally.record_received(usize::try_from(fresh).unwrap_or(0) * self.unit_bytes);
         tally.datagrams_received.set(arrived);
         tally.datagrams_expected.set(self.tracker.next_expected());
+        if let Some(frames) = &self.frames {
+            frames.publish(tally);
+        }
     }
 
     /// What a datagram of this flow says; `None` for anything else: the end of the handshake,
@@ -142,7 +161,15 @@ impl<H: Heading> DatagramReceiver<H> {
         ending.verification = self.verifier.map(|verifier| Box::new(verifier.found()));
         ending.datagrams.arrivals = Some(self.tracker);
         ending.datagrams.gro = Some(path.offload().1);
+        if let Some(frames) = self.frames {
+            frames.leave(ending);
+        }
     }
+}
+
+/// Whether it is what the peer may still send of the handshake that began the flow.
+fn is_of_handshake(bytes: &[u8]) -> bool {
+    bytes.first().is_none_or(|kind| (HELLO..=WELCOME).contains(kind))
 }
 
 #[inline]

@@ -4,6 +4,7 @@ use std::io;
 
 use linerate_measure::step::{Content, StepEnd, Transfer};
 
+use super::frames::FrameSchedule;
 use super::{Heading, Mark};
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
@@ -29,6 +30,8 @@ pub(crate) struct DatagramSender<H> {
     most: usize,
     left: u64,
     pacer: Option<Pacer>,
+    /// Media: when frames are due.
+    frames: Option<FrameSchedule>,
     /// Position in the pattern of the first datagram's first byte, where bytes are verified.
     position: Option<u64>,
     dirt: Dirt,
@@ -41,10 +44,14 @@ impl<H: Heading> DatagramSender<H> {
     pub(crate) fn new(path: &mut impl DatagramPath, heading: H, step: &Transfer) -> Self {
         let unit_bytes = step.unit_bytes as usize;
         let pacer = step.pace.map(Pacer::new);
-        let burst = pacer.as_ref().map_or(usize::MAX, |pacer| pacer.most_bytes() / unit_bytes);
+        let burst = match (&pacer, &step.frames) {
+            (Some(pacer), _) => pacer.most_bytes() / unit_bytes,
+            (None, Some(frames)) => frames.datagrams as usize,
+            (None, None) => usize::MAX,
+        };
         let most = burst.clamp(1, most_of_one_call(unit_bytes));
         let most = path.begin_sending(unit_bytes, most);
-        let yields = step.yields && pacer.is_none();
+        let yields = step.yields && pacer.is_none() && step.frames.is_none();
         Self {
             heading,
             mark: Mark::default(),
@@ -57,6 +64,7 @@ impl<H: Heading> DatagramSender<H> {
                 _ => u64::MAX,
             },
             pacer,
+            frames: step.frames.map(FrameSchedule::new),
             position: match step.content {
                 Content::Pattern { offset } => Some(offset),
                 Content::Filler => None,
@@ -84,25 +92,23 @@ impl<H: Heading> DatagramSender<H> {
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
             self.take_back(path, tally);
-            match local.phase() {
-                Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
-                phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
-                    let warms_up = phase == Phase::WarmUp;
-                    if self.mark.warm_up && !warms_up {
-                        path.end_sent_warm_up();
-                    }
-                    self.mark.warm_up = warms_up;
-                }
-                _ => return Ok(self.finish(path, tally)),
+            let phase = local.phase();
+            if phase == Phase::Hold {
+                return Ok(Stage::Goes(Turn::Held));
+            }
+            if !self.goes_on(phase, path, local) {
+                return Ok(self.finish(path, tally));
             }
             let now_ns = monotonic_ns();
             if tally.first_ns.value() == 0 {
                 tally.first_ns.set(now_ns);
             }
-            if let Some(until_ns) = self.pacer.as_mut().and_then(|pacer| pacer.wait_until(now_ns)) {
+            if let Some(until_ns) = self.wait_until(now_ns, tally, local) {
                 return Ok(Stage::Goes(Turn::Pause { until_ns }));
             }
-            let wanted = self.most.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let at_once = self.frames.as_ref().map_or(left, |frames| frames.left().min(left));
+            let wanted = self.most.min(at_once);
             self.write_headers(wanted, now_ns, local);
             let batch = self.batch.get(..wanted * self.unit_bytes).unwrap_or_default();
             match path.send(batch, self.unit_bytes) {
@@ -111,6 +117,44 @@ impl<H: Heading> DatagramSender<H> {
             }
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    /// Whether anything more is to be sent in this phase. A frame lies in the warm-up as a whole, or
+    /// not at all.
+    #[inline]
+    fn goes_on(&mut self, phase: Phase, path: &mut impl DatagramPath, local: &mut Local) -> bool {
+        let catches_up = |frames: &FrameSchedule, local: &mut Local| {
+            frames.catches_up(local.reached(), monotonic_ns())
+        };
+        match phase {
+            Phase::WarmUp | Phase::Measure if self.left > 0 => {
+                if self.frames.as_ref().is_some_and(FrameSchedule::is_in_frame) {
+                    return true;
+                }
+                let warms_up = phase == Phase::WarmUp;
+                if self.mark.warm_up && !warms_up {
+                    path.end_sent_warm_up();
+                }
+                self.mark.warm_up = warms_up;
+                true
+            }
+            Phase::Stop => self.frames.as_ref().is_some_and(|frames| catches_up(frames, local)),
+            _ => false,
+        }
+    }
+
+    /// When the next datagrams may leave, if not now.
+    #[inline]
+    fn wait_until(&mut self, now_ns: u64, tally: &Tally, local: &mut Local) -> Option<u64> {
+        match (&mut self.pacer, &mut self.frames) {
+            (Some(pacer), _) => pacer.wait_until(now_ns),
+            (None, Some(frames)) => {
+                let reached = local.reached();
+                let counted = (tally, &mut local.latencies);
+                frames.wait_until(reached, now_ns, self.mark.warm_up, counted)
+            }
+            (None, None) => None,
+        }
     }
 
     fn write_headers(&mut self, count: usize, now_ns: u64, local: &Local) {
@@ -152,6 +196,9 @@ impl<H: Heading> DatagramSender<H> {
         }
         let sent = tally.datagrams_sent.value();
         tally.datagrams_sent.set(sent.saturating_sub(refused));
+        if let Some(frames) = &mut self.frames {
+            frames.take_back(refused);
+        }
         if !self.mark.warm_up {
             self.ending.take_back(refused, self.unit_bytes);
         }
@@ -168,6 +215,9 @@ impl<H: Heading> DatagramSender<H> {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.record_sent(now_ns, bytes);
+        }
+        if let Some(frames) = &mut self.frames {
+            frames.record_sent(count);
         }
         if let Some(yielding) = &mut self.yielding {
             yielding.record_sent(bytes);
@@ -209,6 +259,7 @@ impl<H: Heading> DatagramSender<H> {
     }
 
     pub(crate) fn leave(self, path: &impl DatagramPath, ending: &mut DatagramEnding) {
-        *ending = DatagramEnding { gso: Some(path.offload().0), ..self.ending };
+        let frames = self.frames.as_ref().map(FrameSchedule::counts);
+        *ending = DatagramEnding { gso: Some(path.offload().0), frames, ..self.ending };
     }
 }

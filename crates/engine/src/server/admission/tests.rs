@@ -202,7 +202,7 @@ fn limits_are_named() {
     let short = Workload { end: End::Time { duration_ns: 1_000_000_000 }, ..workload() };
     assert!(refusal(&mut admission, &short).contains("--rate"));
     let flows = 500_001;
-    let both = Kind::Stream { direction: Direction::Both, send_bytes: 1 };
+    let both = Kind::Stream { direction: Direction::Both, send_bytes: 1, media: None };
     let many = Workload { flows, kind: both, ..short.clone() };
     assert!(refusal(&mut admission, &many).contains("--flows"));
     let paced = Workload { rate: Some(Rate::AllFlows { bps: 600_000_000 }), ..short };

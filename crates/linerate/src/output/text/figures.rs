@@ -15,6 +15,7 @@ pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String 
     lines.push_transactions(summary);
     lines.push_throughput(summary);
     lines.push_datagrams(summary);
+    lines.push_frames(summary);
     lines.push_cost(summary);
     let mut text = lines.render(style);
     if summary.latency_ns.is_some() {
@@ -168,6 +169,33 @@ impl Lines {
         );
     }
 
+    fn push_frames(&mut self, summary: &Summary) {
+        let Some((counts, frames)) = summary.datagrams.and_then(|all| Some((all, all.frames?)))
+        else {
+            return;
+        };
+        self.push("frames sent", frames.sent.map(render_number));
+        let of_sent = |count: Option<u64>| {
+            let count = count?;
+            let ratio = frames.sent.filter(|sent| *sent > 0).map(|sent| count as f64 / sent as f64);
+            let share =
+                ratio.map_or(String::new(), |ratio| format!("   {}", render_percent(ratio)));
+            Some(format!("{}{share}", render_number(count)))
+        };
+        self.push("  completed", of_sent(frames.completed));
+        self.push("  late", of_sent(frames.late));
+        self.push("  dropped", of_sent(frames.dropped));
+        let bursts = counts.loss_bursts.zip(counts.longest_loss_burst);
+        let bursts = bursts.map(|(bursts, longest)| match bursts {
+            0 => "0".to_owned(),
+            _ => format!("{}   longest {}", render_number(bursts), plural(longest, "datagram")),
+        });
+        self.push(metric::LOSS_BURSTS.label, bursts);
+        let variation = summary.delay_variation_ns.as_ref().map(render_quantiles);
+        self.push(metric::DELAY_VARIATION.label, variation);
+        self.push(metric::SEND_DELAY.label, summary.send_delay_ns.as_ref().map(render_quantiles));
+    }
+
     fn push_cost(&mut self, summary: &Summary) {
         let name = format!("{}, both ends", metric::CPU_PER_GB.label);
         self.push(&name, summary.cpu_s_per_gb.map(|s| format!("{s:.3} s/GB")));
@@ -187,6 +215,16 @@ impl Lines {
         }
         text
     }
+}
+
+/// The quantiles of a distribution that it supports, and its greatest value.
+fn render_quantiles(latency: &Latency) -> String {
+    let quantiles = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p99_9)];
+    let known = quantiles.into_iter().filter_map(|(name, ns)| Some((name, ns?)));
+    let parts = known.chain([("max", latency.max)]);
+    let parts: Vec<String> =
+        parts.map(|(name, ns)| format!("{name} {}", render_duration_ns(ns))).collect();
+    parts.join("   ")
 }
 
 fn render_seconds(seconds: f64) -> String {

@@ -55,6 +55,7 @@ fn name_of(plan: &Plan) -> String {
         return title.clone();
     }
     let what = match plan.workload.kind {
+        Kind::Stream { media: Some(_), .. } => "media",
         Kind::Stream { .. } => "stream",
         Kind::Rr { .. } => "rr",
         Kind::Connect { .. } => "connect",

@@ -133,7 +133,7 @@ fn workload(parameters: &Parameters, interval: Option<Duration>) -> Workload {
     let udp = parameters.protocol == Protocol::Udp;
     let transport = if udp { Transport::Udp } else { Transport::Tcp };
     let mut workload = Workload::stream(direction, transport);
-    workload.kind = Kind::Stream { direction, send_bytes: parameters.block_bytes };
+    workload.kind = Kind::Stream { direction, send_bytes: parameters.block_bytes, media: None };
     let duration_ns = u64::from(parameters.time_s) * 1_000_000_000;
     workload.end = match (parameters.num_bytes, parameters.block_count) {
         (0, 0) => End::Time { duration_ns },
@@ -202,7 +202,7 @@ mod tests {
         };
         let load = workload(&parameters, Some(Duration::from_millis(500)));
         let direction = Direction::Both;
-        assert_eq!(load.kind, Kind::Stream { direction, send_bytes: 1000 });
+        assert_eq!(load.kind, Kind::Stream { direction, send_bytes: 1000, media: None });
         assert_eq!((load.transport, load.flows, load.total_flows()), (Transport::Udp, 3, 6));
         assert_eq!(load.end, End::Bytes { bytes: 30_000 });
         assert_eq!(load.rate, Some(Rate::EachFlow { bps: 5_000_000 }));

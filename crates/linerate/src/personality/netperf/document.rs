@@ -150,7 +150,7 @@ pub(super) fn record_outcome(record: &mut RunRecord, outcome: &Outcome, figures:
     let Some(draft) = record.draft() else { return };
     draft.record_report(outcome.client.clone());
     draft.server = outcome.server_told.then(|| outcome.server.clone());
-    if let Kind::Stream { direction, send_bytes } = &mut draft.plan.workload.kind {
+    if let Kind::Stream { direction, send_bytes, .. } = &mut draft.plan.workload.kind {
         let down = *direction == Direction::Down;
         let sender = if down { outcome.remote() } else { outcome.local() };
         *send_bytes = sender.settings().send_bytes.unwrap_or(*send_bytes);

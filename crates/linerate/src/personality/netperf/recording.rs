@@ -59,7 +59,7 @@ impl Observer for TestRecord {
 
     fn ended(mut self: Box<Self>, report: Option<EndReport>, how: &TestEnding) {
         if let Some((draft, report)) = self.0.draft().zip(report) {
-            if let Kind::Stream { direction: Direction::Down, send_bytes } =
+            if let Kind::Stream { direction: Direction::Down, send_bytes, .. } =
                 &mut draft.plan.workload.kind
             {
                 *send_bytes = EndFigures::of(&report).settings().send_bytes.unwrap_or(*send_bytes);

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::{Arrivals, ConnectTransfer, Direction, Local, Schedule};
 use super::*;
+use crate::Media;
 use crate::step::Size;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -73,7 +74,9 @@ fn numbers_out_of_range() {
 fn sizes_out_of_range() {
     let sized = |w: &mut Workload, size: u32| {
         w.kind = match w.kind {
-            Kind::Stream { direction, .. } => Kind::Stream { direction, send_bytes: size },
+            Kind::Stream { direction, .. } => {
+                Kind::Stream { direction, send_bytes: size, media: None }
+            }
             Kind::Rr { timeout_ns, .. } => Kind::Rr {
                 request_bytes: size,
                 response_bytes: size,
@@ -137,8 +140,32 @@ fn contradictions() {
     assert_refused(udp(), |w| w.socket.congestion = Some("bbr".into()), &["congestion", "UDP"]);
     assert_refused(udp(), |w| w.socket.mss_bytes = Some(1400), &["MSS", "UDP"]);
     assert_refused(udp(), |w| w.socket.no_delay = true, &["no delay", "UDP"]);
-    let bare = Kind::Stream { direction: Direction::Up, send_bytes: DATAGRAM_HEADER_BYTES };
+    let bare =
+        Kind::Stream { direction: Direction::Up, send_bytes: DATAGRAM_HEADER_BYTES, media: None };
     assert_refused(Workload { kind: bare, ..udp() }, |w| w.verify = true, &["header"]);
+}
+
+#[test]
+fn media_streams_that_make_no_sense() {
+    let media = || Workload::media(Direction::Down);
+    assert_eq!(media().check(), Ok(()));
+    let set = |change: fn(&mut u32, &mut Media)| {
+        move |w: &mut Workload| {
+            if let Kind::Stream { send_bytes, media: Some(media), .. } = &mut w.kind {
+                change(send_bytes, media);
+            }
+        }
+    };
+    assert_refused(media(), |w| w.transport = Transport::Tcp, &["other than UDP", "ask for UDP"]);
+    assert_refused(media(), |w| w.rate = None, &["without a rate"]);
+    assert_refused(media(), |w| w.end = End::Count { count: 9 }, &["give a time"]);
+    assert_refused(media(), set(|_, m| m.frames_per_s = 0), &["frame rate 0", "1 to 10000"]);
+    assert_refused(media(), set(|_, m| m.buffer_depth_ns = 0), &["buffer depth 0 ns"]);
+    assert_refused(media(), set(|bytes, _| *bytes = 47), &["datagram size 47", "48"]);
+    assert_refused(media(), |w| w.rate = Some(Rate::EachFlow { bps: 11_000 }), &["frame 22 bytes"]);
+    assert_refused(media(), |w| w.flows = 1_000_000, &["buffered frames 74000000"]);
+    let large = Rate::EachFlow { bps: 10_000_000_000 };
+    assert_refused(media(), |w| (w.rate, w.flows) = (Some(large), 1_000), &["buffered datagrams"]);
 }
 
 /// An exchange or connections with this schedule.
@@ -418,7 +445,7 @@ proptest! {
     ) {
         let transport = if udp { Transport::Udp } else { Transport::Tls };
         let mut workload = stream(transport);
-        workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: small[0] };
+        workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: small[0], media: None };
         workload.flows = small[1];
         workload.threads = Some(small[2]);
         workload.end = End::Bytes { bytes: numbers[0] };

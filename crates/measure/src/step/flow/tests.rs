@@ -8,7 +8,7 @@ use crate::{Arrivals, Rate, Transport};
 /// Two flows up and as many down that share 101 bytes in each direction, at 8 kbit/s each.
 fn stream() -> Workload {
     let mut workload = Workload::stream(Direction::Both, Transport::Tcp);
-    workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: 1000 };
+    workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: 1000, media: None };
     workload.flows = 2;
     workload.end = End::Bytes { bytes: 101 };
     workload.rate = Some(Rate::EachFlow { bps: 8_000 });
@@ -33,11 +33,50 @@ fn rr(transport: Transport) -> Workload {
 }
 
 #[test]
+fn frames_are_cut_into_datagrams_of_one_size() {
+    for (bps, size, datagrams, bytes) in [
+        (2_000_000, 1448, 3, 1388),
+        (25_000_000, 1448, 36, 1446),
+        (25_000, 1448, 1, 52),
+        (48_000, 48, 3, 33),
+        (23_040, 48, 1, 48),
+        (23_520, 48, 2, 24),
+    ] {
+        let mut workload = Workload::media(Direction::Down);
+        workload.rate = Some(Rate::EachFlow { bps });
+        let Kind::Stream { send_bytes, .. } = &mut workload.kind else { unreachable!() };
+        *send_bytes = size;
+        assert_eq!(workload.frame_datagrams(), Some((datagrams, bytes)), "{bps} {size}");
+        assert_eq!(workload.check(), Ok(()), "{bps} {size}");
+    }
+}
+
+#[test]
+fn the_flows_of_a_media_load_take_turns() {
+    let workload = Workload { flows: 4, ..Workload::media(Direction::Both) };
+    let frames = |flow| match &flow_steps(&workload, flow).client[..] {
+        [Step::Send(transfer) | Step::Receive(transfer)] => {
+            assert_eq!((transfer.pace, transfer.unit_bytes), (None, 1388));
+            transfer.frames.unwrap()
+        }
+        steps => unreachable!("{steps:?}"),
+    };
+    let first_ns = |flow| frames(flow).first_ns;
+    assert_eq!(
+        [0, 1, 2, 3, 4, 7].map(first_ns),
+        [0, 4_166_666, 8_333_333, 12_499_999, 0, 12_499_999]
+    );
+    assert_eq!((frames(0).per_s, frames(0).datagrams), (60, 3));
+    assert_eq!(frames(0).due_ns(3), 50_000_000);
+}
+
+#[test]
 fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
     let receive = Transfer {
         end: StepEnd::Peer,
         unit_bytes: 1000,
         pace: None,
+        frames: None,
         content: Content::Pattern { offset: 0 },
         framing: Framing::None,
         movement: Movement::Copy,
@@ -182,7 +221,7 @@ proptest! {
     #[test]
     fn any_load_has_steps(flows: u32, flow: u32, bytes: u64, is_datagrams: bool, send_bytes: u32) {
         let transport = if is_datagrams { Transport::Udp } else { Transport::Tls };
-        let kind = Kind::Stream { direction: Direction::Both, send_bytes };
+        let kind = Kind::Stream { direction: Direction::Both, send_bytes, media: None };
         let load = Workload { kind, transport, flows, end: End::Bytes { bytes }, ..stream() };
         prop_assert_eq!(flow_steps(&load, flow).client.is_empty(), flow >= load.total_flows());
     }

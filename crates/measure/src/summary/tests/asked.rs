@@ -108,7 +108,7 @@ fn buffers_that_were_not_granted_and_fragments_are_told() {
     let sizes =
         [(1472, true, "192.0.2.1:1"), (1473, false, "192.0.2.1:1"), (1453, false, "[::1]:1")];
     for (bytes, fits, peer) in sizes {
-        workload.kind = Kind::Stream { direction: Direction::Up, send_bytes: bytes };
+        workload.kind = Kind::Stream { direction: Direction::Up, send_bytes: bytes, media: None };
         client.flows[0].socket = Some(SocketFacts { peer: peer.to_owned(), ..socket.clone() });
         let all = all_of(&(workload.clone(), client.clone(), server.clone()));
         assert_eq!(all.is_empty(), fits, "{bytes}: {all:?}");

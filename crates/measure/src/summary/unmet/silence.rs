@@ -18,11 +18,16 @@ pub(super) fn silence(
     let Kind::Stream { send_bytes, .. } = workload.kind else {
         return None;
     };
+    let unit_bytes = match workload.frame_datagrams() {
+        // A frame's datagrams are sent at once.
+        Some((datagrams, bytes)) => datagrams as f64 * f64::from(bytes),
+        None => f64::from(send_bytes),
+    };
     let receiver = if direction == Direction::Down { Role::Client } else { Role::Server };
     let length_s = |sample: &Sample| sample.to_ns.saturating_sub(sample.from_ns) as f64 / 1e9;
     let has_to = |sample: &Sample| {
         let per_s = workload.rate_per_flow_bps().map_or(f64::INFINITY, |bps| {
-            bps as f64 * f64::from(workload.flows) / (f64::from(send_bytes) * 8.0)
+            bps as f64 * f64::from(workload.flows) / (unit_bytes * 8.0)
         });
         per_s * length_s(sample) >= UNITS_DUE
     };
