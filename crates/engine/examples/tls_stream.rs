@@ -123,7 +123,7 @@ fn send(config: Arc<ClientConfig>, socket: TcpStream, size: usize, seconds: f64)
     let elapsed_s = start.elapsed().as_secs_f64();
     stream.conn.send_close_notify();
     stream.flush()?;
-    // Whoever goes before the other end has read everything takes some of it away.
+    // An end that closes before the other end has read everything would discard data.
     stream.sock.shutdown(Shutdown::Write)?;
     while stream.sock.read(&mut [0; 4096])? > 0 {}
     Ok((bytes, calls, elapsed_s))

@@ -1,4 +1,4 @@
-//! Who may measure against whom: the server's key, and the key that both may share.
+//! Trust between the ends: the server's key, and the key that both may share.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ pub type Trust = Box<dyn Fn(&str) -> Result<(), String> + Send>;
 pub struct Access {
     /// Whether the server's key is the server's.
     pub trust: Trust,
-    /// Who vouches for the server's certificate; the client's first TLS messages ask for it by the
-    /// plan's host.
+    /// The authority for the server's certificate; the client's first TLS message names the plan's
+    /// host (SNI).
     pub authority: Option<Authority>,
-    /// Said of the result where nobody looked whose the key is.
+    /// The note in the result if the server's key was not checked.
     pub doubt: Option<String>,
     /// The key shared with a server that asks for one.
     pub shared_key: Option<SharedKey>,

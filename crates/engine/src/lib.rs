@@ -7,7 +7,7 @@
 //! plain store that any thread may read. The control conversation, the samples and the clock of
 //! the load belong to the one thread that called [`run`], or to the server's first thread.
 //!
-//! It may not know: who asked, where results go, how they are printed. Results leave as [`Event`]s
+//! It may not know: the caller, where results go, how they are printed. Results leave as [`Event`]s
 //! through a [`Sink`] that drops and counts rather than block.
 //!
 //! Sockets, clocks and probes are `linerate-system`'s, and so is all `unsafe`; the emulator of paths is
@@ -49,7 +49,8 @@ pub use server::{ServeOptions, Server};
 
 pub use linerate_system::error;
 pub use linerate_system::probe::{cpus_near, host_facts};
+pub use linerate_system::resolve::resolve as resolve_host;
 pub use linerate_system::socket::{HandedSockets, inherited_file, stdout_was_closed};
 
 // Rooms of the system, named as if they stood here.
-use linerate_system::{poll, probe, socket, waker};
+use linerate_system::{poll, probe, resolve, socket, waker};

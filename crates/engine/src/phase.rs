@@ -19,7 +19,7 @@ pub(crate) enum Phase {
     Abort = 5,
 }
 
-/// How far a load has come, and when it came there, on the monotonic clock: whoever looks late knows what belongs to
+/// How far a load has come, and when it came there, on the monotonic clock: a flow that looks late knows what belongs to
 /// which phase.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reached {

@@ -27,7 +27,7 @@ pub fn read_identity(certificates: &Path, key: &Path) -> Result<Identity, String
     let [private_key_der] = <[Vec<u8>; 1]>::try_from(keys).map_err(|keys| {
         let count = keys.len();
         format!(
-            "{} (--key) has {count} private keys in PEM that are not encrypted: give a file with one",
+            "{} (--key) has {count} unencrypted private keys in PEM: give a file with one",
             key.display()
         )
     })?;
@@ -64,7 +64,7 @@ fn read_parts(path: &Path, flag: &str, tags: &[&str]) -> Result<Vec<Vec<u8>>, St
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text))
         .map_err(|error| wrong(&error))?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(wrong(&"it is longer than 1 MiB, which no certificate or key is"));
+        return Err(wrong(&"it is longer than 1 MiB, too long for a certificate or key"));
     }
     let parts = pem::parse_many(&text).map_err(|error| wrong(&format!("it isn't PEM: {error}")))?;
     let wanted = parts.into_iter().filter(|part| tags.contains(&part.tag()));

@@ -20,7 +20,7 @@ impl Cpus {
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(interface) = text.strip_prefix("numa:") {
             return match interface {
-                "" => Err("'numa:' lacks the interface: give numa:eth0, say".to_owned()),
+                "" => Err("'numa:' lacks the interface: give one, such as numa:eth0".to_owned()),
                 name => Ok(Self::Near(name.to_owned())),
             };
         }

@@ -1,7 +1,7 @@
-//! Words of iperf3 and its kin that users type at our own commands.
+//! Flags of iperf3 and similar tools that users give to linerate's own commands.
 //!
-//! A word that means the same is an alias of our flag (`alias` in [`crate::args`]). One that means something else gets a
-//! sentence with our word and the command line of `linerate iperf3` that takes it as it is.
+//! A flag that means the same is an alias of linerate's flag (`alias` in [`crate::args`]). For any other flag, the error
+//! names linerate's flag, and the command line of `linerate iperf3` that takes iperf3's flag.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 use crate::args::Cli;
 
-/// Our flags and their aliases.
+/// linerate's flags and their aliases.
 const ALIASES: [(&str, &[&str]); 6] = [
     ("--time", &["--duration"]),
     ("--flows", &["--parallel", "-P"]),
@@ -20,52 +20,58 @@ const ALIASES: [(&str, &[&str]); 6] = [
     ("--json", &["-J"]),
 ];
 
-/// Flags of iperf3 that mean something else here, and what they are here.
+/// iperf3's flags, and what linerate has instead.
 const FLAGS: [(&[&str], &str); 19] = [
     (
         &["-u"],
-        "UDP is --udp, which sends as fast as it can where no --rate is given; iperf3's -u keeps to 1 Mbit/s",
+        "--udp chooses UDP, and without --rate it sends as fast as possible (iperf3: 1 Mbit/s)",
     ),
-    (&["-R", "--reverse", "--bidir"], "a direction has only `linerate stream`"),
+    (
+        &["-R", "--reverse", "--bidir"],
+        "only `linerate stream` has a direction (--up, --down, --both)",
+    ),
     (
         &["-b", "--bandwidth", "--bitrate"],
-        "`linerate stream` has --rate, for all flows together, and --rate-per-flow",
+        "`linerate stream` has --rate for all flows together, and --rate-per-flow",
     ),
-    (&["-n"], "--bytes ends a test, and k is 1000 there, Ki 1024"),
-    (&["-k", "--blockcount"], "--count ends a test"),
-    (&["-l", "--length", "--len"], "--size is the size of a send, and k is 1000 there, Ki 1024"),
-    (&["-w"], "--window sets the socket buffers, and k is 1000 there, Ki 1024"),
-    (&["-M", "--set-mss"], "--mss sets the largest segment"),
-    (&["-C"], "--congestion names the congestion control"),
+    (&["-n"], "--bytes ends a test after so many bytes; k is 1000, Ki is 1024"),
+    (&["-k", "--blockcount"], "--count ends a test after so many sends or transactions"),
+    (&["-l", "--length", "--len"], "--size sets the size of a send; k is 1000, Ki is 1024"),
+    (&["-w"], "--window sets the socket buffers; k is 1000, Ki is 1024"),
+    (&["-M", "--set-mss"], "--mss sets the maximum segment size"),
+    (&["-C"], "--congestion sets the congestion control"),
     (
         &["-Z", "--zerocopy"],
-        "--splice sends from the page cache (sendfile), --zero-copy lends pages",
+        "--splice sends from the page cache (sendfile), --zero-copy uses MSG_ZEROCOPY",
     ),
-    (&["-N", "--nodelay"], "--no-delay sends small segments at once"),
-    (&["-S", "--tos"], "--dscp marks packets: the upper six bits of a type of service"),
-    (&["-O"], "--omit leaves a warm-up out"),
-    (&["-A", "--affinity"], "--cpu chooses the processors of the threads"),
-    (&["-B"], "--bind chooses the local address"),
-    (&["-T"], "--title keeps a title with the result"),
-    (&["-f", "--format"], "text has the unit that fits, and --json plain numbers"),
+    (&["-N", "--nodelay"], "--no-delay switches off Nagle's algorithm"),
+    (&["-S", "--tos"], "--dscp sets the upper six bits of the type of service"),
+    (&["-O"], "--omit excludes a warm-up"),
+    (&["-A", "--affinity"], "--cpu sets the processors of the threads"),
+    (&["-B"], "--bind sets the local address"),
+    (&["-T"], "--title stores a title in the result"),
+    (&["-f", "--format"], "text output chooses the unit, and --json has plain numbers"),
     (&["--logfile"], "--output writes the result to a file"),
-    (&["--get-server-output"], "every result has both ends"),
+    (&["--get-server-output"], "every result contains both ends"),
 ];
 
-/// Flags of iperf3's server, and what they are for `serve`.
+/// Flags of iperf3's server, and what `serve` has instead.
 const FLAGS_OF_SERVE: [(&[&str], &str); 6] = [
-    (&["-s", "--server"], "it is a server"),
+    (&["-s", "--server"], "`linerate serve` is always a server"),
     (&["-1"], "--one-off serves one test"),
-    (&["-D", "--daemon"], "a service manager, or `linerate serve &`, keeps it in the background"),
-    (&["-B"], "--bind chooses the local address"),
-    (&["-A", "--affinity"], "--cpu chooses the processors of the threads"),
-    (&["--logfile"], "its log goes to standard output"),
+    (
+        &["-D", "--daemon"],
+        "to run it in the background, use a service manager or `linerate serve &`",
+    ),
+    (&["-B"], "--bind sets the local address"),
+    (&["-A", "--affinity"], "--cpu sets the processors of the threads"),
+    (&["--logfile"], "the log goes to standard output"),
 ];
 
 /// The commands that measure with a host.
 const MEASURING: [&str; 4] = ["stream", "media", "rr", "connect"];
 
-/// What another tool's word for a command is here.
+/// Other tools' names of commands, and linerate's commands.
 const COMMANDS: [(&[&str], &str); 3] = [
     (
         &["client", "-c", "--client"],
@@ -78,12 +84,11 @@ const COMMANDS: [(&[&str], &str); 3] = [
     ),
     (
         &["iperf", "iperf2"],
-        "iperf 2 has another protocol; `linerate stream HOST` measures throughput",
+        "iperf 2 uses another protocol; `linerate stream HOST` measures throughput",
     ),
 ];
 
-/// The words of a command line with `-c HOST` as HOST, where a server is all it can mean, and without `-b 0`, which means no
-/// rate in iperf3.
+/// The words of a measuring command, with `-c HOST` as HOST, and without `-b 0` (in iperf3: no limit of the rate).
 pub(crate) fn as_ours(mut words: Vec<OsString>) -> Vec<OsString> {
     let is = |word: Option<&OsString>, names: &[&str]| {
         word.and_then(|word| word.to_str()).is_some_and(|word| names.contains(&word))
@@ -107,7 +112,7 @@ pub(crate) fn as_ours(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// A sentence for a user who typed a word of another tool's; None for any other error.
+/// The error text for a flag or command of another tool; `None` for any other error.
 pub(crate) fn explain(error: &Error, words: &[OsString]) -> Option<String> {
     let typed = match error.kind() {
         ErrorKind::UnknownArgument => text_of(error, ContextKind::InvalidArg)?,
@@ -127,9 +132,7 @@ pub(crate) fn explain(error: &Error, words: &[OsString]) -> Option<String> {
     }
     let measures = MEASURING.contains(&command);
     if measures && typed.parse::<u16>().is_ok() {
-        return Some(format!(
-            "'{typed}': the port goes with the host, as HOST:{typed}, or behind --port"
-        ));
+        return Some(format!("'{typed}': give the port as HOST:{typed} or with --port {typed}"));
     }
     if command == "serve" {
         let sentence = find(&FLAGS_OF_SERVE)?;
@@ -149,7 +152,7 @@ pub(crate) fn explain(error: &Error, words: &[OsString]) -> Option<String> {
     ))
 }
 
-/// The flag of ours that a sentence begins with.
+/// linerate's flag, if a text begins with one.
 fn flag_in(sentence: &str) -> Option<&str> {
     sentence.split([' ', ',']).next()?.strip_prefix("--")
 }
@@ -160,7 +163,7 @@ fn has_flag(command: &str, flag: &str) -> bool {
     flags.filter_map(|argument| argument.get_long()).any(|long| long == flag)
 }
 
-/// An error without a tip that is no correction of a slip: a flag that shares some letters helps nobody.
+/// An error without a suggestion that differs too much from the typed flag.
 pub(crate) fn without_far_tips(mut error: Error) -> Error {
     let tips = [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
@@ -189,7 +192,7 @@ pub(crate) fn without_far_tips(mut error: Error) -> Error {
     error
 }
 
-/// An error's text with each flag as it was typed, where that was an alias.
+/// An error's text with each flag as it was typed, also if the typed flag is an alias.
 pub(crate) fn as_typed(mut text: String, words: &[OsString]) -> String {
     let is_typed = |name: &&&str| {
         words.iter().filter_map(|word| word.to_str()).any(|word| match name.as_bytes() {
@@ -227,7 +230,7 @@ fn text_of(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// So many letters may be wrong in a slip of the finger (Levenshtein distance).
+/// The most letters by which a suggestion may differ from the typed flag (Levenshtein distance).
 const MOST_EDITS: usize = 2;
 
 #[cfg(test)]

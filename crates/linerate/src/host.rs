@@ -63,7 +63,7 @@ pub fn render_host_port(host: &str, port: u16) -> String {
 
 fn parse_bracketed(text: &str, rest: &str) -> Result<HostPort, String> {
     let wrong = || {
-        format!("'{text}' is no host: between brackets stands an IPv6 address, as in [::1]:5250")
+        format!("'{text}' is no host: write an IPv6 address between the brackets, as in [::1]:5250")
     };
     let (address, after) = rest.split_once(']').ok_or_else(wrong)?;
     if !is_ipv6(address) {

@@ -133,14 +133,14 @@ fn write_new(path: &Path, identity: &Identity) -> io::Result<()> {
 fn throw_away(why: &str) -> Result<Kept, String> {
     let identity = linerate_engine::make_identity().map_err(|error| error.to_string())?;
     let note = format!(
-        "{why}: this server's key holds until it ends; clients that remember it will refuse the \
-         next one (--identity DIR keeps it)"
+        "{why}: this server's key is lost when the server ends, and clients that remember it will \
+         refuse the next one (--identity DIR keeps the key)"
     );
     Ok(Kept { identity, note: Some(note) })
 }
 
 fn cant_keep(path: &Path, error: &io::Error) -> String {
-    format!("can't keep this server's key in {}: {error}", path.display())
+    format!("can't store this server's key in {}: {error}", path.display())
 }
 
 #[cfg(test)]

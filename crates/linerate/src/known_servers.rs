@@ -34,8 +34,8 @@ pub fn trust_on_first_use(host: &str, port: u16, sink: Sink) -> Trust {
         Some(directory) => check(&directory.join("known_servers"), &server, fingerprint, &sink),
         None => {
             sink.offer(Event::Note(format!(
-                "no home directory is set (HOME, XDG_CONFIG_HOME): the key {fingerprint} of \
-                 {server} is trusted this once and not remembered"
+                "no home directory is set (HOME, XDG_CONFIG_HOME): the key {fingerprint} of {server} \
+                 is trusted for this run and not remembered"
             )));
             Ok(())
         }
@@ -49,9 +49,8 @@ pub fn trust_only(pinned: String) -> Trust {
             Ok(())
         } else {
             Err(format!(
-                "the server's key isn't the one asked for: its fingerprint is {fingerprint}, \
-                 --server-key says {pinned}; something else answers there, or the server has a \
-                 new key"
+                "the server's key isn't the one of --server-key {pinned}: its fingerprint is \
+                 {fingerprint}. Another program answers there, or the server has a new key"
             ))
         }
     })
@@ -89,7 +88,7 @@ pub fn check(path: &Path, server: &str, fingerprint: &str, sink: &Sink) -> Resul
             path.display()
         ),
         Err(error) => format!(
-            "trusted the key {fingerprint} of {server} this once; it can't be remembered in {}: \
+            "trusted the key {fingerprint} of {server} for this run; it can't be remembered in {}: \
              {error}",
             path.display()
         ),
@@ -180,9 +179,10 @@ fn append(path: &Path, mut list: String, server: &str, fingerprint: &str) -> io:
 
 fn changed_key(path: &Path, server: &str, known: &str, fingerprint: &str) -> String {
     format!(
-        "the key of {server} has changed: its fingerprint is {fingerprint}, but {} says {known}. \
-         Somebody may be in between, or the server was set up anew. If it was, remove the line of \
-         {server} from that file; --server-key {fingerprint} trusts the new key for this run alone",
+        "the key of {server} has changed: its fingerprint is {fingerprint}, but {} has {known}. \
+         Another machine may intercept the connection, or the server was set up again. If it was, \
+         remove the line of {server} from that file; --server-key {fingerprint} trusts the new key for \
+         this run alone",
         path.display()
     )
 }

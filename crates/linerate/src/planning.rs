@@ -15,7 +15,7 @@ use linerate_measure::{
 use crate::args::{
     ActiveFlows, ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs,
     HandshakeName, LifeArgs, LoadArgs, MediaArgs, OutputArgs, PatternName, QuicVersionName, RrArgs,
-    StreamArgs,
+    StreamArgs, VariantArgs,
 };
 use crate::host::HostPort;
 use crate::key_log::key_log_of_environment;
@@ -33,7 +33,8 @@ const ACTIVE_FLOWS_PER_THREAD: u32 = 100;
 /// `Plan` where flags contradict each other or a number is outside its limits; `Host` where
 /// `--cpu numa:` names an interface that isn't there.
 pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
-    let direction = match (args.down, args.both || args.duplex) {
+    let asked = &args.direction;
+    let direction = match (asked.down, asked.both || asked.duplex) {
         (true, _) => Direction::Down,
         (_, true) => Direction::Both,
         _ => Direction::Up,
@@ -41,10 +42,10 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     let mut workload = Workload::stream(direction, transport_of(&args.load));
     apply_load(&mut workload, &args.load);
     workload.verify = args.verify;
-    workload.duplex = args.duplex;
+    workload.duplex = asked.duplex;
     workload.quic.unidirectional = args.unidirectional;
-    workload.variant =
-        Variant { zero_copy: args.zero_copy, splice: args.splice, discard: args.discard };
+    let VariantArgs { zero_copy, splice, discard } = args.variant;
+    workload.variant = Variant { zero_copy, splice, discard };
     if let Some(bytes) = args.bytes {
         workload.end = End::Bytes { bytes };
     }
@@ -114,8 +115,7 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
     }
     if args.timeout.is_some() && !workload.has_datagrams() {
         return Err(contradiction(
-            "--timeout goes with --udp and --datagram: TCP, TLS and the streams of QUIC lose no \
-             responses",
+            "--timeout needs --udp or --datagram: TCP, TLS and the streams of QUIC lose no responses",
         ));
     }
     let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
@@ -299,7 +299,7 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
     }
 }
 
-/// Checks a plan; an error begins with the flag whose number is wrong.
+/// Checks a plan; an error begins with the flag to change.
 fn check(plan: &Plan) -> Result<(), Error> {
     plan.check().map_err(|error| {
         let flag = error.field.and_then(|field| flag_of(field, &plan.workload));
@@ -330,7 +330,19 @@ fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
         }
         "size of a frame" => "--rate or --fps",
         "rate" if matches!(workload.rate, Some(Rate::EachFlow { .. })) => "--rate-per-flow",
-        "rate" => "--rate",
+        "rate" | "requests per second" => "--rate",
+        "end" => match workload.end {
+            End::Time { .. } => "--time",
+            End::Bytes { .. } => "--bytes",
+            End::Count { .. } => "--count",
+        },
+        "transport" => "--udp",
+        "verification" => "--verify",
+        "duplex" => "--duplex",
+        "busy polling" => "--busy-poll",
+        "no offload" => "--no-offload",
+        "no delay" => "--no-delay",
+        "congestion control" => "--congestion",
         "DSCP" => "--dscp",
         "MSS" => "--mss",
         "window" => "--window",
@@ -340,8 +352,31 @@ fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
         "bytes of a pull" => "--pull-bytes",
         "time of holding" => "--hold",
         "port" => "--port",
+        "local addresses" => "--bind",
+        "network device" => "--bind-device",
+        "processors" => "--cpu",
+        "title" => "--title",
+        "tags" => "--tag",
+        "close" => "--close",
+        "variant" if workload.variant.zero_copy => "--zero-copy",
+        "variant" if workload.variant.splice => "--splice",
+        "variant" => "--discard",
         "source port" => "--source-ports",
         "outstanding requests" => "--outstanding",
+        _ => return flag_of_keys(field),
+    })
+}
+
+/// The flag that sets a field of QUIC or TLS.
+fn flag_of_keys(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "ALPN" => "--alpn",
+        "cipher" => "--cipher",
+        "no ECN" => "--no-ecn",
+        "QUIC version" => "--quic-version",
+        "handshake" => "--handshake",
+        "datagrams" => "--datagram",
+        "streams of one direction" => "--unidirectional",
         "streams of a connection" => "--streams",
         "initial window" => "--initial-window",
         "window of a stream" => "--stream-window",
@@ -353,6 +388,8 @@ fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
         "idle time-out" => "--idle-timeout",
         "delay of acknowledgements" => "--ack-delay",
         "rate of packets" => "--pacing",
+        "qlog" => "--qlog",
+        "key log" => "--keylog",
         _ => return None,
     })
 }
@@ -364,7 +401,7 @@ fn for_each_size(
 ) -> Result<Vec<Plan>, Error> {
     if sizes.len() > 1 && plan.start_at_utc_ns.is_some() {
         return Err(contradiction(
-            "--start-at is one time, and every size is a run: give one --size",
+            "--start-at is one time, and each --size is a run of its own: give one --size",
         ));
     }
     let mut plans = vec![plan.clone(); sizes.len().max(1)];
@@ -402,7 +439,8 @@ fn family_of(host: &HostPort, connect: &ConnectArgs) -> Result<Option<Family>, E
     }
     if clash(bound, asked.or(host.family())) {
         return Err(contradiction(
-            "--bind is an address of the other family than the one the server is reached by",
+            "--bind is an address of the other family than the server's address: give an address of \
+             that family",
         ));
     }
     Ok(asked.or(bound))
@@ -416,7 +454,7 @@ pub(crate) fn future_start(
 ) -> Result<Option<i64>, Error> {
     match start_ns {
         Some(start_ns) if start_ns <= now_ns => Err(contradiction(&format!(
-            "{name} has passed: {} ago by this machine's clock",
+            "{name} is {} in the past by this machine's clock: give a later time",
             linerate_measure::units::render_duration_ns(now_ns.abs_diff(start_ns))
         ))),
         start_ns => Ok(start_ns),

@@ -53,7 +53,8 @@ pub(crate) fn stop_on_alarm(cancel: &Cancel) -> io::Result<()> {
     flag::register(SIGALRM, cancel.flag()).map(|_| ())
 }
 
-/// Whether whoever started this program had it ignore a signal, as nohup(1) does: that stays so (proc(5): SigIgn).
+/// Whether the parent process made this program ignore a signal, as nohup(1) does. Such a signal stays ignored
+/// (proc(5): SigIgn).
 fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

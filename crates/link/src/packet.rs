@@ -1,5 +1,5 @@
 //! IP packets as far as a link must know them: where the payload is, the ECN bits, the checksums.
-//! A packet is a stranger's: every length is checked before it is believed.
+//! A packet may come from anywhere: every length is checked before it is used.
 
 /// The numbers of protocols (IANA, Assigned Internet Protocol Numbers).
 const TCP: u8 = 6;

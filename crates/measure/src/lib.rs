@@ -15,7 +15,7 @@
 //! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, [`metric`] lists what is measured, and [`schema`]
 //! publishes the formats.
 //!
-//! It may not know: files, sockets, clocks, threads, terminals, or who prints a result.
+//! It may not know: files, sockets, clocks, threads, terminals, or where a result is printed.
 //!
 //! Units: `_ns` nanoseconds, `_bytes` bytes, `_bps` bits per second, `_s` seconds. Rates are
 //! computed from measured time, never from requested time. A value that was not measured is

@@ -1,6 +1,7 @@
 //! What was asked: a plan names a server and a workload.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,13 @@ pub enum Family {
     Ipv4,
     /// IPv6 only.
     Ipv6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::Ipv4 } else { Self::Ipv6 }
+    }
 }
 
 /// What the sockets and threads of one end are bound to. It never crosses the wire.
@@ -202,7 +210,7 @@ pub enum Kind {
         /// How long a connection may take from its first packet to its close before it counts as
         /// timed out.
         timeout_ns: u64,
-        /// Who closes, and how.
+        /// Which end closes, and how.
         close: Closing,
         /// What each connection carries in the place of a request and a response.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,7 +250,7 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// Who closes a connection, and how.
+/// Which end closes a connection, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Closing {
@@ -358,8 +366,8 @@ pub struct SocketOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct PlanError {
-    /// The sentence.
+    /// The error text.
     pub text: String,
-    /// What the number is that is out of its range, where one is.
+    /// The field of the plan to change; absent where the plan can't be read.
     pub field: Option<&'static str>,
 }

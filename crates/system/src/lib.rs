@@ -3,7 +3,7 @@
 //! The crate stands below all that makes traffic. [`socket`] opens sockets, sets their options, moves
 //! batches of packets and reads what the kernel counts; [`clock`] has the two clocks, [`poll`] waits
 //! for descriptors until a time and [`waker`] ends such a wait, [`probe`] reads `/proc`, `/sys` and the limits of the process, [`affinity`]
-//! keeps a thread to a processor. [`error::Error`] says whose fault a failure is, and [`cancel::Cancel`]
+//! keeps a thread to a processor, and [`resolve`](mod@resolve) finds the addresses of a host. [`error::Error`] says whose fault a failure is, and [`cancel::Cancel`]
 //! carries the wish to stop.
 //!
 //! The system calls that no safe library offers are here, and so is all `unsafe` of the workspace,
@@ -18,5 +18,6 @@ pub mod clock;
 pub mod error;
 pub mod poll;
 pub mod probe;
+pub mod resolve;
 pub mod socket;
 pub mod waker;

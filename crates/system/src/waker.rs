@@ -37,7 +37,7 @@ impl Waker {
         Arc::clone(&self.0)
     }
 
-    /// Wakes whoever polls it.
+    /// Wakes the threads that poll it.
     pub fn wake(&self) {
         // Fails only when so many calls are unread that one more makes no difference.
         let _woken_anyway = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! How servers take clients in: they listen, accept, know who has not said yet who it is, and make room where there is
-//! none.
+//! How servers accept clients: listeners, accepted connections, clients that haven't identified themselves, and
+//! making room when there is none.
 //!
 //! A server with one thread for all keeps its clients in [`Pending`]; one with a thread for each gives them [`Slots`].
 

@@ -1,8 +1,8 @@
-//! Clients that hold no test: which of them goes when they are many. This is every server's answer to who makes room.
+//! Clients that hold no test, and which of them is closed when there are too many. Every server uses this rule.
 //!
-//! A flood must not cost others their place. So nobody is judged by its age alone: the clients of one origin that
-//! have come equally far are a group, and the oldest of the largest group goes. A client is pushed out only by
-//! clients of its own kind, and only while they are the most; those of another address push each other out.
+//! A flood must not push out other clients, so age alone doesn't decide. The clients of one origin that have made
+//! the same progress are a group, and the oldest of the largest group is closed. So a client is pushed out only by
+//! its own group, and only while that group is the largest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +27,9 @@ impl Origin {
 /// How far a client without a test has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Progress {
-    /// It has said nothing, or not all of a client's first words.
+    /// It has sent nothing, or not all of a client's first bytes.
     Silent,
-    /// It has said them.
+    /// It has sent them.
     Spoken,
     /// The server has answered.
     Answered,
@@ -46,7 +46,7 @@ type Group = (Origin, Progress);
 struct Entry<T> {
     kept: T,
     origin: Origin,
-    /// How far it has come; `None`: it holds a test, and makes room for nobody.
+    /// How far it has come; `None`: it holds a test, and is never closed.
     progress: Option<Progress>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Nobody is there yet; the first gets this number.
+    /// Without clients; the first client gets this number.
     pub(crate) fn new(first: usize) -> Self {
         Self { entries: BTreeMap::new(), groups: BTreeMap::new(), waiting: 0, next: first }
     }
@@ -76,7 +76,7 @@ impl<T> Pending<T> {
         number
     }
 
-    /// A client has come so far; `None`: it holds a test, and makes room for nobody.
+    /// A client has come so far; `None`: it holds a test, and is never closed.
     pub(crate) fn note(&mut self, number: usize, progress: Option<Progress>) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let before = std::mem::replace(&mut entry.progress, progress);
@@ -143,14 +143,14 @@ impl<T> Pending<T> {
         self.entries.iter().map(|(number, entry)| (*number, &entry.kept))
     }
 
-    /// Who goes first: the oldest of the largest group. Of groups of one size, one that has come
-    /// less far; of these, the one with the oldest client.
+    /// The client to close first: the oldest of the largest group. Of groups of one size, the group with
+    /// less progress; of these, the group with the oldest client.
     pub(crate) fn first_to_go(&self) -> Option<usize> {
         self.largest_group().map(|(oldest, ..)| oldest)
     }
 
-    /// Likewise, where clients have been promised something: nobody makes room for another of its own origin, nor
-    /// who is alone in its group.
+    /// Likewise, for clients that were promised a test: none makes room for another client of its own origin, and
+    /// none that is alone in its group.
     pub(crate) fn first_to_go_for(&self, newcomer: Origin) -> Option<usize> {
         let (oldest, origin, count) = self.largest_group()?;
         (count > 1 && origin != newcomer).then_some(oldest)
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_test_makes_room_for_nobody() {
+    fn a_client_with_a_test_is_never_closed() {
         let mut pending = Pending::new(0);
         let number = pending.add(at("192.0.2.1"), ());
         pending.note(number, None);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_promised_goes_only_to_others_and_only_from_who_has_several() {
+    fn a_promised_slot_goes_only_to_another_origin_and_only_from_a_group_of_several() {
         let [one, other] = ["192.0.2.1", "192.0.2.2"].map(at);
         let mut pending = Pending::new(0);
         pending.add(one, ());

@@ -28,13 +28,13 @@ pub(crate) struct Slots {
 }
 
 struct Members {
-    pending: Pending<Arc<Door>>,
+    pending: Pending<Arc<Eviction>>,
     leaving: usize,
 }
 
-/// How a client's thread is told to go.
-struct Door {
-    open: AtomicBool,
+/// How a client's thread is told to end.
+struct Eviction {
+    requested: AtomicBool,
     waker: Arc<Waker>,
 }
 
@@ -48,8 +48,8 @@ impl Slots {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client has come, whose thread waits at this waker; `None`: there is no room for it, and nobody who makes
-    /// some.
+    /// A client has come, whose thread waits at this waker; `None`: there is no room, and no other client makes
+    /// room.
     pub(crate) fn admit(self: &Arc<Self>, client: SocketAddr, waker: Arc<Waker>) -> Option<Slot> {
         let SlotLimits { most, most_idle, .. } = self.limits;
         let mut members = self.members();
@@ -59,9 +59,9 @@ impl Slots {
         if is_full && !has_room {
             return None;
         }
-        let door = Arc::new(Door { open: AtomicBool::new(false), waker });
-        let number = members.pending.add(client, Arc::clone(&door));
-        Some(Slot { slots: Arc::clone(self), number, door, progress: Some(Progress::Silent) })
+        let eviction = Arc::new(Eviction { requested: AtomicBool::new(false), waker });
+        let number = members.pending.add(client, Arc::clone(&eviction));
+        Some(Slot { slots: Arc::clone(self), number, eviction, progress: Some(Progress::Silent) })
     }
 
     /// Clients, those among them that were told to go.
@@ -87,9 +87,9 @@ impl Slots {
         };
         let Some(number) = first else { return false };
         members.pending.note(number, None);
-        let Some(door) = members.pending.kept(number) else { return false };
-        door.open.store(true, Ordering::Relaxed);
-        door.waker.wake();
+        let Some(eviction) = members.pending.kept(number) else { return false };
+        eviction.requested.store(true, Ordering::Relaxed);
+        eviction.waker.wake();
         members.leaving += 1;
         true
     }
@@ -99,7 +99,7 @@ impl Slots {
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     number: usize,
-    door: Arc<Door>,
+    eviction: Arc<Eviction>,
     progress: Option<Progress>,
 }
 
@@ -118,7 +118,7 @@ impl Slot {
 
     /// Whether others need it.
     pub(crate) fn must_go(&self) -> bool {
-        self.door.open.load(Ordering::Relaxed)
+        self.eviction.requested.load(Ordering::Relaxed)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reaching the server.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_measure::plan::{Family, Plan};
+use linerate_measure::plan::Plan;
 use linerate_measure::{Kind, SocketOptions, Transport};
 use rustix::event::{PollFd, PollFlags};
 use rustls::pki_types::ServerName;
@@ -21,6 +21,7 @@ use crate::event::Cancel;
 use crate::load::associations;
 use crate::poll::poll_until;
 use crate::probe::processors;
+use crate::resolve;
 use crate::socket::{Binding, connect_stream, local_socket_address, try_binding, try_port};
 
 /// How long one address is tried.
@@ -51,13 +52,13 @@ pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
         let tried = binding(plan, flow).and_then(|binding| try_binding(&binding));
         let why = match tried.map_err(|error| error.raw_os_error()) {
             Err(Some(libc::EADDRNOTAVAIL)) => {
-                "is none of this machine's addresses (--bind): give those that it has"
+                "isn't an address of this machine (--bind): `ip address` lists its addresses"
             }
             Err(Some(libc::ENODEV)) if plan.local.bind_device.is_none() => {
                 "names an interface that this machine doesn't have (--bind): `ip address` lists them"
             }
             Err(Some(libc::EINVAL)) if address.lacks_interface() => {
-                "is of one interface alone (--bind): name that too, as in fe80::1%eth0"
+                "is a link-local address (--bind): give its interface too, as in fe80::1%eth0"
             }
             // Whatever else is wrong is told where it is met.
             _ => continue,
@@ -93,7 +94,12 @@ fn first_unprivileged_port() -> u16 {
 pub(super) fn local_addresses(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
     let binds = plan.local.binds.iter();
     let addresses: io::Result<Vec<_>> = binds.map(|bind| local_socket_address(bind, 0)).collect();
-    addresses.map_err(|error| Error::Host(format!("a local address is gone (--bind): {error}")))
+    addresses.map_err(|error| {
+        Error::Host(format!(
+            "a local address can't be used any more (--bind): \
+         {error}"
+        ))
+    })
 }
 
 /// What to say where a load over QUIC, of which each thread has one socket, leaves local addresses unused.
@@ -102,8 +108,8 @@ pub(super) fn unused_binds(plan: &Plan, associations: u32) -> Option<String> {
     let unused = plan.workload.transport == Transport::Quic && given > associations as usize;
     unused.then(|| {
         format!(
-            "over QUIC each thread has one local address: {associations} of the {given} given with \
-             --bind in use"
+            "over QUIC each thread has one local address: {associations} of the {given} addresses of \
+             --bind are used"
         )
     })
 }
@@ -115,7 +121,7 @@ pub(super) fn dial(
     cancel: &Cancel,
 ) -> Result<(SocketAddr, TlsChannel), Error> {
     let mut last = None;
-    for address in resolve(plan)? {
+    for address in addresses(plan)? {
         match connect(address, plan, cancel) {
             Ok(socket) => {
                 socket.set_tcp_nodelay(true).map_err(|e| unreachable_error(address, &e))?;
@@ -143,33 +149,16 @@ fn session(host: &str, authority: Option<&Authority>) -> Result<Connection, Erro
     ClientConnection::new(config, name).map(Connection::from).map_err(failed)
 }
 
-fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
-    let host = plan.host.as_str();
-    let found = (host, plan.port).to_socket_addrs().map_err(|error| {
-        Error::Unreachable(format!(
-            "the host \"{host}\" is unknown ({}): check the name, or give an address",
-            error.to_string().trim_start_matches("failed to lookup address information: ")
-        ))
-    })?;
-    let wanted: Vec<SocketAddr> = found
-        .filter(|address| match plan.family {
-            Some(Family::Ipv4) => address.is_ipv4(),
-            Some(Family::Ipv6) => address.is_ipv6(),
-            None => true,
-        })
-        .filter(|address| {
-            plan.local.binds.first().is_none_or(|bind| bind.is_ipv4() == address.is_ipv4())
-        })
-        .collect();
-    if wanted.is_empty() { Err(no_address(plan)) } else { Ok(wanted) }
+fn addresses(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
+    let found = resolve::resolve(&plan.host, plan.port, plan.family);
+    let mut found = found.map_err(|error| resolve::unknown_host(&plan.host, &error))?;
+    let bind = plan.local.binds.first();
+    found.retain(|address| bind.is_none_or(|bind| bind.is_ipv4() == address.is_ipv4()));
+    if found.is_empty() { Err(no_address(plan)) } else { Ok(found) }
 }
 
 fn no_address(plan: &Plan) -> Error {
-    Error::Unreachable(format!(
-        "the host \"{}\" has no address of the family asked for: leave out -4, -6 and --bind, or \
-         give another host",
-        plan.host
-    ))
+    resolve::no_address(&plan.host, "-4, -6 and --bind")
 }
 
 /// Segments of the control connection, both ways: with IPv6's and TCP's headers they fit a link of the least MTU,
@@ -209,8 +198,8 @@ fn connect(address: SocketAddr, plan: &Plan, cancel: &Cancel) -> Result<Socket, 
 fn local_or_remote(address: SocketAddr, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EADDRNOTAVAIL) => Error::Host(format!(
-            "can't connect to {address} from the address given with --bind: it is none of this \
-             machine's ({error})"
+            "can't connect to {address} from the address given with --bind: this machine doesn't have \
+             that address ({error})"
         )),
         // Of UDP the kernel says that there is nothing for now.
         Some(libc::EADDRINUSE | libc::EAGAIN) => Error::Host(format!(
@@ -222,8 +211,8 @@ fn local_or_remote(address: SocketAddr, error: io::Error) -> Error {
             "can't connect to {address}: there is no such network device (--bind-device)"
         )),
         Some(libc::EPERM | libc::EACCES) => Error::Host(format!(
-            "this machine doesn't allow to connect to {address} ({error}): check its firewall, \
-             and privileges for --bind-device"
+            "this machine doesn't allow connections to {address} ({error}): check its firewall, and \
+             privileges for --bind-device"
         )),
         Some(libc::EMFILE | libc::ENFILE) => Error::Host(format!(
             "can't open another socket ({error}): ask for fewer --flows, or raise the limit \

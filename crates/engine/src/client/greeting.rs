@@ -38,8 +38,8 @@ pub(super) fn greet(
         }
         if monotonic_ns() > deadline_ns {
             return Err(Error::Peer(format!(
-                "{server} accepts connections but says nothing: something else than a linerate \
-                 server listens there, or it hangs"
+                "{server} accepts connections but sends nothing: another program than a linerate \
+                 server listens there, or the server hangs"
             )));
         }
         if let Err(error) = channel.flush() {
@@ -73,7 +73,8 @@ fn broken(channel: &TlsChannel, server: SocketAddr, error: &io::Error) -> Result
     }
 }
 
-/// Whoever said something else than the beginning of a handshake says it again.
+/// A connection that ended before any byte, or within TLS, may be made again. A server of another protocol would
+/// send the same again.
 fn cut_off(channel: &TlsChannel, error: Error) -> Result<Greeting, Error> {
     match channel.preface().first() {
         None | Some(&TLS_HANDSHAKE) => Ok(Greeting::CutOff(error)),
@@ -96,14 +97,14 @@ fn unvouched(error: &io::Error, host: &str) -> Option<Error> {
             format!("it is for another name than \"{host}\"")
         }
         CertificateError::UnknownIssuer => {
-            "no certificate of --ca stands at the end of its chain".to_owned()
+            "its chain doesn't end with a certificate of --ca".to_owned()
         }
         CertificateError::BadSignature => "a signature in its chain is wrong".to_owned(),
         CertificateError::BadEncoding => "it can't be read".to_owned(),
         other => visible_line(&other.to_string()),
     };
     Some(Error::Refused(format!(
-        "the server's certificate isn't one that the authority (--ca) vouches for: {why}"
+        "the server's certificate isn't valid under the authority of --ca: {why}"
     )))
 }
 
@@ -115,9 +116,9 @@ fn not_linerate(channel: &TlsChannel, server: SocketAddr, how: &str) -> Error {
         .map(|byte| if byte.is_ascii_graphic() || *byte == b' ' { *byte as char } else { '.' })
         .collect();
     let said = match channel.preface().first() {
-        None => format!("it said nothing, then: {how}"),
+        None => format!("it sent nothing, then: {how}"),
         Some(&(TLS_ALERT | TLS_HANDSHAKE)) => format!("it speaks TLS, but: {how}"),
-        Some(_) => format!("it said \"{seen}\""),
+        Some(_) => format!("it sent \"{seen}\""),
     };
     Error::Peer(format!(
         "{server} isn't a linerate server: {said}; check the port (linerate's is 5250)"

@@ -29,10 +29,10 @@ use crate::transport::Negotiation;
 const MOST_AT_ONCE: usize = 256;
 /// A message of the UDP handshake that isn't answered is sent again after this time.
 const AGAIN_NS: u64 = 250 * MILLISECOND_NS;
-/// A flow must stand at least this often.
-const PATIENCE_NS: u64 = 10 * SECOND_NS;
+/// The longest time without another flow that is set up.
+const NEXT_FLOW_NS: u64 = 10 * SECOND_NS;
 /// A server that is ready waits ten seconds for the start. This end must end first: it knows what is missing.
-const PATIENCE_OF_READY_NS: u64 = START_NS - 2 * SECOND_NS;
+const AFTER_READY_NS: u64 = START_NS - 2 * SECOND_NS;
 
 /// The flows that are still to be opened.
 pub(super) struct Opener {
@@ -110,9 +110,9 @@ impl Opener {
         due_ns.map(|due_ns| due_ns.min(self.deadline_ns()))
     }
 
-    /// When the opener loses its patience, unless another flow stands by then.
+    /// When the opener gives up, unless another flow is set up by then.
     fn deadline_ns(&self) -> u64 {
-        self.latest_ns.min(self.stood_ns + PATIENCE_NS)
+        self.latest_ns.min(self.stood_ns + NEXT_FLOW_NS)
     }
 
     /// Goes on as far as it can; flows that stand go to the load.
@@ -154,7 +154,7 @@ impl Opener {
     pub(super) fn handle_ready(&mut self, now_ns: u64, load: &mut Load) -> Result<(), Error> {
         // QUIC connections that come and go stand nowhere yet when the server is ready.
         if self.transport == Transport::Quic {
-            self.latest_ns = now_ns + PATIENCE_OF_READY_NS;
+            self.latest_ns = now_ns + AFTER_READY_NS;
             return Ok(());
         }
         for pending in std::mem::take(&mut self.pending) {
@@ -228,7 +228,7 @@ impl Opener {
                 Transport::Tcp | Transport::Tls => ("connections", "--flows"),
             };
             format!(
-                "only {standing} of {total} {things} to {server} stood, and none more for \
+                "only {standing} of {total} {things} to {server} were set up, and no more within \
                  {seconds} s: ask for fewer {option}"
             )
         })

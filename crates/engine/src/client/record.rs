@@ -46,7 +46,7 @@ impl Record {
                 (Outcome::Interrupted, exit::INTERRUPTED, Some(message))
             }
             Err(error @ (Error::Peer(_) | Error::Io { .. })) if cancel.requested() => {
-                let message = format!("what the server had to tell didn't come: {error}");
+                let message = format!("the server's report didn't arrive: {error}");
                 (Outcome::Interrupted, exit::INTERRUPTED, Some(message))
             }
             Err(error) => (Outcome::Failed, error.exit_code(), Some(error.to_string())),

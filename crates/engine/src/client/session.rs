@@ -338,8 +338,7 @@ impl<'a> Session<'a> {
         self.record.draft.server = self.result.take();
         if self.progress.samples_left_out > 0 {
             self.record.draft.notes.push(format!(
-                "{} samples of the server's were left out: they can't be read, or there were more \
-                 of them than intervals",
+                "{} samples of the server were left out: they were invalid, or more than the intervals",
                 self.progress.samples_left_out
             ));
         }
@@ -353,7 +352,9 @@ fn refused(cause: RefusalCause, text: String) -> Error {
         RefusalCause::Key => Error::Refused(text),
         RefusalCause::Busy | RefusalCause::Limit => Error::Busy(text),
         RefusalCause::Plan => Error::Plan(text),
-        RefusalCause::Host => Error::Host(format!("the server's machine can't do this: {text}")),
+        RefusalCause::Host => {
+            Error::Host(format!("the server's machine can't run this test: {text}"))
+        }
         RefusalCause::Version | RefusalCause::Protocol => Error::Peer(text),
     }
 }

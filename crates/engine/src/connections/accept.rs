@@ -31,7 +31,7 @@ const FIRST_INCOMING: usize = 1;
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
 /// A connection without its opening after this time goes to the server's first thread too.
-const PATIENCE_NS: u64 = SECOND_NS;
+const OPENING_NS: u64 = SECOND_NS;
 
 /// Limits how long a listener that a load makes block does so. What it accepts inherits that.
 pub(crate) fn limit_blocking(listener: &Socket) -> io::Result<()> {
@@ -81,9 +81,9 @@ struct Acceptor<'a> {
     /// Connections accepted since this began or ceased to sleep in its calls.
     accepted_since: u32,
     /// Present while this sleeps in the calls that receive and accept: where one connection comes at
-    /// a time that takes fewer calls, and shorter ones, than a poll set. One that is silent ends that for
-    /// a while, so that a crowd of them holds nobody up; so does one that others accepted, of which the
-    /// listener says nothing.
+    /// a time that takes fewer calls, and shorter ones, than a poll set. A silent connection ends that
+    /// for a while, so that many silent connections don't delay others. So does a connection that another thread
+    /// accepted.
     spin_wait: Option<SpinWait>,
 }
 
@@ -427,15 +427,15 @@ impl Acceptor<'_> {
         if now_ns < self.next_sweep_ns {
             return;
         }
-        self.next_sweep_ns = now_ns + PATIENCE_NS / 4;
+        self.next_sweep_ns = now_ns + OPENING_NS / 4;
         self.pending.forget_others(&self.incoming);
         let times_silence = self.accept.times_silence || !self.script.is_plain();
         for index in 0..self.incoming.len() {
             let Some(one) = &mut self.incoming[index] else { continue };
             let opening = matches!(one.stage, Stage::Opening);
             if one.expires_ns == 0 || (times_silence && one.has_moved(now_ns)) {
-                let patience_ns = if opening { PATIENCE_NS } else { self.timeout_ns };
-                one.expires_ns = now_ns + patience_ns;
+                let limit_ns = if opening { OPENING_NS } else { self.timeout_ns };
+                one.expires_ns = now_ns + limit_ns;
             } else if one.expires_ns <= now_ns
                 && let Some(one) = self.remove(index)
             {

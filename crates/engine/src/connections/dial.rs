@@ -161,8 +161,8 @@ impl Dialer {
         {
             let index = due.index;
             self.begin(due, poll, local);
-            // A slot that is free again at once gets its next turn after a look at the phase, and
-            // whoever looks for a source the next after the other connections.
+            // A slot that is free again at once gets its next turn after a look at the phase. A slot that looks
+            // for a source gets its next turn after the other connections.
             if self.waiting.is_some() || self.attempts.slots.is_next(index) {
                 return;
             }

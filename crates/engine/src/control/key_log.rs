@@ -1,4 +1,4 @@
-//! The secrets of a load's connections, for those who look at its packets.
+//! The secrets of a load's connections, for tools that decrypt its packets.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// A file in the format of SSLKEYLOGFILE (RFC 9850), which Wireshark reads.
 ///
-/// Each line opens it anew: whoever logs may have a file table of its own, in which a number that was opened elsewhere
+/// Each line opens it anew: a thread may have a file table of its own, in which a number that was opened elsewhere
 /// is a flow's socket.
 #[derive(Debug)]
 pub(crate) struct KeyLog(PathBuf);
@@ -34,8 +34,8 @@ fn append_to(path: &Path) -> io::Result<File> {
 /// What to say of a measurement whose secrets go to a file: the variable may have been set for other programs.
 pub(crate) fn key_log_note(path: &Path) -> String {
     format!(
-        "the secrets of its connections went to {} (--keylog or SSLKEYLOGFILE), which takes time of each \
-         handshake",
+        "the secrets of its connections were written to {} (--keylog or SSLKEYLOGFILE), which makes \
+         each handshake slower",
         path.display()
     )
 }

@@ -44,8 +44,8 @@ pub(crate) fn server_tls(
 ) -> Result<ServerConfig, Error> {
     let no_good = |why: String| {
         Error::Host(format!(
-            "the server's key or certificate is no good ({why}): remove both, and new ones are made \
-             at the next start"
+            "the server's key or certificate is invalid ({why}): remove both, and the next start makes \
+             new ones"
         ))
     };
     let mut config = configured_server(identity, suites).map_err(no_good)?;
@@ -64,7 +64,7 @@ pub fn check_identity(identity: &Identity) -> Result<(), String> {
 
 fn configured_server(identity: &Identity, suites: &[CipherSuite]) -> Result<ServerConfig, String> {
     let key = PrivateKeyDer::try_from(identity.private_key_der.clone())
-        .map_err(|_| "the private key is none that is known here".to_owned())?;
+        .map_err(|_| "the private key has a type that linerate doesn't support".to_owned())?;
     let chain = std::iter::once(&identity.certificate_der).chain(&identity.chain_der);
     let chain = chain.map(|one| CertificateDer::from(one.clone())).collect();
     let mut config = ServerConfig::builder_with_provider(Arc::new(provider_with(suites)))

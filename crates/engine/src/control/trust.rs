@@ -33,7 +33,7 @@ impl Trusts {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, Error> {
         let unusable = |why: String| {
-            Error::Host(format!("the certificates of the authority (--ca) are no good: {why}"))
+            Error::Host(format!("the certificates of the authority (--ca) are invalid: {why}"))
         };
         let mut roots = RootCertStore::empty();
         for certificate in &authority.certificates_der {

@@ -65,7 +65,7 @@ impl Asker {
                         self.begin(tally);
                     }
                     _ => {
-                        // Who rests has long had its last response.
+                        // A flow that rests had its last response earlier.
                         if self.left_of_turn > 0 {
                             tally.last_ns.set(monotonic_ns());
                         }

@@ -105,7 +105,7 @@ impl Calls {
     /// Whether there is another.
     #[inline]
     pub(crate) fn take(&mut self, local: &mut Local) -> bool {
-        // Whoever looks at the phase notes that the measured part has begun.
+        // A flow that reads the phase notes that the measured part has begun.
         local.phase();
         if self.left == 0 || local.is_measuring() != self.measuring {
             return false;
@@ -333,7 +333,7 @@ impl FlowShared {
         sends_other: bool,
         socket: Option<Arc<Socket>>,
     ) -> (Self, Arc<Self>) {
-        // The kernel's figures are those of whoever sends.
+        // The kernel's figures are the sender's.
         let (own, others) = if sends_other { (None, socket) } else { (socket, None) };
         let flow = Arc::new(Self::new(other, others));
         let other = OtherDirection { flow: Arc::clone(&flow), sends: sends_other };

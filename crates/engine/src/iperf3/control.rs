@@ -56,7 +56,7 @@ fn set_options(
     if let Some(timeout) = send_timeout {
         // Where there is this time, Linux goes by it and no longer by the number of probes: one that is
         // shorter than the probes take would end the connection for a single lost one.
-        let timeout = timeout.max(keepalive.patience()).min(MOST_USER_TIMEOUT);
+        let timeout = timeout.max(keepalive.detection_time()).min(MOST_USER_TIMEOUT);
         let set = socket.set_tcp_user_timeout(Some(timeout));
         set.map_err(failed(Code::USER_TIMEOUT))?;
     }

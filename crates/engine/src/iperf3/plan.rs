@@ -94,13 +94,13 @@ impl Keepalive {
     }
 
     /// How long a machine that has vanished goes unnoticed.
-    pub(super) fn patience(self) -> Duration {
+    pub(super) fn detection_time(self) -> Duration {
         let seconds = u64::from(self.idle_s) + u64::from(self.interval_s) * u64::from(self.count);
         Duration::from_secs(seconds)
     }
 }
 
-/// Who asks.
+/// The client's user.
 #[derive(Clone)]
 pub struct Credentials {
     /// `--username`.
@@ -167,7 +167,7 @@ pub struct ServePlan {
     pub authority: Option<Authority>,
     /// Sockets to serve on, in the place of own ones.
     pub handed: HandedSockets,
-    /// Tests that may run at once; who comes beyond them is told that the server is busy.
+    /// Tests that may run at once; further clients are told that the server is busy.
     pub most_tests: usize,
 }
 
@@ -204,7 +204,7 @@ pub struct RateLimit {
     pub interval: Duration,
 }
 
-/// Who may test.
+/// The users that may test.
 #[derive(Clone)]
 pub struct Authority {
     /// The server's private key, PEM.

@@ -145,7 +145,7 @@ impl Running {
         }
         if now_ns.saturating_sub(self.last_carried.0) >= self.stall_ns {
             let seconds = self.stall_ns / SECOND_NS;
-            let why = format!("the other end has taken nothing for {seconds} s");
+            let why = format!("the other end has received nothing for {seconds} s");
             return Some(Failure::of(Code::STREAM_WRITE).because(why));
         }
         let ended_ns = self.ended_ns.filter(|ended_ns| now_ns >= ended_ns + FAILURE_NS)?;

@@ -1,4 +1,4 @@
-//! Who may test: tokens, encrypted with the server's key, and the file of users.
+//! Authentication: tokens, encrypted with the server's key, and the file of users.
 
 use std::fs;
 

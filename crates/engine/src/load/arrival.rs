@@ -143,8 +143,8 @@ pub(super) fn flows_of(
 fn undelivered(error: &io::Error) -> String {
     let way_out = match error.raw_os_error() {
         Some(libc::ETOOMANYREFS) => {
-            ": other programs of this user have as many on their way as may be open (ulimit -n); raise that \
-             limit, or end those programs"
+            ": other programs of this user pass as many descriptors as may be open (ulimit -n); raise \
+             that limit, or end those programs"
         }
         _ => "",
     };

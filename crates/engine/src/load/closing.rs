@@ -101,7 +101,7 @@ impl Load {
         }
     }
 
-    /// Everybody ends at once.
+    /// All flows end at once.
     pub(crate) fn abort(&mut self) {
         self.advance_to(Phase::Abort, monotonic_ns());
         self.shut_down(Shutdown::Both);
@@ -113,9 +113,9 @@ impl Load {
         self.shut_down(Shutdown::Read);
     }
 
-    /// How long nothing may move of a stopped load: on a path whose queues hold seconds, a lost packet is missed
-    /// for as long. A server's receivers don't know how long, and its client does.
-    fn patience_ns(&self) -> u64 {
+    /// How long a stopped load may stand still. On a path whose queues hold seconds, a retransmission takes as long.
+    /// A client knows the path's round trip; a server's receivers don't.
+    fn stall_limit_ns(&self) -> u64 {
         if !self.is_bulk_of_streams() || !self.given.is_empty() {
             return self.stall_ns;
         }
@@ -155,8 +155,8 @@ impl Load {
         self.shut_down(Shutdown::Both);
     }
 
-    /// Wakes whoever is blocked in a call. Nobody is in a shard apart: there the phase is seen when
-    /// the shard is woken.
+    /// Wakes threads that block in a call. A shard with its own file table has none: it sees the phase when
+    /// it is woken.
     fn shut_down(&self, how: Shutdown) {
         for flow in self.flows.iter().flatten() {
             if flow.tally.progress() < Progress::Ended {
@@ -190,7 +190,7 @@ impl Load {
         if still_ns >= self.stall_ns
             && !self.all_ended()
             && self.phase.current() < Phase::Abort
-            && still_ns >= self.patience_ns()
+            && still_ns >= self.stall_limit_ns()
         {
             self.notes.push(format!(
                 "nothing moved for {} s after the load was stopped: flows that had not ended were \

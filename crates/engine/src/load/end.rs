@@ -56,11 +56,11 @@ pub(super) fn report(
     }
     let absent = load.flows.len() - count;
     if absent > 0 {
-        notes.push(format!("{absent} of {} flows never came", load.flows.len()));
+        notes.push(format!("{absent} of {} flows never arrived", load.flows.len()));
     }
     if cut_off > 0 {
         notes.push(format!(
-            "{cut_off} of {} flows broke after the load's time was up: what had not arrived by then is not counted",
+            "{cut_off} of {} flows broke after the load's time was up: later data is not counted",
             load.flows.len()
         ));
     }
@@ -99,7 +99,7 @@ fn render_without_turn(load: &Load) -> Option<String> {
     let without = load.flows.iter().flatten().filter(idle).count();
     (without > 0).then(|| {
         format!(
-            "{without} of {} flows had no turn: test for longer, or ask for --active all",
+            "{without} of {} flows never sent a request: test for longer, or use --active all",
             load.flows.len()
         )
     })
@@ -155,10 +155,10 @@ fn add_lent(sum: &mut Option<Lent>, lent: Option<Box<Lent>>) {
 fn render_lent(lent: Lent) -> String {
     let Lent { sends, returned, copied } = lent;
     format!(
-        "zero copy: the kernel copied the bytes of {copied} of {sends} sends after all{}",
+        "zero copy: the kernel copied the bytes of {copied} of {sends} sends anyway{}",
         match sends.saturating_sub(returned) {
             0 => String::new(),
-            unheard => format!(", and has not said what it did with {unheard}"),
+            unheard => format!(", and did not report on {unheard}"),
         }
     )
 }

@@ -353,7 +353,7 @@ fn spread_for(
 }
 
 impl Drop for Load {
-    /// Whoever drops a load that hasn't finished doesn't wait for its threads: they end by
+    /// Dropping a load that hasn't finished doesn't wait for its threads: they end by
     /// themselves when they see the phase, and none of them can hold up a server.
     fn drop(&mut self) {
         if !self.shards.is_empty() {

@@ -81,8 +81,8 @@ impl Load {
         let most = self.workload.active_flows().filter(|_| self.asks());
         match most.map(|most| most as usize) {
             Some(most) if most < shards => Err(Error::Host(format!(
-                "{most} active flows for the {shards} threads that {} flows take on this machine: ask \
-                 for --active {shards} or more",
+                "{most} active flows are fewer than the {shards} threads that {} flows take on this \
+                 machine: use --active {shards} or more",
                 self.flows.len()
             ))),
             most => Ok(most),

@@ -1,10 +1,9 @@
 //! A control connection to a netserver, and what is asked over it.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use linerate_measure::plan::Family;
 use linerate_wire::Machine as _;
 use linerate_wire::netperf::client::{Client as Machine, ClientEvent};
 use linerate_wire::netperf::fault::Fault;
@@ -22,6 +21,7 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::Lost;
 use crate::error::Error;
 use crate::event::{Cancel, Sink};
+use crate::resolve;
 use crate::socket::plain;
 use crate::tally::Counts;
 
@@ -33,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether somebody asked to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// A server that has finished closes within this time.
-const FAREWELL_NS: u64 = 2 * SECOND_NS;
+const CLOSING_NS: u64 = 2 * SECOND_NS;
 
 /// A control connection to a netserver. Tests go over it one after another.
 pub struct Client {
@@ -161,13 +161,16 @@ impl Client {
         self.control.machine.calibrate(monotonic_ns());
         match self.await_event(cancel)? {
             ClientEvent::Calibration { rate, cpus } => Ok(Calibration { rate, cpus }),
-            _ => Err(self.failed(&Fault::Protocol("its answer is to something else".to_owned()))),
+            _ => {
+                Err(self
+                    .failed(&Fault::Protocol("its answer belongs to another request".to_owned())))
+            }
         }
     }
 
     /// Says that there are no more tests, and waits until the server has heard.
     pub fn close(self) {
-        self.control.close(if self.leaves_at_once { 0 } else { FAREWELL_NS });
+        self.control.close(if self.leaves_at_once { 0 } else { CLOSING_NS });
     }
 
     /// The server is busy with something that nobody waits for any more.
@@ -239,8 +242,14 @@ impl Client {
             self.remote_error = Some(*number);
         }
         let way_out = match fault {
-            Fault::Closed { .. } => "; one that wants a passphrase does so: give it with -Z",
-            Fault::Silent { .. } => "; one of before 2.6 waits for shorter messages",
+            Fault::Closed { .. } => {
+                "; a netserver with a passphrase closes like this: give the \
+                 passphrase with -Z"
+            }
+            Fault::Silent { .. } => {
+                "; a netserver before 2.6 needs shorter messages: set \
+                 LINERATE_NETPERF_VERSION=2.5"
+            }
             _ => "",
         };
         let peer = self.peer;
@@ -250,7 +259,7 @@ impl Client {
 
 fn dial(plan: &ControlPlan, cancel: &Cancel) -> Result<Socket, Error> {
     let mut last = None;
-    for address in resolve(plan)? {
+    for address in addresses(plan)? {
         if cancel.requested() {
             return Err(Error::Interrupted);
         }
@@ -259,34 +268,20 @@ fn dial(plan: &ControlPlan, cancel: &Cancel) -> Result<Socket, Error> {
             Err(error) => last = Some((address, error)),
         }
     }
-    Err(Error::Unreachable(match last {
-        Some((address, error)) => format!(
+    Err(match last {
+        Some((address, error)) => Error::Unreachable(format!(
             "can't connect to a netserver at {address} ({error}): start one on that host, or give \
              its port with -p"
-        ),
-        None => format!(
-            "the host \"{}\" has no address of the family asked for: leave out -4, -6 and -L, or \
-             give another host",
-            plan.host
-        ),
-    }))
+        )),
+        None => resolve::no_address(&plan.host, "-4, -6 and -L"),
+    })
 }
 
-fn resolve(plan: &ControlPlan) -> Result<Vec<SocketAddr>, Error> {
-    let found = (plan.host.as_str(), plan.port).to_socket_addrs().map_err(|error| {
-        Error::Unreachable(format!(
-            "the host \"{}\" is unknown ({error}): check the name, or give an address",
-            plan.host
-        ))
-    })?;
-    Ok(found
-        .filter(|address| match plan.family {
-            Some(Family::Ipv4) => address.is_ipv4(),
-            Some(Family::Ipv6) => address.is_ipv6(),
-            None => true,
-        })
-        .filter(|address| plan.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4()))
-        .collect())
+fn addresses(plan: &ControlPlan) -> Result<Vec<SocketAddr>, Error> {
+    let found = resolve::resolve(&plan.host, plan.port, plan.family);
+    let mut found = found.map_err(|error| resolve::unknown_host(&plan.host, &error))?;
+    found.retain(|address| plan.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4()));
+    Ok(found)
 }
 
 fn connect(address: SocketAddr, plan: &ControlPlan) -> std::io::Result<Socket> {

@@ -55,7 +55,7 @@ pub(super) struct ClientTest<'a> {
     /// The data socket, until it goes to the load.
     socket: Option<Socket>,
     /// The load's, where what says the end to the server may be lost.
-    pub(super) farewell: Option<Socket>,
+    pub(super) end_socket: Option<Socket>,
     /// The load's, where the kernel is asked about it at the end.
     observed: Option<Socket>,
     granted: Granted,
@@ -113,7 +113,7 @@ impl<'a> ClientTest<'a> {
             job,
             data_plan,
             socket,
-            farewell: None,
+            end_socket: None,
             observed: None,
             granted,
             v6,
@@ -126,8 +126,8 @@ impl<'a> ClientTest<'a> {
         let address = self.plan.remote.address.unwrap_or(self.remote.ip());
         if address.is_ipv6() != self.v6 {
             return Err(Error::Plan(format!(
-                "the data connection can't go to {address}, which is of another address family \
-                 than asked for: give an address of the right one (-H behind the --)"
+                "the data connection can't go to {address}, which is of another address family than \
+                 requested: give an address of that family (-H behind the --)"
             )));
         }
         let server = address_beside(address, setup.data_port, self.remote);
@@ -173,7 +173,9 @@ impl<'a> ClientTest<'a> {
                 client.leave_at_once();
             }
             let why = match self.client {
-                Some(_) => "the server was not waited for: its figures are missing",
+                Some(_) => {
+                    "the client did not wait for the server: the server's figures are missing"
+                }
                 None => "without a control connection the other end's figures are missing",
             };
             measured.report.notes.push(why.to_owned());
@@ -181,8 +183,8 @@ impl<'a> ClientTest<'a> {
         Ok(outcome(self.plan, &self.job, &setup, &results, measured))
     }
 
-    /// Whether what was counted here is a result though whoever asked to stop got none from the server: a server
-    /// that sends sees its connection break, and one that doesn't know of the end says nothing.
+    /// Whether this end's counts are a result after an interrupt without the server's results: a server that sends
+    /// sees its connection break, and a server that doesn't know of the end sends nothing.
     fn outlives(&self, error: &Error) -> bool {
         match error {
             Error::Unfinished(_) => self.job.task == Task::Receive || !self.server_knows(),
@@ -253,7 +255,7 @@ impl<'a> ClientTest<'a> {
             match (self.request.carrier, made) {
                 (Carrier::Udp, _) => {
                     if self.job.says_end && self.job.task != Task::Receive {
-                        self.farewell = socket.try_clone().ok();
+                        self.end_socket = socket.try_clone().ok();
                     }
                     load.add_made(0, socket, plain_flow(&self.job));
                 }
@@ -324,7 +326,7 @@ impl<'a> ClientTest<'a> {
         match (self.job.task, self.request.length) {
             (Task::Receive, Length::Seconds(seconds)) => {
                 // The datagrams that say the end may all be lost.
-                // And whoever isn't a netserver never stops by itself.
+                // And a peer that isn't a netserver never stops by itself.
                 let alone = self.client.is_none();
                 let ends_here = alone || self.request.carrier == Carrier::Udp;
                 let pad_ns = if ends_here { 0 } else { PAD_NS };

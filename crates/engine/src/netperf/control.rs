@@ -1,4 +1,4 @@
-//! The control connection: how soon the kernel, and who asks it, takes the other end for gone.
+//! The control connection: how soon the kernel, and callers of it, treat the other end as gone.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_patient_connection_has_no_patience() {
+    fn a_closed_connection_loses_its_longer_time_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = Socket::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         let (left, silence) = (socket.try_clone().unwrap(), Duration::from_secs(5));

@@ -215,7 +215,7 @@ impl Job {
             content: Content::Filler,
             framing: Framing::None,
             movement: self.movement,
-            // As the original's: a peer that doesn't yield either takes a tenth less from who does.
+            // As the original: a peer that doesn't yield receives a tenth less from a sender that does.
             yields: false,
         }
     }

@@ -14,11 +14,10 @@ use crate::tally::Counts;
 
 /// A peer of which nothing shows for so long is gone. It has the longest queues of a path in it.
 const SILENCE_NS: u64 = 60 * SECOND_NS;
-/// To whom datagrams are sent shows nothing by them, and where the path carries less they drown most of the
-/// probes, which go the same way; answers come back the other. So it is at either end, but a client floods whom
-/// its user named.
+/// A receiver of datagrams sends nothing back. Where the path carries less than the load, the load also drops most
+/// keepalives, which go the same way. A client waits longer than a server: its user chose the peer.
 const ONE_WAY_SILENCE_NS: u64 = 600 * SECOND_NS;
-/// A server does so for whoever asked, and whose place in the network others may have by then.
+/// A server waits less: the client's address may belong to another machine by then.
 const SERVER_ONE_WAY_SILENCE_NS: u64 = 120 * SECOND_NS;
 /// How often it is looked.
 const LOOK_NS: u64 = SECOND_NS;
@@ -78,7 +77,7 @@ impl Liveness {
 
     /// What is said where it is lost.
     pub(super) fn why(&self) -> String {
-        format!("nothing was heard of its machine for {} s", self.silence_ns / SECOND_NS)
+        format!("its machine sent nothing for {} s", self.silence_ns / SECOND_NS)
     }
 }
 
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_heard_is_there_whatever_moves() {
+    fn a_peer_that_sends_packets_is_alive_whatever_moves() {
         for (part, carrier) in [(Part::Receive, Carrier::Tcp), (Part::Send, Carrier::Udp)] {
             let mut liveness = liveness(part, carrier);
             let heard = |at_s: u64| at_s.min(5);

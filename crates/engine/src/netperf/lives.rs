@@ -66,8 +66,8 @@ impl ClientTest<'_> {
     }
 }
 
-/// Where a server's connections come from, and what will know who made the first. The listener blocks for a moment at
-/// most.
+/// The source of a server's connections, and the place for the first client's address. The listener blocks for a moment
+/// at most.
 pub(super) fn accept(
     listener: &Arc<Socket>,
     request: &Request,

@@ -50,8 +50,8 @@ pub(super) fn local_address(plan: &TestPlan, v6: bool, remote: SocketAddr) -> So
 /// What this machine refuses of a data socket.
 pub(super) fn local_fault(error: &std::io::Error) -> Error {
     Error::Host(format!(
-        "this machine refuses a data socket with the options asked for ({error}): check the local \
-         address and port (-L, -P), the congestion control (-K), the socket sizes (-s), and -F and \
-         -g behind the --"
+        "this machine refuses a data socket with the requested options ({error}): check the local \
+         address and port (-L, -P), the congestion control (-K), the socket sizes (-s), and -F and -g \
+         behind the --"
     ))
 }

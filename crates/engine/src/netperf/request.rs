@@ -132,7 +132,7 @@ fn check_sizes(plan: &TestPlan, udp: bool) -> Result<(), Error> {
         let sizes =
             [end.send_bytes, end.receive_bytes, end.send_buffer_bytes, end.receive_buffer_bytes];
         if let Some(bytes) = sizes.into_iter().flatten().find(|bytes| *bytes > MOST) {
-            return refused(format!("{bytes} bytes are more than a message can say ({MOST})"));
+            return refused(format!("{bytes} bytes are more than a message can carry ({MOST})"));
         }
         let too_long = |name: &Option<String>, most| name.as_ref().is_some_and(|n| n.len() > most);
         if too_long(&end.congestion, CONGESTION_BYTES) {
@@ -147,9 +147,7 @@ fn check_sizes(plan: &TestPlan, udp: bool) -> Result<(), Error> {
         }
     }
     if plan.burst > MOST_BURST {
-        return refused(format!(
-            "at most {MOST_BURST} requests more can be on their way: check -b"
-        ));
+        return refused(format!("at most {MOST_BURST} more requests can be outstanding: check -b"));
     }
     let number = match plan.end {
         TestEnd::Seconds(number) | TestEnd::Units(number) => number,
@@ -249,7 +247,7 @@ pub(super) fn fit_old_server(request: &mut Request, job: &mut Job) -> Result<(),
     let told = Some(job.unit_bytes).filter(|_| job.task == Task::Send);
     if let Some(bytes) = request.receive_bytes.filter(|bytes| Some(*bytes) != told) {
         return Err(Error::Plan(format!(
-            "netperf before 2.6 stops at the first datagram that has not the size it receives ({bytes} \
+            "netperf before 2.6 stops at the first datagram of another size than it receives ({bytes} \
              bytes): leave out -M"
         )));
     }

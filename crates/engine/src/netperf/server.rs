@@ -12,7 +12,7 @@ use socket2::Socket;
 use super::control::channel;
 use super::listening::{Listening, listen, listen_everywhere};
 use super::observer::Observe;
-use super::session::{Farewell, ServerContext, Session};
+use super::session::{ServerContext, Session, SessionEnd};
 use crate::acceptor::{Accepted, SlotLimits, Slots, accept};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
@@ -32,16 +32,16 @@ const MOST_LEAVING: usize = 256;
 const DESCRIPTORS_OF_CLIENT: u64 = 6;
 /// A session needs little room: its test has threads of its own.
 const STACK_BYTES: usize = 256 << 10;
-/// A client of whose machine nothing is heard for so long is gone, when no test is under way.
+/// Without a test, a client whose machine sends nothing for so long is gone.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How often it is looked whether the server is to stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
-/// When descriptors have run out, the next try comes so much later.
-const BREATHER: Duration = Duration::from_millis(50);
-/// A client that was told to go has gone after this time.
-const MOMENT: Duration = Duration::from_millis(2);
+/// The pause before the next accept when descriptors have run out.
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(50);
+/// The pause in which a client that was told to end does so.
+const ENDING_PAUSE: Duration = Duration::from_millis(2);
 /// When the server stops, its sessions are waited for so long.
-const PARTING_NS: u64 = 3 * SECOND_NS;
+const STOPPING_NS: u64 = 3 * SECOND_NS;
 
 /// How a netserver serves.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +111,7 @@ impl Server {
     /// None that a client can cause.
     pub fn serve(&self, sink: &Sink, cancel: &Cancel) -> Result<(), Error> {
         for error in &self.lacking {
-            sink.offer(Event::Note(format!("{error}: doing without that address")));
+            sink.offer(Event::Note(format!("{error}: netserver doesn't listen on that address")));
         }
         let room = raise_open_files_limit() / DESCRIPTORS_OF_CLIENT;
         let most = usize::try_from(room).unwrap_or(MOST_CLIENTS).clamp(1, MOST_CLIENTS);
@@ -124,7 +124,7 @@ impl Server {
         let stopping = Arc::new(AtomicBool::new(false));
         while !cancel.requested() {
             if slots.is_settling() {
-                std::thread::sleep(MOMENT);
+                std::thread::sleep(ENDING_PAUSE);
                 continue;
             }
             readable_until(self.listeners.iter().map(AsFd::as_fd), monotonic_ns() + LOOK_NS);
@@ -137,18 +137,20 @@ impl Server {
                     Ok(Accepted::Client(socket, client)) => {
                         self.admit((socket, client), (&slots, most), &stopping, sink);
                     }
-                    Ok(Accepted::Short(_)) if slots.push_out_one() => std::thread::sleep(MOMENT),
+                    Ok(Accepted::Short(_)) if slots.push_out_one() => {
+                        std::thread::sleep(ENDING_PAUSE)
+                    }
                     Ok(Accepted::Short(error)) | Err(error) => {
                         sink.offer(Event::Note(format!("can't accept a client: {error}")));
-                        std::thread::sleep(BREATHER);
+                        std::thread::sleep(SHORTAGE_PAUSE);
                     }
                 }
             }
         }
         stopping.store(true, Ordering::Relaxed);
-        let until_ns = monotonic_ns() + PARTING_NS;
+        let until_ns = monotonic_ns() + STOPPING_NS;
         while slots.len() > 0 && monotonic_ns() < until_ns {
-            std::thread::sleep(MOMENT);
+            std::thread::sleep(ENDING_PAUSE);
         }
         Ok(())
     }
@@ -167,7 +169,7 @@ impl Server {
         };
         // Before the session is made, so that a refused client costs little.
         let Some(slot) = slots.admit(client, Arc::clone(&waker)) else {
-            let why = format!("{most} clients are here already, and there is no room for more");
+            let why = format!("there are {most} clients already, and no room for more");
             return sink.offer(Event::Refused { client, why });
         };
         let session = match session(socket, &self.context, waker) {
@@ -214,10 +216,10 @@ impl Server {
     }
 }
 
-fn told_of(client: SocketAddr, farewell: Farewell) -> Event {
-    match farewell {
-        Farewell::Ended(tests) => Event::Note(format!("{client}: left, tests: {tests}")),
-        Farewell::Failed(why) => Event::Refused { client, why },
+fn told_of(client: SocketAddr, end: SessionEnd) -> Event {
+    match end {
+        SessionEnd::Ended(tests) => Event::Note(format!("{client}: left, tests: {tests}")),
+        SessionEnd::Failed(why) => Event::Refused { client, why },
     }
 }
 

@@ -41,18 +41,18 @@ const LOOK_NS: u64 = SECOND_NS / 10;
 /// A test at the server.
 pub(super) struct ServerTest {
     request: Request,
-    /// Whoever's datagrams count; absent: anybody's.
+    /// The only address whose datagrams count; absent: any address.
     client: Option<IpAddr>,
     job: Job,
-    /// Made when the client has come: who waits takes no thread and no buffers.
+    /// Made when the client has come: a waiting test takes no thread and no buffers.
     load: Option<Load>,
-    /// Who made the first of connections that come and go, until somebody asks.
+    /// The client of the first of connections that come and go, until it is read.
     first_peer: Option<Arc<OnceLock<SocketAddr>>>,
     /// What the load is made with.
     cpu: Option<u32>,
     cpu_count: u32,
     waker: Arc<Waker>,
-    /// Who may give leave to answer without sleeping, and that leave.
+    /// Grants permission to answer without sleeping, and the permission.
     spinners: Option<Arc<Spinners>>,
     spinner: Option<Spinner>,
     watch: Watch,
@@ -89,7 +89,7 @@ impl ServerTest {
             && request.carrier == Carrier::Udp
             && asked != client
         {
-            // Nobody is sent anything who hasn't asked for it.
+            // An address that hasn't asked gets no datagrams.
             return Err(refusal::EACCES);
         }
         let plan = data_plan(&request);

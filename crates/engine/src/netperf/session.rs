@@ -38,7 +38,7 @@ pub(super) struct ServerContext {
     pub(super) other_addresses: bool,
     pub(super) serial: bool,
     pub(super) cpu_count: Option<u32>,
-    /// Who gives leave to answer without sleeping; absent: nobody has it.
+    /// Grants permission to answer without sleeping; absent: no test has it.
     pub(super) spinners: Option<Arc<Spinners>>,
     pub(super) observe: Option<Arc<dyn Observe>>,
 }
@@ -64,7 +64,7 @@ impl ServerContext {
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Farewell {
+pub(super) enum SessionEnd {
     /// As the client wished, after so many tests.
     Ended(u32),
     /// Otherwise, for this reason.
@@ -81,7 +81,7 @@ pub(super) struct Session {
     test: Option<ServerTest>,
     /// Of the test under way, where tests are observed.
     observed: Option<Observation>,
-    /// From a test's answer until its results have arrived; else the kernel sees who is gone.
+    /// From a test's answer until its results have arrived; otherwise the kernel notices that the client is gone.
     liveness: Option<Liveness>,
     tests: u32,
     /// When it came to have no test.
@@ -113,15 +113,15 @@ impl Session {
 
     /// Serves the client until it has finished, something has failed, others need its slot, or the
     /// server is to stop.
-    pub(super) fn run(mut self, stopping: &AtomicBool, mut slot: Option<Slot>) -> Farewell {
-        let (farewell, interrupts) = self.serve(stopping, &mut slot);
-        self.end_cut_off(&farewell, interrupts);
-        farewell
+    pub(super) fn run(mut self, stopping: &AtomicBool, mut slot: Option<Slot>) -> SessionEnd {
+        let (end, interrupts) = self.serve(stopping, &mut slot);
+        self.end_cut_off(&end, interrupts);
+        end
     }
 
-    /// Likewise; says, too, whether somebody has chosen to end a test that was under way.
-    fn serve(&mut self, stopping: &AtomicBool, slot: &mut Option<Slot>) -> (Farewell, bool) {
-        let failed = |why: &str| (Farewell::Failed(why.to_owned()), false);
+    /// Likewise; also returns whether an end chose to stop a test under way.
+    fn serve(&mut self, stopping: &AtomicBool, slot: &mut Option<Slot>) -> (SessionEnd, bool) {
+        let failed = |why: &str| (SessionEnd::Failed(why.to_owned()), false);
         loop {
             while let Some(event) = self.control.machine.poll_event() {
                 match event {
@@ -136,31 +136,31 @@ impl Session {
                             self.server.cpu_count(),
                         );
                     }
-                    ServerEvent::Ended => return (Farewell::Ended(self.tests), false),
+                    ServerEvent::Ended => return (SessionEnd::Ended(self.tests), false),
                     ServerEvent::Failed(fault) => {
                         let has_left = matches!(fault, Fault::Closed { .. });
-                        return (Farewell::Failed(fault.to_string()), has_left);
+                        return (SessionEnd::Failed(fault.to_string()), has_left);
                     }
                 }
             }
             if let Err(Lost::Writing(error)) = self.control.say() {
                 return failed(&format!("its control connection broke: {error}"));
             }
-            // Behind the writes, so that whoever goes after its test has its results.
+            // After the writes, so that a client that is closed after its test has its results.
             if let Some(slot) = slot {
                 slot.note(self.progress());
                 if slot.must_go() {
-                    return failed("others needed its place");
+                    return failed("other clients needed the slot");
                 }
             }
             if let Some(why) = self.why_lost() {
                 return failed(&why);
             }
             if self.server.serial && self.has_dawdled() {
-                return failed("it kept others waiting without a test");
+                return failed("it had no test while other clients waited");
             }
             if stopping.load(Ordering::Relaxed) {
-                return (Farewell::Failed("the server was stopped".to_owned()), true);
+                return (SessionEnd::Failed("the server was stopped".to_owned()), true);
             }
             self.go_on();
         }
@@ -194,13 +194,13 @@ impl Session {
     }
 
     /// Tells of a test that was under way when the session ended.
-    fn end_cut_off(&mut self, farewell: &Farewell, interrupts: bool) {
+    fn end_cut_off(&mut self, end: &SessionEnd, interrupts: bool) {
         let (Some(test), Some(observed)) = (self.test.take(), self.observed.take()) else { return };
         let Conclusion { sample, report, .. } = test.conclude(monotonic_ns());
-        let how = match farewell {
-            Farewell::Failed(why) if interrupts => TestEnding::Interrupted(why.clone()),
-            Farewell::Failed(why) => TestEnding::Failed(why.clone()),
-            Farewell::Ended(_) => TestEnding::Interrupted("the client has left".to_owned()),
+        let how = match end {
+            SessionEnd::Failed(why) if interrupts => TestEnding::Interrupted(why.clone()),
+            SessionEnd::Failed(why) => TestEnding::Failed(why.clone()),
+            SessionEnd::Ended(_) => TestEnding::Interrupted("the client has left".to_owned()),
         };
         observed.end(sample.as_ref(), report, &how);
     }

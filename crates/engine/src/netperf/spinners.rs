@@ -1,4 +1,4 @@
-//! How many of a server's tests may spin at once: whoever reaches it begins as many as it likes.
+//! How many of a server's tests may spin at once: clients may start any number of tests.
 
 use std::num::NonZero;
 use std::sync::Arc;

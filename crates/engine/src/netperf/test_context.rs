@@ -23,7 +23,7 @@ pub(super) struct TestContext {
     pub(super) other_addresses: bool,
     /// Processors, as the client is told.
     pub(super) cpu_count: u32,
-    /// Who gives leave to answer without sleeping; absent: nobody has it.
+    /// Grants permission to answer without sleeping; absent: no test has it.
     pub(super) spinners: Option<Arc<Spinners>>,
     /// Length of a sample.
     pub(super) interval_ns: u64,

@@ -1,7 +1,7 @@
 //! Flows whose calls are timed.
 //!
 //! How long each send or receive of bulk took is the load's latency, as that of transactions is
-//! elsewhere. A clock that is read at each call costs a little, so only who asks for it has it.
+//! elsewhere. Reading the clock at each call costs a little, so it happens only on request.
 
 use std::rc::Rc;
 use std::sync::Arc;

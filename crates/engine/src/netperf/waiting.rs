@@ -17,7 +17,7 @@ use crate::poll::readable_until;
 use crate::waker::Waker;
 
 /// How often the end of datagrams is said while results are awaited.
-const FAREWELL_NS: u64 = 100 * MILLISECOND_NS;
+const REPEAT_END_NS: u64 = 100 * MILLISECOND_NS;
 
 impl ClientTest<'_> {
     /// Waits for the server's word, for the load's, or for so long. What the server says before the
@@ -35,7 +35,8 @@ impl ClientTest<'_> {
         match client.listen(waker, wait_ns)? {
             Some(ClientEvent::Results(results)) => Ok(Some(results)),
             Some(_) => {
-                Err(client.failed(&Fault::Protocol("it answers what nobody asked".to_owned())))
+                Err(client
+                    .failed(&Fault::Protocol("it sent an answer without a request".to_owned())))
             }
             None => Ok(None),
         }
@@ -73,7 +74,7 @@ impl ClientTest<'_> {
         mut interrupted_ns: Option<u64>,
         cancel: &Cancel,
     ) -> Result<Results, Error> {
-        let mut farewell_ns = monotonic_ns() + FAREWELL_NS;
+        let mut next_end_ns = monotonic_ns() + REPEAT_END_NS;
         loop {
             let now_ns = monotonic_ns();
             if cancel.requested() {
@@ -81,14 +82,14 @@ impl ClientTest<'_> {
             }
             if interrupted_ns.is_some_and(|at_ns| self.is_too_late(began_ns, at_ns, now_ns)) {
                 return Err(Error::Unfinished(format!(
-                    "interrupted before the netserver at {} had told its figures: there is no result; \
+                    "interrupted before the netserver at {} had sent its figures: there is no result; \
                      a test that ends by its length (-l) waits longer for them",
                     self.remote.ip()
                 )));
             }
-            if let Some(socket) = self.farewell.as_ref().filter(|_| now_ns >= farewell_ns) {
+            if let Some(socket) = self.end_socket.as_ref().filter(|_| now_ns >= next_end_ns) {
                 say_end(socket, SendFlags::DONTWAIT);
-                farewell_ns = now_ns + FAREWELL_NS;
+                next_end_ns = now_ns + REPEAT_END_NS;
             }
             if let Some(client) =
                 self.client.as_mut().filter(|c| !c.control.machine.awaits_results())
@@ -101,9 +102,9 @@ impl ClientTest<'_> {
         }
     }
 
-    /// Whether results come too late, or will, for who was interrupted at this time.
+    /// Whether results come too late, or will, for a client that was interrupted at this time.
     fn is_too_late(&self, began_ns: u64, interrupted_ns: u64, now_ns: u64) -> bool {
-        let patience_ns = interrupted_ns.saturating_add(INTERRUPTED_NS);
+        let limit_ns = interrupted_ns.saturating_add(INTERRUPTED_NS);
         // Only its own timer ends the part of a server of connections that come and go.
         let by_timer_ns = match self.request.length {
             _ if !self.job_is_connections() => 0,
@@ -112,6 +113,6 @@ impl ClientTest<'_> {
             }
             Length::Units(_) | Length::Open => u64::MAX,
         };
-        patience_ns < now_ns.max(by_timer_ns)
+        limit_ns < now_ns.max(by_timer_ns)
     }
 }

@@ -35,7 +35,7 @@ pub enum Carriage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicOptions {
     /// Whether a client asks for packets in clear after the handshake: they can be read and changed by
-    /// anybody on the path. A server agrees with whoever asks.
+    /// anybody on the path. A server always agrees.
     pub clear: bool,
     /// Whether the congestion control is BBR and not CUBIC.
     pub bbr: bool,

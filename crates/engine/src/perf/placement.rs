@@ -41,7 +41,7 @@ impl Placement {
         };
         // On Linux the priority is each thread's own, and no process means the calling thread.
         let urgency = setpriority_process(None, nice).err().map(|error| {
-            format!("threads stay as urgent as they are: nice {nice} needs CAP_SYS_NICE ({error})")
+            format!("threads keep their priority: nice {nice} needs CAP_SYS_NICE ({error})")
         });
         refused.or(urgency)
     }
@@ -51,8 +51,12 @@ impl Placement {
         if !self.pinned && self.processors.is_empty() {
             return Ok(());
         }
-        let allowed = sched_getaffinity(None)
-            .map_err(|error| format!("threads run anywhere: can't ask where they may ({error})"))?;
+        let allowed = sched_getaffinity(None).map_err(|error| {
+            format!(
+                "threads run on any processor: can't read the allowed processors \
+                 ({error})"
+            )
+        })?;
         let places: Vec<usize> = if self.processors.is_empty() {
             (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
         } else {
@@ -66,7 +70,10 @@ impl Placement {
         }
         sched_setaffinity(None, &set).map_err(|error| {
             let list: Vec<String> = places.iter().map(usize::to_string).collect();
-            format!("threads run anywhere: processor {} can't be had ({error})", list.join(","))
+            format!(
+                "threads run on any processor: can't use processor {} ({error})",
+                list.join(",")
+            )
         })
     }
 }

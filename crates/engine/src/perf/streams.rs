@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::transport::multiplexer::Link;
 
-/// What is lent is about so long. Whoever makes packets of a stream looks for their place among the
-/// pieces that were not acknowledged, from the first on: few long ones cost less than many short ones.
+/// The length of a piece lent to QUIC. To make a packet of a stream, quinn-proto searches the unacknowledged pieces from
+/// the first on: few long pieces cost less than many short ones.
 pub(super) const LENT_BYTES: usize = 512 << 10;
 
 /// Places in line that streams may have left which have gone, beside one for each that there is.

@@ -357,7 +357,7 @@ impl Carrier {
             self.slots.handle_phase(phase);
             self.slots.run_queue(local);
         }
-        let error = FlowError::new("given_up", "ended before the connection stood");
+        let error = FlowError::new("given_up", "ended before the connection was established");
         let waiting: Vec<_> = self
             .carried
             .values_mut()

@@ -39,10 +39,10 @@ const DATAGRAMS: usize = 1;
 const WAKER: usize = 2;
 const FIRST_CLIENT: usize = 3;
 
-/// Connections that hold no test. When there are more, some of the most alike go.
+/// The most connections without a test. When there are more, the oldest of the largest group is closed.
 const MOST_WAITING: usize = 512;
-/// Connections accepted before others have their turn. Those that wait to be accepted wait in one
-/// line, whoever they are, so it is kept short: accepting costs little, and is done first.
+/// Connections accepted before other clients are served. All connections wait in one backlog, so it is
+/// kept short: accepting costs little, and is done first.
 const MOST_ACCEPTED_AT_ONCE: usize = 128;
 /// How long a wait lasts before it is seen whether the server shall stop.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
@@ -66,7 +66,7 @@ pub(super) struct Acceptor {
     /// How many loops of those loads there are.
     pub(super) listener_hosts: Arc<AtomicU32>,
     /// Connections that such a load has handed over.
-    pub(super) strays: (Sender<Socket>, Receiver<Socket>),
+    pub(super) unclaimed: (Sender<Socket>, Receiver<Socket>),
     pub(super) udp: UdpPort,
     pub(super) poll: OwnedFd,
     pub(super) waker: Arc<Waker>,
@@ -121,7 +121,7 @@ impl Acceptor {
             listener: Arc::new(listener),
             listener_is_left: false,
             listener_hosts: Arc::default(),
-            strays: channel(),
+            unclaimed: channel(),
             udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
             poll,
             waker,
@@ -195,7 +195,7 @@ impl Acceptor {
     fn handle_waker(&mut self) {
         self.waker.silence();
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            let Ok(socket) = self.strays.1.try_recv() else { return };
+            let Ok(socket) = self.unclaimed.1.try_recv() else { return };
             if let Some(client) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
                 self.receive(socket, plain(client));
             }
@@ -281,7 +281,8 @@ impl Acceptor {
         let Some(load) = test.load_lacking(opening.flow) else {
             return refuse(
                 &self.sink,
-                "a data connection is for a flow that its test doesn't lack",
+                "a data connection is for a flow that its test doesn't have, or that has a connection \
+                 already",
             );
         };
         let workload = load.workload();

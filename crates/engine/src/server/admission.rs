@@ -1,4 +1,4 @@
-//! Who may measure, and when.
+//! Admission: which clients may measure, and when.
 
 use std::collections::VecDeque;
 
@@ -186,8 +186,9 @@ impl Admission {
                 .to_owned());
         };
         if most == 0 {
-            return Err("the server did not poll without sleeping: it has one processor, which everybody shares"
-                .to_owned());
+            return Err(
+                "the server did not poll without sleeping: it has only one processor".to_owned()
+            );
         }
         let taken: u64 =
             self.running.iter().filter(|need| need.spins).map(|need| need.threads).sum();
@@ -197,7 +198,7 @@ impl Admission {
         if taken.saturating_add(need.threads) > most {
             return Err(format!(
                 "the server did not poll without sleeping: {} threads of this test and {taken} of \
-                 others are more than the {most} processors that it spares for that; ask for fewer \
+                 others are more than the {most} processors that it allows for that; ask for fewer \
                  --threads or --flows",
                 need.threads
             ));
@@ -242,7 +243,7 @@ impl Admission {
         if let Some(threads) = workload.threads.map(u64::from).filter(|asked| *asked > most_threads)
         {
             return Some(format!(
-                "{threads} threads are more than one test has at this server ({most_threads}): ask \
+                "{threads} threads are more than a test may have at this server ({most_threads}): ask \
                  for fewer --threads"
             ));
         }
@@ -251,8 +252,8 @@ impl Admission {
         let held = flows + flows / 8 + 16;
         if most_coming_and_going.is_some_and(|_| held > self.limits.most_flows()) {
             return Some(format!(
-                "{flows} connections at once, some more about to close, are more than this server's open \
-                 files carry ({}): ask for fewer --flows, or raise its limit (ulimit -n)",
+                "{flows} connections at once, and those about to close, need more open files than this \
+                 server has (enough for {}): ask for fewer --flows, or raise its limit (ulimit -n)",
                 self.limits.most_flows()
             ));
         }

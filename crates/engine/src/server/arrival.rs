@@ -11,7 +11,7 @@ use socket2::Socket;
 use crate::clock::{SECOND_NS, monotonic_ns};
 
 /// A connection must say what it is within this time.
-const PATIENCE_NS: u64 = 3 * SECOND_NS;
+const FIRST_BYTES_NS: u64 = 3 * SECOND_NS;
 
 const RECORD_HEADER_BYTES: u64 = 5;
 /// A record that claims more is wrong, which TLS itself is to say.
@@ -22,7 +22,7 @@ pub(super) struct Arrival {
     pub(super) socket: Socket,
     pub(super) client: SocketAddr,
     pub(super) deadline_ns: u64,
-    /// Whether it has said all of a client's first words, and waits for its turn.
+    /// Whether all of its first bytes have come, and it waits for its turn.
     pub(super) has_spoken: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Identified {
 
 impl Arrival {
     pub(super) fn new(socket: Socket, client: SocketAddr) -> Self {
-        let deadline_ns = monotonic_ns() + PATIENCE_NS;
+        let deadline_ns = monotonic_ns() + FIRST_BYTES_NS;
         Self { socket, client, deadline_ns, has_spoken: false }
     }
 
@@ -81,7 +81,7 @@ impl Arrival {
                 Ok(opening) => Identified::Data(opening),
                 Err(error) => Identified::Foreign(error.to_string()),
             },
-            _ => Identified::Foreign("its first words could not be read".to_owned()),
+            _ => Identified::Foreign("its first bytes could not be read".to_owned()),
         }
     }
 }

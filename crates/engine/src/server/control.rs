@@ -20,7 +20,7 @@ use crate::error::Error;
 /// TLS must be agreed on within this time.
 const HANDSHAKE_NS: u64 = 3 * SECOND_NS;
 /// A conversation that is over must have been written out within this time.
-const PARTING_NS: u64 = 2 * SECOND_NS;
+const LAST_MESSAGE_NS: u64 = 2 * SECOND_NS;
 
 /// One control conversation.
 pub(super) struct Control {
@@ -98,7 +98,7 @@ impl Control {
                 Standing::Over(Some(format!("TLS failed: {error}")))
             }
             Ok(Reading::Ended) if !has_begun => {
-                Standing::Over(Some("it left during the TLS handshake".to_owned()))
+                Standing::Over(Some("it closed during the TLS handshake".to_owned()))
             }
             // The machine tells what it missed.
             _ => Standing::Goes,
@@ -138,7 +138,7 @@ impl Control {
         let is_broken = self.conversation.say().is_err();
         if self.conversation.machine.is_over() && !self.is_closing {
             self.is_closing = true;
-            self.deadline_ns = Some(now_ns + PARTING_NS);
+            self.deadline_ns = Some(now_ns + LAST_MESSAGE_NS);
         }
         let late = self.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns);
         match self.is_closing {

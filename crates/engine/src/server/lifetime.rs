@@ -43,7 +43,7 @@ impl Acceptor {
         if !self.tests.is_empty() {
             self.lifetime.idle_timeout.note_busy();
         }
-        // It holds up whoever asks for memory meanwhile: not in a test.
+        // It blocks other allocations meanwhile, so it doesn't run during a test.
         let is_due = self.lifetime.gives_back_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
         if is_due && self.tests.is_empty() {
             self.lifetime.gives_back_at_ns = None;

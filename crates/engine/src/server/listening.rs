@@ -1,4 +1,4 @@
-//! The listener: who takes connections from it, and what they begin with.
+//! The listener: which threads accept from it, and what accepted connections begin with.
 
 use std::os::fd::AsFd;
 

@@ -182,7 +182,7 @@ fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
              --port, or run with the privilege"
         ),
         Some(libc::EADDRNOTAVAIL) => {
-            format!("{} is none of this machine's addresses (--bind)", address.ip())
+            format!("{} isn't an address of this machine (--bind)", address.ip())
         }
         Some(libc::EINVAL) if address.is_ipv6() => {
             format!(

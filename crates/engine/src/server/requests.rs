@@ -166,7 +166,7 @@ impl Acceptor {
                     incoming: Arc::default(),
                     pending: Arc::default(),
                     most_incoming: self.admission.most_coming_and_going(workload),
-                    first_thread: self.strays.0.clone(),
+                    first_thread: self.unclaimed.0.clone(),
                     first_thread_waker: Arc::clone(&self.waker),
                 }),
                 ..Accept::new(Arc::clone(&self.listener))

@@ -229,7 +229,7 @@ impl Test {
             return None;
         }
         Some(match self.said_ready {
-            true => "the test took longer than it may and was ended by the server".to_owned(),
+            true => "the test took longer than allowed, and the server ended it".to_owned(),
             false => format!(
                 "only {} of {} flows came within {} s: something on the path closes or drops \
                  connections, or one of the two machines has no room for so many; ask for fewer \

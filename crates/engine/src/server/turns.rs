@@ -1,4 +1,4 @@
-//! Who is heard when many have something to say.
+//! The order in which clients are served when many have sent something.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,12 @@ use crate::clock::{MILLISECOND_NS, monotonic_ns};
 
 /// Pending clients have their turns for so long before others have theirs: some dozens of handshakes.
 const PENDING_TURN_NS: u64 = 10 * MILLISECOND_NS;
-/// A connection that comes for a test says whose it is within this time, as a rule.
+/// A connection of a test usually sends its opening within this time.
 const SHORTAGE_NS: u64 = 250 * MILLISECOND_NS;
 
 impl Acceptor {
-    /// There is no descriptor for another connection. While a test waits for its own, those that have come say in a
-    /// moment whose they are, and leave the table that all share: only where that takes too long does one have to go.
+    /// There is no descriptor for another connection. While a test waits for its connections, those accepted soon
+    /// send their opening and leave the shared file table. Only if that takes too long, one is closed.
     pub(super) fn make_room(&mut self) {
         let is_short_for_long = monotonic_ns() >= self.accepted_ns + SHORTAGE_NS;
         if is_short_for_long || self.awaiting_tests().next().is_none() {
@@ -23,7 +23,7 @@ impl Acceptor {
 
     pub(super) fn push_out_one(&mut self) {
         if let Some(number) = self.clients.first_to_go() {
-            self.remove(number, Some("too many connections that asked for nothing".to_owned()));
+            self.remove(number, Some("too many connections without a request".to_owned()));
         }
     }
 
@@ -33,8 +33,8 @@ impl Acceptor {
         self.clients.note(number, progress);
     }
 
-    /// Something is to be read. Who holds a test is heard at once, and so is what a connection says
-    /// it is: that costs nothing. For TLS pending clients have their turns.
+    /// A client has data to read. Clients with a test are served at once, and so are a connection's first
+    /// bytes, which cost nothing to read. TLS handshakes of pending clients take turns.
     pub(super) fn take_notice(&mut self, number: usize) {
         match self.clients.kept(number) {
             Some(Incoming::Arriving(arrival)) if !arrival.has_spoken => self.identify(number),

@@ -38,7 +38,7 @@ fn nap_until(until_ns: u64) {
     let now_ns = monotonic_ns();
     let nap_ns = until_ns.saturating_sub(now_ns).min(LONGEST_NAP_NS);
     if nap_ns >= MILLISECOND_NS {
-        // Whoever changes the phase ends it.
+        // A change of the phase ends it.
         return std::thread::park_timeout(Duration::from_nanos(nap_ns));
     }
     let until = timespec(now_ns + nap_ns);

@@ -23,7 +23,7 @@ use crate::flow::{Drive, Fresh};
 use crate::waker::Waker;
 
 /// Descriptors on their way are waited for so long: the server's other clients wait meanwhile.
-const IN_FLIGHT_PATIENCE: Duration = Duration::from_millis(500);
+const IN_FLIGHT_LIMIT: Duration = Duration::from_millis(500);
 const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a socket that is handed over is for.
@@ -95,7 +95,7 @@ impl Outlet {
 /// Sends a message with a descriptor. For an ordinary user the kernel has no more of them on their way than may be
 /// open (ETOOMANYREFS, unix(7)), in all programs of that user together: then receivers are given time to take theirs.
 fn send_when_counted(mut message: impl FnMut() -> Result<usize, Errno>) -> io::Result<()> {
-    let deadline = Instant::now() + IN_FLIGHT_PATIENCE;
+    let deadline = Instant::now() + IN_FLIGHT_LIMIT;
     loop {
         match rustix::io::retry_on_intr(&mut message) {
             Err(Errno::TOOMANYREFS) if Instant::now() < deadline => thread::sleep(IN_FLIGHT_PAUSE),

@@ -263,7 +263,7 @@ fn own_table_of<const N: usize>(
         Ok(_) => Ok(()),
         Err(error) => Err(io::Error::from(error.kind())),
     };
-    // Whoever started this thread waits for it.
+    // The thread that started this one waits for it.
     let _heard = tell.send(outcome);
     own
 }

@@ -1,4 +1,4 @@
-//! The flows of a polled shard, who is due for a turn, and who waits for what.
+//! The flows of a polled shard: which of them are due for a turn, and what the others wait for.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -50,9 +50,9 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     queue: VecDeque<usize>,
-    /// Who has received and is about to send.
+    /// Flows that have received and are about to send.
     senders: Vec<usize>,
-    /// Who waits for a place among the active flows, in the order of their turns.
+    /// Flows that wait for a place among the active flows, in the order of their turns.
     resting: VecDeque<usize>,
     /// Whether they are to end.
     ending: bool,
@@ -88,16 +88,16 @@ impl Slots {
         }
     }
 
-    /// The phase has changed, to this one: everybody looks at it, but those who rest have nothing to do until
-    /// it is over.
+    /// The phase has changed, to this one. All flows look at it except resting ones, which have nothing to do
+    /// until they are called.
     pub(crate) fn handle_phase(&mut self, phase: Phase) {
         self.enqueue_all(&[Waiting::Socket, Waiting::Time, Waiting::Phase]);
         self.ending |= phase >= Phase::Stop;
     }
 
-    /// The load has been opened, and all that is done counts: who waits for a socket has done nothing yet and
-    /// looks when that is ready. (Before a server's 100,000 flows had all looked, 0.3 s had passed, in which
-    /// no request was answered.)
+    /// The load has been opened, and all that is done counts. A flow that waits for its socket has done nothing
+    /// yet and looks when the socket is ready. (When a server's 100,000 flows all looked, 0.3 s passed without an
+    /// answer.)
     pub(super) fn handle_opening(&mut self) {
         self.enqueue_all(&[Waiting::Time, Waiting::Phase]);
     }
@@ -110,14 +110,14 @@ impl Slots {
         }
     }
 
-    /// Whoever waits for a socket may try it.
+    /// Flows that wait for their sockets may try them.
     pub(crate) fn try_sockets(&mut self) {
         for index in 0..self.slots.len() {
             self.handle_ready(index);
         }
     }
 
-    /// Gives everybody a turn whose time has come.
+    /// Gives a turn to every flow whose time has come.
     pub(crate) fn handle_time(&mut self, now_ns: u64) {
         while let Some(&Reverse((due_ns, index))) = self.times.peek() {
             if due_ns > now_ns {
@@ -153,9 +153,8 @@ impl Slots {
         !self.times.is_empty()
     }
 
-    /// Gives a turn to everybody who is in the queue now. Those who rest and for whom a place has become free
-    /// are in the queue then; at the end some of those who rest, so that they don't keep those waiting whose
-    /// responses come.
+    /// Gives a turn to every flow in the queue now. Then queues as many resting flows as there are free places
+    /// among the active flows; they come last, so that they don't delay flows with a response.
     pub(crate) fn run_queue(&mut self, local: &mut Local) {
         let mut left = self.queue.len();
         while left > 0 {
@@ -170,7 +169,7 @@ impl Slots {
         }
     }
 
-    /// Gives a turn to so many who are in the queue, then another to those who are about to send.
+    /// Gives a turn to so many flows of the queue, then another to those that are about to send.
     fn run_together(&mut self, flows: usize, local: &mut Local) {
         local.receives_together = flows > 1;
         for _ in 0..flows {

@@ -29,7 +29,7 @@ pub(crate) struct Lent {
 /// used for anything else for as long as the kernel may send from it, which is longer than the
 /// connection: see [`Pattern::lasting`](crate::pattern::Pattern::lasting).
 ///
-/// The socket must not block: whoever waits for memory to come back waits for its readiness.
+/// The socket must not block: a wait for returned memory is a wait for its readiness.
 pub(crate) struct ZeroCopy {
     socket: Tcp,
     lent: Lent,
@@ -65,7 +65,7 @@ impl ByteStream for ZeroCopy {
 
     fn establish(&mut self) -> io::Result<()> {
         enable_lending(self.socket.0.as_fd()).map_err(|error| {
-            io::Error::other(format!("this kernel takes no lent memory (SO_ZEROCOPY): {error}"))
+            io::Error::other(format!("this kernel has no zero copy (SO_ZEROCOPY): {error}"))
         })
     }
 

@@ -20,8 +20,8 @@ const MOST_PASSES: u32 = 4095;
 /// A receiver's rests: its wake-ups moderated, as a network card's interrupts are.
 ///
 /// A receiver that takes each little piece as it comes costs its sender much: it is woken and answered again
-/// and again, and holds the socket where the sender wants it. Who rests first leaves the sender alone
-/// meanwhile and finds much. Measured over loopback, with rests to without: sends of 128 KiB 1.2 times the rate
+/// and again, and holds the socket's lock when the sender needs it. A receiver that rests first leaves the sender
+/// alone meanwhile and then finds much data. Measured over loopback, with rests to without: sends of 128 KiB 1.2 times the rate
 /// on two processors; sends of 64 bytes 1.3 times on two, 2.1 times on one.
 ///
 /// Where rests cost throughput (what may be on its way has soon come, as with socket buffers of a few KiB), the
@@ -61,7 +61,7 @@ impl Rests {
         self.bytes += length as u64;
     }
 
-    /// For who is about to wait after little has come: rests, where that is worth it.
+    /// Called before a wait that follows a small read: rests, if resting is worth it.
     #[inline]
     pub(crate) fn rest(&mut self) {
         if self.waits_left == 0 {

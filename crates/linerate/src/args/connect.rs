@@ -33,7 +33,7 @@ pub struct ConnectRateArgs {
     /// What each connection carries.
     #[command(flatten)]
     pub life: LifeArgs,
-    /// Who closes: fin (the client, in order), rst (the client, by a reset: no TIME-WAIT) or server
+    /// Which end closes: fin (the client, in order), rst (the client, by a reset: no TIME-WAIT) or server
     #[arg(
         long,
         value_enum,
@@ -144,7 +144,7 @@ pub enum HandshakeName {
     Early,
 }
 
-/// Who sends the bytes of a transfer.
+/// Which end sends the bytes of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PatternName {
     /// The client (default)
@@ -157,7 +157,7 @@ pub enum PatternName {
     Duplex,
 }
 
-/// Who closes a connection, and how.
+/// Which end closes a connection, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClosingName {
     /// The client, in order (FIN)

@@ -95,7 +95,10 @@ fn relay(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
     let parsed = text.split_once('=').map(|(listen, target)| (listen.parse(), target.parse()));
     match parsed {
         Some((Ok(listen), Ok(target))) if listen != target => Ok((listen, target)),
-        Some((Ok(_), Ok(_))) => Err(format!("'{text}' relays to itself: give two addresses")),
+        Some((Ok(_), Ok(_))) => Err(format!(
+            "'{text}' has the same address twice, and would relay to \
+             itself: give two addresses"
+        )),
         _ => Err(format!(
             "'{text}' is no relay: give ADDRESS:PORT=ADDRESS:PORT, such as \
              127.0.0.1:6000=127.0.0.1:5250"

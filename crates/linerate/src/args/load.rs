@@ -29,18 +29,9 @@ pub struct StreamArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse, add = ArgValueCandidates::new(hosts))]
     pub host: HostPort,
-    /// From this machine to the server (default)
-    #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
-    pub up: bool,
-    /// From the server to this machine
-    #[arg(long, alias = "reverse", short_alias = 'R', group = "direction", help_heading = "Load")]
-    pub down: bool,
-    /// Both directions at once, on separate flows
-    #[arg(long, alias = "bidir", group = "direction", help_heading = "Load")]
-    pub both: bool,
-    /// Both directions at once, a flow of each over one connection
-    #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
-    pub duplex: bool,
+    /// Which way the bytes go.
+    #[command(flatten)]
+    pub direction: DirectionArgs,
     /// Check every received byte against a pattern that depends on its position
     #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub verify: bool,
@@ -63,15 +54,9 @@ pub struct StreamArgs {
         help_heading = "QUIC"
     )]
     pub unidirectional: bool,
-    /// TCP: lend pages to the kernel instead of copying bytes (MSG_ZEROCOPY)
-    #[arg(long, help_heading = "Load", hide_short_help = true)]
-    pub zero_copy: bool,
-    /// TCP: send from the page cache (sendfile), receive into /dev/null (splice), without copies
-    #[arg(long, help_heading = "Load", hide_short_help = true)]
-    pub splice: bool,
-    /// TCP: the receiver's kernel drops what arrives, unread (MSG_TRUNC)
-    #[arg(long, help_heading = "Load", hide_short_help = true)]
-    pub discard: bool,
+    /// How the bytes are moved.
+    #[command(flatten)]
+    pub variant: VariantArgs,
     /// End after so many bytes in each direction
     #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load", hide_short_help = true)]
     pub bytes: Option<u64>,
@@ -84,6 +69,37 @@ pub struct StreamArgs {
     /// Where the result goes.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Which way the bytes of a stream go.
+#[derive(Args, Debug)]
+pub struct DirectionArgs {
+    /// From this machine to the server (default)
+    #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
+    pub up: bool,
+    /// From the server to this machine
+    #[arg(long, alias = "reverse", short_alias = 'R', group = "direction", help_heading = "Load")]
+    pub down: bool,
+    /// Both directions at once, on separate flows
+    #[arg(long, alias = "bidir", group = "direction", help_heading = "Load")]
+    pub both: bool,
+    /// Both directions at once, a flow of each over one connection
+    #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
+    pub duplex: bool,
+}
+
+/// How a stream's bytes are moved, if not by copies.
+#[derive(Args, Debug)]
+pub struct VariantArgs {
+    /// TCP: lend pages to the kernel instead of copying bytes (MSG_ZEROCOPY)
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
+    pub zero_copy: bool,
+    /// TCP: send from the page cache (sendfile), receive into /dev/null (splice), without copies
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
+    pub splice: bool,
+    /// TCP: the receiver's kernel drops what arrives, unread (MSG_TRUNC)
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
+    pub discard: bool,
 }
 
 /// The flags of `rr`.

@@ -15,7 +15,7 @@ pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, Pattern
 pub use link::LinkArgs;
 pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
-    StreamArgs,
+    StreamArgs, VariantArgs,
 };
 pub use media::MediaArgs;
 pub use output::OutputArgs;

@@ -116,7 +116,7 @@ pub fn port_range(text: &str) -> Result<(u16, u16), String> {
 /// # Errors
 /// Likewise, and where it is 0.
 pub fn positive_rate(text: &str) -> Result<u64, String> {
-    positive(rate(text)?, "a rate of 0 lets nothing through: leave the flag out for no limit")
+    positive(rate(text)?, "a rate of 0 allows no traffic: leave the flag out for no limit")
 }
 
 /// Nanoseconds.
@@ -132,7 +132,7 @@ pub fn duration(text: &str) -> Result<u64, String> {
 /// # Errors
 /// Likewise, and where it is 0.
 pub fn positive_duration(text: &str) -> Result<u64, String> {
-    positive(duration(text)?, "a time of 0 leaves no test: leave the flag out for no limit")
+    positive(duration(text)?, "a time of 0 allows no test: leave the flag out for no limit")
 }
 
 /// A number of tests at once, not 0.

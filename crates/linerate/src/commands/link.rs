@@ -80,7 +80,7 @@ fn link_of(args: &LinkArgs, cancel: &Cancel) -> Result<Link, Failure> {
         }
         (None, Some(name)) => profile(name)?,
         (None, None) => {
-            let text = "which link? Give a FILE that describes it, or --profile with a name";
+            let text = "no link is given: give a FILE that describes it, or --profile with a name";
             return Err(Failure::usage(text));
         }
     };

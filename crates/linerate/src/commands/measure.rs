@@ -18,8 +18,8 @@ use crate::shared_key::read_shared_key;
 const EVENTS_WAITING_MAX: usize = 4096;
 
 /// Said on standard error, and of every result.
-const INSECURE: &str = "INSECURE (--insecure): nobody looked whose the server's key is, and whoever \
-                        answered may have been somebody else";
+const INSECURE: &str = "INSECURE (--insecure): the server's key was not checked, and another machine \
+     may have answered";
 
 /// What a client was given beside its plan.
 #[derive(Clone)]

@@ -44,7 +44,7 @@ pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(text) = personality::help(&arguments) {
         return exit_code_of(print(&text));
     }
-    // First of all: whoever ends a program that has just begun gets a document too.
+    // First of all: a program that is stopped right after its start still prints a document.
     let cancel = Cancel::default();
     let listens = stop_on_signals(&cancel);
     let arguments = habits::as_ours(arguments);

@@ -48,7 +48,7 @@ pub(super) fn measure_own_machine(args: &SelfArgs, cancel: &Cancel) -> Result<u8
         let exit_code = measured?;
         match serving.join() {
             Ok(served) => served.map(|()| exit_code).map_err(Failure::from),
-            Err(_) => Err(Failure::here("the server ended by a defect of its own")),
+            Err(_) => Err(Failure::here("the server's thread failed by a defect")),
         }
     })
 }

@@ -51,7 +51,7 @@ fn plan_of(written: WrittenPlan, output: &OutputArgs) -> Result<Plan, String> {
         .map_err(|e| e.to_string())?;
     if flows.is_some_and(|flows| !dry_run::are_flows_of(&plan, &flows)) {
         return Err(
-            "flows aren't what the plan comes to: change the plan's workload, and leave flows out"
+            "flows don't match the plan's workload: change the workload, and leave flows out"
                 .to_owned(),
         );
     }

@@ -48,7 +48,7 @@ fn a_broken_file_is_told_and_left_alone() {
 fn a_directory_that_cant_be_made_is_told() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = server_identity(Some(&file.path().join("below"))).err().unwrap();
-    assert!(error.contains("can't keep this server's key"), "{error}");
+    assert!(error.contains("can't store this server's key"), "{error}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_list_that_cant_be_written_is_told_and_trusted_once() {
     let file = tempfile::NamedTempFile::new().unwrap();
     check(&file.path().join("known_servers"), "a:1", ONE, &sink).unwrap();
     let text = note(&events);
-    assert!(text.contains("this once") && text.contains("can't be remembered"), "{text}");
+    assert!(text.contains("for this run") && text.contains("can't be remembered"), "{text}");
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn a_lock_that_another_program_holds_keeps_nobody_from_a_test() {
     let (sink, events) = Sink::bounded(4);
     check(&path, "a:1", ONE, &sink).unwrap();
     let text = note(&events);
-    assert!(text.contains("this once") && text.contains("holds its lock"), "{text}");
+    assert!(text.contains("for this run") && text.contains("holds its lock"), "{text}");
     assert!(!path.exists());
-    // Who knows the server doesn't need it.
+    // A client that knows the server doesn't need the lock.
     fs::write(&path, format!("a:1 {ONE}\n")).unwrap();
     let began = std::time::Instant::now();
     check(&path, "a:1", ONE, &sink).unwrap();
@@ -155,7 +155,7 @@ fn what_is_no_regular_file_is_neither_read_nor_waited_for() {
     let (sink, events) = Sink::bounded(4);
     check(&path, "a:1", ONE, &sink).unwrap();
     let text = note(&events);
-    assert!(text.contains("this once") && text.contains("known_servers.lock"), "{text}");
+    assert!(text.contains("for this run") && text.contains("known_servers.lock"), "{text}");
 
     let other = directory.path().join("other");
     fifo(&other);
@@ -177,6 +177,6 @@ fn a_list_that_is_linked_to_stays_where_it_is() {
     fs::remove_file(&kept).unwrap();
     let (sink, events) = Sink::bounded(4);
     check(&path, "a:2", ONE, &sink).unwrap();
-    assert!(note(&events).contains("this once"));
+    assert!(note(&events).contains("for this run"));
     assert!(path.is_symlink() && !kept.exists());
 }

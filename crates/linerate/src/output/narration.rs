@@ -41,8 +41,8 @@ impl Narration {
         let mut text = self.live.as_mut().map_or(String::new(), LiveLines::render_rest);
         if dropped_events > 0 && !self.quiet {
             text.push_str(&format!(
-                "linerate: {dropped_events} events came faster than they could be printed; the \
-                 result has them all\n"
+                "linerate: {dropped_events} events were not printed, because the output is too slow; \
+                 the result includes them\n"
             ));
         }
         if run.status.outcome == Outcome::Failed {

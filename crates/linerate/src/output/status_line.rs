@@ -98,7 +98,7 @@ impl StatusLine {
             Stage::Nothing => return String::new(),
             Stage::Opening { what, since } => format!("{} s  opening  {what}", seconds(*since)),
             Stage::Running { since, length: Some(length) } if *since + *length <= now => {
-                format!("{} s  the load is over, awaiting the rest", seconds(*since))
+                format!("{} s  the load is over, waiting for the results", seconds(*since))
             }
             Stage::Running { since, length } => {
                 let of = length.map_or(String::new(), |length| {

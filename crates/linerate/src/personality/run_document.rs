@@ -50,7 +50,7 @@ pub const RECORDS: &str = "LINERATE_RUN_RECORDS";
 /// Records that may wait for a slow reader; more are dropped and counted.
 const RECORDS_WAITING_MAX: usize = 4096;
 /// A server waits so long for room for a test's last record. Its other tests wait with it.
-const SERVER_PATIENCE: Duration = Duration::from_secs(5);
+const SERVER_READER_LIMIT: Duration = Duration::from_secs(5);
 /// How often a wait for a reader looks whether it is over.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Flows in samples that a document keeps: some 200 MB. A test that has more loses the later samples.
@@ -206,14 +206,14 @@ impl Records {
     }
 
     /// Hands over a line that mustn't be lost, as soon as there is room for it; or tells that it is lost.
-    fn deliver(&self, mut line: String, patience: Option<Duration>) {
+    fn deliver(&self, mut line: String, limit: Option<Duration>) {
         let began = Instant::now();
         // A writer that couldn't go on has told why.
         while let Some(Err(TrySendError::Full(unsent))) =
             self.sender.as_ref().map(|sender| sender.try_send(line))
         {
             line = unsent;
-            let is_late = patience.is_some_and(|patience| began.elapsed() > patience);
+            let is_late = limit.is_some_and(|limit| began.elapsed() > limit);
             if is_late || self.cancel.requested() && began.elapsed() > GRACE {
                 return complain(
                     RECORDS,
@@ -246,7 +246,7 @@ fn open_records(path: &Path) -> Result<Destination, String> {
     let file = match inherited.map(str::parse::<u16>) {
         Some(Ok(number)) => inherited_file(number.into()).map_err(failed)?,
         Some(Err(_)) => {
-            return Err(format!("'{}' is no descriptor: give fd:3, say", path.display()));
+            return Err(format!("'{}' is no descriptor: give one, such as fd:3", path.display()));
         }
         None => {
             OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(failed)?
@@ -339,8 +339,8 @@ impl RunRecord {
         let Some(draft) = self.draft.take().filter(|_| self.output.is_wanted()) else { return };
         let run = draft.into_run(outcome, exit_code, message);
         if let Some(records) = &self.output.records {
-            let patience = (run.written_by == Role::Server).then_some(SERVER_PATIENCE);
-            records.deliver(self.printer.render_run(&run, self.dropped), patience);
+            let limit = (run.written_by == Role::Server).then_some(SERVER_READER_LIMIT);
+            records.deliver(self.printer.render_run(&run, self.dropped), limit);
         }
         self.output.write(&run);
     }

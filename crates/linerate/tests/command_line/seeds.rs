@@ -18,10 +18,10 @@ fn iperf3_options() {
         let words: Vec<String> = text.split('\n').map(str::to_owned).collect();
         let Ok(options) = read(&words) else { return };
         // Names are left to the resolver, files to the system: here there are neither.
-        let is_alone = options.bind.is_none()
-            && options.public_key.is_none()
-            && options.private_key.is_none()
-            && options.file.is_none();
+        let is_alone = options.connection.bind.is_none()
+            && options.credentials.public_key.is_none()
+            && options.server.private_key.is_none()
+            && options.payload.file.is_none();
         if is_alone && options.host().is_some() {
             assert!(test_plan(&options, Release::V3_21, || None).is_ok());
         } else if is_alone {

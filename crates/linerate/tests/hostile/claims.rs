@@ -84,7 +84,10 @@ fn frames_and_fields_beyond_their_limits_are_refused_by_name() {
         (encode_frame(deep.as_bytes(), usize::MAX).unwrap(), "not a message"),
         (frame(&json!({ "kind": "x".repeat(65_536) })), "unknown kind"),
         (frame(&json!({ "kind": "sent", "datagrams": counts(4_097) })), "4097 flows, the limit is"),
-        (frame(&json!({ "kind": "sent", "datagrams": counts(4_096) })), "a sent has no place here"),
+        (
+            frame(&json!({ "kind": "sent", "datagrams": counts(4_096) })),
+            "the message sent is out of order",
+        ),
         (
             frame(&json!({ "kind": "request", "plan": "p".repeat(131_073) })),
             "plan has 131073 bytes, the limit is 131072",
@@ -181,7 +184,7 @@ fn no_more_addresses_are_taken_than_the_threads_of_a_client_need() {
 
 /// Numbers that are allowed, and as large as they can be, overflow nothing.
 #[test]
-fn the_largest_numbers_are_no_harm() {
+fn the_largest_numbers_do_no_harm() {
     let server = Server::start("--max-tests 1");
     let idle = Held::by_idle(&server);
     let mut plan = workload(&stream("up"), "udp", 1);

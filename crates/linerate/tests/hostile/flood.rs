@@ -18,7 +18,7 @@ use crate::resources::{Held, assert_idle};
 use crate::run_delay::RunDelays;
 
 /// Half-open connections from one address.
-const CROWD: usize = 10_000;
+const IDLE_CONNECTIONS: usize = 10_000;
 /// So much later may a test come to its end because of them.
 const DELAY: Duration = Duration::from_secs(1);
 /// So much later where the flood has pushed it out.
@@ -118,10 +118,10 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
             });
         }
         let _here = EndOnDrop(&comes);
-        (crowd(server.port), running.is_running())
+        (open_idle_connections(server.port), running.is_running())
     });
-    assert_eq!(kept.len(), CROWD);
-    assert!(was_running, "it was over before the crowd was there");
+    assert_eq!(kept.len(), IDLE_CONNECTIONS);
+    assert!(was_running, "it was over before the connections were open");
     [running.pid(), server.pid()].into_iter().for_each(|pid| delays.look(pid));
     running.signal(Signal::INT);
     let document = running.finish().document(130);
@@ -136,11 +136,11 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
 }
 
-/// The crowd's connections, one after the other.
-fn crowd(port: u16) -> Vec<Box<dyn Send>> {
+/// Opens the idle connections, one after the other.
+fn open_idle_connections(port: u16) -> Vec<Box<dyn Send>> {
     let greeting = greeting();
     let mut kept: Vec<Box<dyn Send>> = Vec::new();
-    for number in 0..CROWD {
+    for number in 0..IDLE_CONNECTIONS {
         // Some say nothing, some half of what a client says, some all of it, some begin as a flow
         // does, and some are greeted and go no further.
         let said = match number % 50 {
@@ -200,7 +200,7 @@ impl Drop for EndOnDrop<'_> {
 }
 
 #[test]
-fn a_flood_that_never_ends_pushes_no_client_out() {
+fn an_endless_flood_pushes_no_client_out() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let (server, quiet) = (Server::start(""), Server::start(""));
     let idle = Held::by_idle(&server);

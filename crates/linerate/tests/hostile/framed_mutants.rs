@@ -153,7 +153,7 @@ fn done_in_time(port: u16) -> f64 {
 }
 
 #[test]
-fn mutants_under_honest_seals_end_nothing_grow_nothing_and_disturb_nobody() {
+fn correctly_sealed_mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Framed);
     let (sent, answers, goes_on) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(true));

@@ -1,4 +1,4 @@
-//! A test that is kept for those who attack its beginning or its flow.
+//! A test that is held open while others attack its setup or its flow.
 
 use std::time::{Duration, Instant};
 

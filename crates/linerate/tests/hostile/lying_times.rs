@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::treacherous::{Act, Server, met};
+use crate::hostile_servers::{Act, Server, met};
 
 /// The server's result: half of what the client sends, and these times.
 fn say_result(server: &mut Server, times: &Value) -> Option<()> {

@@ -18,22 +18,22 @@ mod amplification;
 mod attackers;
 mod claims;
 mod dialect;
-mod dialect_crowds;
 mod dialect_mutants;
 mod extent;
 mod flood;
 mod framed_mutants;
 mod held_test;
+mod hostile_servers;
+mod idle_clients;
 mod lying_times;
 mod mutants;
 mod quic_gaps;
 mod quic_mutants;
 mod quic_nowhere;
 mod quic_packets;
-mod quic_stranger;
 mod random;
-mod stubborn;
-mod treacherous;
+mod raw_quic_client;
+mod silent_servers;
 mod unread;
 
 #[path = "../lifecycle/any_certificate.rs"]

@@ -20,7 +20,7 @@ const ALL_OPENINGS: u64 = 400_000;
 const SHORT: Duration = Duration::from_secs(9);
 /// What it fails after where the machine is so slow.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Who leads conversations at a time.
+/// Threads that hold conversations at a time.
 const CONVERSATIONS: usize = 3;
 /// The long form says after so many rounds, a minute or so, how far it is.
 const ROUNDS_A_LINE: usize = 25;
@@ -33,7 +33,7 @@ const MANY_ROUNDS: usize = 10;
 const DIRECTIONS: [&str; 4] = ["TCP up", "TCP down", "UDP up", "UDP down"];
 
 #[test]
-fn mutants_end_nothing_grow_nothing_and_disturb_nobody() {
+fn mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start("");
     let idle = Held::by_idle(&server);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::dialect::{Dialect, Host};
 use crate::extent::extent;
 use crate::flood::FULL_SPEED;
-use crate::quic_stranger::Stranger;
 use crate::random::Random;
+use crate::raw_quic_client::RawClient;
 
 /// What a connection costs a server by itself.
 const CONNECTION_BYTES: u64 = 100 << 10;
@@ -45,30 +45,30 @@ fn part(id: u64, place: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Has so many connections say this, a packet after the other, and shows what they cost their server.
-fn cost(connections: usize, packets: impl Fn(&Stranger) -> Vec<Vec<u8>>) {
+fn cost(connections: usize, packets: impl Fn(&RawClient) -> Vec<Vec<u8>>) {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Quic);
     let mut random = Random::draw("gaps");
     let each_bytes = CONNECTION_BYTES + WINDOW_BYTES * 5 / 2 + FIRST_STREAMS * STREAM_BYTES;
     let most_bytes = BESIDE_BYTES + connections as u64 * each_bytes;
-    let (mut strangers, mut signed) = (Vec::<Stranger>::new(), Instant::now());
+    let (mut clients, mut signed) = (Vec::<RawClient>::new(), Instant::now());
     for number in 0..connections {
         if signed.elapsed() > SIGN {
-            strangers.iter_mut().for_each(|stranger| stranger.say(&[0x01, 0, 0, 0]));
+            clients.iter_mut().for_each(|client| client.say(&[0x01, 0, 0, 0]));
             signed = Instant::now();
         }
-        let mut stranger = Stranger::connect(host.port, &mut random);
-        for some in packets(&stranger).chunks(AT_ONCE) {
-            some.iter().for_each(|packet| stranger.say(packet));
-            assert!(stranger.is_answered(), "connection {number} was ended");
+        let mut client = RawClient::connect(host.port, &mut random);
+        for some in packets(&client).chunks(AT_ONCE) {
+            some.iter().for_each(|packet| client.say(packet));
+            assert!(client.is_answered(), "connection {number} was ended");
         }
-        strangers.push(stranger);
+        clients.push(client);
         host.assert_holds_at_most(8, most_bytes);
         if number % (connections / 4) == 0 {
             host.assert_serves();
         }
     }
-    assert!(strangers.iter_mut().all(Stranger::is_answered), "all are still there");
+    assert!(clients.iter_mut().all(RawClient::is_answered), "all are still there");
     host.assert_serves();
     host.assert_holds_at_most(8, most_bytes);
 }
@@ -76,9 +76,9 @@ fn cost(connections: usize, packets: impl Fn(&Stranger) -> Vec<Vec<u8>>) {
 /// Everything but the first byte of some streams, as far as the server allows.
 #[test]
 fn what_is_kept_for_missing_beginnings_is_bounded_by_small_windows() {
-    cost(extent(200, 2_000), |stranger| {
-        let whole = stranger.parameter(MAX_DATA).min(2 << 20) / STREAMS;
-        let end = whole.min(stranger.parameter(MAX_STREAM_DATA_BOTH_WAYS));
+    cost(extent(200, 2_000), |client| {
+        let whole = client.parameter(MAX_DATA).min(2 << 20) / STREAMS;
+        let end = whole.min(client.parameter(MAX_STREAM_DATA_BOTH_WAYS));
         let places = |stream| (1..end).step_by(8_000).map(move |place| (stream, place));
         let all = (0..STREAMS).flat_map(places);
         all.map(|(stream, place)| part(4 * stream, place, 8_000.min(end - place) as usize))
@@ -89,9 +89,9 @@ fn what_is_kept_for_missing_beginnings_is_bounded_by_small_windows() {
 /// Every second byte of the beginnings of all streams, first many in a packet, then each in a long one of its own.
 #[test]
 fn a_byte_that_is_kept_keeps_its_packet_and_its_place_within_bounds() {
-    cost(extent(40, 400), |stranger| {
-        let streams: Vec<u64> = stranger.streams().collect();
-        let most = stranger.parameter(MAX_DATA) / (2 * streams.len() as u64 + 1);
+    cost(extent(40, 400), |client| {
+        let streams: Vec<u64> = client.streams().collect();
+        let most = client.parameter(MAX_DATA) / (2 * streams.len() as u64 + 1);
         let most = most.min(MOST_PIECES);
         let parts = |places: Range<u64>| {
             let each = move |id| places.clone().map(move |place| part(id, 1 + 2 * place, 1));

@@ -30,13 +30,13 @@ const REQUESTS: (u64, u64) = (4, 50);
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// An address that speaks QUIC by hand, and counts what it said and what came.
-struct Stranger {
+struct RawClient {
     socket: UdpSocket,
     sent_bytes: usize,
     received_bytes: usize,
 }
 
-impl Stranger {
+impl RawClient {
     fn new(port: u16) -> Self {
         let socket = UdpSocket::bind((FLOOD, 0)).unwrap();
         socket.connect((FLOOD, port)).unwrap();
@@ -87,7 +87,7 @@ impl Stranger {
 fn open_wrongly(port: u16, sent: &AtomicU64, goes_on: &AtomicBool) {
     let mut random = Random::draw("first packets");
     let mut opening = Opening::new(&mut random);
-    let mut stranger = Stranger::new(port);
+    let mut client = RawClient::new(port);
     while goes_on.load(Ordering::Relaxed) {
         for _ in 0..AT_ONCE {
             let destination = random.number().to_be_bytes();
@@ -102,12 +102,12 @@ fn open_wrongly(port: u16, sent: &AtomicU64, goes_on: &AtomicBool) {
             if flies_wrong {
                 random.mutate(&mut packet);
             }
-            stranger.say(&packet);
+            client.say(&packet);
         }
-        stranger.await_server(&mut opening, &mut random);
+        client.await_server(&mut opening, &mut random);
         sent.fetch_add(AT_ONCE as u64, Ordering::Relaxed);
         if random.within(0..20) == 0 {
-            stranger = Stranger::new(port);
+            client = RawClient::new(port);
         }
     }
 }
@@ -193,7 +193,7 @@ pub(crate) fn completed_share(host: &Host, flags: &str) -> f64 {
 }
 
 #[test]
-fn mutants_of_quic_end_nothing_grow_nothing_and_disturb_nobody() {
+fn quic_mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Quic);
     let (sent, goes_on) = ([const { AtomicU64::new(0) }; 3], AtomicBool::new(true));
@@ -235,16 +235,16 @@ fn mutants_of_quic_end_nothing_grow_nothing_and_disturb_nobody() {
 
 /// Without a word from their owners, for the address might be somebody else's.
 #[test]
-fn strangers_who_speak_quic_get_no_more_than_three_times_what_they_sent() {
+fn unvalidated_quic_clients_get_at_most_three_times_what_they_sent() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Quic);
-    let mut random = Random::draw("strangers");
+    let mut random = Random::draw("clients");
     let opening = Opening::new(&mut random);
-    let (mut strangers, mut retries, mut answers) = (Vec::new(), 0, 0);
+    let (mut clients, mut retries, mut answers) = (Vec::new(), 0, 0);
     let count = extent(400, 10_000);
-    let mut hear_all = |strangers: &mut [Stranger]| {
-        for stranger in strangers {
-            while let Some(datagram) = stranger.hear() {
+    let mut hear_all = |clients: &mut [RawClient]| {
+        for client in clients {
+            while let Some(datagram) = client.hear() {
                 // A long header's kind (RFC 9000, section 17.2): 0 begins a handshake, 3 asks back.
                 match datagram[0] >> 4 & 3 {
                     0 => answers += 1,
@@ -255,23 +255,23 @@ fn strangers_who_speak_quic_get_no_more_than_three_times_what_they_sent() {
         }
     };
     for number in 0..count {
-        let mut stranger = Stranger::new(host.port);
+        let mut client = RawClient::new(host.port);
         let destination = random.number().to_be_bytes();
-        stranger.say(&opening.packet(destination, 0, &opening.frames));
-        strangers.push(stranger);
+        client.say(&opening.packet(destination, 0, &opening.frames));
+        clients.push(client);
         if number % AT_ONCE == 0 {
             // So many handshakes take a server some time.
             std::thread::sleep(Duration::from_millis(50));
-            hear_all(&mut strangers);
+            hear_all(&mut clients);
         }
     }
-    // What the server says again and again to who doesn't answer.
+    // What the server retransmits to a client that doesn't answer.
     let end = Instant::now() + Duration::from_millis(extent(1_200, 12_000));
     while Instant::now() < end {
-        hear_all(&mut strangers);
+        hear_all(&mut clients);
         std::thread::sleep(Duration::from_millis(20));
     }
-    eprintln!("{count} strangers: {answers} answers, {retries} were asked back");
+    eprintln!("{count} clients: {answers} answers, {retries} were asked back");
     assert!(answers > 100, "{answers} answers");
     host.assert_serves();
 }

@@ -1,4 +1,4 @@
-//! QUIC from a sender who can't be answered.
+//! QUIC from a source address that can't be answered.
 
 use crate::skipped::skip;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -12,7 +12,7 @@ use crate::random::Random;
 
 /// Nothing can be sent to port 0, from which anybody can send.
 #[test]
-fn first_packets_from_port_0_end_nobody() {
+fn first_packets_from_port_0_end_no_server() {
     let raw = match socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::UDP)) {
         Ok(raw) => raw,
         Err(error) => return skip(&format!("a raw socket needs root: {error}")),

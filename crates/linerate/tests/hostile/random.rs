@@ -65,7 +65,7 @@ impl Random {
 }
 
 #[test]
-fn a_seed_gives_the_same_lot_again() {
+fn a_seed_repeats_its_random_numbers() {
     let draw = || {
         let mut random = Random(7);
         let mut bytes = b"{\"kind\":\"ping\",\"sent_ns\":12}".to_vec();

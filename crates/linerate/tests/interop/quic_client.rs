@@ -134,7 +134,7 @@ fn one_way_requests_are_answered_one_way() {
             let mut send = handle.open_send_stream().await.unwrap();
             send.send(request(wanted, 5_000).into()).await.unwrap();
             send.close().await.unwrap();
-            // Who wants nothing gets no stream: the next one that comes is of the next request.
+            // A request for 0 bytes gets no stream: the next stream belongs to the next request.
             if wanted > 0 {
                 let mut answer = acceptor.accept_receive_stream().await.unwrap().unwrap();
                 assert_eq!(end_of(&mut answer).await, End::Finished(wanted));

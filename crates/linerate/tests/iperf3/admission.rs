@@ -7,14 +7,14 @@ use linerate_engine::event::Cancel;
 use linerate_engine::iperf3::{RateLimit, ServePlan, Server, ServerEvent};
 use linerate_wire::iperf3::Code;
 
-use super::guests::{assert_serves, guest, message, read, rest};
+use super::hostile_peers::{assert_serves, control_connection, message, read, rest};
 use super::load::Running;
 
 #[test]
 fn a_test_that_the_servers_own_options_forbid_is_refused() {
     let refused = |plan: ServePlan, asked: &str| {
         let server = Running::start(plan);
-        let (mut stream, _) = guest(server.port, b'f');
+        let (mut stream, _) = control_connection(server.port, b'f');
         assert_eq!(read(&mut stream, 1), [9]);
         stream.write_all(&message(&format!("{{\"time\":1,{asked}}}"))).unwrap();
         match read(&mut stream, 1)[0] {

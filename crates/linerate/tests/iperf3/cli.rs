@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::guests::{guest, read};
+use super::hostile_peers::{control_connection, read};
 use super::ours;
 use super::programs::{LIMIT, Process, Program, free_port, has_original, listens, serve};
 
@@ -319,9 +319,9 @@ fn an_option_says_how_many_tests_a_server_has_at_once() {
         assert!(start.elapsed() < LIMIT, "the server does not listen");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let (mut first, _) = guest(port, b'f');
+    let (mut first, _) = control_connection(port, b'f');
     assert_eq!(read(&mut first, 1), [9]);
-    let (mut second, _) = guest(port, b's');
+    let (mut second, _) = control_connection(port, b's');
     assert_eq!(read(&mut second, 1), [255]);
 }
 

@@ -1,4 +1,4 @@
-//! Who may test: the engine's both ends, and the program against an installed original.
+//! Authentication: both ends of the engine, and the program against an installed original.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use linerate_engine::iperf3::{Authority, Credentials, Padding, ServePlan, run};
 use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::Code;
 
-use super::guests::short;
+use super::hostile_peers::short;
 use super::load::{Running, plan};
 use super::programs::{Process, Program, has_original, serve};
 
@@ -17,7 +17,7 @@ use super::programs::{Process, Program, has_original, serve};
 pub(crate) const PRIVATE_KEY: &str = include_str!("keys/private.pem");
 pub(crate) const PUBLIC_KEY: &str = include_str!("keys/public.pem");
 
-/// What stands behind the name of the one who may is SHA-256 of "{mario}rossi".
+/// The user `mario` is allowed; his hash is SHA-256 of "{mario}rossi".
 pub(crate) const USERS: &str = "# who may\nluigi,00\n\
     mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
 

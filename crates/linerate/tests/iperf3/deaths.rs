@@ -11,7 +11,9 @@ use linerate_wire::iperf3::{Code, Parameters, Protocol};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::cli::for_all;
-use super::guests::{assert_serves, guest, message, nothing_counted, read, read_message};
+use super::hostile_peers::{
+    assert_serves, control_connection, message, nothing_counted, read, read_message,
+};
 use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
 
@@ -119,7 +121,7 @@ fn asked(udp: bool) -> Parameters {
     Parameters { protocol, parallel: 2, block_bytes: 1000, ..Parameters::default() }
 }
 
-/// A stream of a guest's; it lives as long as what is returned.
+/// Opens a stream of a test; dropping the result closes it.
 fn open_stream(port: u16, udp: bool, cookie: &[u8]) -> (Option<TcpStream>, Option<UdpSocket>) {
     if udp {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -136,7 +138,7 @@ fn open_stream(port: u16, udp: bool, cookie: &[u8]) -> (Option<TcpStream>, Optio
 
 /// A client that goes when it has come so far.
 fn visit(port: u16, stage: u8, udp: bool) {
-    let (mut control, cookie) = guest(port, b'a' + stage);
+    let (mut control, cookie) = control_connection(port, b'a' + stage);
     assert_eq!(read(&mut control, 1), [9]);
     let parameters = message(&asked(udp).render());
     let half = parameters.len() / 2;
@@ -181,8 +183,8 @@ fn a_client_that_dies_in_any_stage_holds_up_nobody() {
         for udp in [false, true] {
             visit(server.port, stage, udp);
             let told = server.ended.recv_timeout(LIMIT).unwrap().map(|failure| failure.code);
-            // Once the server has sent all, the end is good, said or not; who goes with something unread resets
-            // the connection.
+            // Once the server has sent all, the test has succeeded, with or without the client's last state. A client
+            // that closes with unread data resets the connection.
             let late = stage >= 7;
             let reset =
                 late && [Some(Code::CONTROL_WRITE), Some(Code::RECEIVE_MESSAGE)].contains(&told);

@@ -28,7 +28,7 @@ pub(crate) fn scene(words: &str, role: Role, release: Release) -> Scene {
     let options = read(&words).unwrap();
     let mut parameters = test_plan(&options, release, || None).unwrap().parameters;
     if parameters.block_bytes == 0 {
-        parameters.block_bytes = if options.udp { 1448 } else { 131_072 };
+        parameters.block_bytes = if options.load.udp { 1448 } else { 131_072 };
     }
     let mut context = Context::new(&options, release, "Linux here 6.1 x86_64".to_owned());
     if role == Role::Server {

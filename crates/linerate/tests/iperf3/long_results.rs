@@ -1,10 +1,10 @@
-//! Results that are long and full of what nobody asked for: they cost who reads them a few times their length.
+//! Results that are long and full of unknown fields cost their reader a few times their length.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::guests::{agree, guest, message, read, read_message};
+use super::hostile_peers::{agree, control_connection, message, read, read_message};
 use super::programs::{LIMIT, Process, Program, serve};
 
 /// The most that a process had resident so far (VmHWM, proc(5)).
@@ -31,7 +31,7 @@ fn long_results_cost_a_server_a_few_times_their_length() {
     const LENGTH: usize = 1 << 20;
     for name in ["x", "server_output_json", "jitter"] {
         let (server, port) = serve(Program::Ours, "");
-        let (mut stream, cookie) = guest(port, b'l');
+        let (mut stream, cookie) = control_connection(port, b'l');
         assert_eq!(read(&mut stream, 1), [9]);
         stream.write_all(&message("{\"tcp\":true,\"time\":60}")).unwrap();
         assert_eq!(read(&mut stream, 1), [10]);

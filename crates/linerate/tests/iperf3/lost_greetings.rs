@@ -15,7 +15,7 @@ use linerate_wire::iperf3::datagram::{
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cuts::Relay;
-use super::guests::{agree, guest, message, read};
+use super::hostile_peers::{agree, control_connection, message, read};
 use super::load::{Running, plan};
 use super::programs::{Program, has_original, serve};
 
@@ -176,7 +176,7 @@ fn an_original_hears_greetings_that_are_said_again() {
 #[test]
 fn a_client_that_never_asks_again_is_answered_again() {
     let server = Running::start(ServePlan::default());
-    let (mut control, _) = guest(server.port, b'r');
+    let (mut control, _) = control_connection(server.port, b'r');
     assert_eq!(read(&mut control, 1), [9]);
     control.write_all(&message("{\"udp\":true,\"time\":5,\"len\":100,\"parallel\":2}")).unwrap();
     assert_eq!(read(&mut control, 1), [10]);

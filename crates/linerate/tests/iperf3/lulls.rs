@@ -11,7 +11,7 @@ use linerate_wire::iperf3::datagram::Header;
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cli::{document, for_all};
-use super::guests::{agree, message, read, read_message};
+use super::hostile_peers::{agree, message, read, read_message};
 use super::load::plan;
 use super::programs::{Process, Program, free_port, has_original, serve};
 

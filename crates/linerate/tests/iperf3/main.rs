@@ -8,13 +8,13 @@
 
 mod admission;
 mod cli;
+mod client_leaves;
 mod credentials;
 mod cuts;
 mod deaths;
 mod errors;
-mod farewells;
 mod fixture;
-mod guests;
+mod hostile_peers;
 mod interrupted;
 mod json;
 mod load;

@@ -43,7 +43,7 @@ struct Ended {
     complaint: String,
 }
 
-/// Who tests whom.
+/// Which program is the client and which the server.
 #[derive(Clone, Copy)]
 struct Pair {
     server: Program,

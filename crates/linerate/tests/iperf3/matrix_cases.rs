@@ -123,7 +123,7 @@ pub(crate) const TCP: &[Case] = &[
     case("-n 500K -b 40M -B {bind}", bound),
     case("-n 500K -b 40M -B {bind} --cport {cport}", bound),
     served("-n 500K -b 40M", "-B {host}", any),
-    // Who is bound to loopback's device shows nothing of it there.
+    // On loopback, binding to its device shows no difference.
     served("-n 500K -b 40M --bind-dev lo", "--bind-dev lo", any),
     case("-n 500K -b 40M --extra-data data", |c, s| {
         c["extra_data"] == "data" && s["extra_data"] == "data"

@@ -11,7 +11,7 @@ use linerate_engine::iperf3::{ServePlan, run};
 use linerate_wire::iperf3::{Parameters, Protocol};
 
 use super::cli::{document, for_all, pairs};
-use super::guests::{agree, message, read, read_message};
+use super::hostile_peers::{agree, message, read, read_message};
 use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, free_port, serve};
 

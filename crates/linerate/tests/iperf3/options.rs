@@ -219,9 +219,9 @@ fn a_servers_options_are_what_was_typed() {
 fn long_names_may_be_cut_and_joined() {
     let options = options("--cli=h --bidir --para 3 -VJi0.5 --verb");
     assert_eq!(options.role, Some(Role::Client("h".to_owned())));
-    assert_eq!(options.direction, Direction::Both);
-    assert_eq!((options.parallel, options.interval_s), (Some(3), Some(0.5)));
-    assert!(options.verbose && options.json);
+    assert_eq!(options.load.direction, Direction::Both);
+    assert_eq!((options.load.parallel, options.output.interval_s), (Some(3), Some(0.5)));
+    assert!(options.output.verbose && options.output.json);
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn a_name_may_be_cut_as_far_as_the_original_takes_it() {
     for row in TABLE {
         assert_eq!(is_known(row.long), !row.is_ours, "--{}", row.long);
     }
-    assert!(options("-c h --m").mptcp);
-    assert_eq!(options("-s --ma 3").most_tests, Some(3));
+    assert!(options("-c h --m").socket.mptcp);
+    assert_eq!(options("-s --ma 3").server.most_tests, Some(3));
 }
 
 #[test]

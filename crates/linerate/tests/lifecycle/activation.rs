@@ -136,7 +136,7 @@ fn netserver_takes_a_listener_and_stays_in_the_foreground() {
 }
 
 #[test]
-fn sockets_of_a_wrong_kind_get_a_sentence() {
+fn sockets_of_a_wrong_kind_are_refused_with_a_reason() {
     let udp = || OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
     let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
     let connected = || {

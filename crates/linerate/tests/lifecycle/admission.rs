@@ -1,4 +1,4 @@
-//! Who may measure when, as a user meets it.
+//! Admission of tests, as users see it.
 
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ fn places(client: &Client) -> Vec<u64> {
 }
 
 #[test]
-fn who_wants_to_be_alone_waits_for_it() {
+fn an_exclusive_client_waits_until_no_other_measures() {
     let server = Server::start("");
     let running = server.start_client("stream --rate 10M --time 3s");
     server.await_record("test_started");
@@ -88,7 +88,7 @@ fn who_wants_to_be_alone_waits_for_it() {
     assert!(holds_within(Duration::from_secs(2), || places(&first) == [1]));
     let second = server.start_client_of("127.0.0.1", &words);
     assert!(holds_within(Duration::from_secs(2), || places(&second) == [2]));
-    // Nobody who comes later overtakes them.
+    // Later clients don't overtake them.
     assert_busy(&server.measure("rr --count 1"), &["waits to measure alone"]);
     running.finish().document(0);
     assert!(holds_within(Duration::from_secs(5), || places(&second) == [2, 1]));
@@ -103,7 +103,7 @@ fn who_wants_to_be_alone_waits_for_it() {
 }
 
 #[test]
-fn the_place_in_the_queue_is_shown_to_people_too() {
+fn the_place_in_the_queue_is_shown_in_text_output() {
     let server = Server::start("");
     let running = server.start_client("stream --rate 10M --time 1s");
     server.await_record("test_started");

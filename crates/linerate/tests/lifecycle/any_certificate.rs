@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 
-/// TLS as it is spoken by who takes any certificate.
+/// A TLS client that accepts any certificate.
 pub(crate) fn tls_config(protocols: &[&[u8]]) -> ClientConfig {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -95,7 +95,7 @@ fn a_reset_flow_is_counted_by_its_kind() {
 }
 
 #[test]
-fn the_others_go_on() {
+fn other_flows_continue_when_one_fails() {
     let server = Server::start("--max-tests 1");
     let idle = Held::by_idle(&server);
     let (mut conversation, [first, mut second], _) = running(&server, "down");

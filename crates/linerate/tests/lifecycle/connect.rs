@@ -1,5 +1,5 @@
-//! Connections that come and go: how many, how long, what becomes of those that fail, and that the
-//! server's door stays open to everybody else.
+//! Connections that come and go: how many, how long, how failures are counted, and that
+//! the server still accepts other clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -85,7 +85,7 @@ fn connections_by_a_schedule_keep_to_it() {
 #[test]
 fn others_are_served_while_connections_come_and_go() {
     let server = Server::start("");
-    let crowd = server.start_client("connect --flows 50 --time 2s");
+    let load = server.start_client("connect --flows 50 --time 2s");
     sleep(Duration::from_millis(300));
     for words in [
         "rr --count 100",
@@ -95,13 +95,13 @@ fn others_are_served_while_connections_come_and_go() {
     ] {
         server.measure(words).document(0);
     }
-    let document = crowd.finish().document(0);
+    let document = load.finish().document(0);
     assert_eq!(summary(&document)["errors"], Value::Null);
-    // And afterwards, when the listener is the reception's again.
+    // And afterwards, when the acceptor has the listener again.
     server.measure("rr --count 10").document(0);
 }
 
-/// There the server sleeps in accept until a request has come, whoever else has come without one.
+/// On one processor the server sleeps in accept until a request has come, beside connections without a request.
 #[test]
 fn ends_that_share_a_processor_serve_connections_beside_silent_ones() {
     let cpu = rustix::thread::sched_getcpu();
@@ -220,7 +220,7 @@ fn a_server_that_stands_still_is_counted_as_timed_out() {
 }
 
 #[test]
-fn a_load_whose_client_vanishes_leaves_the_door_open() {
+fn a_server_accepts_clients_after_a_load_whose_client_vanished() {
     let server = Server::start("");
     for _ in 0..3 {
         let client = server.start_client("connect --flows 10 --time 20s");
@@ -257,7 +257,7 @@ fn tls_messages_larger_than_the_socket_takes_go_through() {
 }
 
 #[test]
-fn a_client_that_never_says_that_it_is_done_shuts_nobody_out() {
+fn a_client_that_never_finishes_does_not_block_others() {
     let server = Server::start("");
     let mut silent = Conversation::connect(server.port);
     silent.greet();

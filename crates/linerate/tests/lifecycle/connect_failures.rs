@@ -11,7 +11,7 @@ use crate::ends::{Client, Ended, Server, as_ordinary_user, copy_for_every_user};
 use crate::front::{Fate, Front};
 use crate::skipped::skip;
 
-/// A run against this door of the server.
+/// A run through a proxy in front of the server.
 fn run(server: &Server, fate: Fate, words: &str) -> Ended {
     let front = Front::of(server, fate);
     let words = format!(
@@ -26,7 +26,7 @@ fn run(server: &Server, fate: Fate, words: &str) -> Ended {
 fn failures(document: &Document, kind: &str) -> u64 {
     let errors = &document.json()["summary"]["errors"];
     let kinds: Vec<&String> = errors.as_object().into_iter().flat_map(|all| all.keys()).collect();
-    // Who waits to be accepted while the listener goes is reset.
+    // A connection in the backlog of a listener that closes is reset.
     let others = if kind == "refused" { &["reset"][..] } else { &[] };
     let strange = kinds.iter().find(|found| **found != kind && !others.contains(&found.as_str()));
     assert!(strange.is_none(), "{}", document.json()["summary"]);
@@ -118,7 +118,7 @@ fn a_local_address_of_another_machine_is_refused_by_name_before_the_load() {
         ("stream --udp --bind 192.0.2.7", "192.0.2.7"),
     ] {
         let document = server.measure(words).document(1);
-        let sentence = format!("{address} is none of this machine's addresses");
+        let sentence = format!("{address} isn't an address of this machine");
         assert!(document.message().contains(&sentence), "{words}: {}", document.message());
     }
     // The others aren't used.

@@ -1,4 +1,4 @@
-//! The run document, read as a stranger would: by its JSON alone.
+//! The run document, read by its JSON alone.
 
 use serde_json::Value;
 

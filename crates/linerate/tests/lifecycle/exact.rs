@@ -121,7 +121,7 @@ fn a_test_too_short_for_a_turn_of_each_flow_says_so() {
     {
         let document = server.measure(&format!("rr {words}")).document(0);
         let notes = document.report("client")["notes"].to_string();
-        assert_eq!(notes.contains("flows had no turn"), short, "{words}: {notes}");
+        assert_eq!(notes.contains("flows never sent a request"), short, "{words}: {notes}");
     }
 }
 

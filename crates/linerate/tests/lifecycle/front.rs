@@ -1,4 +1,4 @@
-//! A door in front of a server: the control connection goes through, data connections meet a fate.
+//! A proxy in front of a server: it forwards the control connection and breaks data connections in a chosen way.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -32,7 +32,7 @@ pub(crate) enum Fate {
     Absence,
 }
 
-/// A door in front of a server.
+/// A proxy in front of a server.
 pub(crate) struct Front {
     pub(crate) port: u16,
     goes_on: Arc<AtomicBool>,

@@ -54,7 +54,7 @@ fn assert_partial(document: &Document, load: &str) {
 }
 
 #[test]
-fn what_has_been_asked_for_is_awaited_after_an_interruption() {
+fn outstanding_responses_are_awaited_after_an_interruption() {
     let server = Server::start("");
     for load in [
         "rr --udp --flows 100",
@@ -137,7 +137,7 @@ fn an_interruption_is_one_though_the_server_says_nothing_more() {
         let document = client.finish_within(Duration::from_secs(20)).document(130);
         server.signal(Signal::CONT);
         assert_eq!(document.outcome(), "interrupted", "{load}: {}", document.message());
-        assert!(document.message().contains("didn't come"), "{load}: {}", document.message());
+        assert!(document.message().contains("didn't arrive"), "{load}: {}", document.message());
         document.report("client");
     }
 }

@@ -15,14 +15,14 @@ fn assert_refused(ended: &Ended, words: &[&str]) {
 }
 
 #[test]
-fn only_who_holds_the_shared_key_is_admitted() {
+fn only_clients_with_the_shared_key_are_admitted() {
     let home = tempfile::TempDir::new().unwrap();
     fs::write(home.path().join("right"), "a long and secret key\n").unwrap();
     fs::write(home.path().join("wrong"), "another key\n").unwrap();
     let server = Server::start_in(home, "--require-key right");
     server.measure("rr --count 1 --key right").document(0);
     assert_refused(&server.measure("rr --count 1 --key wrong"), &["key"]);
-    assert_refused(&server.measure("rr --count 1"), &["asks for a key"]);
+    assert_refused(&server.measure("rr --count 1"), &["requires a key"]);
     server.measure("stream --udp --rate 1M --time 200ms --key right").document(0);
     // Where no key is asked for, one does no harm.
     let open = Server::start("");

@@ -1,5 +1,5 @@
-//! A user who may have no more threads (RLIMIT_NPROC): every program ends with the limit's name, at whichever of its
-//! threads it meets it.
+//! A user at the limit of threads (RLIMIT_NPROC): every program ends with an error that names the limit, whichever
+//! thread can't start.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Lines, Read};
@@ -51,7 +51,7 @@ impl Place {
         self.0.path().join("linerate")
     }
 
-    /// The program as a user of its own, who may have so many threads in all.
+    /// The program as a user of its own with this limit of threads.
     fn limited(&self, threads: u32) -> Command {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -55,7 +55,7 @@ fn every_dry_run_has_a_plan_that_runs() {
 }
 
 #[test]
-fn a_plan_that_somebody_wrote_runs_against_each_of_its_hosts() {
+fn a_plan_file_runs_against_each_of_its_hosts() {
     let server = Server::start("");
     let port = server.port;
     let text = format!(

@@ -207,7 +207,7 @@ fn large_packets_leave_in_trains_that_the_kernel_takes() {
 }
 
 #[test]
-fn a_stranger_who_speaks_quic_gets_no_answer() {
+fn quic_packets_outside_an_association_get_no_answer() {
     let server = Server::start("");
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.1", server.port)).unwrap();
@@ -223,7 +223,7 @@ fn a_stranger_who_speaks_quic_gets_no_answer() {
 }
 
 #[test]
-fn what_quic_cannot_do_is_refused_with_a_sentence() {
+fn loads_that_quic_cannot_carry_are_refused_with_a_reason() {
     let server = Server::start("");
     for (words, text) in [
         ("connect --quic --close rst", "closes"),

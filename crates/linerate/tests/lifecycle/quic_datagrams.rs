@@ -65,7 +65,7 @@ fn flows_of_one_connection_share_it() {
 }
 
 #[test]
-fn what_cannot_go_in_datagrams_is_refused_with_a_sentence() {
+fn loads_that_do_not_fit_datagrams_are_refused_with_a_reason() {
     let server = Server::start("");
     for (words, text) in [
         ("stream --quic --datagram --size 1500", "hold 1414"),

@@ -71,13 +71,13 @@ fn bytes_are_sealed_as_asked() {
 }
 
 #[test]
-fn what_tls_cannot_do_is_refused_with_a_sentence() {
+fn loads_that_tls_cannot_carry_are_refused_with_a_reason() {
     let server = Server::start("");
     for (words, text) in [
-        ("stream --tcp --cipher aes128", "without keys"),
-        ("connect --handshake resumed", "without keys"),
+        ("stream --tcp --cipher aes128", "without TLS"),
+        ("connect --handshake resumed", "without TLS"),
         ("connect --tls --handshake early --close server", "let the client close"),
-        ("rr --udp --alpn h2", "without keys"),
+        ("rr --udp --alpn h2", "without TLS"),
     ] {
         let ended = server.measure(&format!("{words} --time 1s"));
         assert_eq!(ended.exit_code, Some(2), "{words}: {}", ended.stderr);
@@ -139,7 +139,7 @@ fn ask(server: &Server, flags: &str) -> Ended {
 }
 
 #[test]
-fn an_authority_vouches_for_a_server_by_its_chain_its_time_and_its_name() {
+fn an_authority_checks_the_chain_the_validity_and_the_name() {
     let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
     authority.sign("good", "127.0.0.1", (2020, 3000));
     authority.sign("late", "127.0.0.1", (2020, 2021));
@@ -157,11 +157,11 @@ fn an_authority_vouches_for_a_server_by_its_chain_its_time_and_its_name() {
 
     let own = Server::start("");
     for (server, ca, why) in [
-        (&server, stranger.path("ca.pem"), "end of its chain"),
+        (&server, stranger.path("ca.pem"), "its chain doesn't end"),
         (&authority.server("late"), ca.clone(), "expired"),
         (&authority.server("soon"), ca.clone(), "isn't valid yet"),
         (&authority.server("other"), ca.clone(), "another name than \"127.0.0.1\""),
-        (&own, ca.clone(), "vouches"),
+        (&own, ca.clone(), "under the authority"),
     ] {
         let document = ask(server, &format!("--ca {ca}")).document(4);
         assert!(document.message().contains(why), "{why}: {}", document.message());
@@ -169,7 +169,7 @@ fn an_authority_vouches_for_a_server_by_its_chain_its_time_and_its_name() {
 }
 
 #[test]
-fn who_looks_at_no_key_is_told_so() {
+fn insecure_is_noted_in_the_result() {
     let server = Server::start("");
     let ended = ask(&server, "--insecure --quiet");
     let document = ended.document(0);
@@ -187,7 +187,7 @@ fn refused(home: &Path, words: &str, exit_code: i32, text: &str) {
 }
 
 #[test]
-fn certificates_and_keys_that_are_no_good_are_refused_at_once() {
+fn invalid_certificates_and_keys_are_refused_at_once() {
     let authority = Authority::new("ours");
     authority.sign("one", "127.0.0.1", (2020, 3000));
     authority.sign("two", "127.0.0.1", (2020, 3000));
@@ -200,7 +200,7 @@ fn certificates_and_keys_that_are_no_good_are_refused_at_once() {
     for (flags, code, text) in [
         ("--cert one.pem --key two.key", 1, "doesn't belong to the certificate"),
         ("--cert one.key --key one.key", 1, "has no certificate in PEM"),
-        ("--cert one.pem --key one.pem", 1, "0 private keys"),
+        ("--cert one.pem --key one.pem", 1, "0 unencrypted private keys"),
         ("--cert empty --key one.key", 1, "no certificate"),
         ("--cert noise --key one.key", 1, "noise"),
         ("--cert cut --key one.key", 1, "cut"),
@@ -214,7 +214,7 @@ fn certificates_and_keys_that_are_no_good_are_refused_at_once() {
     for (flags, code, text) in [
         ("--ca nowhere", 1, "nowhere"),
         ("--ca empty", 1, "no certificate"),
-        ("--ca garbage", 1, "no good"),
+        ("--ca garbage", 1, "are invalid"),
         ("--ca one.pem --insecure", 2, "--insecure"),
         ("--ca one.pem --server-key 00", 2, "--server-key"),
     ] {

@@ -25,7 +25,7 @@ fn assert_told(document: &Document, what: &str, words: &str) -> (f64, f64) {
 
 /// No machine answers a billion requests a second, and no loopback carries 10 Tbit/s.
 #[test]
-fn a_rate_that_cannot_be_had_is_told() {
+fn an_unreachable_rate_is_reported() {
     let server = Server::start("");
     for load in ["stream --rate 10T", "stream --tls --rate 10T", "stream --quic --rate 10T"] {
         let document = server.measure(&format!("{load} --time 500ms")).document(0);
@@ -45,7 +45,7 @@ fn a_rate_that_cannot_be_had_is_told() {
 }
 
 #[test]
-fn a_window_that_the_kernel_does_not_grant_is_told() {
+fn a_window_that_the_kernel_does_not_grant_is_reported() {
     let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
     let most: u32 = most.trim().parse().unwrap();
     let asked = 256 << 20;

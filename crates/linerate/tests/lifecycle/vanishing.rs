@@ -165,7 +165,7 @@ fn a_client_that_vanishes_before_its_load_leaves_nothing() {
 }
 
 #[test]
-fn one_that_vanishes_from_the_queue_holds_nobody_up() {
+fn a_queued_client_that_vanishes_does_not_delay_others() {
     let server = Server::start("--max-tests 1");
     let idle = Held::by_idle(&server);
     let running = server.start_client("stream --time 30s --rate 10M");

@@ -42,7 +42,7 @@ fn streams_without_copies_end_by_time() {
 }
 
 #[test]
-fn lent_bytes_arrive_unchanged_and_the_kernels_copies_are_told() {
+fn zero_copy_bytes_arrive_unchanged_and_the_kernels_copies_are_reported() {
     let server = Server::start("");
     let words = "stream --zero-copy --verify --both --flows 2 --bytes 50M";
     let document = server.measure(words).document(0);

@@ -7,7 +7,7 @@ use crate::ends::Server;
 use crate::in_network;
 use crate::network::{Network, run};
 
-/// Drops all that comes: whoever sends it doesn't know.
+/// Drops every incoming packet without telling the sender.
 const DARK: &str =
     "table inet dark { chain in { type filter hook input priority 0; policy drop; }; }";
 const LIGHT: &str = "delete table inet dark";

@@ -84,9 +84,9 @@ fn what_is_wrong_with_a_local_address_is_told() {
         add_address(&network.client, LOCAL, CLIENT_DEVICE);
         let server = Server::start(network);
         for (bind, why) in [
-            (LOCAL.to_owned(), "is of one interface alone"),
+            (LOCAL.to_owned(), "is a link-local address"),
             (format!("{LOCAL}%nowhere"), "names an interface that this machine doesn't have"),
-            (format!("fe80::99%{CLIENT_DEVICE}"), "is none of this machine's addresses"),
+            (format!("fe80::99%{CLIENT_DEVICE}"), "isn't an address of this machine"),
         ] {
             let words = ["rr", "--count", "1", "--bind", &bind];
             let finished = server.start_client_v6(&words).finish();

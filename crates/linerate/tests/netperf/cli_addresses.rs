@@ -94,7 +94,7 @@ fn a_local_address_that_reaches_none_of_the_hosts_is_told_as_such() {
     let ended = netperf("-L ::1 -H 127.0.0.1 -p 1");
     assert_eq!(ended.exit_code, 255);
     assert!(ended.stdout.starts_with("establish control: are you sure"), "{}", ended.stdout);
-    assert!(ended.stderr.contains("no address of the family asked for"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no address of the requested family"), "{}", ended.stderr);
 }
 
 #[test]

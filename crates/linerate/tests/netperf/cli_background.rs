@@ -60,11 +60,11 @@ fn netserver_in_the_background_keeps_neither_directory_nor_output_of_its_caller(
         assert!(asked.elapsed() < PATIENCE, "the netserver goes on");
         thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(files(), 0, "a file without a word goes");
+    assert_eq!(files(), 0, "an empty log file is removed");
 }
 
 #[test]
-fn netserver_in_the_background_tells_a_file_what_happens() {
+fn netserver_in_the_background_logs_to_a_file() {
     let directory = tempfile::tempdir().unwrap();
     for (level, clients) in [("-d", 1), ("-v 2", 1), ("-d", 0)] {
         let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
@@ -91,12 +91,12 @@ fn netserver_in_the_background_tells_a_file_what_happens() {
         }
         let told = std::fs::read_to_string(path).ok();
         assert_eq!(told.is_some_and(|told| told.contains("127.0.0.1")), clients > 0, "{level}");
-        // A file without a word goes.
+        // An empty log file is removed.
         assert_eq!(path.exists(), clients > 0, "{level}");
     }
 }
 
-/// Whether it has ended and whoever inherited it hasn't looked.
+/// Whether the process has ended and its parent hasn't waited for it.
 fn is_zombie(pid: Pid) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     state.is_ok_and(|state| state.contains(") Z "))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::server_process::{Netserver, value};
 use super::service::PATIENCE;
 
-/// A hundred requests a second: whoever sleeps between them has next to nothing to do.
+/// A hundred requests a second: an end that sleeps between them uses almost no CPU.
 const PACE: &str = "-b 1 -w 10m";
 /// An end that spins has run, or waited for a processor that others have, for so much of [`WHILE`].
 const MUCH: Duration = Duration::from_millis(800);

@@ -276,7 +276,7 @@ fn who_asks_to_stop_while_results_are_awaited_is_heard() {
     let plan = slow(TestTransport::Tcp, TestEnd::Seconds(1));
     let error = test_against(Then::WaitsFromEnd, &plan, &Cancel::default());
     let Err(Error::Unfinished(sentence)) = error else { panic!("{error:?}") };
-    assert!(sentence.contains("before the netserver at 127.0.0.1 had told"), "{sentence}");
+    assert!(sentence.contains("before the netserver at 127.0.0.1 had sent"), "{sentence}");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn who_sent_datagrams_to_a_server_that_never_hears_the_end_keeps_what_was_counte
         let outcome = test_against(then, &plan, &Cancel::default()).unwrap();
         assert_eq!((outcome.interrupted, outcome.server_told), (interrupted, false), "{end:?}");
         assert!(outcome.local().bytes_sent() > 0, "{outcome:?}");
-        let note = "the server was not waited for: its figures are missing";
+        let note = "the client did not wait for the server: the server's figures are missing";
         assert!(outcome.client.notes.iter().any(|told| told == note), "{:?}", outcome.client.notes);
     }
 }

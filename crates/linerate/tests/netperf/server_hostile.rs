@@ -32,7 +32,7 @@ fn nobody_is_sent_datagrams_who_has_not_asked_for_them() {
     let mut raw = Raw::connect(&service);
     assert_eq!(raw.ask(&request).second(), refusal::EACCES);
 
-    // Whoever sends the first datagram in another's name gets no answer either.
+    // A first datagram with a forged source address gets no answer either.
     let request = Request {
         response_bytes: 60_000,
         length: Length::Seconds(1),
@@ -40,7 +40,7 @@ fn nobody_is_sent_datagrams_who_has_not_asked_for_them() {
     };
     let setup = omni::decode_setup(&Raw::connect(&service).ask(&request)).unwrap();
     victim.send_to(&[1], ("127.0.0.1", setup.data_port)).unwrap();
-    assert!(victim.recv(&mut [0; 10]).is_err(), "a stranger was answered");
+    assert!(victim.recv(&mut [0; 10]).is_err(), "an unknown address was answered");
     assert_serves(&service);
 }
 

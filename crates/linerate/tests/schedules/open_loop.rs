@@ -16,7 +16,7 @@ const UNDER_WAY: Duration = Duration::from_millis(700);
 /// A shared machine may stand still itself, for as long as the server of these tests does, and nothing in
 /// a result tells the two apart: one attempt may fail.
 const ATTEMPTS: u32 = 2;
-/// Whoever catches up after a freeze takes a processor for a while: not beside another's freeze.
+/// A load that catches up after a freeze takes a processor for a while, so two freezes don't run at once.
 static FREEZES: Mutex<()> = Mutex::new(());
 
 /// A count of the summary, 0 where the load doesn't have it.

@@ -145,7 +145,7 @@ fn a_client_without_a_server_leaves_a_failure() {
     let (ended, run) = documented(&format!("-target:127.0.0.1 -port:{closed} -tcp:1 -down:1s"));
     assert_eq!(ended.exit_code, 111);
     assert_eq!((run.status.outcome, run.status.exit_code), (Outcome::Failed, 111));
-    assert_eq!(run.status.message.as_deref(), Some("no connection came to stand"));
+    assert_eq!(run.status.message.as_deref(), Some("no connection was established"));
     let (ended, run) = documented("-target:no.such.host.invalid -down:1s");
     assert_eq!(run.status.outcome, Outcome::Failed);
     assert_eq!(i32::from(run.status.exit_code), ended.exit_code);

@@ -9,11 +9,11 @@
     reason = "a test may stop at the first surprise and say what it skipped"
 )]
 
-mod crowd;
 mod documents;
 mod endings;
 mod fixture;
 mod local;
+mod many_connections;
 mod rebinding;
 mod refusals;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]

@@ -76,7 +76,7 @@ fn the_kernels_driver_is_not_here() {
 
 #[test]
 fn a_server_that_is_not_there_is_111() {
-    // Somebody has the port for TCP who never answers; nobody has it for long.
+    // Nothing listens on the port: it was bound and closed.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ended = run(&format!("-target:127.0.0.1 -port:{port} -tcp:1 -up:1000"));
     assert_eq!(

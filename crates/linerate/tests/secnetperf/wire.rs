@@ -1,4 +1,4 @@
-//! What a client's first packets say to somebody who only listens: names, ports, marks.
+//! What a client's first packets show to an observer: names, ports, marks.
 
 use crate::skipped::skip;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ fn connections_have_ports_of_their_own_unless_they_are_to_share_their_threads() 
         // A scenario sets a profile, and neither says anything of ports.
         ("-scenario:hps -threads:1", 4),
         ("-scenario:rps-multi -share:1 -threads:1", 1),
-        // Who names a local address shares it.
+        // A client with a local address shares the port.
         ("-bind:127.0.0.1 -threads:1", 1),
         ("-share:0 -bind:127.0.0.1 -threads:1", 1),
     ] {

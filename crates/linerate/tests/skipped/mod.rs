@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 /// Says that the running test, or a part of it, is skipped, and why. Fails where `CI` is set: there everything runs.
 ///
-/// The word goes past the test runner's capture, so that it shows. It names the test, so that whoever has what is missing
-/// can run just that test; `.ci/run` does.
+/// The message bypasses the test runner's capture, so that it shows. It names the test, so that `.ci/run` can run just
+/// that test as root.
 #[track_caller]
 pub(crate) fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "can't be skipped here: {why}");

@@ -1,4 +1,4 @@
-//! The rules of the house that a machine can check, as ordinary tests.
+//! The project's rules that a machine can check, as ordinary tests.
 //!
 //! Each rule is argued in ARCHITECTURE.md or CONTRIBUTING.md; a test here names the file and line
 //! that breaks it.

@@ -41,7 +41,7 @@ const ROOMS: &[&str] = &[
 ];
 
 /// Rooms of `linerate-system`, which the engine names as its own; every room may.
-const BELOW: [&str; 5] = ["error", "poll", "probe", "socket", "waker"];
+const BELOW: [&str; 6] = ["error", "poll", "probe", "resolve", "socket", "waker"];
 
 /// The rooms that a source names, other than in its tests.
 fn named(text: &str) -> BTreeSet<&str> {

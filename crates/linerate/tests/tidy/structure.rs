@@ -30,7 +30,6 @@ type Exception = (&'static str, &'static str, usize, &'static str);
 
 #[rustfmt::skip]
 const WIDE: &[Exception] = &[
-    ("personality", "Options", 69, OPTIONS),
     ("linerate", "LoadArgs", 33, OPTIONS),
     ("wire", "Parameters", 32, FORMAT),
     ("wire", "Request", 32, FORMAT),
@@ -53,7 +52,6 @@ const WIDE: &[Exception] = &[
     ("engine", "Ending", 16, FORMAT),
     ("engine", "FramedEndpoint", 16, STATE),
     ("linerate", "ServeArgs", 16, OPTIONS),
-    ("linerate", "StreamArgs", 17, OPTIONS),
     ("measure", "EndReport", 18, FORMAT),
     ("engine", "Acceptor", 19, STATE),
     ("engine", "Session", 15, STATE),
@@ -72,6 +70,7 @@ const WIDE: &[Exception] = &[
     ("measure", "DirectionText", 14, FORMAT),
     ("measure", "Workload", 15, OPTIONS),
     ("wire", "Server", 14, STATE),
+    ("personality", "Options", 15, OPTIONS),
     ("engine", "Meter", 13, STATE),
     ("engine", "ServeOptions", 13, OPTIONS),
     ("engine", "Slots", 13, STATE),

@@ -176,7 +176,7 @@ pub struct Corruption {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<f64>,
     /// Whether bits flip in the payload of TCP and UDP alone and the checksum is made to fit, so
-    /// that only who knows what was sent can find them. If not, any bit of a packet may flip.
+    /// that only an end that knows the sent data can find them. If not, any bit of a packet may flip.
     pub repair_checksums: bool,
     /// Packets shorter than this are left alone.
     pub least_packet_bytes: u32,

@@ -48,7 +48,7 @@ impl Workload {
         };
         within("number of threads", threads, &limits::THREADS, in_digits)?;
         let flows = self.opened_flows();
-        refuse_if(threads > flows, || {
+        refuse_if(threads > flows, "number of threads", || {
             format!("{threads} threads for {flows} flows: ask for at most as many threads as flows")
         })
     }
@@ -102,10 +102,10 @@ impl Workload {
         let (amount, what) = match self.end {
             End::Time { .. } => return Ok(()),
             End::Bytes { bytes } => {
-                refuse_if(is_rr, || {
+                refuse_if(is_rr, "end", || {
                     format!(
-                        "{bytes} bytes can't end requests and responses: ask for a time or a \
-                         number of transactions"
+                        "{bytes} bytes can't end requests and responses: give a time or a number of \
+                         transactions"
                     )
                 })?;
                 (bytes, "bytes")
@@ -113,14 +113,15 @@ impl Workload {
             End::Count { count } if is_rr => (count, "transactions"),
             End::Count { count } => (count, "sends"),
         };
-        refuse_if(self.omit_ns > 0, || {
+        refuse_if(self.omit_ns > 0, "warm-up", || {
             format!(
-                "a warm-up of {} goes with a time, not with {amount} {what}: leave one of them out",
+                "a warm-up of {} needs a load that ends by time, and this load ends after {amount} \
+                 {what}: leave one of them out",
                 render_duration_ns(self.omit_ns)
             )
         })?;
         let flows = self.flows;
-        refuse_if(amount < u64::from(flows), || {
+        refuse_if(amount < u64::from(flows), "end", || {
             format!(
                 "{amount} {what} for {flows} flows in a direction: ask for at least one for each \
                  flow, or for fewer flows"
@@ -137,7 +138,7 @@ impl Workload {
         within("rate", bps, &limits::RATE_BPS, in_bits)?;
         let flows = self.flows;
         let starved = matches!(rate, Rate::AllFlows { .. }) && bps < u64::from(flows);
-        refuse_if(starved, || {
+        refuse_if(starved, "rate", || {
             format!("{bps} bit/s for {flows} flows is less than 1 bit/s each: ask for fewer flows")
         })
     }
@@ -159,9 +160,9 @@ impl Workload {
         let known_letters = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
         let plausible =
             limits::CONGESTION_LETTERS.contains(&name.len()) && name.bytes().all(known_letters);
-        refuse_if(!plausible, || {
+        refuse_if(!plausible, "congestion control", || {
             format!(
-                "{} is no name of a congestion control: write one such as cubic, reno or bbr \
+                "{} isn't the name of a congestion control: give a name such as cubic, reno or bbr \
                  (1 to 15 of a-z, 0-9 and _)",
                 quoted(name)
             )
@@ -174,10 +175,11 @@ impl Workload {
 
     fn check_contradictions(&self) -> Checked {
         refuse_first(&self.contradictions_of_load())?;
+        refuse_first(&self.contradictions_of_duplex())?;
         refuse_first(&self.contradictions_of_socket())
     }
 
-    fn contradictions_of_load(&self) -> [(bool, &'static str); 12] {
+    fn contradictions_of_load(&self) -> [Contradiction; 9] {
         let has_transactions = self.has_transactions();
         let connects = matches!(self.kind, Kind::Connect { .. });
         let udp = self.transport == Transport::Udp;
@@ -185,82 +187,103 @@ impl Workload {
         [
             (
                 has_transactions && self.rate.is_some(),
-                "a rate in bits with requests and responses: leave the rate out and give a \
+                "rate",
+                "a rate in bits per second with requests and responses: leave the rate out and give a \
                  schedule of requests per second, or measure a stream",
             ),
             (
                 has_transactions && self.verify && self.transfer().is_none(),
+                "verification",
                 "verification with requests and responses: leave it out, or verify a stream or transfers of \
                  connections",
             ),
             (
                 connects && udp,
-                "connections over UDP, which has none: leave it out, or ask for TCP or TLS",
+                "transport",
+                "connections over UDP, which has no connections: leave it out, or use TCP or TLS",
             ),
             (
                 connects && self.busy_poll,
+                "busy polling",
                 "busy polling with connections that come and go: leave it out, or measure rr",
             ),
             (
                 self.has_datagrams() && self.verify && self.carries_only_headers(),
-                "verification of datagrams that hold only their header: make them larger, or \
-                 leave it out",
+                "verification",
+                "datagrams that hold only their header have no bytes to verify: make the datagrams \
+                 larger, or leave verification out",
             ),
             (
                 variant != Variant::default()
                     && (has_transactions || self.transport != Transport::Tcp),
-                "zero copy, splice or discard without a stream over TCP: leave it out, or measure \
+                "variant",
+                "zero copy, splice or discard without a stream over TCP: leave them out, or measure \
                  a TCP stream",
             ),
             (
                 variant.zero_copy && variant.splice,
-                "zero copy and splice: a sender does one or the other",
+                "variant",
+                "a sender can't use both zero copy and splice: leave one of them out",
             ),
             (
                 variant.discard && variant.splice,
-                "discard and splice: a receiver does one or the other",
-            ),
-            (
-                self.duplex && self.direction() != Some(Direction::Both),
-                "duplex without a stream in both directions: leave it out, or ask for both",
-            ),
-            (
-                self.duplex && self.has_datagrams(),
-                "duplex with datagrams, which are no connection: leave it out, or ask for TCP, TLS or QUIC's \
-                 streams",
-            ),
-            (
-                self.duplex && (variant != Variant::default() || self.quic.unidirectional),
-                "duplex with zero copy, splice, discard or streams of one direction: leave one of them out",
+                "variant",
+                "a receiver can't use both discard and splice: leave one of them out",
             ),
             (
                 self.verify && (variant.discard || variant.splice),
-                "verification of bytes that nobody reads (discard, splice): leave one of them out",
+                "verification",
+                "verification with discard or splice, where the receiver doesn't read the bytes: leave \
+                 one of them out",
             ),
         ]
     }
 
-    fn contradictions_of_socket(&self) -> [(bool, &'static str); 4] {
+    fn contradictions_of_duplex(&self) -> [Contradiction; 3] {
+        let variant = self.variant;
+        [
+            (
+                self.duplex && self.direction() != Some(Direction::Both),
+                "duplex",
+                "duplex without a stream in both directions: leave it out, or ask for both directions",
+            ),
+            (
+                self.duplex && self.has_datagrams(),
+                "duplex",
+                "duplex needs connections, and datagrams have none: leave it out, or use TCP, TLS or \
+                 streams of QUIC",
+            ),
+            (
+                self.duplex && (variant != Variant::default() || self.quic.unidirectional),
+                "duplex",
+                "duplex with zero copy, splice, discard or streams of one direction: leave one of them out",
+            ),
+        ]
+    }
+
+    fn contradictions_of_socket(&self) -> [Contradiction; 4] {
         let udp = self.transport == Transport::Udp;
         let socket = &self.socket;
         [
             (
                 !udp && self.transport != Transport::Quic && socket.no_offload,
-                "no offload with a transport other than UDP and QUIC: leave it out, or ask for one of \
-                 them",
+                "no offload",
+                "no offload with a transport other than UDP and QUIC: leave it out, or use UDP or QUIC",
             ),
             (
                 udp && socket.congestion.is_some(),
-                "a congestion control with UDP, which has none: leave it out, or ask for TCP, TLS or QUIC",
+                "congestion control",
+                "UDP has no congestion control: leave it out, or use TCP, TLS or QUIC",
             ),
             (
                 udp && socket.mss_bytes.is_some(),
-                "an MSS with UDP, which has none: set the size of a datagram instead, or ask for \
-                 TCP or TLS",
+                "MSS",
+                "UDP has no MSS: set the size of a datagram instead, or use TCP or TLS",
             ),
             (
                 udp && socket.no_delay,
-                "no delay with UDP, which never delays: leave it out, or ask for TCP or TLS",
+                "no delay",
+                "no delay has no effect with UDP, which never delays data: leave it out, or use TCP or TLS",
             ),
         ]
     }
@@ -273,13 +296,13 @@ impl Plan {
     ///
     /// The first thing that makes no sense, with its value and the way out.
     pub fn check(&self) -> Checked {
-        refuse_if(self.schema != Self::SCHEMA, || {
+        refuse_if(self.schema != Self::SCHEMA, "schema", || {
             format!("a plan of format {}: write {:?}", quoted(&self.schema), Self::SCHEMA)
         })?;
         let host_fits = limits::HOST_BYTES.contains(&self.host.len())
             && !self.host.contains(|letter: char| letter.is_whitespace() || letter.is_control());
-        refuse_if(!host_fits, || {
-            format!("{} is no host: write a name or an address", quoted(&self.host))
+        refuse_if(!host_fits, "host", || {
+            format!("{} isn't a host: give a name or an address", quoted(&self.host))
         })?;
         within("port", self.port, &limits::PORT, in_digits)?;
         self.check_local()?;
@@ -289,14 +312,14 @@ impl Plan {
 
     fn check_local(&self) -> Checked {
         let cpus = self.local.cpus.len();
-        refuse_if(cpus > limits::CPUS, || {
-            format!("a list of {cpus} processors: name at most {}", limits::CPUS)
+        refuse_if(cpus > limits::CPUS, "processors", || {
+            format!("a list of {cpus} processors: give at most {}", limits::CPUS)
         })?;
         if let Some(device) = &self.local.bind_device {
             let plausible = limits::DEVICE_BYTES.contains(&device.len())
                 && !device.contains(|letter: char| letter == '/' || letter.is_whitespace());
-            refuse_if(!plausible, || {
-                format!("{} is no network device: write one such as eth0", quoted(device))
+            refuse_if(!plausible, "network device", || {
+                format!("{} isn't a network device: give one such as eth0", quoted(device))
             })?;
         }
         self.check_key_log()?;
@@ -306,8 +329,9 @@ impl Plan {
     }
 
     fn check_key_log(&self) -> Checked {
-        refuse_if(self.local.key_log.is_some() && !self.workload.has_keys(), || {
-            "a key log of a load without keys: leave it out, or ask for TLS or QUIC".to_owned()
+        refuse_if(self.local.key_log.is_some() && !self.workload.has_keys(), "key log", || {
+            "a load without TLS or QUIC has no keys to log: leave it out, or use TLS or QUIC"
+                .to_owned()
         })
     }
 
@@ -315,17 +339,18 @@ impl Plan {
         let Some((first, last)) = self.local.source_ports else {
             return Ok(());
         };
-        refuse_if(self.workload.transport == Transport::Quic, || {
+        let field = "source port";
+        refuse_if(self.workload.transport == Transport::Quic, field, || {
             format!(
                 "source ports {first}-{last} with QUIC, whose connections share a port: leave them \
-                 out, or ask for TCP or TLS"
+                 out, or use TCP or TLS"
             )
         })?;
-        within("source port", first, &limits::PORT, in_digits)?;
-        refuse_if(last < first, || {
+        within(field, first, &limits::PORT, in_digits)?;
+        refuse_if(last < first, field, || {
             format!("source ports {first}-{last}: give the lower port first")
         })?;
-        refuse_if(!matches!(self.workload.kind, Kind::Connect { .. }), || {
+        refuse_if(!matches!(self.workload.kind, Kind::Connect { .. }), field, || {
             format!(
                 "source ports {first}-{last} without connections that come and go: leave them \
                  out, or measure connect"
@@ -335,24 +360,25 @@ impl Plan {
 
     fn check_binds(&self) -> Checked {
         let binds = &self.local.binds;
-        refuse_if(binds.len() > limits::BINDS, || {
-            format!("a list of {} local addresses: name at most {}", binds.len(), limits::BINDS)
+        let field = "local addresses";
+        refuse_if(binds.len() > limits::BINDS, field, || {
+            format!("a list of {} local addresses: give at most {}", binds.len(), limits::BINDS)
         })?;
         let Some(first) = binds.first() else {
             return Ok(());
         };
         if let Some(other) = binds.iter().find(|bind| bind.is_ipv4() != first.is_ipv4()) {
-            return refuse_if(true, || {
-                format!("{first} and {other} as local addresses: bind to addresses of one family")
+            return refuse_if(true, field, || {
+                format!("{first} and {other} as local addresses: give addresses of one family")
             });
         }
         let Some(family) = self.family else {
             return Ok(());
         };
-        refuse_if(first.is_ipv4() != (family == Family::Ipv4), || {
+        refuse_if(first.is_ipv4() != (family == Family::Ipv4), field, || {
             format!(
-                "{first} as local address and {family:?} as family: bind to an address of that \
-                 family, or leave the family out"
+                "{first} as local address and {family:?} as family: give an address of that family, \
+                 or leave the family out"
             )
         })
     }
@@ -360,15 +386,18 @@ impl Plan {
     fn check_remarks(&self) -> Checked {
         let most = limits::REMARK_BYTES;
         let title_bytes = self.title.as_ref().map_or(0, String::len);
-        refuse_if(title_bytes > most, || {
-            format!("a title of {title_bytes} bytes: write at most {most}")
+        refuse_if(title_bytes > most, "title", || {
+            format!("a title of {title_bytes} bytes: give at most {most}")
         })?;
         let tags = self.tags.len();
-        refuse_if(tags > limits::TAGS, || format!("{tags} tags: write at most {}", limits::TAGS))?;
+        let field = "tags";
+        refuse_if(tags > limits::TAGS, field, || {
+            format!("{tags} tags: give at most {}", limits::TAGS)
+        })?;
         self.tags.iter().try_for_each(|(key, value)| {
-            refuse_if(key.is_empty(), || "a tag without a key: write key=value".to_owned())?;
-            refuse_if(key.len().max(value.len()) > most, || {
-                format!("the tag {} is too long: write at most {most} bytes", quoted(key))
+            refuse_if(key.is_empty(), field, || "a tag without a key: give key=value".to_owned())?;
+            refuse_if(key.len().max(value.len()) > most, field, || {
+                format!("the tag {} is too long: give at most {most} bytes", quoted(key))
             })
         })
     }
@@ -389,13 +418,17 @@ fn within(
     Err(PlanError { text, field: Some(name) })
 }
 
-/// Refuses the first of some pairs that don't go together.
-fn refuse_first(contradictions: &[(bool, &str)]) -> Checked {
-    contradictions.iter().try_for_each(|(wrong, text)| refuse_if(*wrong, || (*text).to_owned()))
+/// Whether two settings exclude each other, the field to change, and the error text.
+type Contradiction = (bool, &'static str, &'static str);
+
+fn refuse_first(contradictions: &[Contradiction]) -> Checked {
+    contradictions
+        .iter()
+        .try_for_each(|(wrong, field, text)| refuse_if(*wrong, field, || (*text).to_owned()))
 }
 
-fn refuse_if(wrong: bool, sentence: impl FnOnce() -> String) -> Checked {
-    if wrong { Err(PlanError { text: sentence(), field: None }) } else { Ok(()) }
+fn refuse_if(wrong: bool, field: &'static str, text: impl FnOnce() -> String) -> Checked {
+    if wrong { Err(PlanError { text: text(), field: Some(field) }) } else { Ok(()) }
 }
 
 fn in_digits(number: u64) -> String {

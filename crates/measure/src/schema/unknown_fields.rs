@@ -23,7 +23,7 @@ const LIKENESS: f64 = 0.7;
 
 /// The fields of `document` that `schema`, a root schema of this crate (draft 2020-12), doesn't know.
 ///
-/// A value of another type than the schema's is left to whoever reads the document.
+/// A value of another type than the schema's is left to the document's reader.
 pub fn unknown_fields(schema: &Value, document: &Value) -> Vec<UnknownField> {
     let mut found = Vec::new();
     Walk { root: schema, found: &mut found }.visit(schema, document, "");

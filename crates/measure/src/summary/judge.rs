@@ -113,7 +113,7 @@ fn judge_flows(workload: &Workload, report: &EndReport, reasons: &mut Vec<String
     let has_flows = report.role == Role::Client || !matches!(workload.kind, Kind::Connect { .. });
     if has_flows && !has_every_flow(workload, report) {
         reasons.push(format!(
-            "the {} reported {} flows that aren't the {} of the load",
+            "the {} reported {} flows that don't match the {} of the load",
             name_of(report.role),
             flows_reported(report),
             workload.total_flows(),

@@ -1,4 +1,4 @@
-//! One direction of a run: who sent, who received, and what each end says of it.
+//! One direction of a run: the sender, the receiver, and what each end reports.
 
 use crate::media::FrameCounts;
 use crate::plan::{Direction, Workload};

@@ -53,28 +53,32 @@ pub fn parse_command_line(
         client_only |= flag.meaning.side == Side::Client && !is_role;
         server_only |= flag.meaning.side == Side::Server && !is_role;
     }
-    client_only |= options.has_client_affinity;
+    client_only |= options.process.has_client_affinity;
     check_role(&options, client_only, server_only)?;
     check_values(&options)?;
-    match &options.users {
+    match &options.server.users {
         Some(users) if !is_readable(users) => Err(Failure::of(Code::USERS_FILE).into()),
         _ => Ok(options),
     }
 }
 
 fn check_role(options: &Options, client_only: bool, server_only: bool) -> Result<(), Failure> {
-    let has_name = options.username.is_some() || options.public_key.is_some();
-    let has_users = options.private_key.is_some() || options.users.is_some();
+    let has_name =
+        options.credentials.username.is_some() || options.credentials.public_key.is_some();
+    let has_users = options.server.private_key.is_some() || options.server.users.is_some();
     match &options.role {
         Some(Role::Client(_)) if server_only => Err(Failure::of(Code::SERVER_ONLY)),
         Some(Role::Server) if client_only => Err(Failure::of(Code::CLIENT_ONLY)),
         Some(Role::Client(_))
-            if has_name && !(options.username.is_some() && options.public_key.is_some()) =>
+            if has_name
+                && !(options.credentials.username.is_some()
+                    && options.credentials.public_key.is_some()) =>
         {
             Err(Failure::of(Code::CLIENT_AUTH))
         }
         Some(Role::Server)
-            if has_users && !(options.private_key.is_some() && options.users.is_some()) =>
+            if has_users
+                && !(options.server.private_key.is_some() && options.server.users.is_some()) =>
         {
             Err(Failure::of(Code::SERVER_AUTH))
         }
@@ -85,22 +89,26 @@ fn check_role(options: &Options, client_only: bool, server_only: bool) -> Result
 
 fn check_values(options: &Options) -> Result<(), Failure> {
     let is_client = options.host().is_some();
-    let bytes = options.length_bytes;
-    if is_client && options.direction == Direction::Up && options.rcv_timeout_ms.is_some() {
+    let bytes = options.load.length_bytes;
+    if is_client
+        && options.load.direction == Direction::Up
+        && options.connection.rcv_timeout_ms.is_some()
+    {
         return Err(Failure::of(Code::REVERSE_RECEIVE_TIMEOUT));
     }
-    if options.udp && bytes.is_some_and(|bytes| !limits::DATAGRAM_BYTES.contains(&bytes)) {
+    if options.load.udp && bytes.is_some_and(|bytes| !limits::DATAGRAM_BYTES.contains(&bytes)) {
         return Err(Failure::of(Code::UDP_BLOCK_SIZE));
     }
-    if !options.udp && bytes.is_some_and(|bytes| bytes > limits::BLOCK_BYTES) {
+    if !options.load.udp && bytes.is_some_and(|bytes| bytes > limits::BLOCK_BYTES) {
         return Err(Failure::of(Code::BLOCK_SIZE));
     }
     let given = |count: Option<u64>| count.is_some_and(|count| count > 0);
-    let ends = [options.time_s.is_some(), given(options.bytes), given(options.blocks)];
+    let ends =
+        [options.load.time_s.is_some(), given(options.load.bytes), given(options.load.blocks)];
     if ends.iter().filter(|end| **end).count() > 1 {
         return Err(Failure::of(Code::END_CONDITIONS));
     }
-    if options.udp && options.file.is_some() {
+    if options.load.udp && options.payload.file.is_some() {
         return Err(Failure::of(Code::UDP_FILE));
     }
     Ok(())

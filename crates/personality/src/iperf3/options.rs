@@ -41,7 +41,7 @@ pub enum Role {
     Server,
 }
 
-/// Who sends.
+/// The sending end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// The client.
@@ -59,15 +59,25 @@ pub enum Direction {
 pub struct Options {
     pub role: Option<Role>,
     pub port: Option<u16>,
+    pub wants_version: bool,
+    pub wants_help: bool,
+    pub output: OutputOptions,
+    pub server: ServerOptions,
+    pub load: LoadOptions,
+    pub payload: PayloadOptions,
+    pub socket: SocketOptions,
+    pub connection: ConnectionOptions,
+    pub process: ProcessOptions,
+    pub credentials: CredentialOptions,
+}
+
+/// What is printed, where and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct OutputOptions {
     pub format: RateFormat,
     /// None: the default, a second; zero: no intervals.
     pub interval_s: Option<f64>,
-    pub pid_file: Option<PathBuf>,
-    pub file: Option<PathBuf>,
-    pub affinity: Option<u32>,
-    pub server_affinity: Option<u32>,
-    pub bind: Option<String>,
-    pub bind_device: Option<String>,
     pub verbose: bool,
     pub json: bool,
     pub json_stream: bool,
@@ -75,14 +85,15 @@ pub struct Options {
     pub log_file: Option<PathBuf>,
     pub force_flush: bool,
     pub timestamps: Option<String>,
-    pub rcv_timeout_ms: Option<u32>,
-    pub snd_timeout_ms: Option<u32>,
-    /// Idle time, interval and count of the control connection's keepalive, each 0 for the
-    /// system's own.
-    pub keepalive: Option<[u32; 3]>,
-    pub mptcp: bool,
+    pub title: Option<String>,
+    pub server_output: bool,
     pub debug: bool,
-    pub old_pacing: bool,
+}
+
+/// What a server allows, and how it runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct ServerOptions {
     pub daemon: bool,
     pub one_off: bool,
     pub bitrate_limit_bps: Option<u64>,
@@ -93,9 +104,13 @@ pub struct Options {
     pub private_key: Option<PathBuf>,
     pub users: Option<PathBuf>,
     pub time_skew_s: Option<u32>,
-    pub pkcs1: bool,
+}
+
+/// The load of a client's test, and when it ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct LoadOptions {
     pub udp: bool,
-    pub connect_timeout_ms: Option<u32>,
     pub bitrate_bps: Option<u64>,
     pub burst: Option<u32>,
     pub pacing_timer_us: Option<u32>,
@@ -105,33 +120,74 @@ pub struct Options {
     pub blocks: Option<u64>,
     /// None: what fits.
     pub length_bytes: Option<u32>,
-    pub client_port: Option<u16>,
     pub parallel: Option<u32>,
     pub direction: Direction,
+    pub omit_s: u32,
+}
+
+/// What the streams carry.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct PayloadOptions {
+    pub file: Option<PathBuf>,
+    pub extra_data: Option<String>,
+    pub counters_64bit: bool,
+    pub repeating_payload: bool,
+}
+
+/// The socket options of streams.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct SocketOptions {
+    pub mptcp: bool,
     pub window_bytes: Option<u32>,
     pub congestion: Option<String>,
     pub mss_bytes: Option<u16>,
     pub no_delay: bool,
-    /// Some(true): IPv6 only.
-    pub ipv6: Option<bool>,
     pub tos: u8,
     pub flow_label: Option<u32>,
     pub zero_copy: bool,
     pub skip_rx_copy: bool,
-    pub omit_s: u32,
-    pub title: Option<String>,
-    pub extra_data: Option<String>,
-    pub server_output: bool,
-    pub counters_64bit: bool,
     pub gsro: bool,
-    pub repeating_payload: bool,
     pub dont_fragment: bool,
-    pub username: Option<String>,
-    pub public_key: Option<PathBuf>,
-    pub wants_version: bool,
-    pub wants_help: bool,
+    pub old_pacing: bool,
+}
+
+/// Addresses, and the time limits of connections.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct ConnectionOptions {
+    pub bind: Option<String>,
+    pub bind_device: Option<String>,
+    pub client_port: Option<u16>,
+    /// Some(true): IPv6 only.
+    pub ipv6: Option<bool>,
+    pub connect_timeout_ms: Option<u32>,
+    pub rcv_timeout_ms: Option<u32>,
+    pub snd_timeout_ms: Option<u32>,
+    /// Idle time, interval and count of the control connection's keepalive, each 0 for the
+    /// system's own.
+    pub keepalive: Option<[u32; 3]>,
+}
+
+/// The process.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct ProcessOptions {
+    pub pid_file: Option<PathBuf>,
+    pub affinity: Option<u32>,
+    pub server_affinity: Option<u32>,
     /// `-A n,m` is a client's, `-A n` either's.
     pub has_client_affinity: bool,
+}
+
+/// The user of a client.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is a flag; the table of flags says what it does")]
+pub struct CredentialOptions {
+    pub username: Option<String>,
+    pub public_key: Option<PathBuf>,
+    pub pkcs1: bool,
 }
 
 impl Options {
@@ -142,7 +198,7 @@ impl Options {
 
     /// Streams in each direction.
     pub fn streams(&self) -> u32 {
-        self.parallel.unwrap_or(1)
+        self.load.parallel.unwrap_or(1)
     }
 
     /// Whether the host is given and what it is.
@@ -160,14 +216,14 @@ impl Options {
 
     /// The time between reports; None: no reports.
     pub fn interval(&self) -> Option<Duration> {
-        let seconds = self.interval_s.unwrap_or(1.0);
+        let seconds = self.output.interval_s.unwrap_or(1.0);
         (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
     }
 
     /// The most that a server's test may transfer, bit/s, and the time that this is averaged over.
     pub fn rate_limit(&self) -> Option<(u64, Duration)> {
-        let bps = self.bitrate_limit_bps.filter(|bps| *bps > 0)?;
-        let seconds = self.bitrate_limit_interval_s.filter(|seconds| *seconds > 0.0);
+        let bps = self.server.bitrate_limit_bps.filter(|bps| *bps > 0)?;
+        let seconds = self.server.bitrate_limit_interval_s.filter(|seconds| *seconds > 0.0);
         Some((bps, Duration::from_secs_f64(seconds.unwrap_or(RATE_INTERVAL_S))))
     }
 
@@ -189,7 +245,7 @@ impl Options {
 
     pub(super) fn take_format(&mut self, value: &str) -> Result<(), Failure> {
         let letter = value.chars().next().and_then(RateFormat::parse);
-        self.format = letter.ok_or(Failure::of(Code::BAD_FORMAT))?;
+        self.output.format = letter.ok_or(Failure::of(Code::BAD_FORMAT))?;
         Ok(())
     }
 
@@ -198,10 +254,10 @@ impl Options {
             Some((own, server)) => (own, Some(server)),
             None => (value, None),
         };
-        self.affinity = Some(bounded(own, 0, AFFINITY_MAX, Code::AFFINITY)?);
+        self.process.affinity = Some(bounded(own, 0, AFFINITY_MAX, Code::AFFINITY)?);
         if let Some(server) = server {
-            self.server_affinity = Some(bounded(server, 0, AFFINITY_MAX, Code::AFFINITY)?);
-            self.has_client_affinity = true;
+            self.process.server_affinity = Some(bounded(server, 0, AFFINITY_MAX, Code::AFFINITY)?);
+            self.process.has_client_affinity = true;
         }
         Ok(())
     }
@@ -210,20 +266,20 @@ impl Options {
     pub(super) fn take_bind(&mut self, value: &str) -> Result<(), Failure> {
         let (host, device) = split_device(value);
         if device.is_some() {
-            self.bind_device = device;
+            self.connection.bind_device = device;
         }
-        self.bind = Some(host);
+        self.connection.bind = Some(host);
         Ok(())
     }
 
     pub(super) fn take_json_stream(&mut self, _: &str) -> Result<(), Failure> {
-        self.json = true;
-        set(&mut self.json_stream)
+        self.output.json = true;
+        set(&mut self.output.json_stream)
     }
 
     pub(super) fn take_mptcp(&mut self, _: &str) -> Result<(), Failure> {
-        self.udp = false;
-        set(&mut self.mptcp)
+        self.load.udp = false;
+        set(&mut self.socket.mptcp)
     }
 
     pub(super) fn take_bitrate_limit(&mut self, value: &str) -> Result<(), Failure> {
@@ -233,17 +289,17 @@ impl Options {
             if seconds != 0.0 && !(0.1..=RATE_INTERVAL_MAX_S).contains(&seconds) {
                 return refuse(Code::RATE_INTERVAL);
             }
-            self.bitrate_limit_interval_s = Some(seconds);
+            self.server.bitrate_limit_interval_s = Some(seconds);
         }
-        put(&mut self.bitrate_limit_bps, amount(rate, Step::Decimal))
+        put(&mut self.server.bitrate_limit_bps, amount(rate, Step::Decimal))
     }
 
     pub(super) fn take_bitrate(&mut self, value: &str) -> Result<(), Failure> {
         let (rate, burst) = split_slash(value);
         if let Some(burst) = burst {
-            self.burst = Some(bounded(burst, 1, BURST_MAX, Code::BURST)?);
+            self.load.burst = Some(bounded(burst, 1, BURST_MAX, Code::BURST)?);
         }
-        put(&mut self.bitrate_bps, amount(rate, Step::Decimal))
+        put(&mut self.load.bitrate_bps, amount(rate, Step::Decimal))
     }
 
     pub(super) fn take_length(&mut self, value: &str) -> Result<(), Failure> {
@@ -253,15 +309,15 @@ impl Options {
             None => return Err(wrong_unit(value)),
             Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
         };
-        self.length_bytes = Some(bytes).filter(|bytes| *bytes > 0);
+        self.load.length_bytes = Some(bytes).filter(|bytes| *bytes > 0);
         Ok(())
     }
 
     pub(super) fn take_direction(&mut self, direction: Direction) -> Result<(), Failure> {
-        if ![Direction::Up, direction].contains(&self.direction) {
+        if ![Direction::Up, direction].contains(&self.load.direction) {
             return refuse(Code::REVERSE_BIDIRECTIONAL);
         }
-        self.direction = direction;
+        self.load.direction = direction;
         Ok(())
     }
 
@@ -270,36 +326,36 @@ impl Options {
         if bytes > BUFFER_MAX_BYTES {
             return refuse(Code::BUFFER_SIZE);
         }
-        self.window_bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+        self.socket.window_bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0);
         Ok(())
     }
 
     pub(super) fn take_mss(&mut self, value: &str) -> Result<(), Failure> {
         let bytes = bounded(value, 0, MSS_MAX, Code::MSS)?;
-        self.mss_bytes = u16::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+        self.socket.mss_bytes = u16::try_from(bytes).ok().filter(|bytes| *bytes > 0);
         Ok(())
     }
 
     pub(super) fn take_tos(&mut self, value: &str) -> Result<(), Failure> {
         let tos = parse_any_base(value).and_then(|tos| u8::try_from(tos).ok());
-        self.tos = tos.ok_or(Failure::of(Code::BAD_TOS))?;
+        self.socket.tos = tos.ok_or(Failure::of(Code::BAD_TOS))?;
         Ok(())
     }
 
     pub(super) fn take_dscp(&mut self, value: &str) -> Result<(), Failure> {
-        self.tos = parse_dscp(value).ok_or(Failure::of(Code::DSCP))?;
+        self.socket.tos = parse_dscp(value).ok_or(Failure::of(Code::DSCP))?;
         Ok(())
     }
 
     pub(super) fn take_flow_label(&mut self, value: &str) -> Result<(), Failure> {
         let label = parse_any_base(value).filter(|label| (1..=FLOW_LABEL_MAX).contains(label));
         let label = label.ok_or(Failure::of(Code::SET_FLOW_LABEL))?;
-        self.flow_label = u32::try_from(label).ok();
+        self.socket.flow_label = u32::try_from(label).ok();
         Ok(())
     }
 
     pub(super) fn take_omit(&mut self, value: &str) -> Result<(), Failure> {
-        self.omit_s = bounded(value, 0, OMIT_MAX_S, Code::OMIT)?;
+        self.load.omit_s = bounded(value, 0, OMIT_MAX_S, Code::OMIT)?;
         Ok(())
     }
 }

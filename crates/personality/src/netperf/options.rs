@@ -337,7 +337,7 @@ pub struct IterationBounds {
 }
 
 impl Repeat {
-    /// What `-i` says. Who asks for more at least than at most gets the former.
+    /// Sets the bounds of `-i`. If the least number is above the greatest, the least holds.
     pub fn bound(&mut self, most: Option<u32>, least: Option<u32>) {
         let before = self.iterations.unwrap_or(IterationBounds { most: 1, least: 1 });
         let least = least.unwrap_or(before.least);

@@ -3,7 +3,7 @@
 
 use crate::colon_options::{ColonOptions, means};
 
-/// Who has an option.
+/// Which ends have an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Client and server.
@@ -30,7 +30,7 @@ pub struct Flag {
     pub names: &'static [&'static str],
     /// What its value looks like; empty for one that stands alone.
     pub value: &'static str,
-    /// Who has it.
+    /// Which ends have it.
     pub side: Side,
     /// What it is for, with its default.
     pub about: &'static str,

@@ -226,7 +226,7 @@ impl SharedOptions {
                 unpaced,
                 // Only a server has a number.
                 server_id: options.value("serverid").filter(|_| !is_client).map(parse_u32),
-                // What is wrong with it is said by whoever reads the options of its side.
+                // The reader of its side's options reports what is wrong with it.
                 mark: ids::parse_mark(options).ok().flatten(),
                 hystart,
                 draft_29: false,

@@ -1,4 +1,4 @@
-//! Sockets that whoever started this program has opened for it: socket activation, as systemd has it
+//! Sockets that the parent process has opened for this program: socket activation, as systemd has it
 //! (sd_listen_fds(3)).
 
 use std::fs::File;
@@ -67,7 +67,7 @@ impl HandedSockets {
         if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
             return Err(wrong("is not open"));
         }
-        // SAFETY: it is open, and whoever started this program has left it to this call, which is made once.
+        // SAFETY: it is open, and the parent process has left it to this call, which is made once.
         let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
         let _inherited_at_worst = fcntl_setfd(&descriptor, FdFlags::CLOEXEC);
         let socket = Socket::from(descriptor);
@@ -103,7 +103,7 @@ impl HandedSockets {
     pub fn listeners(&self) -> Result<Vec<Socket>, Error> {
         if !self.datagrams.is_empty() {
             return Err(Error::Host(format!(
-                "{COUNT} has a UDP socket, for which this server has no use"
+                "{COUNT} has a UDP socket, and this server uses none"
             )));
         }
         self.listeners.iter().map(|socket| copy_of(socket)).collect()

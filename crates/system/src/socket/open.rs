@@ -108,8 +108,8 @@ pub fn bind_datagram(address: SocketAddr, device: Option<&str>) -> io::Result<So
     Ok(socket)
 }
 
-/// Binds a UDP socket to a port that other sockets have, too. Where one of them is another user's, who has handed it
-/// over, a shared port is not enough (socket(7): SO_REUSEPORT), and a shared address is.
+/// Binds a UDP socket to a port that other sockets have, too. If one of them was opened by
+/// another user and passed on, SO_REUSEPORT is not enough (socket(7)), and SO_REUSEADDR is.
 pub fn bind_beside(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     socket.set_reuse_port(true)?;
     socket.bind(&address.into()).or_else(|error| match error.kind() {

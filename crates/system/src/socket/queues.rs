@@ -10,7 +10,7 @@ use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// The kernel answers within the call that asks.
-const PATIENCE: Duration = Duration::from_millis(100);
+const ANSWER_LIMIT: Duration = Duration::from_millis(100);
 /// A message's header: length, type, flags, number, sender.
 const HEADER_BYTES: usize = 16;
 const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
@@ -137,7 +137,7 @@ fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         Type::RAW.cloexec(),
         Some(Protocol::from(libc::NETLINK_ROUTE)),
     )?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(ANSWER_LIMIT))?;
     let mut request = ((HEADER_BYTES + body.len()) as u32).to_ne_bytes().to_vec();
     request.extend_from_slice(&kind.to_ne_bytes());
     request.extend_from_slice(&flags.to_ne_bytes());

@@ -18,7 +18,7 @@ const STANDARD: RawFd = 3;
 /// numbers stay open in the other table.
 pub fn own_table<const N: usize>(keep: [Arc<OwnedFd>; N]) -> io::Result<[OwnedFd; N]> {
     // SAFETY: this thread gets a copy of the table, so every number that it knows still names what
-    // it named. Whoever closes one of them does so in one of the tables, which is what this
+    // it named. Closing a number closes it in one of the tables only, which is what this
     // function is for and what its callers look after.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
     let mut numbers = keep.each_ref().map(|descriptor| descriptor.as_fd().as_raw_fd());

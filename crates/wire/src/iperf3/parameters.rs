@@ -130,7 +130,7 @@ pub struct Parameters {
     pub zero_copy: bool,
     /// `--dont-fragment`.
     pub dont_fragment: bool,
-    /// What proves who asks.
+    /// The client's encrypted credentials.
     pub auth_token: Option<String>,
     /// `--skip-rx-copy`.
     pub skip_rx_copy: bool,
@@ -315,7 +315,7 @@ impl Parameters {
             number(fields, "window", most::WINDOW_BYTES, Code::BUFFER_SIZE)?.filter(|n| *n > 0);
         self.block_bytes =
             number(fields, "len", blocks.0, blocks.1)?.filter(|n| *n > 0).unwrap_or(blocks.2);
-        // Who asks for more than a second gets one, which is more than anything gains by.
+        // More than a second has no use, and is cut to a second.
         let timer_us = count(fields, "pacing_timer", u64::MAX, Code::RECEIVE_PARAMETERS)?;
         self.pacing_timer_us =
             timer_us.filter(|us| *us > 0).map_or(1000, |us| us.min(1_000_000) as u32);

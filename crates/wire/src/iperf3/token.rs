@@ -1,6 +1,6 @@
 //! What a token says, before it is encrypted.
 
-/// Who asks, and when.
+/// The client's user, and the time of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
     /// The user's name.

@@ -139,7 +139,7 @@ impl Client {
             }
             (Stage::Greeting, ServerMessage::Hello(hello)) => self.handle_hello(hello),
             (Stage::Asking, ServerMessage::Queued(_)) if !self.exclusive => {
-                let text = "the server has this test wait, which was not asked to measure alone";
+                let text = "the server queued a test that isn't exclusive";
                 self.fail(Fault::Protocol(text.to_owned()));
             }
             (Stage::Asking, ServerMessage::Queued(Queued { place })) => {

@@ -8,7 +8,7 @@ use super::VERSION;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The other end never spoke this protocol.
-    #[error("the other end doesn't speak linerate's protocol (it said \"{seen}\")")]
+    #[error("the other end doesn't speak linerate's protocol (it sent \"{seen}\")")]
     NotLinerate {
         /// The first bytes that it said, at most 64; what isn't printable ASCII stands as a dot.
         seen: String,
@@ -35,14 +35,14 @@ pub enum Fault {
     },
     /// The other end closed the connection before the conversation was over.
     #[error(
-        "the other end closed the connection ({stage}): it was ended, or had no room; its own log says why"
+        "the other end closed the connection ({stage}): it was stopped, or had no room; see its log"
     )]
     Closed {
         /// How far the conversation had come.
         stage: Stage,
     },
     /// The other end is there, but what it owes has not come.
-    #[error("the other end is there but has not gone on for {} s ({stage})", after_ns / 1_000_000_000)]
+    #[error("the other end answers but has made no progress for {} s ({stage})", after_ns / 1_000_000_000)]
     Stalled {
         /// How long.
         after_ns: u64,
@@ -94,5 +94,5 @@ impl fmt::Display for Stage {
 
 /// A message came where its kind has no place.
 pub(super) fn out_of_order(kind: &str, stage: Stage) -> Fault {
-    Fault::Protocol(format!("a {kind} has no place here ({stage})"))
+    Fault::Protocol(format!("the message {kind} is out of order ({stage})"))
 }

@@ -4,7 +4,7 @@ use super::Fault;
 use super::frame::FrameReader;
 use super::message::MessageError;
 
-/// How much of a stranger's first words is kept to show them.
+/// How many of the first bytes of a foreign protocol are kept to show them.
 const SEEN_BYTES: usize = 64;
 
 /// A part of a message that is larger than this takes time to arrive.
@@ -35,7 +35,7 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// When the bytes are no message. What can't even begin to be a first one is a stranger's.
+    /// When the bytes are no message. First bytes that can't begin a message are another protocol's.
     pub(super) fn poll_message<M>(
         &mut self,
         greeted: bool,

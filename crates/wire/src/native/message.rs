@@ -27,7 +27,7 @@ pub struct MessageError(pub(super) String);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ClientMessage {
-    /// First: who it is, and the proof that it holds the shared key.
+    /// First: its versions and software, and the proof that it holds the shared key.
     Hello(ClientHello),
     /// What it wants done.
     Request(Request),
@@ -45,7 +45,7 @@ pub enum ClientMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ServerMessage {
-    /// First: who it is.
+    /// First: the version and its software.
     Hello(ServerHello),
     /// The client waits for its turn.
     Queued(Queued),

@@ -382,7 +382,10 @@ fn told(fault: &Fault) -> String {
     match fault {
         Fault::Protocol(text) => format!("the client broke the protocol: {text}"),
         Fault::Silent { after_ns, .. } => {
-            format!("the client was silent for {} s and lost its place", after_ns / 1_000_000_000)
+            format!(
+                "the client sent nothing for {} s: its test has ended",
+                after_ns / 1_000_000_000
+            )
         }
         Fault::Unsendable(text) => format!("the server can't send a message: {text}"),
         fault => format!("the server gave up: {fault}"),

@@ -135,7 +135,7 @@ impl Classic {
     /// When no classic test does, or a server can't be told of some of it; the text says of what.
     pub fn for_request(request: &Request) -> Result<Self, String> {
         if let Some(what) = unsaid(request) {
-            return Err(format!("netperf before 2.6 can't be told of {what}: leave that out"));
+            return Err(format!("netperf before 2.6 has no message for {what}: leave it out"));
         }
         Ok(match (request.part, request.carrier) {
             (Part::Receive, Carrier::Tcp) => Self::Stream,

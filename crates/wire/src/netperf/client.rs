@@ -209,7 +209,7 @@ impl Client {
                 self.events.push_back(ClientEvent::Calibration { rate, cpus });
             }
             State::Idle => {
-                self.fail(Fault::Protocol("it speaks without having been asked".to_owned()));
+                self.fail(Fault::Protocol("it sent a message without a request".to_owned()));
             }
             State::Over => {}
         }
@@ -257,7 +257,7 @@ impl Machine for Client {
             self.handle_message(now_ns, &message);
         }
         if self.state == State::Idle && self.inbox.pending_bytes() > 0 {
-            self.fail(Fault::Protocol("it speaks without having been asked".to_owned()));
+            self.fail(Fault::Protocol("it sent a message without a request".to_owned()));
         }
     }
 

@@ -7,7 +7,7 @@ pub const PAD_NS: u64 = 4 * SECOND_NS;
 /// A server of connections that come and go has no sign of their end but that none comes any more.
 pub const QUIET_NS: u64 = SECOND_NS / 2;
 /// Data must begin in this time where the test itself sets no limit.
-const PATIENCE_NS: u64 = 120 * SECOND_NS;
+const FIRST_DATA_NS: u64 = 120 * SECOND_NS;
 /// A number of datagrams is given up when none has come for so long.
 const UNSEEN_NS: u64 = 20 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -15,7 +15,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Says when a server gives up waiting for its client's sign.
 ///
 /// The length of a test counts from the moment when its data connection came, or its first datagram: a
-/// client may wait with them as long as 5 says. Who sends datagrams awaits nothing, and counts from its answer.
+/// client may wait with them as long as 5 says. A sender of datagrams waits for nothing, and counts from its answer.
 ///
 /// 1. What sends ends by its own length.
 /// 2. What receives or answers ends by the client's sign, or so much later than its length, as in the
@@ -133,7 +133,7 @@ impl Watch {
     fn given_up_ns(&self) -> u64 {
         let limit_ns = match self.length {
             Length::Seconds(seconds) => u64::from(seconds) * SECOND_NS + PAD_NS,
-            Length::Units(_) | Length::Open => PATIENCE_NS,
+            Length::Units(_) | Length::Open => FIRST_DATA_NS,
         };
         self.answered_ns.saturating_add(limit_ns)
     }
@@ -299,7 +299,7 @@ mod tests {
                 assert_eq!(watch.over_at_ns(), Some(80 * SECOND_NS), "{part:?} {marks_end}");
             }
         }
-        // Nothing is lost over TCP, and who sends needs no sign.
+        // TCP loses nothing, and a sender needs no sign.
         for (part, carrier) in [(Part::Answer, Carrier::Tcp), (Part::Send, Carrier::Udp)] {
             let mut watch = watch(part, Length::Units(3), carrier, true);
             watch.handle_connection(11 * SECOND_NS);

@@ -27,7 +27,7 @@ pub enum Fault {
         awaited: &'static str,
     },
     /// The client doesn't know the passphrase.
-    #[error("the client did not say the passphrase")]
+    #[error("the client did not send the passphrase")]
     Passphrase,
 }
 

@@ -100,10 +100,12 @@ impl Server {
             self.handle_message(now_ns, form, &message);
         }
         if self.written.len() > MOST_UNREAD {
-            return self.fail(Fault::Protocol("it takes none of its answers".to_owned()));
+            return self.fail(Fault::Protocol("it reads none of its answers".to_owned()));
         }
         if self.inbox.pending_bytes() > MOST_WAITING * Form::Long.message_bytes() {
-            self.fail(Fault::Protocol("it asks for more before it was answered".to_owned()));
+            self.fail(Fault::Protocol(
+                "it sent a request before the previous one was answered".to_owned(),
+            ));
         }
         if self.state != State::Idle || self.inbox.pending_bytes() == 0 {
             self.rest_due_ns = None;

@@ -71,7 +71,7 @@ fn every_message_from_one_on_lost() {
             let pair = Pair::new(Link { pass, ..Link::default() }).run();
             assert!(client_knows(&pair), "{way:?} {first}: {:?}", pair.client_events.last());
             assert!(server_knows(&pair), "{way:?} {first}: {:?}", pair.server_events.last());
-            // The load lasts at most 5 s, and then it takes the lease or the client's patience.
+            // The load lasts at most 5 s; then the lease, or the client's limit of silence, ends it.
             assert!(pair.elapsed_ns < 17 * SECOND, "{way:?} {first}: {}", pair.elapsed_ns);
         }
     }

@@ -122,7 +122,7 @@ impl<R: Requests> DatagramAsker<R> {
     fn handle_datagram(&mut self, length: usize, tally: &Tally, local: &mut Local) {
         let answered = self.requests.read_response(&local.receive_buffer[..length], self.seq);
         if answered != Some(self.seq) {
-            // An answer to a request given up already, the end of the handshake, or a stranger's.
+            // An answer to a request given up already, the end of the handshake, or a foreign datagram.
             return;
         }
         let now_ns = monotonic_ns();

@@ -130,8 +130,8 @@ impl<H: Heading> DatagramReceiver<H> {
             tally.first_ns.set(now_ns);
         }
         tally.last_ns.set(now_ns);
-        // Who comes twice brings nothing: a stream is whole when every datagram has come, not when
-        // so many have.
+        // Duplicates don't count: a stream is complete when every datagram has come, not when as many
+        // have.
         let arrived = self.tracker.arrived();
         let fresh = arrived - tally.datagrams_received.value();
         tally.record_received(usize::try_from(fresh).unwrap_or(0) * self.unit_bytes);
@@ -142,8 +142,8 @@ impl<H: Heading> DatagramReceiver<H> {
         }
     }
 
-    /// What a datagram of this flow says; `None` for anything else: the end of the handshake,
-    /// or a stranger's.
+    /// The header of a datagram of this flow; `None` for other datagrams, such as the end of the
+    /// handshake or a foreign one.
     #[inline]
     fn accept(&self, datagram: &[u8]) -> Option<Mark> {
         let mark = self.heading.read(datagram)?;

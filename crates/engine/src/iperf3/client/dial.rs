@@ -1,6 +1,6 @@
 //! Reaching the server.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use linerate_measure::plan::Family;
@@ -14,6 +14,7 @@ use crate::iperf3::running::LOOK_NS;
 use crate::iperf3::sockets::{self, Local};
 use crate::iperf3::{Failure, TestPlan};
 use crate::poll::poll_until;
+use crate::resolve;
 
 /// How long a connection may take, unless `--connect-timeout` says something else.
 const CONNECT_NS: u64 = 30 * SECOND_NS;
@@ -25,8 +26,8 @@ pub(super) fn dial(plan: &TestPlan, cancel: &Cancel) -> Result<(Socket, SocketAd
         .connect_timeout
         .map_or(CONNECT_NS, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
     let mut last = Failure::of(Code::CONNECT)
-        .because(format!("the host \"{}\" has no address of the family asked for", plan.host));
-    for address in resolve(plan)? {
+        .because(format!("the host \"{}\" has no address of the requested family", plan.host));
+    for address in addresses(plan)? {
         match connect(address, &local, None, Code::CONNECT, limit_ns, cancel) {
             Ok(socket) => return Ok((socket, address)),
             Err(failure) if failure.interrupted => return Err(failure),
@@ -36,18 +37,10 @@ pub(super) fn dial(plan: &TestPlan, cancel: &Cancel) -> Result<(Socket, SocketAd
     Err(last)
 }
 
-fn resolve(plan: &TestPlan) -> Result<Vec<SocketAddr>, Failure> {
-    let found = (plan.host.as_str(), plan.port).to_socket_addrs().map_err(|error| {
-        let said = error.to_string();
-        let said = said.trim_start_matches("failed to lookup address information: ");
-        Failure::of(Code::CONNECT).because(said)
-    })?;
-    let fits = |address: &SocketAddr| match plan.family {
-        Some(Family::Ipv4) => address.is_ipv4(),
-        Some(Family::Ipv6) => address.is_ipv6(),
-        None => plan.bind.is_none_or(|bind| bind.is_ipv4() == address.is_ipv4()),
-    };
-    Ok(found.filter(fits).collect())
+fn addresses(plan: &TestPlan) -> Result<Vec<SocketAddr>, Failure> {
+    let family = plan.family.or(plan.bind.map(|bind| Family::of(bind.ip())));
+    resolve::resolve(&plan.host, plan.port, family)
+        .map_err(|error| Failure::of(Code::CONNECT).because(error.to_string()))
 }
 
 /// Connects, and waits until the connection stands.

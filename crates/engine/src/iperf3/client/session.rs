@@ -328,7 +328,7 @@ fn failure_of(fault: Fault) -> Failure {
             ..Failure::of(code)
         },
         Fault::Silent { code, seconds } => {
-            Failure::of(code).because(format!("the server said nothing for {seconds} s"))
+            Failure::of(code).because(format!("the server sent nothing for {seconds} s"))
         }
     }
 }
@@ -371,8 +371,9 @@ fn a_silent_server_may_be_busy_with_other_streams_over_udp() {
         let silent = failure_of(Fault::Silent { code: Code::RECEIVE_MESSAGE, seconds: 30 });
         with_likely_cause(silent, protocol).detail.unwrap()
     };
-    assert_eq!(told(Protocol::Tcp), "the server said nothing for 30 s");
-    let udp = "the server said nothing for 30 s (another UDP test from this address may be opening its streams)";
+    assert_eq!(told(Protocol::Tcp), "the server sent nothing for 30 s");
+    let udp = "the server sent nothing for 30 s (another UDP test from this address may be opening its \
+         streams)";
     assert_eq!(told(Protocol::Udp), udp);
     let refused = Failure::of(Code::TOTAL_RATE);
     assert_eq!(with_likely_cause(refused, Protocol::Udp).detail, None);

@@ -26,7 +26,7 @@ use crate::waker::Waker;
 /// Connections accepted before others have their turn.
 const MOST_AT_ONCE: usize = 64;
 /// How long tests may take to say that the server ends.
-const FAREWELL_NS: u64 = 2 * SECOND_NS;
+const CLOSING_NS: u64 = 2 * SECOND_NS;
 
 /// What tests say to the acceptor.
 pub(super) enum Notice {
@@ -277,7 +277,7 @@ impl Acceptor {
 
     /// Lets the tests tell their clients that the server ends.
     fn say_farewell(&mut self, tell: &mut dyn FnMut(ServerEvent)) {
-        let deadline_ns = monotonic_ns() + FAREWELL_NS;
+        let deadline_ns = monotonic_ns() + CLOSING_NS;
         for entry in self.tests.values() {
             entry.waker.wake();
         }

@@ -10,19 +10,19 @@ use crate::iperf3::descriptors::Reserved;
 pub(super) const STREAM_NS: u64 = 30 * SECOND_NS;
 /// What each stream that has come adds at least.
 pub(super) const EACH_NS: u64 = 10 * MILLISECOND_NS;
-/// The longest that all may take, however many they are, and that a test waits for its turn to have them made: it has a place
-/// that others may want.
+/// The longest time for all streams, however many, and the longest wait of a test for its turn to open them: the test
+/// occupies a slot meanwhile.
 pub(super) const MOST_NS: u64 = 300 * SECOND_NS;
 
 /// How long a client may take for all its streams, where so many have come, each of which adds so much. Those that it
 /// has only announced give it no time.
-pub(super) fn patience_ns(opened: usize, each_ns: u64) -> u64 {
+pub(super) fn opening_limit_ns(opened: usize, each_ns: u64) -> u64 {
     let added_ns = each_ns.saturating_mul(opened as u64);
     STREAM_NS.saturating_add(added_ns).min(MOST_NS)
 }
 
-/// The streams of one test. Who receives connections counts them in, and has descriptors set aside for each before
-/// it comes: so there are never more than that, however far the test is behind.
+/// The streams of one test. The accepting thread counts them and reserves a descriptor for each before it
+/// comes. So there are never more streams than reserved descriptors, however late the test's thread is.
 #[derive(Debug)]
 pub(super) struct Awaited(Mutex<Streams>);
 
@@ -97,7 +97,7 @@ mod tests {
         static POOL: Pool = Pool::new(|| 30_600);
         let asked = streams(25_000);
         let first = Awaited::new(25_000, Reserved::from_pool(&POOL, &asked, false).unwrap());
-        // 10,000 each, and 10,000 for who asks first for more.
+        // 10,000 each, and 10,000 for the first test that needs more.
         let second = Awaited::new(25_000, Reserved::from_pool(&POOL, &asked, false).unwrap());
         for _ in 0..15_000 {
             assert!(first.count_in().unwrap());
@@ -116,11 +116,11 @@ mod tests {
 
     #[test]
     fn streams_that_came_give_time_for_more_up_to_five_minutes() {
-        assert_eq!(patience_ns(0, EACH_NS), 30 * SECOND_NS);
-        assert_eq!(patience_ns(1, EACH_NS), STREAM_NS + 10 * MILLISECOND_NS);
-        assert_eq!(patience_ns(10_000, EACH_NS), 130 * SECOND_NS);
-        assert_eq!(patience_ns(27_000, EACH_NS), 300 * SECOND_NS);
-        assert_eq!(patience_ns(usize::MAX, EACH_NS), 300 * SECOND_NS);
-        assert_eq!(patience_ns(100, SECOND_NS), 130 * SECOND_NS);
+        assert_eq!(opening_limit_ns(0, EACH_NS), 30 * SECOND_NS);
+        assert_eq!(opening_limit_ns(1, EACH_NS), STREAM_NS + 10 * MILLISECOND_NS);
+        assert_eq!(opening_limit_ns(10_000, EACH_NS), 130 * SECOND_NS);
+        assert_eq!(opening_limit_ns(27_000, EACH_NS), 300 * SECOND_NS);
+        assert_eq!(opening_limit_ns(usize::MAX, EACH_NS), 300 * SECOND_NS);
+        assert_eq!(opening_limit_ns(100, SECOND_NS), 130 * SECOND_NS);
     }
 }

@@ -10,7 +10,7 @@ use linerate_wire::iperf3::{Code, Fault, Parameters, Protocol, Results};
 use socket2::Socket;
 
 use super::acceptor::Notice;
-use super::awaited::{Awaited, EACH_NS, MOST_NS, STREAM_NS, patience_ns};
+use super::awaited::{Awaited, EACH_NS, MOST_NS, STREAM_NS, opening_limit_ns};
 use super::listener::Beginning;
 use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -135,8 +135,7 @@ impl Conversation {
         Ok(load)
     }
 
-    /// Takes the streams as they come. Who opens few is not waited for longer where he has announced
-    /// many.
+    /// Takes the streams as they come. Announced streams that don't come don't prolong the wait.
     fn receive_streams(
         &mut self,
         parameters: &Parameters,
@@ -154,7 +153,7 @@ impl Conversation {
             _ => (EACH_NS, "they did not come"),
         };
         while opened.len() < total {
-            let deadline_ns = began_ns.saturating_add(patience_ns(opened.len(), each_ns));
+            let deadline_ns = began_ns.saturating_add(opening_limit_ns(opened.len(), each_ns));
             match self.await_arrival(deadline_ns.min(last_ns + STREAM_NS), absent)? {
                 Arrival::Stream(socket) => {
                     self.set_options(&socket, parameters)?;
@@ -171,7 +170,9 @@ impl Conversation {
     /// Waits until the client may make streams.
     fn await_turn(&mut self) -> Result<(), Failure> {
         let deadline_ns = monotonic_ns().saturating_add(MOST_NS);
-        match self.await_arrival(deadline_ns, "others of its address were making theirs")? {
+        match self
+            .await_arrival(deadline_ns, "other tests from its address were opening their streams")?
+        {
             Arrival::Failed(failure) => Err(failure),
             Arrival::Turn | Arrival::Stream(_) => Ok(()),
         }
@@ -235,7 +236,7 @@ impl Conversation {
         }
         if self.test.slot.must_go() && self.running.is_none() {
             return Err(Failure::of(Code::ACCESS_DENIED)
-                .because("its streams did not come, and others needed its place"));
+                .because("its streams did not come, and other clients needed the slot"));
         }
         Ok(())
     }
@@ -371,7 +372,7 @@ impl Conversation {
 fn failure_of(said: Said) -> Failure {
     match said {
         Said::Failed(Fault::Silent { code, seconds }) => {
-            Failure::of(code).because(format!("the client said nothing for {seconds} s"))
+            Failure::of(code).because(format!("the client sent nothing for {seconds} s"))
         }
         Said::Failed(fault) => match fault.code() {
             code @ Code::RECEIVE_RESULTS => {

@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// Serves until told to stop, or until the one test is over that was asked for. `observe` makes
-    /// who is told of a test, by its number; tests run at the same time, each on a thread of its own.
+    /// the observer of a test, by its number; tests run at the same time, each on a thread of its own.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The UDP port: who makes streams of datagrams, and their sockets.
+//! The UDP port: tests that open streams of datagrams, and their sockets.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,12 +24,12 @@ use crate::waker::Waker;
 const MOST_AT_ONCE: usize = 64;
 
 /// Datagrams that a stream's socket may have caught before it was connected: more than a moment of anybody's flood.
-const MOST_STRAYS: usize = 1024;
+const MOST_OTHERS: usize = 1024;
 
 /// How long a port that never runs empty may hold greetings of a stream that has its socket.
 const HELD_NS: u64 = SECOND_NS;
 
-/// A datagram that greets, and who sent it.
+/// A greeting and its source address.
 type Greeting = (SocketAddr, Word);
 
 /// A stream whose client may not have heard the answer: it hasn't asked for the next one.
@@ -49,8 +49,8 @@ impl Newest {
         }
     }
 
-    /// Answers a greeting that is said again: a copy of the first that the network made asks nothing. Who asks again
-    /// is no original, and gets no more than he has sent, as another may have sent it in his name.
+    /// Answers a repeated greeting; a copy that the network made isn't a repetition. Only linerate repeats greetings.
+    /// The answer has no more bytes than the greeting, whose source address may be forged.
     fn hear(&self, said: Option<Word>) {
         if said.is_some_and(|said| said.is_again) {
             self.answer_again(HEADER_BYTES);
@@ -96,8 +96,8 @@ impl Claim {
         self.waker.wake();
     }
 
-    /// Makes a stream of a greeting, where one is waited for; who else's greetings were caught meanwhile. `None`: it
-    /// has made none.
+    /// Opens a stream for a greeting, if one is expected; returns greetings of other clients that came meanwhile.
+    /// `None`: no stream was opened.
     fn open(&mut self, from: SocketAddr, greeting: Word) -> Option<Vec<Greeting>> {
         if let Some(newest) = self.newest.as_ref().filter(|newest| newest.from == from) {
             newest.hear(Some(greeting));
@@ -105,9 +105,9 @@ impl Claim {
         }
         match self.awaited.count_in() {
             Ok(true) => match self.open_stream(from, answer_to(greeting.word)) {
-                Ok((socket, strays)) => {
+                Ok((socket, others)) => {
                     self.tell(Arrival::Stream(socket));
-                    return Some(strays);
+                    return Some(others);
                 }
                 Err(error) => self.fail(&error),
             },
@@ -117,18 +117,18 @@ impl Claim {
         None
     }
 
-    /// A socket for the stream of one client, and who else's greetings it caught.
+    /// A socket for the stream of one client, and greetings of other clients that it received.
     fn open_stream(
         &mut self,
         from: SocketAddr,
         answer: [u8; 4],
     ) -> io::Result<(Socket, Vec<Greeting>)> {
-        let (socket, strays) = connected(self.local, from)?;
+        let (socket, others) = connected(self.local, from)?;
         socket.send(&answer)?;
         let repeats = Repeats::after(self.answered_unasked_after_ns);
         let (to_answer, block_bytes) = (socket.try_clone().ok(), self.block_bytes);
         self.newest = Some(Newest { from, answer, socket: to_answer, block_bytes, repeats });
-        Ok((socket, strays))
+        Ok((socket, others))
     }
 
     fn fail(&self, error: &io::Error) {
@@ -144,7 +144,7 @@ pub(super) struct UdpPort {
     current: Vec<Claim>,
     /// Tests that come after them.
     waiting: VecDeque<Claim>,
-    /// Who has the last stream of a test and since when, while the port may still hold greetings from before that
+    /// Clients whose test has its last stream, and since when. The port may still hold greetings from before that
     /// stream had a socket: they are no streams of the next test.
     finished: Vec<(SocketAddr, u64)>,
 }
@@ -226,7 +226,8 @@ impl UdpPort {
         }
     }
 
-    /// Answers a greeting, where its address is of a test that makes streams; who else's were caught meanwhile.
+    /// Answers a greeting, if its address has a test that opens streams; returns greetings of other clients that came
+    /// meanwhile.
     fn answer(&mut self, (from, greeting): Greeting) -> Vec<Greeting> {
         if self.finished.iter().any(|(finished, _)| *finished == from) {
             return Vec::new();
@@ -235,14 +236,14 @@ impl UdpPort {
             return Vec::new();
         };
         let before = claim.newest.as_ref().map(|newest| newest.from);
-        let strays = claim.open(from, greeting);
+        let others = claim.open(from, greeting);
         // One that failed waits for its end: its client may not know yet.
-        if strays.is_some() && claim.awaited.is_complete() {
+        if others.is_some() && claim.awaited.is_complete() {
             let done = claim.test;
             self.finish(before.into_iter().chain([from]), monotonic_ns());
             self.release(done);
         }
-        strays.unwrap_or_default()
+        others.unwrap_or_default()
     }
 }
 
@@ -256,19 +257,19 @@ fn next_greeting(socket: &Socket) -> io::Result<Option<Greeting>> {
     Ok(from.zip(datagram.get(..length).and_then(Word::of)))
 }
 
-/// A socket for the stream of one client, and who else's greetings it caught before it was connected:
-/// until then the kernel gives it what is meant for all.
+/// A socket for the stream of one client, and greetings of other clients that it received before it was connected:
+/// until then the kernel may give it any datagram of the port.
 fn connected(local: SocketAddr, from: SocketAddr) -> io::Result<(Socket, Vec<Greeting>)> {
     let socket = Socket::new(Domain::for_address(from), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
     bind_beside(&socket, local)?;
     socket.connect(&from.into())?;
-    let mut strays = Vec::new();
-    for _ in 0..MOST_STRAYS {
+    let mut others = Vec::new();
+    for _ in 0..MOST_OTHERS {
         match next_greeting(&socket) {
-            Ok(Some(stray)) if stray.0 != from => strays.push(stray),
+            Ok(Some(other)) if other.0 != from => others.push(other),
             Ok(_) => {}
-            Err(_) => return Ok((socket, strays)),
+            Err(_) => return Ok((socket, others)),
         }
     }
     // What else it holds would be taken for the stream's data.

@@ -151,7 +151,7 @@ pub fn run_client(
         let mut totals = Totals { broken, ..Totals::default() };
         for worker in workers {
             totals.add(worker.join().unwrap_or_else(|_| Totals {
-                broken: Some("a thread has broken off, and its figures are missing".to_owned()),
+                broken: Some("a thread failed, and its figures are missing".to_owned()),
                 ..Totals::default()
             }));
         }

@@ -1,4 +1,4 @@
-//! The server: it answers whoever asks, over every carriage that it has.
+//! The server: it answers any client, over every transport that it has.
 
 mod clients;
 mod delays;
@@ -51,7 +51,7 @@ pub struct ServerPlan {
     pub tells_connections: bool,
     /// How long the interval of a test's sample is, ns; `None`: tests are not told.
     pub interval_ns: Option<u64>,
-    /// Where a datagram may ask it to stop. It lets anybody stop it who can send there.
+    /// Where a datagram may ask it to stop. Any program that can send there can stop the server.
     pub stop_address: Option<SocketAddr>,
 }
 

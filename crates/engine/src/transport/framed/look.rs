@@ -114,7 +114,7 @@ mod tests {
         cared.get()
     }
 
-    // Whether the first look asks depends on who else in the process looks at the time.
+    // Whether the first look asks depends on other threads of the process that look at the time.
     #[test]
     fn after_a_look_in_vain_it_sleeps_at_once_and_never_looks_right_before_a_timer() {
         let mut look = Look::new(Duration::ZERO);

@@ -13,7 +13,7 @@ pub(super) const QUEUE_LIMIT_BYTES: usize = 512 << 10;
 /// Room is made in pieces of this size.
 const GROWTH_BYTES: usize = 16 << 10;
 
-/// Sealed frames that the socket has not taken. Its size is bounded by whoever asks
+/// Sealed frames that the socket has not taken. Callers bound the size by asking
 /// [`Outbox::has_room`] first.
 #[derive(Default)]
 pub(super) struct Outbox {

@@ -231,8 +231,8 @@ impl Session {
         Ok(Some(sending.bytes.len()))
     }
 
-    /// Gives a stream up. These frames are not counted against the queue's limit; who makes them is
-    /// stopped from reading what would make more.
+    /// Gives a stream up. These frames are not counted against the queue's limit; while they wait,
+    /// the connection doesn't read what would make more.
     pub(super) fn abort(&mut self, stream: u64) -> Result<(), Fault> {
         self.push_stream(stream, StreamWord { aborts: true, ..StreamWord::default() }, &[])
     }

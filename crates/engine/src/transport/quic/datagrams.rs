@@ -19,8 +19,8 @@ use super::connection::{Connection, SharedConnection};
 use super::stream::Facts;
 use crate::transport::DatagramPath;
 
-/// So long a connection has to find out that its path carries what is asked for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time in which a connection must find that its path carries the requested size.
+const SIZE_LIMIT: Duration = Duration::from_secs(5);
 /// Datagrams that a flow looks at before others have their turn.
 const MOST_AT_ONCE: usize = 1_024;
 /// What a datagram that waits takes beside its bytes, at most.
@@ -159,14 +159,14 @@ fn too_large(bytes: usize, most: Option<usize>) -> io::Error {
     io::Error::new(
         io::ErrorKind::FileTooLarge,
         format!(
-            "{most} bytes go in a QUIC packet here, not {bytes}: ask for shorter datagrams (--size), or set \
-             --mtu if the path carries longer packets"
+            "a QUIC packet holds {most} bytes here, not {bytes}: make the datagrams smaller (--size), \
+             or set --mtu if the path carries larger packets"
         ),
     )
 }
 
 fn unsupported() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "the peer's QUIC takes no datagrams")
+    io::Error::new(io::ErrorKind::Unsupported, "the peer's QUIC doesn't accept datagrams")
 }
 
 /// Datagrams of one flow that have come and that it hasn't looked at.
@@ -221,7 +221,7 @@ impl DatagramPath for QuicDatagrams {
                 self.carried = true;
                 Ok(true)
             }
-            most if self.began.elapsed() >= PATIENCE => Err(too_large(bytes, most)),
+            most if self.began.elapsed() >= SIZE_LIMIT => Err(too_large(bytes, most)),
             Some(_) => Ok(false),
         }
     }

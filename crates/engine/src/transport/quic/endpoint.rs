@@ -66,7 +66,7 @@ pub(crate) enum Event {
     Datagrams,
     /// There is room for datagrams, where there was none.
     DatagramsWritable,
-    /// The connection has ended, whoever ended it; the last event that it has.
+    /// The connection has ended, from either end; its last event.
     Closed(Cause),
 }
 

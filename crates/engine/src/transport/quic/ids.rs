@@ -43,7 +43,7 @@ impl Mark {
 /// What stands in the connection ids that an endpoint gives out, beside chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionIds {
-    /// The server's number, for those who share the load out.
+    /// The server's number, for load balancers.
     pub server: Option<u32>,
     /// What all ids of a service have.
     pub mark: Option<Mark>,

@@ -220,7 +220,9 @@ impl Settings {
         // The other end's route may carry longer packets than this one's.
         if let Some(bytes) = asked.or(self.jumbo.then_some(jumbo_bytes)) {
             config.max_udp_payload_size(bytes).map_err(|_| {
-                Error::Plan(format!("a QUIC packet of {bytes} bytes: 1200 to 65527 can be had"))
+                Error::Plan(format!(
+                    "a QUIC packet of {bytes} bytes is out of range: 1200 to 65527"
+                ))
             })?;
         }
         Ok(config)

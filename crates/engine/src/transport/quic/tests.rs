@@ -271,7 +271,7 @@ fn a_close_leaves_whatever_holds_back_what_else_waits() {
             assert!(Instant::now() < end, "{pacing:?}: nothing holds it back");
             pair.near.turn().unwrap();
         }
-        // Whoever is done sends what there is, and is gone.
+        // An end that is done sends what it has, and closes.
         pair.near.close_all(77);
         pair.near.flush(Duration::from_secs(1));
         let mut cause = None;

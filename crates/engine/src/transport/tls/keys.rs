@@ -31,7 +31,11 @@ impl RecordKey {
             ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
                 (&aead::CHACHA20_POLY1305, key, iv)
             }
-            _ => return Err(Error::General("no such cipher suite is known here".to_owned())),
+            _ => {
+                return Err(Error::General(
+                    "linerate doesn't support this cipher suite".to_owned(),
+                ));
+            }
         };
         let key = UnboundKey::new(algorithm, key.as_ref()).map_err(|_| Error::EncryptError)?;
         Ok(Self { key: LessSafeKey::new(key), iv, sequence })

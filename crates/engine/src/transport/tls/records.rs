@@ -10,10 +10,10 @@ use rustls::{
 use super::keys::{CONTENT_LIMIT_BYTES, HEADER_BYTES, RecordKey};
 use super::negotiation::Successor;
 
-/// The longest message of the handshake's kind that is put up with.
+/// The longest handshake message that is accepted.
 const MESSAGE_LIMIT_BYTES: usize = 64 << 10;
-/// Records without data, one after the other, that are put up with: each costs time, and who sends nothing
-/// else holds up the load.
+/// Records without data, one after the other, that are accepted. Each costs time, and a peer that sends nothing
+/// else would hold up the load.
 const DATALESS_LIMIT: u32 = 1024;
 /// New keys of the peer before it sends data again, likewise.
 const KEY_UPDATE_LIMIT: u32 = 32;
@@ -92,7 +92,7 @@ impl Records {
     }
 
     /// Tells the peer of the next key, and goes over to it (RFC 8446, section 4.6.3). The peer's own stays
-    /// as it is: whoever seals counts its records.
+    /// as it is: the sealing end counts its records.
     #[cold]
     fn update_keys(&mut self, place: &mut [u8]) -> Result<usize, Error> {
         const NOT_REQUESTED: u8 = 0;

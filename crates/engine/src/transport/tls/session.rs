@@ -161,8 +161,8 @@ impl ByteStream for Tls {
         }
     }
 
-    /// Also sends what is left of an earlier send: whoever awaits an answer would else await it for
-    /// ever.
+    /// Also sends what is left of an earlier send: otherwise a caller that waits for the answer would
+    /// wait for ever.
     fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.session.wants_write() {
             self.flush()?;

@@ -68,7 +68,7 @@ impl TlsStream {
         while !self.outgoing.unsent().is_empty() {
             match self.socket.send(self.outgoing.unsent()) {
                 Ok(sent) => self.outgoing.record_sent(sent),
-                // What is sealed counts as sent: whoever tried again would say it twice.
+                // Sealed data counts as sent: an error here would make the caller send it twice.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -77,7 +77,7 @@ impl TlsStream {
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        // Whoever awaits an answer to what has not left yet would await it for ever.
+        // A caller that waits for the answer to unsent data would wait for ever.
         let all_sent = self.outgoing.unsent().is_empty();
         let flags = if all_sent { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
         let (length, _) = rustix::net::recv(self.socket.as_fd(), self.incoming.vacant(), flags)?;

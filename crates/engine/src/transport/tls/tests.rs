@@ -325,7 +325,7 @@ fn what_was_not_sent_leaves_before_an_answer_is_awaited() {
     while ours.send(&request[..1000]).is_ok() {
         requests += 1;
     }
-    // Whoever waits for ever is found by the other end, which gives up.
+    // If an end waited for ever, the other end would give up and fail the test.
     theirs.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let answering = thread::spawn(move || {
         // By then ours awaits the answer.

@@ -28,5 +28,5 @@ fn it_shows_while_nothing_else_moves_and_gives_way() {
     let plan = Box::new(plan());
     line.handle_event(&Event::Started { run_id: String::new(), plan, utc_ns: 0 }, at(4000));
     assert!(line.refresh(at(6500)).contains("2 s of 10.0 s"));
-    assert!(line.refresh(at(15_000)).contains("awaiting the rest"));
+    assert!(line.refresh(at(15_000)).contains("waiting for the results"));
 }

@@ -144,25 +144,28 @@ impl Performance<'_> {
     }
 
     fn form(&self) -> Form {
-        match (self.options.json, self.options.json_stream) {
+        match (self.options.output.json, self.options.output.json_stream) {
             (false, _) => Form::Text,
             (true, false) => Form::Json,
-            (true, true) => Form::Stream { full: self.options.json_stream_full },
+            (true, true) => Form::Stream { full: self.options.output.json_stream_full },
         }
     }
 
     /// What is accepted and has no effect says so.
     fn warn(&self) {
         let options = &self.options;
-        let json = options.json;
+        let json = options.output.json;
         let warnings = [
             (
-                json && options.format != Default::default(),
+                json && options.output.format != Default::default(),
                 "Report format (-f) flag ignored with JSON output (-J)",
             ),
-            (json && options.verbose, "Verbose output (-v) may interfere with JSON output (-J)"),
-            (options.debug, "-d has no effect here: linerate has no debug output"),
-            (options.old_pacing, "--no-fq-socket-pacing is deprecated"),
+            (
+                json && options.output.verbose,
+                "Verbose output (-v) may interfere with JSON output (-J)",
+            ),
+            (options.output.debug, "-d has no effect here: linerate has no debug output"),
+            (options.socket.old_pacing, "--no-fq-socket-pacing is deprecated"),
         ];
         for (_, text) in warnings.iter().filter(|(holds, _)| *holds) {
             narrate(&format!("warning: {text}\n"));
@@ -170,7 +173,7 @@ impl Performance<'_> {
     }
 
     fn open_outlet(&self, cancel: &Cancel) -> Result<Outlet, Failure> {
-        let stamp = match &self.options.timestamps {
+        let stamp = match &self.options.output.timestamps {
             None => None,
             Some(format) => Some(Stamp::parse(format).ok_or_else(|| {
                 Failure::of(Code::UNIMPLEMENTED)
@@ -179,7 +182,7 @@ impl Performance<'_> {
         };
         // A document takes nothing before its lines.
         let stamp = stamp.filter(|_| !self.form().is_json());
-        Outlet::open(self.options.log_file.as_deref(), stamp, cancel.clone())
+        Outlet::open(self.options.output.log_file.as_deref(), stamp, cancel.clone())
             .map_err(|error| Failure::system(Code::LOG_FILE, &error))
     }
 
@@ -206,7 +209,7 @@ impl Performance<'_> {
                 return 1;
             }
         };
-        let title = self.options.title.clone().filter(|_| !self.form().is_json());
+        let title = self.options.output.title.clone().filter(|_| !self.form().is_json());
         let outlet = outlet.with_title(title);
         let context = Context { asked: Some(plan.parameters.clone()), ..context };
         let recorder = match RunOutput::of_environment(Role::Client, cancel) {
@@ -233,7 +236,7 @@ impl Performance<'_> {
             }
         };
         // An activated server stays in the foreground.
-        let daemon = self.options.daemon && handed.is_empty();
+        let daemon = self.options.server.daemon && handed.is_empty();
         let background = daemon && background::is_background();
         if daemon && !background {
             return match background::start(self.words) {
@@ -300,13 +303,13 @@ impl Performance<'_> {
 
     /// How many tests a server has at once.
     fn most_tests(&self) -> usize {
-        let asked = self.options.most_tests.or(self.tests);
+        let asked = self.options.server.most_tests.or(self.tests);
         asked.unwrap_or_else(|| ServePlan::default().most_tests)
     }
 
     /// The file of `-I`, where one is asked for; or what to complain of.
     fn take_pid_file(&self) -> Result<Option<PidFile>, String> {
-        let Some(path) = &self.options.pid_file else { return Ok(None) };
+        let Some(path) = &self.options.process.pid_file else { return Ok(None) };
         PidFile::write(path).map(Some).map_err(|denied| match denied {
             Denied::Taken => "Another instance of iperf3 appears to be running".to_owned(),
             Denied::Unwritten(error) => {

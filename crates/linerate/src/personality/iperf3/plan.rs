@@ -1,7 +1,7 @@
 //! What the options mean: a plan of the dialect.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use linerate_engine::iperf3::{
     Authority, Credentials, Failure, Keepalive, Padding, RECEIVE_TIMEOUT, RateLimit, ServePlan,
     TestPlan,
 };
+use linerate_engine::resolve_host;
 use linerate_measure::plan::Family;
 use linerate_wire::iperf3::Code;
 
@@ -33,17 +34,19 @@ pub fn test_plan(
     plan.port = options.port();
     plan.family = family(options);
     plan.bind = bind(options, Code::CONNECT)?;
-    plan.bind_device = options.bind_device.clone().or(device);
-    plan.client_port = options.client_port;
+    plan.bind_device = options.connection.bind_device.clone().or(device);
+    plan.client_port = options.connection.client_port;
     plan.parameters = parameters(options, release, file_bytes);
     plan.interval = options.interval();
-    plan.affinity = options.affinity;
-    plan.file.clone_from(&options.file);
-    plan.connect_timeout = milliseconds(options.connect_timeout_ms);
+    plan.affinity = options.process.affinity;
+    plan.file.clone_from(&options.payload.file);
+    plan.connect_timeout = milliseconds(options.connection.connect_timeout_ms);
     plan.receive_timeout = receive_timeout(options);
-    plan.send_timeout = milliseconds(options.snd_timeout_ms);
+    plan.send_timeout = milliseconds(options.connection.snd_timeout_ms);
     plan.keepalive = keepalive(options);
-    if let (Some(username), Some(key)) = (&options.username, &options.public_key) {
+    if let (Some(username), Some(key)) =
+        (&options.credentials.username, &options.credentials.public_key)
+    {
         let wrong = || Failure::of(Code::CLIENT_AUTH);
         let public_key_pem = read_text(key).map_err(|_| wrong())?;
         let password = password().filter(|password| !password.is_empty()).ok_or_else(wrong)?;
@@ -63,11 +66,11 @@ pub fn test_plan(
 /// A name or file that can't be read, as the original words it.
 pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Failure> {
     let rate_limit = options.rate_limit().map(|(bps, interval)| RateLimit { bps, interval });
-    let authority = match (&options.private_key, &options.users) {
+    let authority = match (&options.server.private_key, &options.server.users) {
         (Some(key), Some(users)) => Some(Authority {
             private_key_pem: read_text(key).map_err(|_| Failure::of(Code::SERVER_AUTH))?,
             users_file: users.clone(),
-            time_skew_s: options.time_skew_s.unwrap_or(TIME_SKEW_S),
+            time_skew_s: options.server.time_skew_s.unwrap_or(TIME_SKEW_S),
             padding: padding(options, release),
         }),
         _ => None,
@@ -76,24 +79,27 @@ pub fn serve_plan(options: &Options, release: Release) -> Result<ServePlan, Fail
         port: options.port(),
         family: family(options),
         bind: bind(options, Code::LISTEN)?,
-        bind_device: options.bind_device.clone(),
+        bind_device: options.connection.bind_device.clone(),
         interval: options.interval(),
-        affinity: options.affinity,
-        file: options.file.clone(),
-        one_off: options.one_off,
-        idle_timeout: options.idle_timeout_s.map(|seconds| Duration::from_secs(seconds.into())),
+        affinity: options.process.affinity,
+        file: options.payload.file.clone(),
+        one_off: options.server.one_off,
+        idle_timeout: options
+            .server
+            .idle_timeout_s
+            .map(|seconds| Duration::from_secs(seconds.into())),
         receive_timeout: receive_timeout(options),
-        send_timeout: milliseconds(options.snd_timeout_ms),
+        send_timeout: milliseconds(options.connection.snd_timeout_ms),
         keepalive: keepalive(options),
         rate_limit,
-        max_duration_s: options.max_duration_s.filter(|seconds| *seconds > 0),
+        max_duration_s: options.server.max_duration_s.filter(|seconds| *seconds > 0),
         authority,
         ..ServePlan::default()
     })
 }
 
 fn family(options: &Options) -> Option<Family> {
-    options.ipv6.map(|ipv6| if ipv6 { Family::Ipv6 } else { Family::Ipv4 })
+    options.connection.ipv6.map(|ipv6| if ipv6 { Family::Ipv6 } else { Family::Ipv4 })
 }
 
 fn milliseconds(value: Option<u32>) -> Option<Duration> {
@@ -101,29 +107,28 @@ fn milliseconds(value: Option<u32>) -> Option<Duration> {
 }
 
 fn receive_timeout(options: &Options) -> Duration {
-    milliseconds(options.rcv_timeout_ms).unwrap_or(RECEIVE_TIMEOUT)
+    milliseconds(options.connection.rcv_timeout_ms).unwrap_or(RECEIVE_TIMEOUT)
 }
 
 fn keepalive(options: &Options) -> Option<Keepalive> {
-    options.keepalive.map(|[idle_s, interval_s, count]| Keepalive { idle_s, interval_s, count })
+    options.connection.keepalive.map(|[idle_s, interval_s, count]| Keepalive {
+        idle_s,
+        interval_s,
+        count,
+    })
 }
 
 fn padding(options: &Options, release: Release) -> Padding {
-    if options.pkcs1 || !release.is_new() { Padding::Pkcs1 } else { Padding::Oaep }
+    if options.credentials.pkcs1 || !release.is_new() { Padding::Pkcs1 } else { Padding::Oaep }
 }
 
 /// The address of `-B`, which may be a name, with the scope that it has.
 fn bind(options: &Options, refusal: Code) -> Result<Option<SocketAddr>, Failure> {
-    let Some(host) = options.bind.as_deref() else { return Ok(None) };
+    let Some(host) = options.connection.bind.as_deref() else { return Ok(None) };
     let unknown = |said: &str| Failure::of(refusal).because(said);
-    let found = (host, 0).to_socket_addrs();
-    let mut found = found.map_err(|_| unknown("Name or service not known"))?;
-    let fits = |address: &SocketAddr| match family(options) {
-        Some(Family::Ipv4) => address.is_ipv4(),
-        Some(Family::Ipv6) => address.is_ipv6(),
-        None => true,
-    };
-    let first = found.find(fits);
+    let found = resolve_host(host, 0, family(options));
+    let found = found.map_err(|_| unknown("Name or service not known"))?;
+    let first = found.first().copied();
     first.map(Some).ok_or_else(|| unknown("Address family for hostname not supported"))
 }
 
@@ -137,8 +142,11 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 #[test]
 fn credentials_are_padded_as_the_release_pads_them() {
-    let padded =
-        |release: Release, pkcs1: bool| padding(&Options { pkcs1, ..Options::default() }, release);
+    let padded = |release: Release, pkcs1: bool| {
+        let mut options = Options::default();
+        options.credentials.pkcs1 = pkcs1;
+        padding(&options, release)
+    };
     assert_eq!(padded(Release::V3_21, false), Padding::Oaep);
     assert_eq!(padded(Release::V3_21, true), Padding::Pkcs1);
     assert_eq!(padded(Release::V3_12, false), Padding::Pkcs1);

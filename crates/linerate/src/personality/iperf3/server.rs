@@ -67,7 +67,7 @@ impl Record {
             self.printed.push_str(printed);
         } else if self.is_wanted {
             self.is_wanted = false;
-            self.printed.push_str("(what came later is too long to be sent)\n");
+            self.printed.push_str("(the rest of the output is too long to be sent)\n");
         }
     }
 }

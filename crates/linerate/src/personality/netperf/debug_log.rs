@@ -31,7 +31,7 @@ pub(super) struct DebugLog {
 impl DebugLog {
     /// Makes one where temporary files belong, which others can neither read nor have made before.
     fn create() -> io::Result<Self> {
-        // Whoever goes to the background leaves the directory that a relative one is of.
+        // A process in the background leaves the working directory, so the path must be absolute.
         let path = std::path::absolute(std::env::temp_dir().join(name(draw()?)))?;
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| {
@@ -56,19 +56,21 @@ fn name(random: u128) -> String {
     NAME.chars().chain((0..LENGTH).map(letter)).collect()
 }
 
-/// Lets go of standard error, which may be the pipe of somebody who waits for its end, or a client's connection:
-/// what happens goes to a file of its own, where that was asked for. Its name is told before, unless nobody may
-/// see it.
+/// Closes standard error, which may be a pipe whose reader waits for its end, or a client's connection. With -d the
+/// log goes to a file of its own, whose name is printed before, if `says_where`.
 pub(super) fn leave_terminal(debug: bool, says_where: bool) -> Result<Option<DebugLog>, Error> {
     if !debug {
         let _ = open_nowhere().map(|null| rustix::stdio::dup2_stderr(&null));
         return Ok(None);
     }
     let log = DebugLog::create().map_err(|error| {
-        Error::Host(format!("no file for what -d tells: {error}; -D shows it here"))
+        Error::Host(format!(
+            "can't create a log file for -d: {error}; with -D the log goes to standard \
+             error"
+        ))
     })?;
     if says_where {
-        narrate(&format!("netserver: {} has what happens\n", log.path.display()));
+        narrate(&format!("netserver: {} is the log\n", log.path.display()));
     }
     rustix::stdio::dup2_stderr(&log.file)
         .map_err(|error| Error::Host(format!("can't leave standard error: {error}")))?;

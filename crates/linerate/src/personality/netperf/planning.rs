@@ -164,7 +164,8 @@ pub(super) struct Control {
 pub(super) fn plan_work(typed: Options) -> Result<(Control, Work), Refusal> {
     let control = control_of(&typed);
     if typed.control.alone && typed.test == "REM_CPU" {
-        let sentence = "REM_CPU asks the server, and -N says that there is none: leave it out";
+        let sentence = "REM_CPU asks the server, and with -N there is no control connection: leave one \
+             of them out";
         return Err(Refusal::Sentence(sentence.to_owned()));
     }
     let work = match typed.test.as_str() {
@@ -261,8 +262,8 @@ fn omni_kind(typed: &Options) -> Result<(TestKind, TestTransport), Refusal> {
         (true, true, true) => TestKind::ConnectRequestResponse,
         (true, false, false) => TestKind::Connect,
         (true, ..) => {
-            let sentence = "-c has a connection for each transaction (-d rr, -r) or for nothing, and \
-                            not for bulk in one direction, as -d, -m or -M says here: leave one out";
+            let sentence = "-c makes a connection for each transaction (-d rr, -r), or empty \
+                 connections, and excludes bulk in one direction (-d, -m, -M): leave one of them out";
             return Err(Refusal::Sentence(sentence.to_owned()));
         }
         (false, true, true) => TestKind::RequestResponse,
@@ -319,7 +320,7 @@ fn test_plan(
     })
 }
 
-/// Who discards, generates or echoes what is sent (RFC 863, RFC 864, RFC 862).
+/// The port of the discard, chargen or echo service (RFC 863, RFC 864, RFC 862).
 fn service_port(kind: TestKind) -> u16 {
     match kind {
         TestKind::Send | TestKind::SendFile => 9,
@@ -398,8 +399,7 @@ fn pacing(burst: Option<u32>, interval_us: Option<u32>) -> Result<Option<Pacing>
     let pacing = burst.filter(|burst| *burst > 0).map(|burst| Pacing { burst, interval_us });
     if pacing.is_some() && interval_us == 0 {
         return Err(Refusal::Sentence(
-            "sends at an interval of 0 have no pace: -w takes 1u or more, or leave out -b"
-                .to_owned(),
+            "-b needs an interval: give -w 1u or more, or leave out -b".to_owned(),
         ));
     }
     Ok(pacing)

@@ -63,7 +63,7 @@ fn omni_notes(name: &str, omni: &OmniOptions, request: &Request) -> Vec<String> 
     let done = if kind.connects() { "connections carry nothing" } else { "this end sends" };
     let aimless = omni.aimless.iter().map(|told| {
         format!(
-            "{name}: -d {told} names no direction, so that {done}, as with the original; -c -d rr is a \
+            "{name}: -d {told} names no direction, so {done}, as with the original; -c -d rr makes a \
              connection for each request\n"
         )
     });
@@ -73,7 +73,7 @@ fn omni_notes(name: &str, omni: &OmniOptions, request: &Request) -> Vec<String> 
     };
     let numbered = omni.numbered.iter().map(|told| {
         format!(
-            "{name}: -T {told}: a number chooses no protocol, as with the original; the test goes over \
+            "{name}: -T {told}: a number chooses no protocol, as with the original; the test uses \
              {carrier} (-T tcp, -T udp)\n"
         )
     });

@@ -1,8 +1,9 @@
 //! Names and addresses of both ends.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 
+use linerate_engine::resolve_host;
 use linerate_measure::plan::Family;
 
 /// An address, or a name's first address of this family, and of the preferred one if it has any.
@@ -12,18 +13,13 @@ pub(super) fn resolve(
     preferred: Option<Family>,
 ) -> io::Result<SocketAddr> {
     let found = resolve_all(host, family)?;
-    let preferred = |address: &&SocketAddr| Some(family_of(address.ip())) == preferred;
+    let preferred = |address: &&SocketAddr| Some(Family::of(address.ip())) == preferred;
     found.iter().find(preferred).or(found.first()).copied().ok_or_else(unsupported)
-}
-
-pub(super) fn family_of(address: IpAddr) -> Family {
-    if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }
 }
 
 /// All its addresses of this family, one at least.
 pub(super) fn resolve_all(host: &str, family: Option<Family>) -> io::Result<Vec<SocketAddr>> {
-    let mut found: Vec<SocketAddr> = (host, 0).to_socket_addrs()?.collect();
-    found.retain(|address| family.is_none_or(|told| told == family_of(address.ip())));
+    let found = resolve_host(host, 0, family)?;
     if found.is_empty() { Err(unsupported()) } else { Ok(found) }
 }
 
@@ -44,20 +40,4 @@ pub(super) fn choose_ends(
 /// What the C library says of a name without an address of the family asked for.
 pub(super) fn unsupported() -> io::Error {
     io::Error::other("Address family for hostname not supported")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-
-    use super::resolve;
-
-    #[test]
-    fn a_link_local_address_keeps_its_interface() {
-        // Loopback is the first one everywhere.
-        match resolve("fe80::1%lo", None, None).unwrap() {
-            SocketAddr::V6(found) => assert_eq!(found.scope_id(), 1),
-            other @ SocketAddr::V4(_) => panic!("{other}"),
-        }
-    }
 }

@@ -26,7 +26,7 @@ use super::planning::{Control, Request, Work};
 use super::random::{draw_host, fresh_uuid};
 use super::reading::{Read, read};
 use super::release::{VARIABLE, parse_short_messages};
-use super::resolve::{choose_ends, family_of, resolve, resolve_all, unsupported};
+use super::resolve::{choose_ends, resolve, resolve_all, unsupported};
 use super::table::{render_result, render_segment_size};
 use super::tcp_dump::{self, render_tcp_info};
 use super::trouble::{tell_troubles, void};
@@ -223,14 +223,14 @@ fn begin(request: &mut Request, server: &mut Server) -> Result<(), Failure> {
     // The control connection may go to another address of its host than the first one.
     let peer = server.client.as_ref().map_or(server.address, Client::peer);
     let find = |name: &str, beside: SocketAddr, shown: Option<Family>| {
-        resolve(name, names.family, Some(family_of(beside.ip()))).map_err(|error| {
+        resolve(name, names.family, Some(Family::of(beside.ip()))).map_err(|error| {
             let (family, failure) = (family_number(shown), lookup_failure(&error));
             Failure::told(format!(
                 "complete_addrinfo: could not resolve '{name}' port '0' af {family}\n\t{failure}\n"
             ))
         })
     };
-    let shown = names.family.or(Some(family_of(peer.ip())));
+    let shown = names.family.or(Some(Family::of(peer.ip())));
     let found = names.names_data_host.then(|| find(&names.remote, peer, shown)).transpose()?;
     let remote = found.unwrap_or(peer);
     let local = names.local.as_deref().map(|local| find(local, remote, names.family));
@@ -274,7 +274,7 @@ fn test(
     let plan = watch.plan(&request.plan);
     loop {
         let outcome = match iterate(server, &plan, &mut watch, cancel) {
-            // Whoever asked to stop has those before it.
+            // After an interrupt, the earlier iterations are the result.
             Err(_) if cancel.requested() && !iterations.is_empty() => {
                 watch.drop_iteration();
                 break;
@@ -380,7 +380,7 @@ fn unreachable(control: &Control, address: IpAddr) -> String {
     let ControlPlan { host, port, local, local_port, .. } = &control.plan;
     let local_family = family_name(control.told_family);
     // The original looks up a host that is named before it reads on, and keeps the family found.
-    let found = control.names_host.then(|| family_of(address));
+    let found = control.names_host.then(|| Family::of(address));
     let host_family = family_name(control.told_family.or(found));
     let any = if address.is_ipv4() { "0.0.0.0" } else { "::0" };
     let local = local.map_or_else(|| any.to_owned(), |local| local.to_string());

@@ -163,7 +163,7 @@ fn serve(
     let port = server.addresses().first().map_or(typed.port, |address| address.port());
     let log = if in_background { leave_terminal(typed.debug, true)? } else { None };
     if in_background {
-        // Whoever started it may unmount where that was. Fails only where nobody may look at the root.
+        // The old directory can be unmounted then. Fails only without access to the root directory.
         let _stays_at_worst = std::env::set_current_dir("/");
     }
     say(&format!("Starting netserver with host '{host}' port '{port}' and family {family}\n"));
@@ -207,7 +207,10 @@ fn go_to_background(words: &[String]) -> u8 {
         // It has said why.
         Ok((_, exit_code)) => exit_code,
         Err(error) => {
-            narrate(&format!("netserver: can't go to the background: {error}; -D stays here\n"));
+            narrate(&format!(
+                "netserver: can't go to the background: {error}; -D stays in the \
+                 foreground\n"
+            ));
             1
         }
     }

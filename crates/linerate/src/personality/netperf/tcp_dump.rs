@@ -5,7 +5,7 @@ use std::env;
 
 use linerate_engine::netperf::TcpFigures;
 
-/// Whoever sets it, to whatever, asks for it; so does the second `-d`.
+/// If it is set, to any value, the dump is printed; also with a second `-d`.
 const VARIABLE: &str = "DUMP_TCP_INFO";
 
 /// Whether it is asked for.

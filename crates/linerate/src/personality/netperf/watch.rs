@@ -12,7 +12,7 @@ use super::planning::Request;
 use crate::personality::run_document::RunRecord;
 use crate::personality::say;
 
-/// Who sees the samples of tests.
+/// The receivers of a test's samples.
 pub(super) struct Watch<'a> {
     /// Where interim results are asked for.
     interim: Option<Interim>,

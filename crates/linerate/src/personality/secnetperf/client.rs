@@ -236,7 +236,7 @@ fn local_addresses(options: &ClientOptions, threads: u32) -> Vec<SocketAddr> {
     let alone = !options.repeats_connections && options.connections as usize <= places;
     if options.tcp && !alone && local.iter().any(|address| address.port() != 0) {
         narrate(
-            "secnetperf: the ports of -bind are left to the kernel: over TCP each is for one connection\n",
+            "secnetperf: -bind has no port over TCP: the kernel chooses a port for each connection\n",
         );
         local.iter_mut().for_each(|address| address.set_port(0));
     }

@@ -168,7 +168,7 @@ pub(super) fn finish(mut record: RunRecord, ended: &Result<u8, Refusal>, cancel:
             let why = "the server, or the path to it, broke off connections before their requests were done";
             (wrong, *code, Some(why.to_owned()))
         }
-        Ok(code) => (wrong, *code, Some("no connection came to stand".to_owned())),
+        Ok(code) => (wrong, *code, Some("no connection was established".to_owned())),
         Err(refusal) => (wrong, refusal.status, Some(refusal.text.clone())),
     };
     record.finish(outcome, exit_code, why);

@@ -1,21 +1,22 @@
 //! The address of a target.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 
+use linerate_engine::resolve_host;
+use linerate_measure::plan::Family;
 use linerate_personality::secnetperf::options::ClientOptions;
 
 /// The addresses of the target that are of the family asked for, or of the local address; each once.
 pub(super) fn resolve(options: &ClientOptions) -> Vec<SocketAddr> {
     let target = without_brackets(&options.target);
     let local = options.local.first().filter(|local| !local.ip().is_unspecified());
-    let wanted = |address: &SocketAddr| match (options.family, local) {
-        (4, _) => address.is_ipv4(),
-        (6, _) => address.is_ipv6(),
-        (_, Some(local)) => address.is_ipv4() == local.is_ipv4(),
-        _ => true,
+    let family = match options.family {
+        4 => Some(Family::Ipv4),
+        6 => Some(Family::Ipv6),
+        _ => local.map(|local| Family::of(local.ip())),
     };
     let mut addresses = Vec::new();
-    for address in (target, options.port).to_socket_addrs().into_iter().flatten().filter(wanted) {
+    for address in resolve_host(target, options.port, family).unwrap_or_default() {
         if !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -12,11 +12,13 @@ pub(super) fn check(workload: &Workload) -> Checked {
     refuse_first(&[
         (
             workload.transport != Transport::Udp,
+            "frame rate",
             "frames of a media stream over a transport other than UDP: ask for UDP, or leave them out",
         ),
-        (workload.rate.is_none(), "frames of a media stream without a rate: give one"),
+        (workload.rate.is_none(), "rate", "frames of a media stream without a rate: give one"),
         (
             !matches!(workload.end, End::Time { .. }),
+            "end",
             "an end by bytes or sends with a media stream: give a time",
         ),
     ])?;

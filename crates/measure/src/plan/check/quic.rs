@@ -1,14 +1,14 @@
 //! Whether what is asked of QUIC makes sense.
 
-use super::{Checked, in_bytes, in_digits, refuse_first, refuse_if, within};
+use super::{Checked, Contradiction, in_bytes, in_digits, refuse_first, refuse_if, within};
 use crate::plan::{Closing, Kind, Pacing, Plan, QuicOptions, Transport, Workload, limits};
 use crate::units::{quoted, render_duration_ns, render_rate};
 
 impl Plan {
     pub(super) fn check_qlog(&self) -> Checked {
         let quic = self.workload.transport == Transport::Quic;
-        refuse_if(self.local.qlog.is_some() && !quic, || {
-            "qlog files of a load without QUIC: leave them out, or ask for QUIC".to_owned()
+        refuse_if(self.local.qlog.is_some() && !quic, "qlog", || {
+            "only a load over QUIC has qlog files: leave them out, or use QUIC".to_owned()
         })
     }
 }
@@ -61,10 +61,10 @@ impl Workload {
             within("rate of packets", bps, &limits::RATE_BPS, |bps| render_rate(bps as f64))?;
         }
         if let (Some(window), Some(mtu)) = (quic.initial_window_bytes, quic.mtu_bytes) {
-            refuse_if(u64::from(window) < u64::from(mtu) * 2, || {
+            refuse_if(u64::from(window) < u64::from(mtu) * 2, "initial window", || {
                 format!(
-                    "an initial window of {window} bytes for packets of {mtu}: ask for at least two \
-                     packets, or for shorter ones"
+                    "an initial window of {window} bytes is less than two packets of {mtu} bytes: make \
+                     the window larger, or the packets smaller"
                 )
             })?;
         }
@@ -72,11 +72,8 @@ impl Workload {
         self.check_quic_datagrams()?;
         let Some(name) = &self.socket.congestion else { return Ok(()) };
         let known = QuicOptions::CONGESTION.contains(&name.as_str());
-        refuse_if(self.transport == Transport::Quic && !known, || {
-            format!(
-                "QUIC here has no congestion control {}: ask for cubic, reno or bbr",
-                quoted(name)
-            )
+        refuse_if(self.transport == Transport::Quic && !known, "congestion control", || {
+            format!("QUIC has no congestion control {}: use cubic, reno or bbr", quoted(name))
         })
     }
 
@@ -93,15 +90,15 @@ impl Workload {
         let packet = self.quic.mtu_bytes.or(self.quic.mtu_most_bytes);
         let packet = packet.map_or(limits::QUIC_MTU_FOUND_BYTES, u64::from);
         let most = packet.saturating_sub(limits::QUIC_DATAGRAM_OVERHEAD_BYTES);
-        refuse_if(u64::from(longest) > most, || {
+        refuse_if(u64::from(longest) > most, "datagram size", || {
             format!(
-                "datagrams of {longest} bytes over QUIC, whose packets of {packet} bytes hold {most}: \
-                 ask for shorter ones, or for longer packets (--mtu)"
+                "a QUIC packet of {packet} bytes holds a datagram of at most {most} bytes, not \
+                 {longest}: make the datagrams smaller, or the packets larger (--mtu)"
             )
         })
     }
 
-    fn contradictions_of_quic(&self) -> [(bool, &'static str); 9] {
+    fn contradictions_of_quic(&self) -> [Contradiction; 9] {
         let quic = self.transport == Transport::Quic;
         let (closes_otherwise, connects) = match self.kind {
             Kind::Connect { close, .. } => (close != Closing::Fin, true),
@@ -110,44 +107,75 @@ impl Workload {
         [
             (
                 !quic && !self.quic.is_default(),
-                "options of QUIC with another transport: leave them out, or ask for QUIC",
+                first_option(&self.quic),
+                "options of QUIC with another transport: leave them out, or use QUIC",
             ),
             (
                 quic && closes_otherwise,
-                "a reset, or a server that closes, with QUIC, whose connections wait in no port: \
-                 leave it out, or ask for TCP or TLS",
+                "close",
+                "QUIC connections end only by the client's close: leave it out, or use TCP or TLS",
             ),
             (
                 quic && connects && self.quic.streams > 1,
-                "several streams of connections that come and go, each with one request: leave it \
-                 out, or measure rr",
+                "streams of a connection",
+                "connections that come and go have one request and one stream each: leave it out, or \
+                 measure rr",
             ),
             (
                 self.quic.unidirectional && (self.has_transactions() || self.quic.datagrams),
-                "streams of one direction for what needs both, or none: leave it out, or measure a stream",
+                "streams of one direction",
+                "streams of one direction carry neither requests with responses nor datagrams: leave it \
+                 out, or measure a stream",
             ),
             (
                 quic && connects && self.quic.datagrams,
-                "datagrams of connections that come and go, each with one request in a stream: leave \
+                "datagrams",
+                "connections that come and go carry their request in a stream, not in datagrams: leave \
                  it out, or measure rr",
             ),
             (
                 quic && self.socket.mss_bytes.is_some(),
-                "an MSS with QUIC, which has none: set the size of a packet instead, or ask for TCP \
-                 or TLS",
+                "MSS",
+                "QUIC has no MSS: set the size of a packet instead, or use TCP or TLS",
             ),
             (
                 quic && self.socket.no_delay,
-                "no delay with QUIC, which never delays: leave it out, or ask for TCP or TLS",
+                "no delay",
+                "no delay has no effect with QUIC, which never delays data: leave it out, or use TCP or TLS",
             ),
             (
                 quic && self.quic.mtu_bytes.is_some() && self.quic.mtu_most_bytes.is_some(),
-                "packets of one length and a longest length to look for: leave one of them out",
+                "QUIC packet",
+                "a fixed packet size excludes a limit for the search of one: leave one of them out",
             ),
             (
                 quic && self.quic.streams > self.total_flows(),
+                "streams of a connection",
                 "more streams of a connection than flows: ask for at most as many streams as flows",
             ),
         ]
     }
+}
+
+/// The first field of QUIC's options that isn't the default.
+fn first_option(quic: &QuicOptions) -> &'static str {
+    let default = QuicOptions::default();
+    let fields = [
+        (quic.streams != default.streams, "streams of a connection"),
+        (quic.initial_window_bytes.is_some(), "initial window"),
+        (quic.stream_window_bytes.is_some(), "window of a stream"),
+        (quic.connection_window_bytes.is_some(), "window of a connection"),
+        (quic.mtu_bytes.is_some(), "QUIC packet"),
+        (quic.mtu_most_bytes.is_some(), "longest QUIC packet"),
+        (quic.ack_packets.is_some(), "packets without acknowledgement"),
+        (quic.ack_delay_ns.is_some(), "delay of acknowledgements"),
+        (quic.ack_reordering.is_some(), "packets out of order"),
+        (quic.no_ecn, "no ECN"),
+        (quic.version != default.version, "QUIC version"),
+        (quic.pacing != default.pacing, "rate of packets"),
+        (quic.idle_ns.is_some(), "idle time-out"),
+        (quic.datagrams, "datagrams"),
+        (quic.unidirectional, "streams of one direction"),
+    ];
+    fields.into_iter().find(|(is_set, _)| *is_set).map_or("options of QUIC", |(_, field)| field)
 }

@@ -21,7 +21,7 @@ impl Workload {
             return Ok(());
         };
         let (least, most) = (limits::PER_S.start(), limits::PER_S.end());
-        refuse_if(!limits::PER_S.contains(&schedule.per_s), || {
+        refuse_if(!limits::PER_S.contains(&schedule.per_s), "requests per second", || {
             format!("{} per second is out of range: ask for {least} to {most}", schedule.per_s)
         })
     }
@@ -33,11 +33,13 @@ impl Workload {
         refuse_first(&[
             (
                 hold_ns > 0 && close == Closing::Server,
+                "time of holding",
                 "connections that the client holds open (--hold) and the server closes (--close server): leave \
                  one of them out",
             ),
             (
                 early && transfer.is_some(),
+                "bytes of a transfer",
                 "transfers (--transfer) with early data (--handshake early), which is for requests: leave one \
                  of them out",
             ),
@@ -60,21 +62,23 @@ impl Workload {
         refuse_first(&[
             (
                 !streams,
-                "a limit of active flows (--active) with a transport other than TCP and TLS: leave it \
-                 out, or ask for one of the two",
+                "number of active flows",
+                "a limit of active flows needs TCP or TLS: leave it out, or use one of the two",
             ),
             (
                 self.schedule().is_some(),
-                "a limit of active flows (--active) with requests by a schedule, which says itself when \
-                 each is sent: leave one of them out",
+                "number of active flows",
+                "a schedule decides when each request is sent, so active flows can't be limited: leave \
+                 one of them out",
             ),
             (
                 self.outstanding() > 1,
-                "a limit of active flows (--active) with several requests on their way in each: leave one of them out",
+                "number of active flows",
+                "a limit of active flows needs one outstanding request per flow: leave one of them out",
             ),
         ])?;
         let threads = self.threads.unwrap_or(1);
-        refuse_if(threads > active, || {
+        refuse_if(threads > active, "number of threads", || {
             format!(
                 "{threads} threads for {active} active flows: ask for at most as many threads as \
                  active flows"
@@ -88,7 +92,9 @@ fn check_size(name: &'static str, size: Size, range: &RangeInclusive<u64>) -> Ch
         Size::Fixed(bytes) => (bytes, bytes),
         Size::Range { low_bytes, high_bytes } => (low_bytes, high_bytes),
     };
-    refuse_if(high < low, || format!("{name} from {low} to {high}: give the lower number first"))?;
+    refuse_if(high < low, name, || {
+        format!("{name} from {low} to {high}: give the lower number first")
+    })?;
     within(name, low, range, in_bytes)?;
     within(name, high, range, in_bytes)
 }

@@ -196,8 +196,8 @@ fn active_flows_that_make_no_sense() {
         assert_refused(active(1), |w| *w = active(number), &words);
     }
     assert_refused(active(2), |w| w.threads = Some(3), &["3 threads for 2 active flows"]);
-    assert_refused(active(2), |w| w.transport = Transport::Quic, &["other than TCP and TLS"]);
-    assert_refused(active(2), |w| *w = scheduled(w.clone(), 10.0), &["by a schedule"]);
+    assert_refused(active(2), |w| w.transport = Transport::Quic, &["needs TCP or TLS"]);
+    assert_refused(active(2), |w| *w = scheduled(w.clone(), 10.0), &["a schedule decides"]);
     assert_eq!(Workload::rr(Transport::Tcp).active_flows(), None);
 }
 
@@ -251,12 +251,12 @@ fn variants_go_with_tcp_streams_only() {
     }
     let tcp = || stream(Transport::Tcp);
     let both = Variant { splice: true, ..zero_copy };
-    assert_refused(tcp(), |w| w.variant = both, &["zero copy and splice", "sender"]);
+    assert_refused(tcp(), |w| w.variant = both, &["both zero copy and splice", "sender"]);
     let both = Variant { splice: true, ..discard };
-    assert_refused(tcp(), |w| w.variant = both, &["discard and splice", "receiver"]);
+    assert_refused(tcp(), |w| w.variant = both, &["both discard and splice", "receiver"]);
     for variant in [splice, discard] {
         let unread = |w: &mut Workload| (w.verify, w.variant) = (true, variant);
-        assert_refused(tcp(), unread, &["verification", "nobody reads"]);
+        assert_refused(tcp(), unread, &["verification", "doesn't read"]);
     }
     assert_eq!(Workload { verify: true, variant: zero_copy, ..tcp() }.check(), Ok(()));
 }
@@ -378,9 +378,9 @@ fn plans_that_make_no_sense() {
         assert!(error.contains(words), "{words:?} isn't in {error:?}");
     };
     refused(|p| p.schema = "linerate.plan/2".into(), "linerate.plan/2");
-    refused(|p| p.host = String::new(), "no host");
-    refused(|p| p.host = "a b".into(), "no host");
-    refused(|p| p.host = "x".repeat(254), "no host");
+    refused(|p| p.host = String::new(), "isn't a host");
+    refused(|p| p.host = "a b".into(), "isn't a host");
+    refused(|p| p.host = "x".repeat(254), "isn't a host");
     refused(|p| p.port = 0, "port 0");
     refused(|p| p.local.bind_device = Some("a/b".into()), "network device");
     refused(|p| p.local.cpus = vec![0; 5000], "5000 processors");

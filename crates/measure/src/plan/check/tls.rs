@@ -18,26 +18,32 @@ impl Workload {
         refuse_first(&[
             (
                 !self.has_keys() && !self.tls.is_default(),
-                "options of keys with a transport without keys: leave them out, or ask for TLS or QUIC",
+                match &self.tls {
+                    tls if tls.handshake != Handshake::Full => "handshake",
+                    tls if tls.cipher.is_some() => "cipher",
+                    _ => "ALPN",
+                },
+                "options of TLS with a transport without TLS: leave them out, or use TLS or QUIC",
             ),
             (
                 !connects && self.tls.handshake != Handshake::Full,
-                "resumed handshakes of connections that stay, each with one handshake: leave it out, or \
-                 measure connect",
+                "handshake",
+                "only connections that come and go can resume handshakes: leave it out, or measure \
+                 connect",
             ),
             (
                 server_closes && self.tls.handshake != Handshake::Full,
-                "resumed handshakes with a server that closes, perhaps before its ticket has left: let the \
-                 client close",
+                "handshake",
+                "a server that closes first may do so before it has sent its ticket, so the next \
+                 handshake can't resume: let the client close",
             ),
         ])?;
         let Some(name) = &self.tls.alpn else { return Ok(()) };
         let fits = limits::ALPN_BYTES.contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_graphic());
-        refuse_if(!fits, || {
+        refuse_if(!fits, "ALPN", || {
             format!(
-                "{} is no name of a protocol (ALPN): write 1 to {} letters, digits and signs, such as \
-                 h2",
+                "{} isn't a protocol name (ALPN): give 1 to {} letters, digits and signs, such as h2",
                 quoted(name),
                 limits::ALPN_BYTES.end(),
             )

@@ -151,5 +151,5 @@ fn flows_that_are_missing_among_the_unlisted_are_missed() {
     let flow = |flow| FlowReport { flow, transactions: Some(1), ..FlowReport::default() };
     let whole = report(Role::Client, (0..9).map(flow).collect());
     let reasons = judge(&workload, Some(&folded(&workload, &whole, 3)), None);
-    assert!(reasons[0].contains("9 flows that aren't the 10"), "{reasons:?}");
+    assert!(reasons[0].contains("9 flows that don't match the 10"), "{reasons:?}");
 }

@@ -64,8 +64,8 @@ impl ServerMessage {
             Self::Sample(sample) => text("sample", &sample.sample, MAX_SAMPLE_BYTES),
             Self::Sent(sent) => counts(sent.datagrams.len()),
             Self::Error(error) => text("text", &error.text, MAX_TEXT_BYTES),
-            // A report may fill its frame. The stamps are any numbers: who computes with them
-            // must expect that.
+            // A report may fill its frame. The timestamps may be any numbers: code that
+            // computes with them must expect that.
             Self::Result(_) | Self::Queued(_) | Self::Pong(_) | Self::Ready | Self::Started(_) => {
                 Ok(())
             }

@@ -29,9 +29,9 @@ pub(super) fn check_greeting(
         (None, _) => Ok(()),
         (Some(expected), Some(Some(shown))) if same_in_constant_time(&shown, expected) => Ok(()),
         (Some(_), Some(_)) => refused("the client's key is not this server's"),
-        (Some(_), None) => refused(
-            "this server asks for a key, and the client shows none: give it with --key FILE",
-        ),
+        (Some(_), None) => {
+            refused("this server requires a key, and the client has none: give it with --key FILE")
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::transport::DatagramPath;
 use receive::PlainReceiver;
 
 /// Any of the empty datagrams that say the end may be lost, so there are as many.
-const FAREWELLS: u32 = 3;
+const END_DATAGRAMS: u32 = 3;
 
 /// Says once to the peer of a connected socket that no more will come.
 pub(crate) fn say_end(socket: &Socket, flags: SendFlags) {
@@ -104,7 +104,7 @@ impl<P: DatagramPath> DatagramProtocol<P> for Plain {
             PlainStep::Pipelining(pipeline) => pipeline.turn(path, tally, local),
             PlainStep::Answering(answerer) => answerer.turn(path, tally, local),
             PlainStep::Finishing => {
-                for _ in 0..FAREWELLS {
+                for _ in 0..END_DATAGRAMS {
                     say_end(path.socket(), SendFlags::empty());
                 }
                 Ok(Stage::Over)

@@ -32,7 +32,7 @@ impl HalfOpen {
         Self { pending: Pending::new(0), most }
     }
 
-    /// What to say to somebody; `shown`: whether the address is known to be its own. Who is replaced is
+    /// How to reply to a new client; `shown`: whether its address is validated. A client that is replaced is
     /// forgotten.
     pub(super) fn reply(&mut self, from: SocketAddr, shown: bool) -> Reply {
         let count = self.pending.len();

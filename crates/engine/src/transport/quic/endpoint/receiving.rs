@@ -173,7 +173,7 @@ impl Endpoint {
         match self.half_open.reply(from, incoming.remote_address_validated()) {
             Reply::Accept => {}
             Reply::Retry => {
-                // It can't be asked twice; but who answered once has shown its address.
+                // It can't be asked twice, but a client that answered once has a validated address.
                 if let Ok(retry) = port.proto.retry(incoming, &mut self.outgoing) {
                     self.respond(number, &retry);
                 }

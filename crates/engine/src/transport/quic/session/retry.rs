@@ -1,5 +1,4 @@
-//! Whether a server's demand to come again is from somebody who has seen the first packet (RFC 9001,
-//! section 5.8).
+//! Whether a Retry packet comes from a server that has seen the first packet (RFC 9001, section 5.8).
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use quinn_proto::ConnectionId;

@@ -1,4 +1,4 @@
-//! Who receives in bulk.
+//! Which connections receive in bulk.
 
 use std::io::ErrorKind;
 

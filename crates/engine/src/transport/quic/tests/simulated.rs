@@ -164,7 +164,7 @@ fn nobody_unknown_gets_more_than_three_times_what_was_sent_in_its_name() {
             assert!(!client.established && !server.established);
             let ratio = world.worst_ratio;
             assert!(ratio <= 3.0, "asked back: {asks_back}, {ratio} times");
-            // Whoever is asked back costs less than it says.
+            // A Retry packet is shorter than the packet it answers.
             assert!(!asks_back || ratio < 1.0, "{ratio} times");
         }
     }

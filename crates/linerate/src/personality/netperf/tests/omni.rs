@@ -41,13 +41,13 @@ fn omni_tests_take_their_kind_from_the_options() {
 #[test]
 fn directions_and_protocols_that_mean_less_than_they_seem_to_are_told() {
     for (line, kind, told) in [
-        ("-d CRR", TestKind::Send, "-d CRR names no direction, so that this end sends"),
-        ("-d cc", TestKind::Send, "-d cc names no direction, so that this end sends"),
-        ("-d 0", TestKind::Send, "-d 0 names no direction, so that this end sends"),
-        ("-c -d CRR -r 5", TestKind::Connect, "-d CRR names no direction, so that connections"),
+        ("-d CRR", TestKind::Send, "-d CRR names no direction, so this end sends"),
+        ("-d cc", TestKind::Send, "-d cc names no direction, so this end sends"),
+        ("-d 0", TestKind::Send, "-d 0 names no direction, so this end sends"),
+        ("-c -d CRR -r 5", TestKind::Connect, "-d CRR names no direction, so connections"),
         ("-T 6", TestKind::Send, "-T 6: a number chooses no protocol"),
-        ("-T 17", TestKind::Send, "the test goes over TCP"),
-        ("-T udp -T 17", TestKind::Send, "the test goes over UDP"),
+        ("-T 17", TestKind::Send, "the test uses TCP"),
+        ("-T udp -T 17", TestKind::Send, "the test uses UDP"),
     ] {
         let line = format!("-t omni -- {line}");
         let Read::Work(_, Work::Test(request), notes) = read("netperf", &words(&line)) else {

@@ -1,4 +1,4 @@
-//! A QUIC client by hand that gets through the handshake, and then says in clear packets what it likes.
+//! A QUIC client without a library: it completes the handshake and then sends arbitrary packets.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -18,14 +18,14 @@ const INITIAL: u8 = 0;
 const HANDSHAKE: u8 = 2;
 
 /// A connection that stands.
-pub(crate) struct Stranger {
+pub(crate) struct RawClient {
     socket: UdpSocket,
     server_id: Vec<u8>,
     parameters: Vec<u8>,
     number: u32,
 }
 
-impl Stranger {
+impl RawClient {
     /// Connects to a server at this port.
     pub(crate) fn connect(port: u16, random: &mut Random) -> Self {
         let socket = UdpSocket::bind((FLOOD, 0)).unwrap();
@@ -58,9 +58,9 @@ impl Stranger {
         let packet = sealed(opening.header(0xe3, &server_id), 0, frames, &keys.local);
         socket.send(&packet).unwrap();
         let parameters = tls.quic_transport_parameters().unwrap().to_vec();
-        let mut stranger = Self { socket, server_id, parameters, number: 0 };
-        assert!(stranger.is_answered(), "the server goes on");
-        stranger
+        let mut client = Self { socket, server_id, parameters, number: 0 };
+        assert!(client.is_answered(), "the server goes on");
+        client
     }
 
     /// A number among what the server says of itself (RFC 9000, section 18.2).

@@ -1,4 +1,4 @@
-//! A client that gives up says so in order, and its server doesn't take that for an error.
+//! A client that gives up sends its state first, and its server doesn't treat that as an error.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use linerate_wire::iperf3::{Code, Parameters};
 use serde_json::Value;
 
 use super::cli::for_all;
-use super::guests::{agree, guest, message, read, rest, short};
+use super::hostile_peers::{agree, control_connection, message, read, rest, short};
 use super::load::{Running, plan};
 use super::programs::{LIMIT, Process, Program, has_original, serve};
 
 /// A client that has come so far, and gives up.
 fn leave(port: u16, stage: u8) {
-    let (mut control, cookie) = guest(port, b'a' + stage);
+    let (mut control, cookie) = control_connection(port, b'a' + stage);
     assert_eq!(read(&mut control, 1), [9]);
     let mut stream = None;
     if stage > 0 {
@@ -53,7 +53,7 @@ fn a_client_that_leaves_in_order_is_no_failure_of_the_test() {
 }
 
 #[test]
-fn a_client_that_gives_up_says_so_before_it_closes() {
+fn a_client_that_gives_up_sends_client_done_before_it_closes() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
@@ -72,7 +72,7 @@ fn a_client_that_gives_up_says_so_before_it_closes() {
 }
 
 #[test]
-fn an_original_server_is_silent_where_a_client_gives_up() {
+fn an_original_server_prints_no_error_when_a_client_gives_up() {
     if !has_original() {
         return;
     }

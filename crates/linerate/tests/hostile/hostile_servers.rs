@@ -1,4 +1,4 @@
-//! Servers that mean harm: the client ends, in time and without growing, and says why.
+//! Hostile servers: the client ends in time, with bounded memory, and reports why.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

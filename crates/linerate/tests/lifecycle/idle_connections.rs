@@ -1,4 +1,4 @@
-//! Many who want nothing, and one who doesn't listen, hold nobody up.
+//! Many idle connections, and a peer that stops reading, don't delay other clients.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use crate::conversation::{Conversation, connect, stream, tls_session, workload};
 use crate::ends::{Server, holds_within};
 use crate::resources::{Held, assert_idle};
 
-/// Connections that want nothing.
-const CROWD: usize = 300;
+/// Connections without a request.
+const IDLE_CONNECTIONS: usize = 300;
 /// So much later at most may a test come to its end because of them.
 const DELAY: Duration = Duration::from_secs(1);
 
@@ -33,36 +33,36 @@ fn half_open_connections_delay_a_test_by_less_than_a_second() {
     let mut greeting = Vec::new();
     tls_session(&[b"linerate"]).write_tls(&mut greeting).unwrap();
     let began = Instant::now();
-    let crowd: Vec<_> = (0..CROWD)
+    let connections: Vec<_> = (0..IDLE_CONNECTIONS)
         .map(|number| {
             let mut socket = connect(server.port);
-            // Some say nothing, some begin as a client does, some as a flow does.
+            // Some send nothing, some begin as a client does, some as a flow does.
             let said: &[u8] = [&b""[..], &greeting[..40], b"LRD1\0\0"][number % 3];
             socket.write_all(said).unwrap();
             socket
         })
         .collect();
-    let in_the_crowd = small_test(&server);
-    assert!(in_the_crowd < alone + DELAY, "{in_the_crowd:?} where {alone:?} was enough before");
+    let beside_idle = small_test(&server);
+    assert!(beside_idle < alone + DELAY, "{beside_idle:?} where {alone:?} was enough before");
     let document = running.finish().document(0);
     assert!(document.figure("goodput_up_bps") > 15e6 && document.figure("goodput_down_bps") > 15e6);
     // They are gone by themselves, though none of them has closed.
     assert_idle(&server, idle, Duration::from_secs(6).saturating_sub(began.elapsed()) + DELAY);
-    drop(crowd);
+    drop(connections);
 }
 
 #[test]
-fn more_than_the_server_keeps_push_each_other_out() {
+fn connections_beyond_the_limit_push_each_other_out() {
     let server = Server::start("");
     let idle = Held::by_idle(&server);
     // A user's programs often begin with 1,024.
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
-    let crowd: Vec<_> = (0..1_200).map(|_| connect(server.port)).collect();
+    let connections: Vec<_> = (0..1_200).map(|_| connect(server.port)).collect();
     let held = Held::by(server.pid());
     assert!(held.descriptors < idle.descriptors + 700, "{held:?}");
     server.measure("rr --count 3").document(0);
-    drop(crowd);
+    drop(connections);
     assert_idle(&server, idle, Duration::from_secs(5));
 }
 
@@ -104,7 +104,7 @@ fn memory_of_many_flows_goes_back_to_the_system() {
 }
 
 #[test]
-fn a_peer_that_stops_reading_holds_nobody_up() {
+fn a_peer_that_stops_reading_does_not_delay_others() {
     let server = Server::start("");
     let idle = Held::by_idle(&server);
     let alone = small_test(&server);

@@ -1,4 +1,4 @@
-//! Connections that want nothing of the servers, by the thousand: others are served.
+//! Thousands of connections without a request: other clients are served.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,14 +18,14 @@ use crate::flood::{self, EndOnDrop, FULL_SPEED};
 use crate::random::Random;
 
 /// Half-open connections from one address: ten times what netserver holds.
-const CROWD: usize = 10_000;
+const IDLE_CLIENTS: usize = 10_000;
 /// Connections that talk slowly, at a time.
 const SLOW_TALKERS: usize = 50;
 /// Connections of a flood, at least.
 const LEAST_FLOOD: usize = 2_000;
 /// How soon they follow each other.
 const EACH: Duration = Duration::from_micros(500);
-/// What a crowd may cost a server: netserver has 1,024 clients without a test, each with a thread, and
+/// What idle clients may cost a server: netserver has 1,024 clients without a test, each with a thread, and
 /// those that are on their way out.
 const MOST_BYTES: u64 = 200 << 20;
 
@@ -81,14 +81,14 @@ fn greeting() -> Vec<u8> {
     bytes
 }
 
-fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
+fn idle_clients_do_not_block_others(dialect: Dialect, descriptors: usize) {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(dialect);
-    let (words, size) = (first_words(dialect), CROWD);
+    let (words, size) = (first_words(dialect), IDLE_CLIENTS);
     let mut running = host.client(HONEST, Work::Sends(2));
     let opened = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let crowd = scope.spawn(|| {
+        let flood = scope.spawn(|| {
             let mut kept = Vec::with_capacity(size);
             for number in 0..size {
                 let mut said = words[number / 10 % words.len()].clone();
@@ -109,18 +109,20 @@ fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
             kept
         });
         let (mut served, mut longest) = (0, Duration::ZERO);
-        while served < 4 || !crowd.is_finished() {
+        while served < 4 || !flood.is_finished() {
             longest = longest.max(host.assert_serves());
             host.assert_holds_at_most(descriptors, MOST_BYTES);
             served += 1;
-            // The processors are the crowd's and the server's.
+            // The idle clients and the server need the processors.
             std::thread::sleep(Duration::from_millis(200));
         }
-        let kept = crowd.join().unwrap();
+        let kept = flood.join().unwrap();
         assert_eq!(kept.len(), size);
         // All are there now.
         longest = longest.max(host.assert_serves());
-        eprintln!("{dialect:?}: {served} were served amid the crowd, each within {longest:?}");
+        eprintln!(
+            "{dialect:?}: {served} were served beside the idle clients, each within {longest:?}"
+        );
         let code = running.exit_code_within(LONGEST);
         assert_eq!(code, Some(0), "{dialect:?}: {}", running.said());
     });
@@ -129,20 +131,20 @@ fn crowd_keeps_nobody_out(dialect: Dialect, descriptors: usize) {
 }
 
 #[test]
-fn thousands_of_silent_clients_of_netserver_keep_nobody_out() {
+fn thousands_of_idle_clients_of_netserver_do_not_block_others() {
     // A test that waits for its connection has a listener.
-    crowd_keeps_nobody_out(Dialect::Netperf, 8_000);
+    idle_clients_do_not_block_others(Dialect::Netperf, 8_000);
 }
 
 #[test]
-fn thousands_of_silent_clients_of_iperf3_keep_nobody_out() {
-    crowd_keeps_nobody_out(Dialect::Iperf3, 512 + 2 * 64 * 4);
+fn thousands_of_idle_clients_of_iperf3_do_not_block_others() {
+    idle_clients_do_not_block_others(Dialect::Iperf3, 512 + 2 * 64 * 4);
 }
 
 #[test]
-fn thousands_of_silent_clients_of_secnetperf_keep_nobody_out() {
+fn thousands_of_idle_clients_of_secnetperf_do_not_block_others() {
     let threads = std::thread::available_parallelism().unwrap().get();
-    crowd_keeps_nobody_out(Dialect::Framed, 2_100 * threads);
+    idle_clients_do_not_block_others(Dialect::Framed, 2_100 * threads);
 }
 
 /// Says something a byte at a time over several connections, again and again.
@@ -158,10 +160,10 @@ fn talk_slowly(port: u16, words: &[u8], goes_on: &AtomicBool) {
     }
 }
 
-/// The same crowd at every server that has TCP: some say nothing, some half of a client's first words, some all of
+/// The same idle clients at every server that has TCP. Some send nothing, some half of a client's first bytes, some all of
 /// them, some talk slowly, and some come and go as fast as they can.
 #[test]
-fn every_server_holds_against_the_same_crowd() {
+fn every_server_serves_beside_the_same_mix_of_idle_clients() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     for dialect in [Dialect::Native, Dialect::Netperf, Dialect::Iperf3, Dialect::Framed] {
         let host = Host::start(dialect);
@@ -216,7 +218,7 @@ fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool, count: &AtomicUsiz
 }
 
 #[test]
-fn handshakes_over_quic_that_are_never_done_keep_nobody_out() {
+fn unfinished_quic_handshakes_do_not_block_others() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let host = Host::start(Dialect::Quic);
     let swallower = UdpSocket::bind((FLOOD, 0)).unwrap();
@@ -246,7 +248,7 @@ fn handshakes_over_quic_that_are_never_done_keep_nobody_out() {
 }
 
 #[test]
-fn clients_that_read_nothing_hold_nobody_up() {
+fn clients_that_read_nothing_do_not_delay_others() {
     for dialect in [Dialect::Netperf, Dialect::Iperf3, Dialect::Framed, Dialect::Quic] {
         let host = Host::start(dialect);
         let frozen: Vec<Process> = (0..4).map(|_| host.client(FLOOD, Work::Receives(60))).collect();

@@ -1,4 +1,4 @@
-//! Something else answers on the server's port, or nothing does: the client says what.
+//! Another program answers on the server's port, or none does: the client reports which.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -70,7 +70,7 @@ fn another_protocol_is_quoted() {
 }
 
 #[test]
-fn no_word_of_a_client_reaches_the_servers_log_unseen() {
+fn text_of_a_client_is_escaped_in_the_servers_log() {
     for words in ["", "--ndjson"] {
         let home = TempDir::new().unwrap();
         let server =
@@ -98,21 +98,21 @@ fn no_word_of_a_client_reaches_the_servers_log_unseen() {
 }
 
 #[test]
-fn silence_and_an_early_end_are_named() {
+fn a_silent_server_and_an_early_close_are_named() {
     let silent = met(|socket| {
         thread::spawn(move || {
             thread::sleep(SOON + SOON);
             drop(socket);
         });
     });
-    assert_says(&silent, &["accepts connections but says nothing"]);
+    assert_says(&silent, &["accepts connections but sends nothing"]);
     let closed = met(drop);
-    assert_says(&closed, &["isn't a linerate server", "said nothing"]);
+    assert_says(&closed, &["isn't a linerate server", "sent nothing"]);
     let reset = met(|socket| {
         hear(&socket);
         set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
     });
-    assert_says(&reset, &["isn't a linerate server", "said nothing"]);
+    assert_says(&reset, &["isn't a linerate server", "sent nothing"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn met_tls(protocols: &[&[u8]]) -> Document {
 }
 
 #[test]
-fn another_tls_server_is_none_of_ours() {
+fn another_tls_server_is_recognised() {
     assert_says(&met_tls(&[]), &["speaks TLS", "isn't a linerate server", "check the port"]);
     assert_says(&met_tls(&[b"http/1.1"]), &["isn't a linerate server", "it speaks TLS"]);
 }

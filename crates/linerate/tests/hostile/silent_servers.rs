@@ -1,4 +1,4 @@
-//! Servers that converse as they should and don't take part in the load: the client's result says so,
+//! Servers with a correct control connection that don't take part in the load: the client's result reports that,
 //! in time.
 
 use std::io::Write;
@@ -10,7 +10,7 @@ use linerate_measure::report::{EndReport, FlowReport};
 use linerate_measure::sample::{Role, Traffic};
 use serde_json::json;
 
-use crate::treacherous::{Server, met};
+use crate::hostile_servers::{Server, met};
 
 /// Longer than any client of these tests may take.
 const FOR_EVER: Duration = Duration::from_secs(150);

@@ -1,4 +1,4 @@
-//! The engine's server and clients against peers that are gone, silent, refused, or mean harm.
+//! The engine's server and clients against peers that are gone, silent, refused or hostile.
 
 use crate::skipped::skip;
 use std::io::{Read, Write};
@@ -21,7 +21,7 @@ pub(crate) fn short() -> Parameters {
 }
 
 /// A control connection that has said its cookie, and the server's first word.
-pub(crate) fn guest(port: u16, letter: u8) -> (TcpStream, [u8; 37]) {
+pub(crate) fn control_connection(port: u16, letter: u8) -> (TcpStream, [u8; 37]) {
     let mut cookie = [letter; 37];
     cookie[36] = 0;
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -80,10 +80,10 @@ fn failure(server: &Running) -> Code {
 }
 
 #[test]
-fn hostile_words_are_refused_with_a_reason() {
+fn hostile_messages_are_refused_with_a_reason() {
     let server = Running::start(ServePlan::default());
     let refused = |words: &[u8], code: Code| {
-        let (mut stream, _) = guest(server.port, b'h');
+        let (mut stream, _) = control_connection(server.port, b'h');
         assert_eq!(read(&mut stream, 1), [9]);
         stream.write_all(words).unwrap();
         let told = [vec![0xfe], code.number().to_be_bytes().to_vec(), vec![0; 4]].concat();
@@ -106,7 +106,7 @@ fn streams_are_as_many_as_a_servers_descriptors_carry() {
         let (server, port) = serve(Program::Ours, "");
         let limits = Rlimit { current: Some(limit), maximum: Some(limit) };
         prlimit(Some(Pid::from_child(&server.0)), Resource::Nofile, limits).unwrap();
-        let (mut stream, _) = guest(port, b'o');
+        let (mut stream, _) = control_connection(port, b'o');
         assert_eq!(read(&mut stream, 1), [9]);
         let asked = format!("{{\"tcp\":true,\"parallel\":{parallel}}}");
         stream.write_all(&message(&asked)).unwrap();
@@ -130,11 +130,11 @@ fn streams_are_as_many_as_a_servers_descriptors_carry() {
 }
 
 #[test]
-fn streams_that_are_announced_and_never_come_hold_up_nobody() {
+fn announced_streams_that_never_come_do_not_delay_others() {
     let server = Running::start(ServePlan::default());
     let guests: Vec<TcpStream> = (b'a'..=b'j')
         .map(|letter| {
-            let (mut stream, _) = guest(server.port, letter);
+            let (mut stream, _) = control_connection(server.port, letter);
             assert_eq!(read(&mut stream, 1), [9]);
             stream.write_all(&message("{\"tcp\":true,\"parallel\":1500}")).unwrap();
             assert_eq!(read(&mut stream, 1), [10]);
@@ -147,14 +147,14 @@ fn streams_that_are_announced_and_never_come_hold_up_nobody() {
 }
 
 #[test]
-fn strangers_join_no_test() {
+fn streams_with_a_wrong_cookie_join_no_test() {
     let server = Running::start(ServePlan::default());
-    let (mut stream, _) = guest(server.port, b's');
+    let (mut stream, _) = control_connection(server.port, b's');
     assert_eq!(read(&mut stream, 1), [9]);
     stream.write_all(&message("{\"tcp\":true,\"time\":5}")).unwrap();
     assert_eq!(read(&mut stream, 1), [10]);
     // Another cookie is another test, which is asked for its parameters.
-    let (mut other, _) = guest(server.port, b't');
+    let (mut other, _) = control_connection(server.port, b't');
     assert_eq!(read(&mut other, 1), [9]);
     // A greeting where nobody makes streams of datagrams is not answered.
     let greeter = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -170,7 +170,7 @@ fn strangers_join_no_test() {
 #[test]
 fn streams_of_datagrams_begin_with_four_bytes_of_any_release() {
     let server = Running::start(ServePlan::default());
-    let (mut stream, _) = guest(server.port, b'd');
+    let (mut stream, _) = control_connection(server.port, b'd');
     assert_eq!(read(&mut stream, 1), [9]);
     stream.write_all(&message("{\"udp\":true,\"time\":5,\"len\":100,\"parallel\":2}")).unwrap();
     assert_eq!(read(&mut stream, 1), [10]);
@@ -221,7 +221,7 @@ fn a_server_ends_its_streams_before_it_wants_results() {
     // Releases up to 3.15 read on from a stream until a block is whole, or there is no more.
     let server = Running::start(ServePlan::default());
     for (letter, count, asked) in [(b'e', 1, ""), (b'f', 3, ",\"bandwidth\":20000000")] {
-        let (mut stream, cookie) = guest(server.port, letter);
+        let (mut stream, cookie) = control_connection(server.port, letter);
         assert_eq!(read(&mut stream, 1), [9]);
         let asked =
             format!("{{\"tcp\":true,\"time\":60,\"reverse\":true,\"parallel\":{count}{asked}}}");
@@ -255,7 +255,7 @@ fn a_server_ends_its_streams_before_it_wants_results() {
 }
 
 #[test]
-fn a_flow_label_is_ipv6s() {
+fn a_flow_label_needs_ipv6() {
     let server = Running::start(ServePlan::default());
     let labelled = Parameters { flow_label: Some(0x1234), ..short() };
     let comes = |host: &str| {
@@ -267,9 +267,9 @@ fn a_flow_label_is_ipv6s() {
 }
 
 #[test]
-fn a_limit_on_tests_is_told_as_busy() {
+fn clients_beyond_the_limit_of_tests_are_told_busy() {
     let server = Running::start(ServePlan { most_tests: 1, ..ServePlan::default() });
-    let (mut first, _) = guest(server.port, b'f');
+    let (mut first, _) = control_connection(server.port, b'f');
     assert_eq!(read(&mut first, 1), [9]);
     let refused = run(&plan("127.0.0.1", server.port, short()), &mut (), &Cancel::default());
     assert_eq!(refused.unwrap_err().code, Code::ACCESS_DENIED);
@@ -279,7 +279,7 @@ fn a_limit_on_tests_is_told_as_busy() {
 }
 
 #[test]
-fn what_a_server_forbids_is_refused() {
+fn tests_beyond_a_servers_limits_are_refused() {
     let refused = |limits: ServePlan, parameters: Parameters| {
         let server = Running::start(limits);
         let failure = run(&plan("::1", server.port, parameters), &mut (), &Cancel::default());
@@ -298,7 +298,7 @@ fn what_a_server_forbids_is_refused() {
     assert_eq!(refused(slow, Parameters::default()), Code::TOTAL_RATE);
 }
 
-/// A server that says these words to whoever comes, and then nothing, or goes.
+/// A server that sends these bytes to each client, then stays silent or closes.
 fn scripted(words: &'static [u8], stays: bool) -> TestPlan {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -316,7 +316,7 @@ fn scripted(words: &'static [u8], stays: bool) -> TestPlan {
 }
 
 #[test]
-fn a_client_says_what_ended_its_test() {
+fn a_client_reports_why_its_test_ended() {
     let fails = |plan: &TestPlan| run(plan, &mut (), &Cancel::default()).unwrap_err().code;
     assert_eq!(fails(&scripted(&[0xff], false)), Code::ACCESS_DENIED);
     assert_eq!(fails(&scripted(&[9, 11], true)), Code::SERVER_TERMINATED);
@@ -360,7 +360,7 @@ fn an_interrupted_client_leaves_at_once() {
 fn a_receiver_that_gets_nothing_gives_up() {
     let limit = Duration::from_millis(300);
     let server = Running::start(ServePlan { receive_timeout: limit, ..ServePlan::default() });
-    let (mut stream, cookie) = guest(server.port, b'r');
+    let (mut stream, cookie) = control_connection(server.port, b'r');
     assert_eq!(read(&mut stream, 1), [9]);
     stream.write_all(&message("{\"tcp\":true,\"time\":60}")).unwrap();
     assert_eq!(read(&mut stream, 1), [10]);

@@ -1,5 +1,5 @@
 //! The shared UDP port: nothing is sent to an address that has not proved itself, and nothing
-//! that a stranger sends opens or disturbs anything.
+//! that an unknown sender sends opens or disturbs anything.
 
 use std::net::UdpSocket;
 use std::time::Duration;
