@@ -22,8 +22,10 @@ mod client;
 mod clock;
 mod connections;
 mod control;
+pub mod ctstraffic;
 pub mod event;
 mod flow;
+
 pub mod iperf3;
 mod latencies;
 mod load;

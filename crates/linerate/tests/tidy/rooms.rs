@@ -33,6 +33,7 @@ const ROOMS: &[&str] = &[
     "load",
     "event",
     "client",
+    "ctstraffic",
     "iperf3",
     "netperf",
     "perf",

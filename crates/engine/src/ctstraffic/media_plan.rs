@@ -1,0 +1,136 @@
+//! What an end of media streams is to do.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_wire::ctstraffic::media::receiver::ReceiverSettings;
+use linerate_wire::ctstraffic::media::shape::StreamShape;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::error::Error;
+
+/// What a server of media streams is to do.
+#[derive(Clone, Debug)]
+pub struct MediaServerPlan {
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// The frames of each stream.
+    pub shape: StreamShape,
+    /// It ends after so many streams; absent: never.
+    pub limit: Option<u64>,
+    /// The rate of all streams together, bits per second; absent: no limit.
+    pub max_rate_bps: Option<u64>,
+    /// The rate of the streams to one address, likewise.
+    pub max_address_rate_bps: Option<u64>,
+    /// How its sockets are made.
+    pub sockets: MediaSockets,
+    /// Time between two rows of status.
+    pub status_ns: u64,
+    /// After so long everything ends; absent: never.
+    pub time_limit: Option<Duration>,
+    /// Whether it polls without sleeping while streams run.
+    pub busy_poll: bool,
+}
+
+impl MediaServerPlan {
+    /// Bits per second of one stream, rounded up.
+    pub fn stream_bps(&self) -> u64 {
+        let StreamShape { frame_bytes, frame_rate, .. } = self.shape;
+        8 * u64::from(frame_bytes) * u64::from(frame_rate)
+    }
+
+    /// Refuses a server that anybody could have send any number of streams anywhere: START comes from any
+    /// address, forged ones included.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let is_open = self.listen.iter().find(|address| !address.ip().is_loopback());
+        match (is_open, self.max_rate_bps) {
+            (Some(address), None) => Err(Error::Plan(format!(
+                "a server of media streams at {address} sends whole streams to any address that asks, forged \
+                 ones included: give --max-rate, the bits per second of all streams together"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a client of media streams is to do.
+#[derive(Clone)]
+pub struct MediaClientPlan {
+    /// The route of the stream with this number.
+    pub route: Arc<dyn Fn(u64) -> MediaRoute + Send + Sync>,
+    /// Streams at the same time.
+    pub streams: u32,
+    /// Streams in all; absent: without end.
+    pub total: Option<u64>,
+    /// How each is received.
+    pub receiver: ReceiverSettings,
+    /// Whether data is compared.
+    pub verifies_data: bool,
+    /// Whether each frame's row of jitter is told.
+    pub tells_jitter: bool,
+    /// How its sockets are made.
+    pub sockets: MediaSockets,
+    /// Time between two rows of status.
+    pub status_ns: u64,
+    /// After so long everything ends; absent: never.
+    pub time_limit: Option<Duration>,
+}
+
+impl fmt::Debug for MediaClientPlan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { streams, total, receiver, .. } = self;
+        let fields = (streams, total, receiver);
+        formatter.debug_tuple("MediaClientPlan").field(&fields).finish()
+    }
+}
+
+/// Where a stream comes from, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct MediaRoute {
+    /// The server.
+    pub server: SocketAddr,
+    /// The local address and port; a port of 0 is the kernel's choice. Absent: both are.
+    pub local: Option<SocketAddr>,
+}
+
+/// How sockets are made.
+#[derive(Clone, Debug, Default)]
+pub struct MediaSockets {
+    /// SO_RCVBUF.
+    pub receive_buffer_bytes: Option<u32>,
+    /// SO_SNDBUF.
+    pub send_buffer_bytes: Option<u32>,
+    /// The differentiated-services code point of packets.
+    pub dscp: Option<u8>,
+    /// The device that sockets are bound to.
+    pub device: Option<String>,
+}
+
+impl MediaSockets {
+    /// A socket that doesn't block, bound to this address.
+    pub(super) fn bind(&self, address: SocketAddr) -> std::io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        if let Some(device) = &self.device {
+            socket.bind_device(Some(device.as_bytes()))?;
+        }
+        if let Some(bytes) = self.receive_buffer_bytes {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = self.send_buffer_bytes {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        if let Some(dscp) = self.dscp {
+            // The code point is the upper six bits of the former type-of-service byte (RFC 2474).
+            let class = u32::from(dscp) << 2;
+            if address.is_ipv6() { socket.set_tclass_v6(class) } else { socket.set_tos_v4(class) }?;
+        }
+        socket.bind(&address.into())?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}

@@ -1,0 +1,349 @@
+//! The server of media streams: one socket for each address, and all streams in one thread.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::mpsc::Sender;
+
+use linerate_wire::ctstraffic::ConnectionId;
+use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::data::Reference;
+use linerate_wire::ctstraffic::media::datagram::{
+    DataHeader, HEADER_BYTES, SENDER_FREQUENCY, check_start, encode_id,
+};
+use linerate_wire::ctstraffic::media::receiver::FrameCounts;
+use linerate_wire::ctstraffic::media::sender::{OutgoingDatagram, StreamSender};
+use rustix::event::{PollFd, PollFlags};
+
+use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, StatusRows};
+use super::media_plan::MediaServerPlan;
+use super::{MediaTotals, with_events};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::control::random;
+use crate::error::Error;
+use crate::event::Cancel;
+use crate::poll::poll_until;
+
+/// How often it is looked whether somebody asks to stop.
+const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+/// STARTs that are read before frames have their turn.
+const STARTS_PER_TURN: u32 = 64;
+/// A full queue of this machine is tried again after so long.
+const AGAIN_NS: u64 = MILLISECOND_NS / 10;
+/// What is read of a datagram to a server: longer than START, so that other ones show.
+const LONGEST_START: usize = 64;
+
+/// Runs a server until as many streams ended as it takes, or until the time is up or somebody asks to
+/// stop.
+///
+/// # Errors
+/// An address that can't be had; or one that isn't loopback, without a limit of the rate.
+pub fn run_media_server(
+    plan: &MediaServerPlan,
+    tell: &mut dyn FnMut(MediaEvent),
+    cancel: &Cancel,
+) -> Result<MediaRun, Error> {
+    plan.check()?;
+    let bind = |address: &SocketAddr| {
+        let socket = plan.sockets.bind(*address).map(UdpSocket::from);
+        socket.map_err(|source| Error::Io {
+            operation: "listen on",
+            address: address.to_string(),
+            source,
+        })
+    };
+    let sockets = plan.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+    for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
+        tell(MediaEvent::Listening(address));
+    }
+    with_events(tell, |events| MediaServer::new(plan, sockets, events).run(cancel))
+}
+
+/// A stream that is being sent.
+struct Stream {
+    socket: usize,
+    peer: SocketAddr,
+    id: ConnectionId,
+    sender: StreamSender,
+    began_ns: u64,
+    bits: u64,
+    /// A datagram that the socket has not taken yet.
+    unsent: Option<OutgoingDatagram>,
+}
+
+struct MediaServer<'a> {
+    plan: &'a MediaServerPlan,
+    sockets: Vec<UdpSocket>,
+    events: &'a Sender<MediaEvent>,
+    streams: Vec<Option<Stream>>,
+    free: Vec<usize>,
+    by_peer: HashMap<(usize, SocketAddr), usize>,
+    by_address: HashMap<IpAddr, u64>,
+    /// When each stream has something to send.
+    due: BinaryHeap<Reverse<(u64, usize)>>,
+    /// A datagram with the data that all have, whose header is written anew each time.
+    datagram: Vec<u8>,
+    accepted: u64,
+    totals: MediaTotals,
+    began_ns: u64,
+}
+
+impl<'a> MediaServer<'a> {
+    fn new(
+        plan: &'a MediaServerPlan,
+        sockets: Vec<UdpSocket>,
+        events: &'a Sender<MediaEvent>,
+    ) -> Self {
+        let longest = plan.shape.datagram_bytes.min(plan.shape.frame_bytes) as usize;
+        let mut datagram = vec![0; HEADER_BYTES];
+        datagram.extend_from_slice(Reference::new(longest).part(0, longest));
+        Self {
+            plan,
+            sockets,
+            events,
+            streams: Vec::new(),
+            free: Vec::new(),
+            by_peer: HashMap::new(),
+            by_address: HashMap::new(),
+            due: BinaryHeap::new(),
+            datagram,
+            accepted: 0,
+            totals: MediaTotals::default(),
+            began_ns: monotonic_ns(),
+        }
+    }
+
+    fn run(mut self, cancel: &Cancel) -> MediaRun {
+        let limit = self.plan.time_limit.map(|limit| limit.as_nanos() as u64);
+        let ends_ns = limit.map_or(u64::MAX, |limit| self.began_ns.saturating_add(limit));
+        let mut rows = StatusRows::new(self.began_ns, self.plan.status_ns);
+        self.tell_status(&mut rows, self.began_ns);
+        let is_complete = loop {
+            let now_ns = monotonic_ns();
+            if cancel.requested() {
+                break false;
+            }
+            if now_ns >= ends_ns {
+                self.tell(MediaEvent::TimeIsUp);
+                break false;
+            }
+            if self.plan.limit.is_some_and(|limit| self.totals.ended() >= limit) {
+                break true;
+            }
+            (0..self.sockets.len()).for_each(|socket| self.receive(socket));
+            self.send_due();
+            if now_ns >= rows.next_ns() {
+                self.tell_status(&mut rows, now_ns);
+            }
+            self.wait(rows.next_ns().min(ends_ns).min(now_ns + LOOK_NS));
+        };
+        let now_ns = monotonic_ns();
+        self.tell_status(&mut rows, now_ns);
+        MediaRun {
+            totals: self.totals,
+            open: self.by_peer.len() as u64,
+            elapsed_ns: now_ns - self.began_ns,
+            is_complete,
+        }
+    }
+
+    fn tell(&self, event: MediaEvent) {
+        // Whoever reads events reads to the end.
+        let _nobody_reads = self.events.send(event);
+    }
+
+    fn tell_status(&self, rows: &mut StatusRows, now_ns: u64) {
+        self.tell(MediaEvent::Status(rows.cut(now_ns, self.by_peer.len(), self.totals.counts)));
+    }
+
+    /// Waits until there is something to read, something to send, or this time.
+    fn wait(&self, until_ns: u64) {
+        let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
+        if self.plan.busy_poll && !self.by_peer.is_empty() {
+            return;
+        }
+        let mut polled: Vec<PollFd<'_>> = self
+            .sockets
+            .iter()
+            .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN))
+            .collect();
+        poll_until(&mut polled, due_ns.min(until_ns));
+    }
+
+    fn receive(&mut self, socket: usize) {
+        let mut bytes = [0; LONGEST_START];
+        for _ in 0..STARTS_PER_TURN {
+            let Ok((length, peer)) = self.sockets[socket].recv_from(&mut bytes) else { return };
+            match check_start(bytes.get(..length).unwrap_or_default()) {
+                Ok(()) => self.handle_start(socket, peer),
+                Err(error) => {
+                    self.totals.counts.errors += 1;
+                    self.tell_bad(peer, MediaError::Malformed(error));
+                }
+            }
+        }
+    }
+
+    fn tell_bad(&self, peer: SocketAddr, error: MediaError) {
+        let at_ns = monotonic_ns() - self.began_ns;
+        self.tell(MediaEvent::BadDatagram { at_ns, peer, error });
+    }
+
+    fn handle_start(&mut self, socket: usize, peer: SocketAddr) {
+        if self.by_peer.contains_key(&(socket, peer)) {
+            self.totals.counts.repeated += 1;
+            return;
+        }
+        if self.plan.limit.is_some_and(|limit| self.accepted >= limit) {
+            return;
+        }
+        let stream_bps = self.plan.stream_bps();
+        let exceeds = |streams: u64, most: Option<u64>| {
+            most.filter(|most| (streams + 1).saturating_mul(stream_bps) > *most)
+        };
+        let to_address = self.by_address.get(&peer.ip()).copied().unwrap_or(0);
+        let over = exceeds(self.by_peer.len() as u64, self.plan.max_rate_bps)
+            .map(MediaError::OverRate)
+            .or_else(|| {
+                exceeds(to_address, self.plan.max_address_rate_bps).map(MediaError::OverAddressRate)
+            });
+        if let Some(error) = over {
+            self.totals.refused += 1;
+            return self.tell_bad(peer, error);
+        }
+        self.begin(socket, peer, to_address);
+    }
+
+    fn begin(&mut self, socket: usize, peer: SocketAddr, to_address: u64) {
+        let now_ns = monotonic_ns();
+        // Without random bytes there is an id all the same, which only names the stream in logs.
+        let random = random().unwrap_or_default();
+        let stream = Stream {
+            socket,
+            peer,
+            id: ConnectionId::of_random(random),
+            sender: StreamSender::new(self.plan.shape, now_ns),
+            began_ns: now_ns,
+            bits: 0,
+            unsent: None,
+        };
+        let addresses = (self.local_address(socket), peer);
+        let index = self.free.pop().unwrap_or(self.streams.len());
+        if index == self.streams.len() {
+            self.streams.push(None);
+        }
+        self.streams[index] = Some(stream);
+        self.by_peer.insert((socket, peer), index);
+        self.by_address.insert(peer.ip(), to_address + 1);
+        self.accepted += 1;
+        self.due.push(Reverse((now_ns, index)));
+        self.tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
+    }
+
+    fn local_address(&self, socket: usize) -> SocketAddr {
+        let address = self.sockets.get(socket).and_then(|socket| socket.local_addr().ok());
+        address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// Sends what is due. Of all streams that are due, the longest overdue goes first.
+    fn send_due(&mut self) {
+        for _ in 0..self.due.len() {
+            let Some(Reverse((due_ns, index))) = self.due.peek().copied() else { return };
+            if due_ns > monotonic_ns() {
+                return;
+            }
+            self.due.pop();
+            let Some(mut stream) = self.streams.get_mut(index).and_then(Option::take) else {
+                continue;
+            };
+            let sent = self.send_frame(&mut stream);
+            let next_ns = stream.sender.next_time();
+            match (sent, next_ns) {
+                (Ok(()), Some(next_ns)) => self.put_back(index, stream, next_ns),
+                (Ok(()), None) => self.end(index, stream, None),
+                (Err(error), _) if is_passing(&error) => {
+                    self.put_back(index, stream, monotonic_ns() + AGAIN_NS);
+                }
+                (Err(error), _) => {
+                    let number = error.raw_os_error().unwrap_or(0);
+                    self.end(index, stream, Some(Fault::Network(number)));
+                }
+            }
+        }
+    }
+
+    fn put_back(&mut self, index: usize, stream: Stream, next_ns: u64) {
+        self.streams[index] = Some(stream);
+        self.due.push(Reverse((next_ns, index)));
+    }
+
+    /// Sends the datagrams of a stream that are due now.
+    fn send_frame(&mut self, stream: &mut Stream) -> io::Result<()> {
+        let socket = &self.sockets[stream.socket];
+        loop {
+            let next = stream.unsent.take().or_else(|| stream.sender.poll_datagram(monotonic_ns()));
+            let Some(datagram) = next else { return Ok(()) };
+            let sent = match datagram {
+                OutgoingDatagram::Id => {
+                    socket.send_to(&encode_id(&stream.id), stream.peer).map(|_| 0)
+                }
+                OutgoingDatagram::Data { sequence, bytes, .. } => {
+                    let sender_counter = ticks(monotonic_ns() - self.began_ns);
+                    let sender_frequency = SENDER_FREQUENCY;
+                    DataHeader { sequence, sender_counter, sender_frequency }
+                        .encode(&mut self.datagram);
+                    let datagram = self.datagram.get(..bytes as usize).unwrap_or_default();
+                    socket.send_to(datagram, stream.peer)
+                }
+            };
+            match sent {
+                Ok(bytes) => {
+                    stream.bits += 8 * bytes as u64;
+                    self.totals.counts.bits += 8 * bytes as u64;
+                }
+                Err(error) => {
+                    stream.unsent = Some(datagram);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, index: usize, stream: Stream, fault: Option<Fault>) {
+        self.by_peer.remove(&(stream.socket, stream.peer));
+        if let Some(streams) = self.by_address.get_mut(&stream.peer.ip()) {
+            *streams = streams.saturating_sub(1);
+            if *streams == 0 {
+                self.by_address.remove(&stream.peer.ip());
+            }
+        }
+        self.free.push(index);
+        self.totals.record_end(fault.as_ref());
+        let now_ns = monotonic_ns();
+        self.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
+            at_ns: now_ns - self.began_ns,
+            addresses: (self.local_address(stream.socket), stream.peer),
+            id: Some(stream.id),
+            counts: FrameCounts { bits: stream.bits, ..FrameCounts::default() },
+            elapsed_ns: now_ns - stream.began_ns,
+            fault,
+        })));
+    }
+}
+
+/// A time as ticks of the counter that datagrams have.
+pub(super) fn ticks(time_ns: u64) -> i64 {
+    let per_tick = 1_000_000_000 / SENDER_FREQUENCY.unsigned_abs();
+    i64::try_from(time_ns / per_tick).unwrap_or(i64::MAX)
+}
+
+/// Whether a send may be tried again: the machine has no room now, or somebody else's datagram was
+/// answered with an error that this socket is told of.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused
+    ) || error.raw_os_error() == Some(libc::ENOBUFS)
+}

@@ -1,0 +1,43 @@
+//! The ctsTraffic dialect over sockets: clients and servers of media streams over UDP.
+//!
+//! Nothing is negotiated, so there is no conversation. The machines of streams are
+//! `linerate_wire::ctstraffic::media`'s; here they get sockets, clocks and threads. One thread has all
+//! streams of an end. Events go to the caller's thread, so that a slow reader delays no frame.
+//! `docs/compat/ctstraffic.md` says what is like the original and what isn't.
+
+mod media_client;
+mod media_event;
+mod media_plan;
+mod media_server;
+
+pub use media_client::run_media_client;
+pub use media_event::{MediaError, MediaEvent, MediaRun, MediaStatus, MediaStreamEnd, MediaTotals};
+pub use media_plan::{MediaClientPlan, MediaRoute, MediaServerPlan, MediaSockets};
+pub use media_server::run_media_server;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::error::Error;
+
+/// Runs a loop of streams in a thread of its own, and tells its events here.
+fn with_events<T: Send>(
+    tell: &mut dyn FnMut(MediaEvent),
+    run: impl FnOnce(&Sender<MediaEvent>) -> T + Send,
+) -> Result<T, Error> {
+    let (sender, events): (_, Receiver<MediaEvent>) = channel();
+    std::thread::scope(|scope| {
+        let body = move || {
+            // Frames are due at fractions of a millisecond; the default slack of 50 us is too coarse.
+            let _coarser_at_worst =
+                rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+            run(&sender)
+        };
+        let thread = std::thread::Builder::new().name("streams".into()).spawn_scoped(scope, body);
+        let thread = thread.map_err(|error| Error::no_thread(&error))?;
+        events.iter().for_each(tell);
+        thread.join().map_err(|_| Error::Host("the thread of the streams has failed".to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests;

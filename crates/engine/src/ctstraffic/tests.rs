@@ -1,0 +1,293 @@
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::media::receiver::ReceiverSettings;
+use linerate_wire::ctstraffic::media::shape::StreamShape;
+
+use super::*;
+use crate::event::Cancel;
+
+const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+const WAIT: Duration = Duration::from_secs(20);
+
+/// A second of 50 frames of 1000 bytes in datagrams of up to 300: 300, 300, 300, 100.
+fn shape() -> StreamShape {
+    StreamShape::derive(400_000, 50, 1, 300).unwrap()
+}
+
+fn server_plan() -> MediaServerPlan {
+    MediaServerPlan {
+        listen: vec![LOOPBACK.into()],
+        shape: shape(),
+        limit: None,
+        max_rate_bps: None,
+        max_address_rate_bps: None,
+        sockets: MediaSockets::default(),
+        status_ns: 100_000_000,
+        time_limit: None,
+        busy_poll: false,
+    }
+}
+
+fn client_plan(server: SocketAddr, streams: u32) -> MediaClientPlan {
+    MediaClientPlan {
+        route: Arc::new(move |_| MediaRoute { server, local: None }),
+        streams,
+        total: Some(streams.into()),
+        receiver: ReceiverSettings {
+            shape: shape(),
+            buffered_frames: shape().buffered_frames(1).unwrap(),
+            is_strict: false,
+        },
+        verifies_data: true,
+        tells_jitter: true,
+        sockets: MediaSockets::default(),
+        status_ns: 100_000_000,
+        time_limit: None,
+    }
+}
+
+/// A server in a thread of its own.
+struct Running {
+    address: SocketAddr,
+    events: Receiver<MediaEvent>,
+    cancel: Cancel,
+    thread: JoinHandle<MediaRun>,
+}
+
+impl Running {
+    fn start(plan: MediaServerPlan) -> Self {
+        let (sender, events) = channel();
+        let cancel = Cancel::default();
+        let stop = cancel.clone();
+        let thread = thread::spawn(move || {
+            let mut tell = |event| drop(sender.send(event));
+            run_media_server(&plan, &mut tell, &stop).unwrap()
+        });
+        let Ok(MediaEvent::Listening(address)) = events.recv_timeout(WAIT) else { panic!() };
+        Self { address, events, cancel, thread }
+    }
+
+    fn stop(self) -> (MediaRun, Vec<MediaEvent>) {
+        self.cancel.request();
+        let run = self.thread.join().unwrap();
+        (run, self.events.iter().collect())
+    }
+}
+
+fn run_client(plan: &MediaClientPlan) -> (MediaRun, Vec<MediaEvent>) {
+    let mut events = Vec::new();
+    let run = run_media_client(plan, &mut |event| events.push(event), &Cancel::default());
+    (run.unwrap(), events)
+}
+
+fn ends(events: &[MediaEvent]) -> Vec<MediaStreamEnd> {
+    let end = |event: &MediaEvent| match event {
+        MediaEvent::Finished(end) => Some((**end).clone()),
+        _ => None,
+    };
+    events.iter().filter_map(end).collect()
+}
+
+/// A socket that plays one end by itself.
+fn peer(address: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind(LOOPBACK).unwrap();
+    socket.connect(address).unwrap();
+    socket.set_read_timeout(Some(WAIT)).unwrap();
+    socket
+}
+
+/// A datagram of a frame, from the specification.
+fn data(sequence: i64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0, 0];
+    bytes.extend(sequence.to_le_bytes());
+    bytes.extend(sequence.to_le_bytes());
+    bytes.extend(10_000_000_i64.to_le_bytes());
+    bytes
+        .extend((0..length - 26).map(|k| if k % 2 == 0 { (k / 2) as u8 } else { (k / 512) as u8 }));
+    bytes
+}
+
+#[test]
+fn streams_arrive_whole_and_both_ends_count_alike() {
+    let server = Running::start(MediaServerPlan { limit: Some(3), ..server_plan() });
+    let (run, events) = run_client(&client_plan(server.address, 3));
+    let totals = run.totals;
+    assert!(run.is_complete && run.open == 0);
+    assert_eq!((totals.completed, totals.ended()), (3, 3));
+    let counts = totals.counts;
+    // A busy machine may drop datagrams, but not many.
+    assert_eq!(counts.completed + counts.dropped, 150, "{counts:?}");
+    assert!(counts.completed > 100 && counts.errors == 0, "{counts:?}");
+    let frames = events.iter().filter(|event| matches!(event, MediaEvent::Jitter(_))).count();
+    assert_eq!(frames, 150);
+    let bits = |events: &[MediaEvent]| {
+        let rows = events.iter().map(|event| match event {
+            MediaEvent::Status(row) => row.counts.bits,
+            _ => 0,
+        });
+        rows.sum::<u64>()
+    };
+    assert_eq!(bits(&events), counts.bits);
+    let (served, served_events) = server.stop();
+    assert_eq!(served.totals.completed, 3);
+    assert_eq!(served.totals.counts.bits, 3 * 400_000);
+    assert_eq!(bits(&served_events), served.totals.counts.bits);
+    let ids = |events: &[MediaEvent]| {
+        let mut ids: Vec<_> = ends(events).iter().map(|end| end.id.unwrap().text()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&events), ids(&served_events));
+}
+
+#[test]
+fn a_server_sends_what_the_protocol_says() {
+    let server = Running::start(server_plan());
+    let client = peer(server.address);
+    client.send(b"HELLO").unwrap();
+    client.send(b"START!").unwrap();
+    client.send(b"START").unwrap();
+    client.send(b"START").unwrap();
+    let mut bytes = [0; 2000];
+    let length = client.recv(&mut bytes).unwrap();
+    assert_eq!((length, &bytes[..2], bytes[38]), (39, &[0, 0x10][..], 0));
+    for sequence in 1..=50 {
+        for expected in [300, 300, 300, 100] {
+            let length = client.recv(&mut bytes).unwrap();
+            assert_eq!(length, expected);
+            let right = data(sequence, expected);
+            assert_eq!(bytes[..10], right[..10]);
+            assert_eq!(bytes[18..length], right[18..]);
+        }
+    }
+    thread::sleep(Duration::from_millis(100));
+    let (run, events) = server.stop();
+    let counts = run.totals.counts;
+    assert_eq!((run.totals.completed, counts.repeated, counts.errors), (1, 1, 2));
+    let bad = events.iter().filter(|event| matches!(event, MediaEvent::BadDatagram { .. }));
+    assert_eq!(bad.count(), 2);
+    let [end] = &ends(&events)[..] else { panic!() };
+    assert_eq!((end.counts.bits, end.fault), (400_000, None));
+    assert!((980_000_000..5_000_000_000).contains(&end.elapsed_ns), "{}", end.elapsed_ns);
+}
+
+#[test]
+fn a_server_keeps_its_rates() {
+    for (plan, asked) in [
+        (MediaServerPlan { max_rate_bps: Some(900_000), ..server_plan() }, 3),
+        (MediaServerPlan { max_address_rate_bps: Some(1_199_999), ..server_plan() }, 4),
+    ] {
+        let server = Running::start(plan);
+        let clients: Vec<_> = (0..asked).map(|_| peer(server.address)).collect();
+        for client in &clients {
+            client.send(b"START").unwrap();
+        }
+        thread::sleep(Duration::from_millis(500));
+        let (run, events) = server.stop();
+        assert_eq!((run.open, run.totals.refused), (2, asked - 2));
+        let refusal = events.iter().find_map(|event| match event {
+            MediaEvent::BadDatagram { error, .. } => Some(*error),
+            _ => None,
+        });
+        let expected = match asked {
+            3 => MediaError::OverRate(900_000),
+            _ => MediaError::OverAddressRate(1_199_999),
+        };
+        assert_eq!(refusal, Some(expected));
+    }
+}
+
+#[test]
+fn a_server_that_anybody_reaches_needs_a_limit() {
+    let listen = vec![SocketAddr::from(([0; 4], 0))];
+    let plan =
+        MediaServerPlan { listen, time_limit: Some(Duration::from_millis(1)), ..server_plan() };
+    let error = run_media_server(&plan, &mut |_| {}, &Cancel::default()).unwrap_err().to_string();
+    assert!(error.contains("--max-rate"), "{error}");
+    let limited = MediaServerPlan { max_rate_bps: Some(1), ..plan };
+    let run = run_media_server(&limited, &mut |_| {}, &Cancel::default()).unwrap();
+    assert!(!run.is_complete);
+}
+
+/// What becomes of a client whose server sends this for the first frame, then all others.
+fn served_with(first: &[Vec<u8>], is_strict: bool) -> MediaStreamEnd {
+    let server = UdpSocket::bind(LOOPBACK).unwrap();
+    server.set_read_timeout(Some(WAIT)).unwrap();
+    let mut plan = client_plan(server.local_addr().unwrap(), 1);
+    plan.receiver.is_strict = is_strict;
+    let first = first.to_vec();
+    let sending = thread::spawn(move || {
+        let mut bytes = [0; 100];
+        let (length, client) = server.recv_from(&mut bytes).unwrap();
+        assert_eq!(&bytes[..length], b"START");
+        // Anybody else's datagrams don't count.
+        let stranger = UdpSocket::bind(LOOPBACK).unwrap();
+        stranger.send_to(b"", client).unwrap();
+        stranger.send_to(&data(2, 300), client).unwrap();
+        first.iter().for_each(|datagram| drop(server.send_to(datagram, client)));
+        for sequence in 2..=50 {
+            for length in [300, 300, 300, 100] {
+                let _client_may_have_failed = server.send_to(&data(sequence, length), client);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let (_, events) = run_client(&plan);
+    sending.join().unwrap();
+    let [end] = &ends(&events)[..] else { panic!() };
+    end.clone()
+}
+
+#[test]
+fn bad_datagrams_are_counted_and_fail_strict_streams() {
+    let whole = [300, 300, 300, 100].map(|length| data(1, length)).to_vec();
+    let mut wrong = data(1, 300);
+    wrong[200] ^= 4;
+    for (bad, is_wrong_data) in
+        [(vec![], false), (vec![7; 30], false), (data(1, 26)[..25].to_vec(), false), (wrong, true)]
+    {
+        let sent = [vec![bad], whole.clone()].concat();
+        let end = served_with(&sent, false);
+        assert_eq!((end.counts.errors, end.fault), (1, None), "{end:?}");
+        assert!(end.counts.completed >= 40 && end.counts.repeated == 0, "{end:?}");
+        let end = served_with(&sent, true);
+        match end.fault {
+            Some(Fault::DataDidNotMatchBitPattern(wrong)) if is_wrong_data => {
+                assert_eq!((wrong.offset, wrong.wrong_bytes), (174, 1));
+            }
+            Some(Fault::NotAllDataTransferred) if !is_wrong_data => {}
+            fault => panic!("{fault:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_datagram_that_is_too_long_fails_a_stream() {
+    let end = served_with(&[data(1, 301)], false);
+    assert_eq!(end.fault, Some(Fault::Network(libc::EMSGSIZE)));
+}
+
+#[test]
+fn a_client_without_a_server_fails_with_all_frames_dropped() {
+    let nobody = UdpSocket::bind(LOOPBACK).unwrap().local_addr().unwrap();
+    let (run, events) = run_client(&client_plan(nobody, 2));
+    assert_eq!((run.totals.protocol_errors, run.totals.counts.dropped), (2, 100));
+    assert!(ends(&events).iter().all(|end| end.fault == Some(Fault::NotAllDataTransferred)));
+}
+
+#[test]
+fn a_time_limit_ends_a_client() {
+    let server = Running::start(server_plan());
+    let time_limit = Some(Duration::from_millis(300));
+    let plan = MediaClientPlan { total: None, time_limit, ..client_plan(server.address, 2) };
+    let (run, events) = run_client(&plan);
+    assert!(!run.is_complete);
+    assert_eq!((run.open, run.totals.ended()), (2, 0));
+    assert!(events.iter().any(|event| matches!(event, MediaEvent::TimeIsUp)));
+    server.stop();
+}
