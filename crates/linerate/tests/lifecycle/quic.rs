@@ -92,8 +92,8 @@ fn as_many_requests_and_connections_as_were_asked_for() {
 fn local_addresses_beyond_the_threads_are_said_to_be_unused() {
     let server = Server::start("");
     for (words, note) in [
-        ("connect --flows 8 --threads 1 --bind 127.0.0.0/29", Some("1 of the 6 given")),
-        ("rr --flows 8 --threads 2 --bind 127.0.0.0/29", Some("2 of the 6 given")),
+        ("connect --flows 8 --threads 1 --bind 127.0.0.0/29", Some("1 of the 6 addresses")),
+        ("rr --flows 8 --threads 2 --bind 127.0.0.0/29", Some("2 of the 6 addresses")),
         ("connect --flows 8 --threads 2 --bind 127.0.0.1,127.0.0.2", None),
     ] {
         let document = server.measure(&format!("{words} --count 16 --quic")).document(0);
@@ -226,10 +226,10 @@ fn quic_packets_outside_an_association_get_no_answer() {
 fn loads_that_quic_cannot_carry_are_refused_with_a_reason() {
     let server = Server::start("");
     for (words, text) in [
-        ("connect --quic --close rst", "closes"),
+        ("connect --quic --close rst", "end only by the client"),
         ("stream --quic --congestion vegas", "cubic, reno or bbr"),
         ("stream --tcp --streams 2", "QUIC"),
-        ("connect --handshake early", "ask for TLS or QUIC"),
+        ("connect --handshake early", "use TLS or QUIC"),
         ("connect --quic --source-ports 10000-11000", "source ports"),
         ("stream --udp --keylog keys", "keys"),
         ("stream --quic --streams 9", "streams"),

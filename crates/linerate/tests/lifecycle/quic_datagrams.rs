@@ -68,12 +68,12 @@ fn flows_of_one_connection_share_it() {
 fn loads_that_do_not_fit_datagrams_are_refused_with_a_reason() {
     let server = Server::start("");
     for (words, text) in [
-        ("stream --quic --datagram --size 1500", "hold 1414"),
-        ("stream --quic --datagram --size 9000 --mtu 9000", "hold 8962"),
+        ("stream --quic --datagram --size 1500", "at most 1414"),
+        ("stream --quic --datagram --size 9000 --mtu 9000", "at most 8962"),
         ("stream --quic --datagram --size 23", "out of range"),
         ("rr --quic --datagram --size 15", "out of range"),
-        ("stream --udp --datagram", "ask for QUIC"),
-        ("connect --quic --datagram", "datagrams of connections"),
+        ("stream --udp --datagram", "or use QUIC"),
+        ("connect --quic --datagram", "connections that come and go"),
         ("stream --quic --datagram --size 24 --verify", "only their header"),
     ] {
         let ended = server.measure(&format!("{words} --time 1s"));

@@ -230,7 +230,11 @@ fn a_stopped_client_loses_its_slot_and_says_so_when_it_goes_on() {
                 client.signal(Signal::CONT);
                 let document = client.finish_within(LEASE).document(1);
                 assert_eq!(document.outcome(), "failed", "{load}");
-                assert!(document.message().contains("silent for 4 s"), "{}", document.message());
+                assert!(
+                    document.message().contains("sent nothing for 4 s"),
+                    "{}",
+                    document.message()
+                );
                 assert!(!document.samples("client").is_empty(), "{load}");
                 document.report("client");
             });
