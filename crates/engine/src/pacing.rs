@@ -1,13 +1,98 @@
-//! Keeping to a rate, evenly.
+//! Keeping to a rate: evenly, or by the average.
+
+mod average;
 
 use linerate_measure::step::Pace;
 
-use crate::clock::MILLISECOND_NS;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::phase::Reached;
+use average::AveragePacer;
 
 /// What a late sender may still make up for.
 const MOST_DEBT_NS: u64 = 100 * MILLISECOND_NS;
 
-/// Says when the next bytes may leave.
+/// Says when a sender's next bytes may leave.
+#[derive(Debug)]
+pub(crate) enum Pacer {
+    Even(EvenPacer),
+    Average(AveragePacer),
+}
+
+impl Pacer {
+    /// For a sender of units of so many bytes.
+    pub(crate) fn new(pace: Pace, unit_bytes: usize) -> Self {
+        match pace {
+            Pace::Even { bps, burst_ns, least_bytes, first_ns } => {
+                Self::Even(EvenPacer::new(bps, burst_ns, least_bytes, first_ns))
+            }
+            Pace::Average { bps, burst_units, pause_ns } => {
+                Self::Average(AveragePacer::new(bps, burst_units, pause_ns, unit_bytes))
+            }
+        }
+    }
+
+    /// The most bytes that may ever leave in one go, at least one.
+    pub(crate) fn most_bytes(&self) -> usize {
+        match self {
+            Self::Even(pacer) => pacer.most_bytes(),
+            Self::Average(_) => usize::MAX,
+        }
+    }
+
+    /// Units that may leave in one go when there is nothing to wait for.
+    #[inline]
+    pub(crate) fn allowed_units(&self) -> usize {
+        match self {
+            Self::Even(_) => usize::MAX,
+            Self::Average(pacer) => pacer.allowed_units(),
+        }
+    }
+
+    /// When the next bytes may leave, if not now.
+    #[inline]
+    pub(crate) fn wait_until(&mut self, now_ns: u64) -> Option<u64> {
+        match self {
+            Self::Even(pacer) => pacer.wait_until(now_ns),
+            Self::Average(pacer) => pacer.wait_until(now_ns),
+        }
+    }
+
+    /// Bytes left.
+    #[inline]
+    pub(crate) fn record_sent(&mut self, now_ns: u64, bytes: usize) {
+        match self {
+            Self::Even(pacer) => pacer.record_sent(now_ns, bytes),
+            Self::Average(pacer) => pacer.record_sent(bytes),
+        }
+    }
+
+    /// Bytes were refused by this machine; says whether they have had their time at the rate. Otherwise the average
+    /// makes up for them.
+    pub(crate) fn record_refused(&mut self, now_ns: u64, bytes: usize) -> bool {
+        match self {
+            Self::Even(pacer) => pacer.record_sent(now_ns, bytes),
+            Self::Average(_) => return false,
+        }
+        true
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn end_warm_up(&mut self) {
+        if let Self::Average(pacer) = self {
+            pacer.restart();
+        }
+    }
+
+    /// When a sender has ended, which now sees that the load has: one that rested until its rate let it send
+    /// ended with the load.
+    pub(crate) fn end_ns(pacer: Option<&mut Self>, reached: Reached) -> u64 {
+        let now_ns = monotonic_ns();
+        let rests = pacer.is_some_and(|pacer| pacer.wait_until(now_ns).is_some());
+        if rests { now_ns.min(reached.ends_ns) } else { now_ns }
+    }
+}
+
+/// Keeps to a rate evenly.
 ///
 /// 1. Each send moves the time of the next one on by what its bytes cost at the rate, so the pace
 ///    doesn't drift with late wake-ups.
@@ -17,7 +102,7 @@ const MOST_DEBT_NS: u64 = 100 * MILLISECOND_NS;
 ///    burst's worth of sends ever leaves at once.
 /// 4. What lies further back than [`MOST_DEBT_NS`] is not made up for.
 #[derive(Debug)]
-pub(crate) struct Pacer {
+pub(crate) struct EvenPacer {
     bps: u64,
     burst_ns: u64,
     least_bytes: u32,
@@ -29,27 +114,27 @@ pub(crate) struct Pacer {
     doubled_ns: u64,
 }
 
-impl Pacer {
-    pub(crate) fn new(pace: Pace) -> Self {
+impl EvenPacer {
+    fn new(bps: u64, burst_ns: u64, least_bytes: u32, first_ns: u64) -> Self {
         Self {
-            bps: pace.bps.max(1),
-            burst_ns: pace.burst_ns,
-            least_bytes: pace.least_bytes,
-            first_ns: Some(pace.first_ns),
+            bps: bps.max(1),
+            burst_ns,
+            least_bytes,
+            first_ns: Some(first_ns),
             due_ns: 0,
             doubled_ns: 0,
         }
     }
 
     /// The most bytes that may leave in one go, at least one.
-    pub(crate) fn most_bytes(&self) -> usize {
+    fn most_bytes(&self) -> usize {
         let bytes = u128::from(self.bps) * u128::from(self.burst_ns / 4) / 8_000_000_000;
         usize::try_from(bytes).unwrap_or(usize::MAX).max(self.least_bytes as usize).max(1)
     }
 
     /// When the next bytes may leave, if not now.
     #[inline]
-    pub(crate) fn wait_until(&mut self, now_ns: u64) -> Option<u64> {
+    fn wait_until(&mut self, now_ns: u64) -> Option<u64> {
         if let Some(first_ns) = self.first_ns.take()
             && first_ns > 0
         {
@@ -61,7 +146,7 @@ impl Pacer {
 
     /// Bytes left.
     #[inline]
-    pub(crate) fn record_sent(&mut self, now_ns: u64, bytes: usize) {
+    fn record_sent(&mut self, now_ns: u64, bytes: usize) {
         let cost = bytes as u128 * 8_000_000_000 / u128::from(self.bps);
         let cost_ns = u64::try_from(cost).unwrap_or(u64::MAX);
         let oldest_ns = now_ns.saturating_sub(if self.due_ns == 0 { 0 } else { MOST_DEBT_NS });
@@ -76,12 +161,12 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    fn pacer(bps: u64) -> Pacer {
-        Pacer::new(Pace { bps, burst_ns: MILLISECOND_NS, least_bytes: 1, first_ns: 0 })
+    fn pacer(bps: u64) -> EvenPacer {
+        EvenPacer::new(bps, MILLISECOND_NS, 1, 0)
     }
 
     /// Sends in pieces of `piece` bytes for a second, waking up `late_ns` after it asked to.
-    fn sent_in_a_second(pacer: &mut Pacer, start_ns: u64, piece: usize, late_ns: u64) -> usize {
+    fn sent_in_a_second(pacer: &mut EvenPacer, start_ns: u64, piece: usize, late_ns: u64) -> usize {
         let (mut now_ns, mut sent) = (start_ns, 0);
         while now_ns < start_ns + 1_000_000_000 {
             match pacer.wait_until(now_ns) {
@@ -108,8 +193,7 @@ mod tests {
         let mut due: Vec<u64> = (0..100)
             .map(|flow| {
                 let (least_bytes, first_ns) = (1150, between_ns * flow / 100);
-                let pace = Pace { bps: 1000, burst_ns: MILLISECOND_NS, least_bytes, first_ns };
-                let mut pacer = Pacer::new(pace);
+                let mut pacer = EvenPacer::new(1000, MILLISECOND_NS, least_bytes, first_ns);
                 assert_eq!(pacer.most_bytes(), 1150);
                 let first_ns = pacer.wait_until(1_000_000_000).unwrap_or(1_000_000_000);
                 pacer.record_sent(first_ns, 1150);

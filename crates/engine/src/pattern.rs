@@ -80,6 +80,12 @@ impl Pattern {
         pattern
     }
 
+    /// Bytes of a dialect's own, for flows that send the same every time: of its slices only those at position 0 can
+    /// be had.
+    pub(crate) fn of(bytes: PageAligned) -> Arc<Self> {
+        Arc::new(Self { bytes, period_bytes: PERIOD_BYTES })
+    }
+
     /// All of it, of which every slice is a part.
     pub(crate) fn all(&self) -> &[u8] {
         &self.bytes

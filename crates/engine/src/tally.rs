@@ -52,10 +52,7 @@ pub(crate) struct Tally {
     pub(crate) receive_calls: Counter,
     pub(crate) transactions: Counter,
     timed: TimedTransactions,
-    pub(crate) datagrams_sent: Counter,
-    pub(crate) datagrams_received: Counter,
-    /// Datagrams that the peer has sent at least, by the numbers that have come.
-    pub(crate) datagrams_expected: Counter,
+    pub(crate) datagrams: DatagramTally,
     /// Start and end of the flow's own time, on the monotonic clock; 0: not yet.
     pub(crate) first_ns: Counter,
     pub(crate) last_ns: Counter,
@@ -84,6 +81,21 @@ impl FrameTally {
     fn counts(&self) -> [u64; 4] {
         [&self.sent, &self.completed, &self.late, &self.dropped].map(Counter::value)
     }
+}
+
+/// What a flow has done with datagrams so far.
+#[derive(Debug, Default)]
+pub(crate) struct DatagramTally {
+    pub(crate) sent: Counter,
+    pub(crate) received: Counter,
+    /// Those that the peer has sent at least, by the numbers that have come.
+    pub(crate) expected: Counter,
+    /// Missing ones, where the dialect's receiver counts them as they come.
+    pub(crate) lost: Counter,
+    /// Late ones, likewise.
+    pub(crate) reordered: Counter,
+    /// Jitter in nanoseconds, likewise: the bits of a floating-point number.
+    pub(crate) jitter_ns: Counter,
 }
 
 impl Tally {
@@ -138,9 +150,11 @@ impl Tally {
             receive_calls: self.receive_calls.value(),
             transactions: self.transactions.value(),
             latency_sum_ns: self.timed.latency_sum_ns.value(),
-            datagrams_sent: self.datagrams_sent.value(),
-            datagrams_received: self.datagrams_received.value(),
-            datagrams_expected: self.datagrams_expected.value(),
+            datagrams_sent: self.datagrams.sent.value(),
+            datagrams_received: self.datagrams.received.value(),
+            datagrams_expected: self.datagrams.expected.value(),
+            datagrams_lost: self.datagrams.lost.value(),
+            datagrams_reordered: self.datagrams.reordered.value(),
             frames: self.frames.get().map(|frames| frames.counts()),
         }
     }
@@ -221,6 +235,8 @@ pub(crate) struct Counts {
     pub(crate) datagrams_sent: u64,
     pub(crate) datagrams_received: u64,
     pub(crate) datagrams_expected: u64,
+    pub(crate) datagrams_lost: u64,
+    pub(crate) datagrams_reordered: u64,
     /// Media: frames sent, completed, late and dropped.
     pub(crate) frames: Option<[u64; 4]>,
 }
@@ -250,6 +266,8 @@ impl Counts {
             datagrams_sent: self.datagrams_sent.wrapping_add(other.datagrams_sent),
             datagrams_received: self.datagrams_received.wrapping_add(other.datagrams_received),
             datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
+            datagrams_lost: self.datagrams_lost.wrapping_add(other.datagrams_lost),
+            datagrams_reordered: self.datagrams_reordered.wrapping_add(other.datagrams_reordered),
             frames: with_frames(self.frames, other.frames, u64::wrapping_add),
         }
     }
@@ -266,6 +284,10 @@ impl Counts {
             datagrams_sent: self.datagrams_sent.saturating_sub(earlier.datagrams_sent),
             datagrams_received: self.datagrams_received.saturating_sub(earlier.datagrams_received),
             datagrams_expected: self.datagrams_expected.saturating_sub(earlier.datagrams_expected),
+            datagrams_lost: self.datagrams_lost.saturating_sub(earlier.datagrams_lost),
+            datagrams_reordered: self
+                .datagrams_reordered
+                .saturating_sub(earlier.datagrams_reordered),
             frames: with_frames(self.frames, earlier.frames, u64::saturating_sub),
         }
     }

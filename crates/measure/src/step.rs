@@ -162,17 +162,30 @@ pub enum StepEnd {
     Peer,
 }
 
-/// An even pace.
+/// How a sender keeps to a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Pace {
-    /// Bits of payload per second.
-    pub bps: u64,
-    /// The most that is sent at once, unless a single send is more.
-    pub burst_ns: u64,
-    /// A send has at least so many bytes, however low the rate.
-    pub least_bytes: u32,
-    /// When the first bytes are due, after the load has begun: flows that share a rate take turns.
-    pub first_ns: u64,
+#[serde(untagged)]
+pub enum Pace {
+    /// Each send is due when the one before it has had its time at the rate.
+    Even {
+        /// Bits of payload per second.
+        bps: u64,
+        /// The most that is sent at once, unless a single send is more.
+        burst_ns: u64,
+        /// A send has at least so many bytes, however low the rate.
+        least_bytes: u32,
+        /// When the first bytes are due, after the load has begun: flows that share a rate take turns.
+        first_ns: u64,
+    },
+    /// Whole units are due whenever the average since the start is below the rate, as iperf3 does it.
+    Average {
+        /// Bits of payload per second.
+        bps: u64,
+        /// The least units that are sent at once.
+        burst_units: u32,
+        /// The shortest pause.
+        pause_ns: u64,
+    },
 }
 
 /// What the bytes are.

@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use super::stream::{aborted, is_cut_off};
 use super::transfer::{Receiver, Sender};
-use super::{Base, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
+use super::{Base, BulkRules, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::pattern::Verifier;
 use crate::phase::Phase;
@@ -33,7 +33,6 @@ struct Direction<T> {
     shared: Arc<FlowShared>,
     transfer: T,
     stage: Part,
-    base: Option<Box<Base>>,
 }
 
 /// How far one of them has come.
@@ -47,13 +46,13 @@ enum Part {
 
 impl<T> Direction<T> {
     fn new(shared: Arc<FlowShared>, transfer: T) -> Self {
-        Self { shared, transfer, stage: Part::Transfer, base: None }
+        Self { shared, transfer, stage: Part::Transfer }
     }
 
     /// Notes what it had done when its measured part began.
-    fn begin_measuring(&mut self, base: Base) {
+    fn begin_measuring(&self, base: Base) {
         let (counts, at_ns) = (self.shared.tally.counts(), monotonic_ns());
-        self.base = Some(Box::new(Base { counts, at_ns, ..base }));
+        self.shared.note_base(Base { counts, at_ns, ..base });
     }
 
     /// Ends the time of a transfer that was cut off where it was.
@@ -71,12 +70,13 @@ impl<S: ByteStream> DuplexFlow<S> {
         (sends, send): (Arc<FlowShared>, &Transfer),
         (receives, receive): (Arc<FlowShared>, &Transfer),
     ) -> Self {
+        let rules = BulkRules::native();
         let is_listed = sends.is_listed() || receives.is_listed();
         let addresses = is_listed.then(|| Box::new(Addresses::of(stream.socket())));
         Self {
             stream,
-            sends: Direction::new(sends, Sender::new(send)),
-            receives: Direction::new(receives, Receiver::new(receive)),
+            sends: Direction::new(sends, Sender::new(send, rules)),
+            receives: Direction::new(receives, Receiver::new(receive, rules)),
             is_open: false,
             addresses,
             is_cut_off: false,
@@ -93,7 +93,7 @@ impl<S: ByteStream> DuplexFlow<S> {
     }
 
     #[cold]
-    fn begin_measuring(&mut self) {
+    fn begin_measuring(&self) {
         let tcp = tcp_status(self.stream.socket().as_fd());
         let retransmitted_segments = tcp.map_or(0, |tcp| tcp.retransmitted_segments);
         let quic = self.stream.quic().map(Box::new);
@@ -164,14 +164,12 @@ impl<S: ByteStream> DuplexFlow<S> {
             tcp: tcp_status(stream.socket().as_fd()),
             quic: stream.quic().map(Box::new),
             socket,
-            base: self.sends.base.take(),
             ..Ending::default()
         };
         let receiving = Ending {
             error: error.cloned(),
             is_cut_off,
             socket: socket_of_other,
-            base: self.receives.base.take(),
             verification: self.receives.transfer.verifier().map(Verifier::found).map(Box::new),
             ..Ending::default()
         };
@@ -184,7 +182,7 @@ impl<S: ByteStream> DuplexFlow<S> {
 impl<S: ByteStream> Drive for DuplexFlow<S> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
-            if self.sends.base.is_none() && local.is_measuring() {
+            if local.is_measuring() && self.sends.shared.base().is_none() {
                 self.begin_measuring();
             }
             let outcome = self.advance(local);

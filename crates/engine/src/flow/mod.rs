@@ -10,7 +10,9 @@ mod departures;
 mod duplex;
 mod exchange;
 mod failure;
+mod goal;
 mod pipeline;
+mod rules;
 mod stream;
 mod transfer;
 
@@ -38,10 +40,15 @@ use crate::waiting;
 use crate::waker::Waker;
 
 pub(crate) use active::ActiveFlows;
-pub(crate) use datagram::{DatagramFlow, DatagramSettings, Native, PlainFlow, say_end, udp_flow};
+pub(crate) use datagram::{
+    Arrivals, DatagramFlow, DatagramProtocol, DatagramReceiver, DatagramSender, DatagramSettings,
+    Heading, Mark, Native, PlainFlow, say_end, udp_flow,
+};
 pub(crate) use departures::Departures;
 use duplex::DuplexFlow;
 pub(crate) use failure::{FlowError, GivenUp, error_kind};
+pub(crate) use goal::Goal;
+pub(crate) use rules::{BulkRules, ReceiverRules, SenderRules};
 pub(crate) use stream::StreamFlow;
 
 /// What a flow wants after its turn.
@@ -99,7 +106,18 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn of_turn(local: &Local) -> Self {
-        Self { left: CALLS_PER_TURN, measuring: local.is_measuring() }
+        Self::up_to(CALLS_PER_TURN, local)
+    }
+
+    /// So many at most.
+    pub(crate) fn up_to(most: u32, local: &Local) -> Self {
+        Self { left: most, measuring: local.is_measuring() }
+    }
+
+    /// Whether the measured part has begun during the turn.
+    #[inline]
+    pub(crate) fn have_crossed(&self, local: &Local) -> bool {
+        local.is_measuring() != self.measuring
     }
 
     /// Whether there is another.
@@ -107,7 +125,7 @@ impl Calls {
     pub(crate) fn take(&mut self, local: &mut Local) -> bool {
         // A flow that reads the phase notes that the measured part has begun.
         local.phase();
-        if self.left == 0 || local.is_measuring() != self.measuring {
+        if self.left == 0 || self.have_crossed(local) {
             return false;
         }
         self.left -= 1;
@@ -197,6 +215,8 @@ pub(crate) fn flow_over<S: ByteStream + 'static>(
 /// What the flows of one shard share, and nobody else.
 pub(crate) struct Local {
     pub(crate) receive_buffer: PageAligned,
+    /// Datagrams one behind the other, which bulk flows send from, one flow after the other.
+    pub(crate) send_buffer: Vec<u8>,
     pub(crate) pattern: Arc<Pattern>,
     pub(crate) latencies: Latencies,
     /// Whether the shard has one flow and never sleeps: an empty socket is asked again at once.
@@ -212,8 +232,7 @@ pub(crate) struct Local {
     waker: Arc<Waker>,
     measuring: bool,
     /// What the thread had used and counted when the measured part began.
-    usage_before: ThreadUsage,
-    waits_before: Waiting,
+    before: (ThreadUsage, Waiting),
 }
 
 impl Local {
@@ -228,6 +247,7 @@ impl Local {
     ) -> Self {
         Self {
             receive_buffer: PageAligned::new(receive_bytes),
+            send_buffer: Vec::new(),
             pattern,
             latencies,
             spins_alone,
@@ -237,8 +257,7 @@ impl Local {
             ready_count,
             waker,
             measuring: false,
-            usage_before: ThreadUsage::default(),
-            waits_before: Waiting::default(),
+            before: (ThreadUsage::default(), Waiting::default()),
         }
     }
 
@@ -277,18 +296,19 @@ impl Local {
     #[cold]
     fn begin_measuring(&mut self) {
         self.measuring = true;
-        (self.usage_before, self.waits_before) = (thread_usage(), waiting::counts());
+        self.before = (thread_usage(), waiting::counts());
     }
 
     /// CPU time of this thread since the measured part began.
     pub(crate) fn cpu_of_measured_part(&self) -> CpuSeconds {
-        thread_cpu_since(self.usage_before.cpu)
+        thread_cpu_since(self.before.0.cpu)
     }
 
     /// How this thread waited since the measured part began.
     pub(crate) fn waits_of_measured_part(&self) -> Waiting {
-        let sleeps = thread_usage().sleeps.saturating_sub(self.usage_before.sleeps);
-        Waiting { sleeps, ..waiting::counts().since(&self.waits_before) }
+        let (usage, waits) = &self.before;
+        let sleeps = thread_usage().sleeps.saturating_sub(usage.sleeps);
+        Waiting { sleeps, ..waiting::counts().since(waits) }
     }
 }
 
@@ -298,6 +318,8 @@ pub(crate) struct FlowShared {
     /// The flow's socket, where it is in the conductor's file table too.
     pub(crate) socket: Option<Arc<Socket>>,
     pub(crate) tally: Tally,
+    /// What the flow had done when its measured part began, once it has.
+    base: OnceLock<Box<Base>>,
     /// Set once, when the flow ends; never touched while it carries load.
     ending: Mutex<Option<Box<Ending>>>,
     /// What a QUIC connection says of its path, where the flow goes over one.
@@ -319,6 +341,7 @@ impl FlowShared {
             number,
             socket,
             tally: Tally::default(),
+            base: OnceLock::new(),
             ending: Mutex::new(None),
             path: OnceLock::new(),
             other: None,
@@ -385,10 +408,21 @@ impl FlowShared {
         }
     }
 
-    /// When the measured part of a flow that has ended began, where the flow saw that.
-    pub(crate) fn base_ns(&self) -> Option<u64> {
+    /// The measured part begins for the flow, which has done so much.
+    pub(crate) fn note_base(&self, base: Base) {
+        // One that is noted stays.
+        let _noted_before = self.base.set(Box::new(base));
+    }
+
+    /// What the flow had done when its measured part began; `None`: it hasn't seen that yet.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        self.base.get().map(|base| &**base)
+    }
+
+    /// What the kernel said of the connection when the flow ended; `None` where it hasn't.
+    pub(crate) fn tcp_at_end(&self) -> Option<TcpStatus> {
         let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        ending.as_ref()?.base.as_ref().map(|base| base.at_ns)
+        ending.as_ref()?.tcp
     }
 
     /// Why it ended early, where it did.
@@ -418,8 +452,6 @@ pub(crate) struct Ending {
     pub(crate) socket: Option<Box<SocketFacts>>,
     /// Datagrams that the socket dropped since its measured part began.
     pub(crate) drops: Option<u64>,
-    /// What a flow over a connection had done when its measured part began.
-    pub(crate) base: Option<Box<Base>>,
     pub(crate) verification: Option<Box<Verification>>,
     pub(crate) datagrams: DatagramEnding,
     /// What became of memory that was lent for sending.

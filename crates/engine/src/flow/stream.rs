@@ -13,7 +13,7 @@ use super::departures::Departures;
 use super::exchange::{Answerer, Asker};
 use super::pipeline::Pipeline;
 use super::transfer::{Receiver, Sender};
-use super::{Base, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
+use super::{Base, BulkRules, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::pattern::Verifier;
 use crate::phase::Phase;
@@ -28,7 +28,8 @@ pub(crate) struct StreamFlow<S> {
     doing: Doing,
     /// Both addresses of a flow that is listed: the kernel forgets them when the connection ends.
     addresses: Option<Box<Addresses>>,
-    base: Option<Box<Base>>,
+    /// What its transfers do beside what the steps say; absent: what linerate's own do.
+    rules: Option<Box<BulkRules>>,
     verification: Option<Box<Verification>>,
     departures: Option<Box<Departures>>,
     transactions_lost: Option<u64>,
@@ -64,10 +65,10 @@ impl Doing {
         matches!(self, Doing::Sending(_) | Doing::Receiving(_) | Doing::Finishing | Doing::Awaiting)
     }
 
-    fn of(step: &Step) -> Self {
+    fn of(step: &Step, rules: &BulkRules) -> Self {
         match step {
-            Step::Send(transfer) => Doing::Sending(Sender::new(transfer)),
-            Step::Receive(transfer) => Doing::Receiving(Receiver::new(transfer)),
+            Step::Send(transfer) => Doing::Sending(Sender::new(transfer, rules)),
+            Step::Receive(transfer) => Doing::Receiving(Receiver::new(transfer, rules)),
             Step::Exchange(exchange) if Pipeline::serves(exchange) => {
                 Doing::Pipelining(Box::new(Pipeline::new(exchange)))
             }
@@ -91,7 +92,7 @@ impl<S: ByteStream> StreamFlow<S> {
             next,
             doing: Doing::Opening,
             addresses,
-            base: None,
+            rules: None,
             verification: None,
             departures: None,
             transactions_lost: None,
@@ -99,9 +100,15 @@ impl<S: ByteStream> StreamFlow<S> {
         }
     }
 
+    /// The same with a dialect's rules.
+    pub(crate) fn with_rules(self, rules: BulkRules) -> Self {
+        Self { rules: Some(Box::new(rules)), ..self }
+    }
+
     fn begin_next_step(&mut self) {
+        let rules = self.rules.as_deref().unwrap_or(BulkRules::native());
         self.doing = match self.next.pop_front() {
-            Some(Next::Step(step)) => Doing::of(&step),
+            Some(Next::Step(step)) => Doing::of(&step, rules),
             Some(Next::Finish) => Doing::Finishing,
             Some(Next::Await) => Doing::Awaiting,
             None => Doing::Nothing,
@@ -136,8 +143,8 @@ impl<S: ByteStream> StreamFlow<S> {
         let tcp = tcp_status(self.stream.socket().as_fd());
         let retransmitted_segments = tcp.map_or(0, |tcp| tcp.retransmitted_segments);
         let quic = self.stream.quic().map(Box::new);
-        self.base =
-            Some(Box::new(Base { counts, at_ns, verified_bytes, retransmitted_segments, quic }));
+        let base = Base { counts, at_ns, verified_bytes, retransmitted_segments, quic };
+        self.shared.note_base(base);
     }
 
     fn verification(&self) -> Option<Box<Verification>> {
@@ -163,7 +170,8 @@ impl<S: ByteStream> StreamFlow<S> {
     /// Ends the time of a transfer that was cut off where it was.
     fn end_span(&self) {
         let last_ns = &self.shared.tally.last_ns;
-        if last_ns.value() == 0 {
+        let is_told = matches!(&self.doing, Doing::Receiving(one) if one.ends_its_own_time());
+        if last_ns.value() == 0 && !is_told {
             last_ns.set(monotonic_ns());
         }
     }
@@ -181,7 +189,6 @@ impl<S: ByteStream> StreamFlow<S> {
                 .addresses
                 .take()
                 .map(|addresses| Box::new(self.stream.complete(granted(socket, *addresses, true)))),
-            base: self.base.take(),
             verification: self.verification.take(),
             departures: self.departures.take(),
             transactions_lost: self.transactions_lost,
@@ -197,7 +204,7 @@ impl<S: ByteStream> StreamFlow<S> {
 impl<S: ByteStream> Drive for StreamFlow<S> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
-            if self.base.is_none() && local.is_measuring() {
+            if local.is_measuring() && self.shared.base().is_none() {
                 self.begin_measuring();
             }
             match self.advance(local) {
@@ -236,11 +243,11 @@ impl<S: ByteStream> Drive for StreamFlow<S> {
     }
 }
 
-/// A graceful close is two stages of which the other kind of close has the same, the other way
-/// round.
+/// A graceful close is two stages. One after the peer has the same, the other way round, and one at once the first.
 fn stages(step: Step) -> Vec<Next> {
     match step {
         Step::Close(Close::Graceful) => vec![Next::Finish, Next::Await],
+        Step::Close(Close::AtOnce) => vec![Next::Finish],
         Step::Close(Close::AfterPeer) => vec![Next::Await, Next::Finish],
         other => vec![Next::Step(Box::new(other))],
     }

@@ -1,10 +1,12 @@
 //! Bulk bytes over a stream, in one direction.
 
 use std::io;
+use std::sync::Arc;
 
 use linerate_measure::step::{Content, StepEnd, Transfer};
 
-use super::{Calls, Local, Stage, Turn};
+use super::goal::GoalShare;
+use super::{BulkRules, Calls, Goal, Local, ReceiverRules, Stage, Turn};
 use crate::clock::monotonic_ns;
 use crate::pacing::Pacer;
 use crate::pattern::Verifier;
@@ -13,35 +15,30 @@ use crate::tally::Tally;
 use crate::transport::ByteStream;
 use crate::waiting::Yielding;
 
-/// After so many bytes a sender lets others on its processor have a turn. A receiver that shares
-/// the processor then takes the bytes while the cache still has them. Left to itself, the kernel
-/// at times lets the sender fill every buffer first, and then each byte costs twice as much
-/// (measured: 0.2 or 0.4 CPU-s/GB by chance, 0.2 with the yield). On a processor of its own the
-/// call comes back at once.
-///
-/// Many flows gain most (measured with 128 on one processor: a quarter less without the yield).
-/// One alone is level where its receiver yields too, and loses a tenth where it doesn't.
-const BYTES_PER_YIELD: usize = 2560 << 10;
-
 /// Sends until the step's end.
 pub(crate) struct Sender {
     unit_bytes: usize,
+    /// What is left, or of a goal that flows share what was claimed.
     bytes_left: u64,
     calls_left: u64,
+    calls_per_turn: u32,
     pacer: Option<Pacer>,
     /// Position in the pattern; `None`: the same bytes every time, hot in the cache.
     position: Option<u64>,
     /// `None`: it never yields.
     yielding: Option<Yielding>,
+    goal: Option<Box<GoalShare>>,
+    warms_up: bool,
 }
 
 impl Sender {
-    pub(crate) fn new(step: &Transfer) -> Self {
-        let pacer = step.pace.map(Pacer::new);
+    pub(crate) fn new(step: &Transfer, rules: &BulkRules) -> Self {
+        let pacer = step.pace.map(|pace| Pacer::new(pace, step.unit_bytes as usize));
         let most = pacer.as_ref().map_or(usize::MAX, Pacer::most_bytes);
         Self {
             unit_bytes: (step.unit_bytes as usize).min(most),
             bytes_left: match step.end {
+                _ if rules.goal.is_some() => 0,
                 StepEnd::Bytes { bytes } => bytes,
                 _ => u64::MAX,
             },
@@ -49,12 +46,15 @@ impl Sender {
                 StepEnd::Count { count } => count,
                 _ => u64::MAX,
             },
+            calls_per_turn: rules.sender.calls_per_turn,
             pacer,
             position: match step.content {
                 Content::Pattern { offset } => Some(offset),
                 Content::Filler => None,
             },
-            yielding: step.yields.then(|| Yielding::new(BYTES_PER_YIELD)),
+            yielding: step.yields.then(|| Yielding::new(rules.sender.bytes_per_yield)),
+            goal: rules.goal.as_ref().map(|goal| Box::new(GoalShare::new(goal))),
+            warms_up: false,
         }
     }
 
@@ -64,15 +64,19 @@ impl Sender {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        let mut calls = Calls::of_turn(local);
+        let mut calls = Calls::up_to(self.calls_per_turn, local);
         while calls.take(local) {
             match local.phase() {
                 Phase::Hold => return Ok(Stage::Goes(Turn::Held)),
-                Phase::WarmUp | Phase::Measure => {}
-                _ => return Ok(self.end(tally)),
+                Phase::WarmUp => self.warms_up = true,
+                Phase::Measure => self.end_warm_up(),
+                _ => return Ok(self.end(tally, local)),
             }
-            if self.bytes_left == 0 || self.calls_left == 0 {
-                return Ok(self.end(tally));
+            if self.calls_left == 0 {
+                return Ok(self.end(tally, local));
+            }
+            if self.bytes_left == 0 && !self.claim(local) {
+                return Ok(self.end_of_bytes(tally, local));
             }
             if tally.first_ns.value() == 0 {
                 tally.first_ns.set(monotonic_ns());
@@ -83,13 +87,47 @@ impl Sender {
             let length =
                 self.unit_bytes.min(usize::try_from(self.bytes_left).unwrap_or(usize::MAX));
             let sent = stream.send(local.pattern.slice(self.position.unwrap_or(0), length))?;
-            tally.record_sent(sent);
-            self.record_sent(sent);
-            if let Some(yielding) = &mut self.yielding {
-                yielding.record_sent(sent);
+            if sent == 0 {
+                return Ok(self.exhaust(tally, local));
             }
+            tally.record_sent(sent);
+            self.record_sent(sent, local);
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    #[inline]
+    fn end_warm_up(&mut self) {
+        if self.warms_up {
+            self.warms_up = false;
+            self.pacer.iter_mut().for_each(Pacer::end_warm_up);
+        }
+    }
+
+    /// Claims the next unit of a goal that flows share; says whether there is any.
+    fn claim(&mut self, local: &Local) -> bool {
+        let unit_bytes = self.unit_bytes;
+        let granted = self.goal.as_mut().is_some_and(|share| share.claim(unit_bytes, local));
+        if granted {
+            self.bytes_left = unit_bytes as u64;
+        }
+        granted
+    }
+
+    /// All that was to be sent has been. Flows that share a goal end with the load.
+    fn end_of_bytes(&mut self, tally: &Tally, local: &mut Local) -> Stage {
+        match self.goal {
+            Some(_) => Stage::Goes(Turn::Held),
+            None => self.end(tally, local),
+        }
+    }
+
+    /// What carries the bytes has no more to send.
+    fn exhaust(&mut self, tally: &Tally, local: &mut Local) -> Stage {
+        if let Some(share) = &mut self.goal {
+            share.exhaust(local);
+        }
+        self.end_of_bytes(tally, local)
     }
 
     fn pause(&mut self) -> Option<u64> {
@@ -97,7 +135,7 @@ impl Sender {
     }
 
     #[inline]
-    fn record_sent(&mut self, sent: usize) {
+    fn record_sent(&mut self, sent: usize, local: &Local) {
         self.bytes_left -= sent as u64;
         self.calls_left -= 1;
         if let Some(position) = &mut self.position {
@@ -106,10 +144,16 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.record_sent(monotonic_ns(), sent);
         }
+        if let Some(share) = &mut self.goal {
+            share.record_sent(sent, local);
+        }
+        if let Some(yielding) = &mut self.yielding {
+            yielding.record_sent(sent);
+        }
     }
 
-    fn end(&self, tally: &Tally) -> Stage {
-        tally.last_ns.set(monotonic_ns());
+    fn end(&mut self, tally: &Tally, local: &mut Local) -> Stage {
+        tally.last_ns.set(Pacer::end_ns(self.pacer.as_mut(), local.reached()));
         Stage::Over
     }
 }
@@ -117,16 +161,22 @@ impl Sender {
 /// Receives until the peer has finished.
 pub(crate) struct Receiver {
     verifier: Option<Verifier>,
+    rules: ReceiverRules,
+    goal: Option<Arc<Goal>>,
     started: bool,
+    /// Came with the call during which the measured part began, and counts in it: a socket that blocks may have
+    /// waited long.
+    uncounted_bytes: usize,
 }
 
 impl Receiver {
-    pub(crate) fn new(step: &Transfer) -> Self {
+    pub(crate) fn new(step: &Transfer, rules: &BulkRules) -> Self {
         let verifier = match step.content {
             Content::Pattern { offset } => Some(Verifier::new(offset)),
             Content::Filler => None,
         };
-        Self { verifier, started: false }
+        let goal = rules.goal.clone().filter(|goal| goal.is_set());
+        Self { verifier, rules: rules.receiver, goal, started: false, uncounted_bytes: 0 }
     }
 
     pub(crate) fn verifier(&self) -> Option<&Verifier> {
@@ -140,24 +190,72 @@ impl Receiver {
         local: &mut Local,
     ) -> io::Result<Stage> {
         let mut calls = Calls::of_turn(local);
+        if self.rules.holds(local.phase()) {
+            return Ok(Stage::Goes(Turn::Held));
+        }
+        if self.uncounted_bytes > 0 {
+            let length = std::mem::take(&mut self.uncounted_bytes);
+            self.record_received(length, tally, local);
+        }
         while calls.take(local) {
             let Local { receive_buffer, pattern, .. } = local;
             let verifier = &mut self.verifier;
-            let length = stream.receive_in_place(receive_buffer, &mut |bytes| {
+            let received = stream.receive_in_place(receive_buffer, &mut |bytes| {
                 if let Some(verifier) = verifier {
                     verifier.record_bytes(pattern, bytes);
                 }
-            })?;
-            if local.phase() >= Phase::Drained || length == 0 {
-                tally.last_ns.set(monotonic_ns());
-                return Ok(Stage::Over);
+            });
+            let phase = local.phase();
+            let length = match received {
+                // All that has come is received.
+                Err(error)
+                    if self.rules.drains
+                        && phase >= Phase::Drained
+                        && error.kind() == io::ErrorKind::WouldBlock =>
+                {
+                    0
+                }
+                received => received?,
+            };
+            if self.rules.are_over(phase) || length == 0 {
+                return Ok(self.end(tally));
             }
-            if !self.started {
-                self.started = true;
-                tally.first_ns.set(monotonic_ns());
+            if self.verifier.is_none() && calls.have_crossed(local) {
+                self.uncounted_bytes = length;
+                return Ok(Stage::Goes(Turn::Again));
             }
-            tally.record_received(length);
+            self.record_received(length, tally, local);
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    #[inline]
+    fn record_received(&mut self, length: usize, tally: &Tally, local: &mut Local) {
+        if !self.started {
+            self.started = true;
+            tally.first_ns.set(monotonic_ns());
+        }
+        tally.record_received(length);
+        if self.rules.ends_with_bytes_since.is_some() && self.rules.end_with_bytes(local.phase()) {
+            tally.last_ns.set(monotonic_ns());
+        }
+        if let Some(goal) = &self.goal
+            && local.is_measuring()
+            && goal.record(length as u64)
+        {
+            local.ring_conductor();
+        }
+    }
+
+    fn end(&self, tally: &Tally) -> Stage {
+        if self.rules.ends_with_bytes_since.is_none() {
+            tally.last_ns.set(monotonic_ns());
+        }
+        Stage::Over
+    }
+
+    /// Whether the flow's time ends with what the receiver counts, whatever ends it.
+    pub(crate) fn ends_its_own_time(&self) -> bool {
+        self.rules.ends_with_bytes_since.is_some()
     }
 }

@@ -9,23 +9,20 @@ use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, stream_id};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
 
+use super::figures::Shared;
+use super::payload::payload;
 use super::spread::Spread;
-use super::stream::{
-    Company, Course, DatagramReceiver, DatagramSender, Goal, Payload, Receiver, Sender, Shared,
-    Sink, StreamTally, Throttle,
-};
+use super::streams::StreamPlan;
 use super::{Failure, Role, Stream};
 use crate::clock::monotonic_ns;
-use crate::flow::{ActiveFlows, Drive, FlowShared, Fresh, MakeFlow, Over};
+use crate::flow::{ActiveFlows, FlowShared, Fresh, Goal};
 use crate::latencies::Latencies;
-use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, SharedPhase};
 use crate::ready_count::ReadyCount;
 use crate::shard::{Shape, Shard, ShardEnd, ShardPlan};
 use crate::socket::{is_multipath, plain, set_pacing_rate};
 use crate::tally::Progress;
-use crate::transport::{Awake, Discarding, FromPageCache, PageCache, Tcp};
 use crate::waker::Waker;
 
 /// What an end's streams are to do.
@@ -85,18 +82,19 @@ impl Load {
             stopped_ns: None,
             setup,
         };
-        load.spawn_shards(waker)?;
-        let carrier = Carrier::of(&load)?;
+        let parameters = &load.setup.parameters;
+        let payload = payload(parameters.block_bytes as usize, parameters.repeating_payload);
+        load.spawn_shards(&payload, waker)?;
+        let is_alone = load.spread.threads.iter().all(|streams| *streams == 1);
+        let plan = StreamPlan::new(&load.setup, &payload, is_alone)?;
         for (index, socket) in sockets.into_iter().enumerate() {
-            load.add(index, socket, &carrier)?;
+            load.add(index, socket, &plan)?;
         }
         Ok(load)
     }
 
-    fn spawn_shards(&mut self, waker: &Arc<Waker>) -> Result<(), Failure> {
+    fn spawn_shards(&mut self, payload: &Arc<Pattern>, waker: &Arc<Waker>) -> Result<(), Failure> {
         let block_bytes = self.setup.parameters.block_bytes as usize;
-        // Histograms and patterns are the native load's: this one has neither.
-        let pattern = Pattern::beginning(1);
         for (index, flows) in self.spread.threads.iter().copied().enumerate() {
             let plan = ShardPlan {
                 shape: if flows == 1 { Shape::Alone } else { Shape::Polled },
@@ -105,7 +103,7 @@ impl Load {
                 apart: false,
                 cpu: self.setup.affinity,
                 receive_bytes: self.spread.receive_bytes(index, block_bytes),
-                pattern: Arc::clone(&pattern),
+                pattern: Arc::clone(payload),
                 latencies: Latencies::default(),
                 phase: Arc::clone(&self.phase),
                 ready_count: Arc::clone(&self.ready_count),
@@ -119,7 +117,7 @@ impl Load {
         Ok(())
     }
 
-    fn add(&mut self, index: usize, socket: Socket, carrier: &Carrier) -> Result<(), Failure> {
+    fn add(&mut self, index: usize, socket: Socket, plan: &StreamPlan) -> Result<(), Failure> {
         let unset = || SocketAddr::from(([0, 0, 0, 0], 0));
         let address = |address: std::io::Result<socket2::SockAddr>| {
             address.ok().and_then(|address| address.as_socket()).map_or_else(unset, plain)
@@ -135,15 +133,14 @@ impl Load {
         };
         let socket = Arc::new(socket);
         let flow = Arc::new(FlowShared::new(number, Some(Arc::clone(&socket))));
-        let shared =
-            Shared { flow: Arc::clone(&flow), tally: Arc::new(StreamTally::default()), sends };
+        let shared = Shared { flow: Arc::clone(&flow), sends };
         let [sent, received] = &self.goals;
-        let goal = Arc::clone(if sends { sent } else { received });
-        let course = Course::new(shared.clone(), goal, self.setup.role);
-        let over = Over::Made(carrier.make(&self.setup, sends, course)?);
+        let goal = if sends { sent } else { received };
+        let steps = plan.steps(&self.setup, sends);
+        let over = plan.over(&self.setup, &socket, sends, goal)?;
         if let Some(shard) = self.shards.get(self.spread.place(index)) {
             // Fails only where shards have file tables of their own.
-            let _same_table = shard.add(Fresh { shared: flow, steps: Vec::new(), over }, socket);
+            let _same_table = shard.add(Fresh { shared: flow, steps, over }, socket);
         }
         self.streams.push((stream, shared));
         Ok(())
@@ -176,19 +173,14 @@ impl Load {
         self.advance_to(Phase::Measure);
     }
 
-    /// A client's load ends: what comes now isn't counted.
-    pub(super) fn stop(&mut self) {
-        self.stop_sending();
-        self.shut_down(Shutdown::Read);
-    }
-
     /// Senders stop. A server's receivers go on with what is on its way.
     pub(super) fn stop_sending(&mut self) {
         self.stopped_ns.get_or_insert_with(monotonic_ns);
         self.advance_to(Phase::Stop);
     }
 
-    /// Senders stop; a server's receivers take what has come already.
+    /// Senders stop, and receivers end. A server's count what has come already; what comes to a client now isn't
+    /// counted.
     pub(super) fn drain(&mut self) {
         self.stopped_ns.get_or_insert_with(monotonic_ns);
         self.advance_to(Phase::Drained);
@@ -314,83 +306,5 @@ impl Drop for Load {
             self.abort();
             self.shards.drain(..).for_each(Shard::leave);
         }
-    }
-}
-
-/// What the streams of a test send from and how.
-struct Carrier {
-    payload: Arc<PageAligned>,
-    page_cache: Option<PageCache>,
-    company: Company,
-}
-
-impl Carrier {
-    fn of(load: &Load) -> Result<Self, Failure> {
-        let parameters = &load.setup.parameters;
-        let payload = Payload::fixed(parameters.block_bytes as usize, parameters.repeating_payload);
-        let tcp = parameters.protocol != Protocol::Udp;
-        let lends = parameters.zero_copy && tcp && load.setup.file.is_none();
-        let page_cache = lends
-            .then(|| PageCache::of(&payload))
-            .transpose()
-            .map_err(|error| Failure::system(Code::CREATE_STREAM, &error))?;
-        let is_alone = load.spread.threads.iter().all(|streams| *streams == 1);
-        let company = Company { is_alone, streams: parameters.total_streams() };
-        Ok(Self { payload: Arc::new(payload), page_cache, company })
-    }
-
-    fn make(&self, setup: &Setup, sends: bool, course: Course) -> Result<MakeFlow, Failure> {
-        let parameters = &setup.parameters;
-        let throttle = (parameters.bandwidth_bps > 0).then(|| {
-            let timer_us = parameters.pacing_timer_us;
-            Throttle::new(parameters.bandwidth_bps, parameters.burst_blocks, timer_us)
-        });
-        let (block_bytes, wide) = (parameters.block_bytes as usize, parameters.wide_counters);
-        if parameters.protocol == Protocol::Udp {
-            let payload = Arc::clone(&self.payload);
-            return Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
-                if sends {
-                    Box::new(DatagramSender::new(socket, course, &payload, throttle, wide))
-                } else {
-                    Box::new(DatagramReceiver::new(socket, course, block_bytes, wide))
-                }
-            }));
-        }
-        let file = |error| Failure::system(Code::FILE, &error);
-        if !sends {
-            let sink = match &setup.file {
-                Some(path) => Sink::file(path).map_err(file)?,
-                None => Sink::nowhere(),
-            };
-            let discards = parameters.skip_rx_copy && setup.file.is_none();
-            return Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
-                if discards {
-                    Box::new(Receiver::new(Discarding(Tcp(socket)), course, sink))
-                } else {
-                    Box::new(Receiver::new(Awake::new(socket), course, sink))
-                }
-            }));
-        }
-        let payload = match &setup.file {
-            Some(path) => Payload::of_file(path, self.company.streams).map_err(file)?,
-            None => Payload::Fixed(Arc::clone(&self.payload)),
-        };
-        let (page_cache, company) = (self.page_cache.clone(), self.company);
-        Ok(Box::new(move |socket, _, _| -> Box<dyn Drive> {
-            match page_cache {
-                Some(file) => {
-                    let stream = FromPageCache::new(Tcp(socket), file);
-                    Box::new(Sender::new(stream, course, payload, throttle, block_bytes, company))
-                }
-                None => Box::new(Sender::new(
-                    Tcp(socket),
-                    course,
-                    payload,
-                    throttle,
-                    block_bytes,
-                    company,
-                )),
-            }
-        }))
     }
 }

@@ -12,9 +12,9 @@ use linerate_wire::iperf3::results::CpuPercent;
 use linerate_wire::iperf3::{Protocol, Results, StreamResult};
 use rustix::net::sockopt;
 
+use super::figures::{Figures, Shared};
 use super::load::Load;
 use super::report::{datagram_counts, end_extension, flow_report};
-use super::stream::{Figures, Shared};
 use super::{Report, Stream};
 use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
 use crate::phase::Phase;
@@ -249,7 +249,7 @@ impl Kept {
             let counts = DatagramCounts { reordered, ..counts };
             own = FlowInterval { packets: Some(since.packets), lost, ..own };
             flow.datagrams = Some(Box::new(counts));
-            flow.jitter_ns = (!stream.sends).then_some(now.jitter_ns);
+            flow.jitter_ns = (!stream.sends).then(|| shared.jitter_ns());
             sample.datagrams = Some(sample.datagrams.map_or(counts, |sum| sum.plus(counts)));
         } else {
             flow.tcp = status(shared);
@@ -294,7 +294,7 @@ impl Kept {
             bytes: all.bytes.saturating_sub(omitted.bytes),
             omitted_bytes: None,
             retransmits: (stream.sends && !udp).then(|| resent.into()),
-            jitter_s: all.jitter_ns / 1e9,
+            jitter_s: shared.jitter_ns() / 1e9,
             errors: all.lost,
             omitted_errors: Some(omitted.lost),
             packets: if udp { all.packets } else { 0 },

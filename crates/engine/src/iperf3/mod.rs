@@ -5,11 +5,14 @@
 
 mod client;
 mod control;
+mod datagrams;
 mod descriptors;
 mod event;
+mod figures;
 mod load;
 mod lull;
 mod meter;
+mod payload;
 mod plan;
 mod repeats;
 mod report;
@@ -17,7 +20,7 @@ mod running;
 mod server;
 mod sockets;
 mod spread;
-mod stream;
+mod streams;
 mod tail;
 mod token;
 

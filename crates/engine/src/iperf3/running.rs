@@ -5,6 +5,7 @@ use std::time::Duration;
 use linerate_wire::iperf3::{Code, Parameters, Results};
 
 use super::event::Start;
+use super::figures::Shared;
 use super::load::Load;
 use super::lull::{Lull, carried_ns};
 use super::meter::Meter;
@@ -154,12 +155,10 @@ impl Running {
 
     fn stream_failure(&self) -> Failure {
         for (stream, shared) in &self.load.streams {
-            let Some(error) = shared.flow.take_ending().and_then(|ending| ending.error) else {
-                continue;
-            };
+            let Some(error) = shared.flow.error() else { continue };
             let code = if stream.sends { Code::STREAM_WRITE } else { Code::STREAM_READ };
             // The original tells the system's words without their number.
-            let said = error.text.split(" (os error").next().unwrap_or_default();
+            let said = error.split(" (os error").next().unwrap_or_default();
             return Failure::of(code).because(said);
         }
         Failure::of(Code::STREAM_CLOSED)
@@ -172,7 +171,7 @@ impl Running {
     }
 
     fn received(&self) -> u64 {
-        let receives = |shared: &&super::stream::Shared| !shared.sends;
+        let receives = |shared: &&Shared| !shared.sends;
         let shared = self.load.streams.iter().map(|(_, shared)| shared).filter(receives);
         shared.map(|shared| shared.figures().bytes).fold(0, u64::wrapping_add)
     }

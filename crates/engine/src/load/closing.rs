@@ -237,7 +237,7 @@ impl Load {
             if flow.tally.progress() < Progress::Ended {
                 return None;
             }
-            let datagrams = flow.tally.datagrams_sent.value();
+            let datagrams = flow.tally.datagrams.sent.value();
             counts.push(FlowCount { flow: flow.number, datagrams });
         }
         self.told_sent = true;
@@ -293,7 +293,7 @@ impl Load {
         self.flows.iter().flatten().all(|flow| {
             let Some(Step::Receive(_)) = self.steps_of(flow.number).first() else { return true };
             let sent = self.peer_sent.get(flow.number as usize).copied().flatten();
-            sent.is_some_and(|sent| flow.tally.datagrams_received.value() >= sent)
+            sent.is_some_and(|sent| flow.tally.datagrams.received.value() >= sent)
         })
     }
 

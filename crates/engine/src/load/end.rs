@@ -131,7 +131,7 @@ impl Spans {
 fn spans(load: &Load, meter: &Meter, now_ns: u64) -> Spans {
     let mut spans = Spans::default();
     for flow in load.flows.iter().flatten() {
-        let at_ns = flow.base_ns().filter(|_| load.workload.omit_ns > 0);
+        let at_ns = flow.base().map(|base| base.at_ns).filter(|_| load.workload.omit_ns > 0);
         let base_ns = at_ns.unwrap_or(meter.measuring_ns);
         let (from_ns, to_ns) = measured_time(load, meter, flow, base_ns, now_ns);
         let span = Span { from_ns, to_ns };
@@ -214,10 +214,10 @@ fn flow_report(
         return unmeasured(load, flow, ending);
     }
     let index = flow.number as usize;
-    let base = base_of(load, meter, index, ending);
+    let base = base_of(load, meter, index, flow);
     let counts = flow.tally.counts().since(&base.counts);
     let (from_ns, to_ns) = measured_time(load, meter, flow, base.at_ns, now_ns);
-    let retransmits_before = ending.base.as_ref().map_or(0, |base| base.retransmitted_segments);
+    let retransmits_before = flow.base().map_or(0, |base| base.retransmitted_segments);
     let tcp = ending.tcp.map(|mut tcp| {
         tcp.retransmitted_segments = tcp.retransmitted_segments.saturating_sub(retransmits_before);
         tcp
@@ -233,7 +233,7 @@ fn flow_report(
         from_ns,
         to_ns,
         tcp,
-        quic: quic_since_base(ending),
+        quic: quic_since_base(flow, ending),
         verification: ending.verification.as_deref().cloned().map(|found| Verification {
             verified_bytes: found.verified_bytes.saturating_sub(base.verified_bytes),
             ..found
@@ -267,8 +267,8 @@ fn unmeasured(load: &Load, flow: &FlowShared, ending: &Ending) -> FlowReport {
 }
 
 /// What the QUIC connection said at the flow's end, its counters since the measured part began.
-fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
-    let before = ending.base.as_ref().and_then(|base| base.quic.as_deref());
+fn quic_since_base(flow: &FlowShared, ending: &Ending) -> Option<QuicStatus> {
+    let before = flow.base().and_then(|base| base.quic.as_deref());
     let before = before.or(ending.quic_before.as_deref()).copied().unwrap_or_default();
     let since = |now: Option<u64>, before: Option<u64>| {
         now.map(|now| now.saturating_sub(before.unwrap_or(0)))
@@ -290,10 +290,10 @@ fn quic_since_base(ending: &Ending) -> Option<QuicStatus> {
 
 /// Where the flow's measured part begins: with the load, or after the warm-up where the flow itself
 /// first saw its end. A flow that never did has the conductor's reading of that moment.
-fn base_of(load: &Load, meter: &Meter, index: usize, ending: &Ending) -> Base {
+fn base_of(load: &Load, meter: &Meter, index: usize, flow: &FlowShared) -> Base {
     let counts = meter.base.get(index).copied().unwrap_or_default();
     let of_load = Base { counts, at_ns: meter.measuring_ns, ..Base::default() };
-    ending.base.as_deref().cloned().filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
+    flow.base().cloned().filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
 }
 
 /// The part of the flow's own time that lies after the warm-up, since the load was opened.

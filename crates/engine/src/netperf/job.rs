@@ -261,7 +261,7 @@ fn pace((burst, interval_us): (u32, u32), unit_bytes: u32) -> Option<Pace> {
     // A pacer sends a quarter of a burst at once at most, and a send is not to be cut.
     let send_ns = interval_ns.div_ceil(burst.into()) + 1;
     let burst_ns = interval_ns.max(send_ns.saturating_mul(4) + 64);
-    Some(Pace { bps, burst_ns, least_bytes: 1, first_ns: 0 })
+    Some(Pace::Even { bps, burst_ns, least_bytes: 1, first_ns: 0 })
 }
 
 #[cfg(test)]
@@ -274,7 +274,7 @@ mod tests {
         for (burst, interval_us) in [(1, 1), (1, 1_000), (3, 1_000), (1000, 1_000), (7, 3_000_000)]
         {
             for unit_bytes in [1, 1448, 16_384, 65_507, LARGEST_BYTES] {
-                let pacer = Pacer::new(pace((burst, interval_us), unit_bytes).unwrap());
+                let pacer = Pacer::new(pace((burst, interval_us), unit_bytes).unwrap(), 1);
                 let most = pacer.most_bytes();
                 assert!(most >= unit_bytes as usize, "{burst} in {interval_us} us: {most}");
             }

@@ -3,6 +3,7 @@
 mod awake;
 mod datagrams;
 mod discard;
+mod file;
 pub(crate) mod framed;
 pub(crate) mod multiplexer;
 pub(crate) mod quic;
@@ -22,6 +23,7 @@ use socket2::Socket;
 pub(crate) use awake::Awake;
 pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS_OF_OLD, Udp, most_of_one_call};
 pub(crate) use discard::Discarding;
+pub(crate) use file::{FromFile, IntoFile};
 pub(crate) use ring::Ring;
 pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
 pub(crate) use tcp::Tcp;
@@ -41,7 +43,7 @@ pub(crate) trait ByteStream {
     fn socket(&self) -> &Socket;
     /// Does what comes before the first byte.
     fn establish(&mut self) -> io::Result<()>;
-    /// Sends the beginning of `bytes`; says how many.
+    /// Sends the beginning of `bytes`; says how many. 0: it has no more to send, where it sends bytes of its own.
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Sends what an earlier send has taken and could not send at once.
     fn flush(&mut self) -> io::Result<()>;

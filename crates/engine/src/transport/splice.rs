@@ -73,13 +73,18 @@ impl ByteStream for FromPageCache {
 
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut from = self.at;
-        let sent = sendfile(&*self.socket.0, &*self.file.file, Some(&mut from), bytes.len())?;
-        if let Some(length) = self.file.length {
-            // Nothing is sent of a file that has become shorter meanwhile.
-            self.at = if from >= length || sent == 0 { 0 } else { from };
+        loop {
+            let began_at = self.at;
+            let mut from = began_at;
+            let sent = sendfile(&*self.socket.0, &*self.file.file, Some(&mut from), bytes.len())?;
+            if let Some(length) = self.file.length {
+                self.at = if from >= length || sent == 0 { 0 } else { from };
+            }
+            // Nothing is sent of a file that has become shorter meanwhile: it begins again.
+            if sent > 0 || began_at == 0 {
+                return Ok(sent);
+            }
         }
-        Ok(sent)
     }
 
     fn flush(&mut self) -> io::Result<()> {

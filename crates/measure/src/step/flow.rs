@@ -186,7 +186,7 @@ fn pace_of(workload: &Workload, flow: u32, bps: u64, unit_bytes: u32) -> Pace {
     let flows = workload.flows.max(1);
     let first_ns = between_ns * u128::from(flow % flows) / u128::from(flows);
     let first_ns = u64::try_from(first_ns).unwrap_or(u64::MAX);
-    Pace { bps, burst_ns: BURST_NS, least_bytes, first_ns }
+    Pace::Even { bps, burst_ns: BURST_NS, least_bytes, first_ns }
 }
 
 /// The part of the end that falls to one flow.

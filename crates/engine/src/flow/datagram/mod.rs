@@ -23,15 +23,19 @@ use linerate_measure::step::Step;
 use socket2::Socket;
 
 use super::pipeline::Pipeline;
-use super::{DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind};
+use super::{
+    Base, DatagramEnding, Drive, Ending, FlowError, FlowShared, Local, Stage, Turn, error_kind,
+};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::phase::Phase;
 use crate::socket::{Addresses, granted};
 use crate::tally::Tally;
 use crate::transport::{DatagramPath, Udp};
-pub(crate) use heading::{Heading, Mark, NativeHeading};
+pub(crate) use heading::{Arrivals, Heading, Mark, NativeHeading};
 pub(crate) use native::Native;
 pub(crate) use plain::{PlainFlow, say_end};
+pub(crate) use receive::DatagramReceiver;
+pub(crate) use send::DatagramSender;
 
 /// What a flow of datagrams needs beside its steps.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,8 @@ pub(crate) struct DatagramSettings {
 
 /// What a flow does in its steps.
 pub(crate) trait DatagramProtocol<P> {
+    /// Whether this end's clock tells what is of the measured part. Otherwise marks in the datagrams do.
+    const COUNTS_BY_CLOCK: bool = false;
     /// A step that has begun.
     type Doing;
 
@@ -58,6 +64,10 @@ pub(crate) trait DatagramProtocol<P> {
     ) -> io::Result<Stage>;
     /// Leaves what a step has come to.
     fn leave(doing: Self::Doing, path: &P, ending: &mut Ending);
+    /// Whether a flow goes on after such a failure, which its path outlives.
+    fn outlives(&self, _error: &io::Error) -> bool {
+        true
+    }
 }
 
 /// A flow of datagrams over a path.
@@ -188,6 +198,10 @@ impl<P: DatagramPath, M: DatagramProtocol<P>> Drive for DatagramFlow<P, M> {
     fn turn(&mut self, local: &mut Local) -> Turn {
         loop {
             self.part_warm_up(local);
+            if M::COUNTS_BY_CLOCK && local.is_measuring() && self.shared.base().is_none() {
+                let (counts, at_ns) = (self.shared.tally.counts(), monotonic_ns());
+                self.shared.note_base(Base { counts, at_ns, ..Base::default() });
+            }
             let advanced = self.advance(local);
             if local.phase() == Phase::Abort {
                 return self.end(None, local);
@@ -202,7 +216,9 @@ impl<P: DatagramPath, M: DatagramProtocol<P>> Drive for DatagramFlow<P, M> {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Turn::READY,
                     io::ErrorKind::Interrupted => {}
-                    _ if self.path.outlives(&error) => return self.record_soft_error(&error),
+                    _ if self.path.outlives(&error) && self.protocol.outlives(&error) => {
+                        return self.record_soft_error(&error);
+                    }
                     _ => return self.end(Some(error.into()), local),
                 },
             }

@@ -6,9 +6,7 @@ use linerate_measure::step::Step;
 
 use super::ask::{DatagramAnswerer, DatagramAsker};
 use super::pipeline::DatagramPipeline;
-use super::receive::DatagramReceiver;
-use super::send::DatagramSender;
-use super::{DatagramProtocol, NativeHeading, Pipeline};
+use super::{DatagramProtocol, DatagramReceiver, DatagramSender, NativeHeading, Pipeline};
 use crate::flow::{Ending, Local, Stage};
 use crate::tally::Tally;
 use crate::transport::DatagramPath;

@@ -1,42 +1,76 @@
 //! Receiving datagrams in bulk.
 
 use std::io;
+use std::sync::Arc;
 
-use linerate_measure::datagram::SequenceTracker;
 use linerate_measure::step::{Content, Transfer};
 use linerate_wire::native::datagram::{HELLO, WELCOME};
 
 use super::frames::FrameReceiver;
-use super::{Heading, Mark};
+use super::{Arrivals, Heading, Mark};
 use crate::clock::monotonic_ns;
-use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
+use crate::flow::{BulkRules, Calls, Ending, Goal, Local, ReceiverRules, Stage, Turn};
 use crate::pattern::Verifier;
 use crate::phase::Phase;
 use crate::tally::Tally;
 use crate::transport::DatagramPath;
 
 /// Receives datagrams until the conductor says that no more will come.
-pub(crate) struct DatagramReceiver<H> {
+pub(crate) struct DatagramReceiver<H: Heading> {
     heading: H,
     unit_bytes: usize,
-    tracker: Box<SequenceTracker>,
+    arrivals: Box<H::Arrivals>,
     /// The verifier, and the position in the stream's pattern of the first datagram.
     verifier: Option<Verifier>,
     frames: Option<Box<FrameReceiver>>,
+    rules: ReceiverRules,
+    goal: Option<Arc<Goal>>,
+    /// Whether the measured part has begun.
+    measures: bool,
+    /// What came with the call during which the measured part began; it counts in it.
+    uncounted: Came,
+}
+
+/// What one call has brought.
+#[derive(Default)]
+struct Came {
+    /// Whether anything came, if only to be left out.
+    some: bool,
+    /// Bytes of datagrams of the flow.
+    bytes: usize,
+    /// When; 0: nothing came.
+    at_ns: u64,
 }
 
 impl<H: Heading> DatagramReceiver<H> {
+    /// By linerate's own rules, by which the flow's time ends with the last datagram.
     pub(crate) fn new(path: &mut impl DatagramPath, heading: H, step: &Transfer) -> Self {
+        let ends_with_bytes_since = Some(Phase::Hold);
+        let receiver = ReceiverRules { ends_with_bytes_since, ..BulkRules::native().receiver };
+        let rules = BulkRules { receiver, ..BulkRules::native().clone() };
+        Self::with_rules(path, heading, step, &rules)
+    }
+
+    pub(crate) fn with_rules(
+        path: &mut impl DatagramPath,
+        heading: H,
+        step: &Transfer,
+        rules: &BulkRules,
+    ) -> Self {
         path.begin_receiving();
         Self {
             heading,
-            unit_bytes: step.unit_bytes as usize,
-            tracker: Box::default(),
+            unit_bytes: (step.unit_bytes as usize).max(1),
+            arrivals: Box::default(),
             verifier: match step.content {
                 Content::Pattern { offset } => Some(Verifier::new(offset)),
                 Content::Filler => None,
             },
             frames: step.frames.map(|frames| Box::new(FrameReceiver::new(frames))),
+            rules: rules.receiver,
+            goal: rules.goal.clone().filter(|goal| goal.is_set()),
+            measures: false,
+            uncounted: Came::default(),
         }
     }
 
@@ -46,51 +80,88 @@ impl<H: Heading> DatagramReceiver<H> {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        for _ in 0..CALLS_PER_TURN {
-            if local.phase() >= Phase::Drained {
-                return Ok(Stage::Over);
+        let mut calls = Calls::of_turn(local);
+        if self.rules.holds(local.phase()) {
+            return Ok(Stage::Goes(Turn::Held));
+        }
+        self.look_for_end_of_warm_up(local);
+        let uncounted = std::mem::take(&mut self.uncounted);
+        self.record_call(&uncounted, tally, local);
+        while calls.take(local) {
+            if self.rules.are_over(local.phase()) {
+                return Ok(self.end(tally));
             }
             let mut buffer = std::mem::take(&mut local.receive_buffer);
-            let received = self.receive(path, tally, local, &mut buffer);
+            let received = self.receive(path, local, &mut buffer);
             local.receive_buffer = buffer;
-            match received {
+            let phase = local.phase();
+            let came = match received {
                 // The peer has closed the path in order: no more will come.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return Ok(Stage::Over);
+                    return Ok(self.end(tally));
+                }
+                Err(error)
+                    if phase >= Phase::Drained && error.kind() == io::ErrorKind::WouldBlock =>
+                {
+                    return Ok(self.end(tally));
                 }
                 received => received?,
+            };
+            if phase >= Phase::Drained && !came.some {
+                // All that had come by then is received.
+                return Ok(self.end(tally));
             }
+            if calls.have_crossed(local) {
+                self.uncounted = came;
+                return Ok(Stage::Goes(Turn::Again));
+            }
+            self.record_call(&came, tally, local);
         }
         Ok(Stage::Goes(Turn::Again))
     }
 
+    /// Takes what has come. Where the measured part begins during the call, the datagrams are of it.
+    #[inline]
     fn receive(
         &mut self,
         path: &mut impl DatagramPath,
-        tally: &Tally,
         local: &mut Local,
         buffer: &mut [u8],
-    ) -> io::Result<()> {
-        let (mut now_ns, mut accepted) = (0, 0);
+    ) -> io::Result<Came> {
+        let mut came = Came::default();
+        let mut counts = true;
         path.receive(self.unit_bytes, buffer, |bytes| {
-            if now_ns == 0 {
-                now_ns = monotonic_ns();
+            if came.at_ns == 0 {
+                came.at_ns = monotonic_ns();
+                counts = !self.rules.are_over(local.phase());
+                self.look_for_end_of_warm_up(local);
             }
-            accepted += self.record_segments(bytes, now_ns, local);
+            came.some |= !bytes.is_empty();
+            if counts {
+                came.bytes += self.record_segments(bytes, came.at_ns, local);
+            }
         })?;
-        self.record_call(accepted, now_ns, tally);
-        Ok(())
+        Ok(came)
+    }
+
+    #[inline]
+    fn look_for_end_of_warm_up(&mut self, local: &Local) {
+        if !self.measures && local.is_measuring() {
+            self.measures = true;
+            self.arrivals.end_warm_up();
+        }
     }
 
     /// Records what the kernel handed over as one: datagrams of the flow's size, one behind the
-    /// other. Numbers that follow each other are recorded as a run. Returns how many there were.
+    /// other. Numbers that follow each other are recorded as a run. Returns how many bytes they have.
     fn record_segments(&mut self, bytes: &[u8], now_ns: u64, local: &mut Local) -> usize {
         let Local { pattern, latencies, .. } = local;
         let mut run: Option<(Mark, u32)> = None;
-        let mut accepted = 0;
+        let (mut accepted, mut accepted_bytes) = (0, 0);
         for datagram in bytes.chunks(self.unit_bytes) {
             let Some(header) = self.accept(datagram) else { continue };
             accepted += 1;
+            accepted_bytes += datagram.len();
             if let Some(verifier) = &mut self.verifier
                 && !header.warm_up
             {
@@ -118,25 +189,27 @@ impl<H: Heading> DatagramReceiver<H> {
             // What comes alone is one datagram, of any length.
             frames.record_malformed(if accepted == 0 { 1 } else { rejected });
         }
-        accepted
+        accepted_bytes
     }
 
     #[inline]
-    fn record_call(&self, accepted: usize, now_ns: u64, tally: &Tally) {
-        if accepted == 0 {
+    fn record_call(&self, came: &Came, tally: &Tally, local: &mut Local) {
+        if came.bytes == 0 {
             return;
         }
         if tally.first_ns.value() == 0 {
-            tally.first_ns.set(now_ns);
+            tally.first_ns.set(came.at_ns);
         }
-        tally.last_ns.set(now_ns);
-        // Duplicates don't count: a stream is complete when every datagram has come, not when as many
-        // have.
-        let arrived = self.tracker.arrived();
-        let fresh = arrived - tally.datagrams_received.value();
-        tally.record_received(usize::try_from(fresh).unwrap_or(0) * self.unit_bytes);
-        tally.datagrams_received.set(arrived);
-        tally.datagrams_expected.set(self.tracker.next_expected());
+        if self.rules.end_with_bytes(local.phase()) {
+            tally.last_ns.set(came.at_ns);
+        }
+        self.arrivals.publish(came.bytes, self.unit_bytes, tally);
+        if let Some(goal) = &self.goal
+            && local.is_measuring()
+            && goal.record(came.bytes as u64)
+        {
+            local.ring_conductor();
+        }
         if let Some(frames) = &self.frames {
             frames.publish(tally);
         }
@@ -147,19 +220,26 @@ impl<H: Heading> DatagramReceiver<H> {
     #[inline]
     fn accept(&self, datagram: &[u8]) -> Option<Mark> {
         let mark = self.heading.read(datagram)?;
-        (datagram.len() == self.unit_bytes).then_some(mark)
+        (H::ANY_LENGTH || datagram.len() == self.unit_bytes).then_some(mark)
     }
 
     #[inline]
     fn record_run(&mut self, run: Option<(Mark, u32)>, now_ns: u64) {
         if let Some((first, count)) = run {
-            self.tracker.record_run(first.seq, count, first.sent_ns, now_ns, first.warm_up);
+            self.arrivals.record_run(first, count, now_ns);
         }
+    }
+
+    fn end(&self, tally: &Tally) -> Stage {
+        if self.rules.ends_with_bytes_since.is_none() {
+            tally.last_ns.set(monotonic_ns());
+        }
+        Stage::Over
     }
 
     pub(crate) fn leave(self, path: &impl DatagramPath, ending: &mut Ending) {
         ending.verification = self.verifier.map(|verifier| Box::new(verifier.found()));
-        ending.datagrams.arrivals = Some(self.tracker);
+        (*self.arrivals).leave(ending);
         ending.datagrams.gro = Some(path.offload().1);
         if let Some(frames) = self.frames {
             frames.leave(ending);

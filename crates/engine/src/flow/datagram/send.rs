@@ -6,9 +6,10 @@ use linerate_measure::step::{Content, StepEnd, Transfer};
 
 use super::frames::FrameSchedule;
 use super::{Heading, Mark};
-use crate::buffers::{Buffers, Dirt};
+use crate::buffers::Buffers;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::flow::{CALLS_PER_TURN, DatagramEnding, Local, Stage, Turn};
+use crate::flow::goal::GoalShare;
+use crate::flow::{BulkRules, Calls, DatagramEnding, Local, Stage, Turn};
 use crate::pacing::Pacer;
 use crate::phase::Phase;
 use crate::tally::Tally;
@@ -23,8 +24,6 @@ pub(crate) struct DatagramSender<H> {
     heading: H,
     /// What the next datagram says.
     mark: Mark,
-    /// Datagrams one behind the other, headers and all.
-    batch: Vec<u8>,
     unit_bytes: usize,
     /// Datagrams that may leave at once.
     most: usize,
@@ -34,7 +33,8 @@ pub(crate) struct DatagramSender<H> {
     frames: Option<FrameSchedule>,
     /// Position in the pattern of the first datagram's first byte, where bytes are verified.
     position: Option<u64>,
-    dirt: Dirt,
+    buffers: Buffers,
+    goal: Option<GoalShare>,
     ending: DatagramEnding,
     /// Without a rate, where the step says so.
     yielding: Option<Yielding>,
@@ -43,7 +43,7 @@ pub(crate) struct DatagramSender<H> {
 impl<H: Heading> DatagramSender<H> {
     pub(crate) fn new(path: &mut impl DatagramPath, heading: H, step: &Transfer) -> Self {
         let unit_bytes = step.unit_bytes as usize;
-        let pacer = step.pace.map(Pacer::new);
+        let pacer = step.pace.map(|pace| Pacer::new(pace, unit_bytes));
         let burst = match (&pacer, &step.frames) {
             (Some(pacer), _) => pacer.most_bytes() / unit_bytes,
             (None, Some(frames)) => frames.datagrams as usize,
@@ -55,7 +55,6 @@ impl<H: Heading> DatagramSender<H> {
         Self {
             heading,
             mark: Mark::default(),
-            batch: vec![0; unit_bytes * most],
             unit_bytes,
             most,
             left: match step.end {
@@ -69,19 +68,21 @@ impl<H: Heading> DatagramSender<H> {
                 Content::Pattern { offset } => Some(offset),
                 Content::Filler => None,
             },
-            dirt: Dirt::default(),
+            buffers: Buffers::default(),
+            goal: None,
             ending: DatagramEnding { sent: Some(0), ..DatagramEnding::default() },
             yielding: yields.then(|| Yielding::new(DATAGRAM_BYTES_PER_YIELD)),
         }
     }
 
     /// Likewise, from buffers that a dialect has said more of.
-    pub(crate) fn with_buffers(mut self, buffers: &Buffers) -> Self {
-        if !buffers.are_plain() {
-            self.batch = buffers.filled(self.unit_bytes, self.most);
-            self.dirt = buffers.dirt;
-        }
-        self
+    pub(crate) fn with_buffers(self, buffers: &Buffers) -> Self {
+        Self { buffers: buffers.clone(), ..self }
+    }
+
+    /// Likewise, until the end that flows share, where a dialect has one.
+    pub(crate) fn with_rules(self, rules: &BulkRules) -> Self {
+        Self { goal: rules.goal.as_ref().map(GoalShare::new), ..self }
     }
 
     pub(crate) fn turn(
@@ -90,14 +91,39 @@ impl<H: Heading> DatagramSender<H> {
         tally: &Tally,
         local: &mut Local,
     ) -> io::Result<Stage> {
-        for _ in 0..CALLS_PER_TURN {
+        let mut batch = std::mem::take(&mut local.send_buffer);
+        if batch.len() < self.most * self.unit_bytes {
+            batch = self.fill(local);
+        }
+        let outcome = self.send_from(&mut batch, path, tally, local);
+        local.send_buffer = batch;
+        outcome
+    }
+
+    /// Datagrams one behind the other, as many as may leave at once.
+    fn fill(&self, local: &Local) -> Vec<u8> {
+        if self.buffers.are_plain() {
+            return local.pattern.slice(0, self.unit_bytes).repeat(self.most);
+        }
+        self.buffers.filled(self.unit_bytes, self.most)
+    }
+
+    fn send_from(
+        &mut self,
+        batch: &mut [u8],
+        path: &mut impl DatagramPath,
+        tally: &Tally,
+        local: &mut Local,
+    ) -> io::Result<Stage> {
+        let mut calls = Calls::of_turn(local);
+        while calls.take(local) {
             self.take_back(path, tally);
             let phase = local.phase();
             if phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
             }
             if !self.goes_on(phase, path, local) {
-                return Ok(self.finish(path, tally));
+                return Ok(self.finish(path, tally, local));
             }
             let now_ns = monotonic_ns();
             if tally.first_ns.value() == 0 {
@@ -106,13 +132,15 @@ impl<H: Heading> DatagramSender<H> {
             if let Some(until_ns) = self.wait_until(now_ns, tally, local) {
                 return Ok(Stage::Goes(Turn::Pause { until_ns }));
             }
-            let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-            let at_once = self.frames.as_ref().map_or(left, |frames| frames.left().min(left));
-            let wanted = self.most.min(at_once);
-            self.write_headers(wanted, now_ns, local);
-            let batch = self.batch.get(..wanted * self.unit_bytes).unwrap_or_default();
-            match path.send(batch, self.unit_bytes) {
-                Ok(sent) => self.record_sent(sent, now_ns, tally),
+            let wanted = self.wanted(local);
+            if wanted == 0 {
+                // Flows that share a goal end with the load.
+                return Ok(Stage::Goes(Turn::Held));
+            }
+            let datagrams = batch.get_mut(..wanted * self.unit_bytes).unwrap_or_default();
+            self.write_headers(datagrams, now_ns, local);
+            match path.send(datagrams, self.unit_bytes) {
+                Ok(sent) => self.record_sent(sent, now_ns, tally, local),
                 Err(error) => return self.handle_failure(path, error, wanted, now_ns),
             }
         }
@@ -131,11 +159,7 @@ impl<H: Heading> DatagramSender<H> {
                 if self.frames.as_ref().is_some_and(FrameSchedule::is_in_frame) {
                     return true;
                 }
-                let warms_up = phase == Phase::WarmUp;
-                if self.mark.warm_up && !warms_up {
-                    path.end_sent_warm_up();
-                }
-                self.mark.warm_up = warms_up;
+                self.note_warm_up(phase == Phase::WarmUp, path);
                 true
             }
             Phase::Stop => self.frames.as_ref().is_some_and(|frames| catches_up(frames, local)),
@@ -157,16 +181,38 @@ impl<H: Heading> DatagramSender<H> {
         }
     }
 
-    fn write_headers(&mut self, count: usize, now_ns: u64, local: &Local) {
-        if self.dirt.send_bytes > 0 {
-            let datagrams = self.batch.chunks_exact_mut(self.unit_bytes).take(count);
-            datagrams.for_each(|datagram| self.dirt.before_send(datagram));
+    #[inline]
+    fn note_warm_up(&mut self, warms_up: bool, path: &mut impl DatagramPath) {
+        if self.mark.warm_up && !warms_up {
+            path.end_sent_warm_up();
+            self.pacer.iter_mut().for_each(Pacer::end_warm_up);
+        }
+        self.mark.warm_up = warms_up;
+    }
+
+    /// How many datagrams leave with the next call.
+    #[inline]
+    fn wanted(&mut self, local: &Local) -> usize {
+        let allowed = self.pacer.as_ref().map_or(usize::MAX, Pacer::allowed_units);
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let of_frame = self.frames.as_ref().map_or(usize::MAX, FrameSchedule::left);
+        let most = self.most.min(left).min(allowed).min(of_frame);
+        match &mut self.goal {
+            Some(share) => share.claim_units(most, self.unit_bytes, local),
+            None => most,
+        }
+    }
+
+    fn write_headers(&self, datagrams: &mut [u8], now_ns: u64, local: &Local) {
+        if self.buffers.dirt.send_bytes > 0 {
+            let each = datagrams.chunks_exact_mut(self.unit_bytes);
+            each.for_each(|datagram| self.buffers.dirt.before_send(datagram));
         }
         if H::BYTES == 0 && self.position.is_none() {
             return;
         }
         let mut mark = Mark { sent_ns: now_ns, ..self.mark };
-        for datagram in self.batch.chunks_exact_mut(self.unit_bytes).take(count) {
+        for datagram in datagrams.chunks_exact_mut(self.unit_bytes) {
             if let Some(position) = self.position {
                 let at = position + mark.seq * self.unit_bytes as u64;
                 datagram.copy_from_slice(local.pattern.slice(at, self.unit_bytes));
@@ -177,14 +223,13 @@ impl<H: Heading> DatagramSender<H> {
     }
 
     /// All was handed over, and what waited has left.
-    fn finish(&mut self, path: &mut impl DatagramPath, tally: &Tally) -> Stage {
-        let now_ns = monotonic_ns();
+    fn finish(&mut self, path: &mut impl DatagramPath, tally: &Tally, local: &mut Local) -> Stage {
         let is_flushed = path.is_flushed();
         self.take_back(path, tally);
         if !is_flushed {
-            return Stage::Goes(Turn::Pause { until_ns: now_ns + FLUSH_NS });
+            return Stage::Goes(Turn::Pause { until_ns: monotonic_ns() + FLUSH_NS });
         }
-        tally.last_ns.set(now_ns);
+        tally.last_ns.set(Pacer::end_ns(self.pacer.as_mut(), local.reached()));
         Stage::Over
     }
 
@@ -194,8 +239,8 @@ impl<H: Heading> DatagramSender<H> {
         if refused == 0 {
             return;
         }
-        let sent = tally.datagrams_sent.value();
-        tally.datagrams_sent.set(sent.saturating_sub(refused));
+        let sent = tally.datagrams.sent.value();
+        tally.datagrams.sent.set(sent.saturating_sub(refused));
         if let Some(frames) = &mut self.frames {
             frames.take_back(refused);
         }
@@ -204,12 +249,12 @@ impl<H: Heading> DatagramSender<H> {
         }
     }
 
-    fn record_sent(&mut self, datagrams: usize, now_ns: u64, tally: &Tally) {
+    fn record_sent(&mut self, datagrams: usize, now_ns: u64, tally: &Tally, local: &Local) {
         let (count, bytes) = (datagrams as u64, datagrams * self.unit_bytes);
         self.mark.seq += count;
         self.left -= count;
         tally.record_sent(bytes);
-        tally.datagrams_sent.add(count);
+        tally.datagrams.sent.add(count);
         if !self.mark.warm_up {
             self.ending.record_sent(count, self.unit_bytes);
         }
@@ -218,6 +263,9 @@ impl<H: Heading> DatagramSender<H> {
         }
         if let Some(frames) = &mut self.frames {
             frames.record_sent(count);
+        }
+        if let Some(share) = &mut self.goal {
+            share.record_sent(bytes, local);
         }
         if let Some(yielding) = &mut self.yielding {
             yielding.record_sent(bytes);
@@ -248,13 +296,13 @@ impl<H: Heading> DatagramSender<H> {
         if error.raw_os_error() != Some(libc::ENOBUFS) {
             return Err(error);
         }
-        Ok(Stage::Goes(match &mut self.pacer {
-            // What was dropped here has had its time at the rate.
-            Some(pacer) => {
-                pacer.record_sent(now_ns, refused * self.unit_bytes);
-                Turn::Again
-            }
-            None => Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 },
+        // What was dropped here has had its time at the rate.
+        let refused_bytes = refused * self.unit_bytes;
+        let is_paced =
+            self.pacer.as_mut().is_some_and(|pacer| pacer.record_refused(now_ns, refused_bytes));
+        Ok(Stage::Goes(match is_paced {
+            true => Turn::Again,
+            false => Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 },
         }))
     }
 

@@ -262,7 +262,7 @@ impl<'a> Session<'a> {
     /// Stops the load and takes what this end counted.
     fn stop_load(&mut self) {
         let Some(running) = &mut self.running else { return };
-        running.load.stop();
+        running.load.drain();
         self.totals = Some(running.finish(&self.waker, self.observer));
     }
 

@@ -82,7 +82,7 @@ fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
         movement: Movement::Copy,
         yields: true,
     };
-    let pace = Some(Pace { bps: 8_000, burst_ns: 1_000_000, least_bytes: 1000, first_ns: 0 });
+    let pace = Some(Pace::Even { bps: 8_000, burst_ns: 1_000_000, least_bytes: 1000, first_ns: 0 });
     let send = Transfer { end: StepEnd::Bytes { bytes: 51 }, pace, ..receive.clone() };
     let FlowSteps { client, server } = flow_steps(&stream(), 0);
     assert_eq!(client, [Step::Send(send), Step::Close(Close::Graceful)]);
@@ -337,7 +337,7 @@ fn flows_of_a_low_rate_take_turns_and_those_of_a_high_one_begin_together() {
     let first_ns = |bps, flow| {
         let load = Workload { flows: 4, rate: Some(Rate::EachFlow { bps }), ..stream() };
         match &flow_steps(&load, flow).client[..] {
-            [Step::Send(Transfer { pace: Some(pace), .. }), ..] => pace.first_ns,
+            [Step::Send(Transfer { pace: Some(Pace::Even { first_ns, .. }), .. }), ..] => *first_ns,
             other => panic!("{other:?}"),
         }
     };

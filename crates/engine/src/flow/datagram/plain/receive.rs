@@ -62,7 +62,7 @@ impl PlainReceiver {
                 }
                 let bytes: usize = came.iter().take(filled).sum();
                 tally.record_received(bytes);
-                tally.datagrams_received.add(filled as u64);
+                tally.datagrams.received.add(filled as u64);
             }
             tally.last_ns.set(now_ns);
             if filled < count {
