@@ -69,7 +69,7 @@ pub(super) struct Datagrams {
 
 /// A step that has begun.
 pub(super) enum Doing {
-    Sending(DatagramSender<Numbered>),
+    Sending(Box<DatagramSender<Numbered>>),
     Receiving(DatagramReceiver<Numbered>),
 }
 
@@ -81,7 +81,7 @@ impl<P: DatagramPath> DatagramProtocol<P> for Datagrams {
         match step {
             Step::Send(transfer) => {
                 let sender = DatagramSender::new(path, self.heading, &transfer);
-                Some(Doing::Sending(sender.with_rules(&self.rules)))
+                Some(Doing::Sending(Box::new(sender.with_rules(&self.rules))))
             }
             Step::Receive(transfer) => Some(Doing::Receiving(DatagramReceiver::with_rules(
                 path,
@@ -108,7 +108,7 @@ impl<P: DatagramPath> DatagramProtocol<P> for Datagrams {
 
     fn leave(doing: Doing, path: &P, ending: &mut Ending) {
         match doing {
-            Doing::Sending(sender) => sender.leave(path, &mut ending.datagrams),
+            Doing::Sending(sender) => (*sender).leave(path, &mut ending.datagrams),
             Doing::Receiving(receiver) => receiver.leave(path, ending),
         }
     }

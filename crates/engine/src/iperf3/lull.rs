@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use linerate_wire::iperf3::{Parameters, Protocol};
 
-use super::load::{Load, goal_bytes};
+use super::streams::{Streams, goal_bytes};
 use crate::clock::SECOND_NS;
 use crate::phase::Phase;
 use crate::socket::tcp_status;
@@ -43,12 +43,12 @@ impl Lull {
     }
 
     /// Whether nothing more is to be expected, where nothing has come for so long.
-    pub(super) fn is_end(&self, load: &Load, silent_ns: u64) -> bool {
+    pub(super) fn is_end(&self, streams: &Streams, silent_ns: u64) -> bool {
         let Some(goal_bytes) = self.goal_bytes else { return false };
-        if silent_ns < LEAST_NS || load.phase() != Phase::Measure {
+        if silent_ns < LEAST_NS || streams.load.phase() != Phase::Measure {
             return false;
         }
-        let received = || load.streams.iter().map(|(_, shared)| shared).filter(|one| !one.sends);
+        let received = || streams.each.iter().map(|(_, shared)| shared).filter(|one| !one.sends);
         let bytes: u64 = received().map(|shared| shared.figures().bytes).sum();
         // Each datagram has its number.
         let sent =

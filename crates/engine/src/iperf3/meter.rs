@@ -13,10 +13,11 @@ use linerate_wire::iperf3::{Protocol, Results, StreamResult};
 use rustix::net::sockopt;
 
 use super::figures::{Figures, Shared};
-use super::load::Load;
 use super::report::{datagram_counts, end_extension, flow_report};
+use super::streams::Streams;
 use super::{Report, Stream};
-use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
+use crate::clock::SECOND_NS;
+use crate::load::{Interval, Intervals, ThreadsEnd};
 use crate::phase::Phase;
 use crate::socket::{Addresses, granted, tcp_status, thread_cpu_since, thread_usage};
 
@@ -34,15 +35,9 @@ struct Kept {
 
 /// Takes the figures of a load.
 pub(super) struct Meter {
-    interval_ns: Option<u64>,
-    /// When the load began.
-    began_ns: u64,
-    /// Intervals so far.
-    index: u32,
+    intervals: Intervals,
     /// When the omitted time, and then the counted part, began.
     start_ns: u64,
-    last_ns: u64,
-    next_ns: u64,
     /// Whether the last interval's figures are those of the streams' own beginning.
     fresh: bool,
     kept: Vec<Kept>,
@@ -51,32 +46,27 @@ pub(super) struct Meter {
 
 impl Meter {
     /// The load begins.
-    pub(super) fn begin(load: &Load, interval: Option<Duration>, now_ns: u64) -> Self {
+    pub(super) fn begin(streams: &Streams, interval: Option<Duration>, now_ns: u64) -> Self {
         let interval_ns = interval
             .map(|interval| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX))
             .filter(|interval_ns| *interval_ns > 0);
         let mut meter = Self {
-            interval_ns,
-            began_ns: now_ns,
-            index: 0,
+            intervals: Intervals::begin(interval_ns.unwrap_or(u64::MAX), now_ns).making_up(),
             start_ns: now_ns,
-            last_ns: now_ns,
-            next_ns: u64::MAX,
             fresh: false,
-            kept: vec![Kept::default(); load.streams.len()],
+            kept: vec![Kept::default(); streams.each.len()],
             conductor_before: CpuSeconds::default(),
         };
-        meter.restart(load, now_ns);
+        meter.restart(streams, now_ns);
         meter
     }
 
-    fn restart(&mut self, load: &Load, now_ns: u64) {
+    fn restart(&mut self, streams: &Streams, now_ns: u64) {
         self.start_ns = now_ns;
-        self.last_ns = now_ns;
-        self.next_ns = self.interval_ns.map_or(u64::MAX, |ns| now_ns.saturating_add(ns));
+        self.intervals.restart(now_ns);
         self.fresh = true;
         self.conductor_before = thread_usage().cpu;
-        for (kept, (_, shared)) in self.kept.iter_mut().zip(&load.streams) {
+        for (kept, (_, shared)) in self.kept.iter_mut().zip(&streams.each) {
             let retransmits = shared.retransmits();
             *kept = Kept { retransmits, base_retransmits: retransmits, ..Kept::default() };
         }
@@ -84,7 +74,7 @@ impl Meter {
 
     /// When [`Meter::tick`] is next of use.
     pub(super) fn next_due(&self) -> u64 {
-        self.next_ns
+        self.intervals.next_ns()
     }
 
     /// When the omitted time, or else the counted part, began.
@@ -94,78 +84,73 @@ impl Meter {
 
     /// The test ends at this time, or a moment later where its other end ends it.
     pub(super) fn wait_for_end(&mut self, end_ns: u64) {
-        if let Some(interval_ns) = self.interval_ns {
-            self.next_ns = held(self.next_ns, end_ns, interval_ns);
-        }
+        self.intervals.wait_for_end(end_ns);
     }
 
     /// The interval that is over at this time.
-    pub(super) fn tick(&mut self, load: &Load, now_ns: u64) -> Option<Sample> {
-        let interval_ns = self.interval_ns.filter(|_| now_ns >= self.next_ns)?;
-        while self.next_ns <= now_ns {
-            self.next_ns = self.next_ns.saturating_add(interval_ns);
-        }
-        Some(self.take(load, now_ns))
+    pub(super) fn tick(&mut self, streams: &Streams, now_ns: u64) -> Option<Sample> {
+        (now_ns >= self.intervals.next_ns()).then(|| self.take(streams, now_ns))
     }
 
     /// The omitted time is over; the rest of its last interval, where it is long enough to tell.
-    pub(super) fn end_omitted(&mut self, load: &Load, now_ns: u64) -> Option<Sample> {
-        let interval = self.rest(load, now_ns, false);
-        self.restart(load, now_ns);
+    pub(super) fn end_omitted(&mut self, streams: &Streams, now_ns: u64) -> Option<Sample> {
+        let interval = self.rest(streams, now_ns, false);
+        self.restart(streams, now_ns);
         interval
     }
 
     /// The load is over; the rest of the last interval.
-    pub(super) fn end(&mut self, load: &Load, now_ns: u64) -> Option<Sample> {
-        self.rest(load, now_ns, true)
+    pub(super) fn end(&mut self, streams: &Streams, now_ns: u64) -> Option<Sample> {
+        self.rest(streams, now_ns, true)
     }
 
     /// What the end cuts off an interval: a tenth of one at least, or anything in which bytes moved.
     /// Where no intervals are asked for, the whole counted part is one.
-    fn rest(&mut self, load: &Load, now_ns: u64, last: bool) -> Option<Sample> {
-        let Some(interval_ns) = self.interval_ns else {
-            return last.then(|| self.take(load, now_ns));
+    fn rest(&mut self, streams: &Streams, now_ns: u64, last: bool) -> Option<Sample> {
+        let Some(interval_ns) = self.intervals.length_ns() else {
+            return last.then(|| self.take(streams, now_ns));
         };
-        let length_ns = now_ns.saturating_sub(self.last_ns);
-        let sample = self.take(load, now_ns);
+        let length_ns = self.intervals.elapsed_ns(now_ns);
+        let sample = self.take(streams, now_ns);
         let has_moved =
             [sample.sent, sample.received].iter().flatten().any(|moved| moved.bytes > 0);
         (length_ns >= interval_ns / 10 || (has_moved && length_ns > 0)).then_some(sample)
     }
 
-    fn take(&mut self, load: &Load, now_ns: u64) -> Sample {
-        let since_began = |at_ns: u64| at_ns.saturating_sub(self.began_ns);
+    fn take(&mut self, streams: &Streams, now_ns: u64) -> Sample {
+        let Interval { index, from_ns, to_ns, utc_ns } = self.intervals.cut(now_ns);
         let mut sample = Sample {
-            index: self.index,
-            from_ns: since_began(self.last_ns),
-            to_ns: since_began(now_ns),
-            utc_ns: utc_ns() - monotonic_ns().saturating_sub(now_ns).cast_signed(),
-            warm_up: load.phase() == Phase::WarmUp,
-            ..Sample::nothing(load.setup.role)
+            index,
+            from_ns,
+            to_ns,
+            utc_ns,
+            warm_up: streams.load.phase() == Phase::WarmUp,
+            ..Sample::nothing(streams.setup.role)
         };
-        let udp = load.setup.parameters.protocol == Protocol::Udp;
+        let udp = streams.setup.parameters.protocol == Protocol::Udp;
         let fresh = std::mem::take(&mut self.fresh);
-        for (kept, (stream, shared)) in self.kept.iter_mut().zip(&load.streams) {
+        for (kept, (stream, shared)) in self.kept.iter_mut().zip(&streams.each) {
             if fresh && !sample.warm_up {
                 kept.figures = shared.omitted();
             }
             kept.record_interval(stream, shared, udp, &mut sample);
         }
-        self.last_ns = now_ns;
-        self.index = self.index.saturating_add(1);
         sample
     }
 
     /// What came out at this end, as results for the other end and as a report. Ends the threads.
-    pub(super) fn totals(&mut self, load: &mut Load) -> (Results, Report) {
-        let end_ns = load.ended_ns().max(self.start_ns + 1);
+    pub(super) fn totals(&mut self, streams: &mut Streams) -> (Results, Report) {
+        let end_ns = streams.ended_ns().max(self.start_ns + 1);
         let elapsed_ns = end_ns.saturating_sub(self.start_ns);
-        let mut host = HostFacts::default();
-        let (cpu, notes) = self.cpu(load, &mut host.ran_on_cpus);
+        let conductor = thread_cpu_since(self.conductor_before);
+        let ThreadsEnd { mut cpu, ran_on_cpus, notes } = streams.load.end_threads();
+        cpu.user_s += conductor.user_s;
+        cpu.system_s += conductor.system_s;
+        let host = HostFacts { ran_on_cpus, ..HostFacts::default() };
         let cpu_percent = cpu_percent(cpu, elapsed_ns);
-        let udp = load.setup.parameters.protocol == Protocol::Udp;
-        let congestion = (!udp).then(|| congestion(load)).flatten();
-        let sends = load.streams.iter().any(|(stream, _)| stream.sends);
+        let udp = streams.setup.parameters.protocol == Protocol::Udp;
+        let congestion = (!udp).then(|| congestion(streams)).flatten();
+        let sends = streams.each.iter().any(|(stream, _)| stream.sends);
         let mut results = Results {
             cpu_percent,
             sender_has_retransmits: if sends { i64::from(!udp) } else { -1 },
@@ -175,15 +160,15 @@ impl Meter {
         };
         let mut flows = Vec::new();
         for (number, kept) in (0..).zip(&self.kept) {
-            let Some((stream, shared)) = load.streams.get(number as usize) else { break };
-            let length_ns = load.stream_ended_ns(shared).saturating_sub(self.start_ns);
+            let Some((stream, shared)) = streams.each.get(number as usize) else { break };
+            let length_ns = streams.stream_ended_ns(shared).saturating_sub(self.start_ns);
             let mut result = kept.result(stream, shared, udp, length_ns);
-            let tells_omitted = !udp && load.setup.parameters.omit_s > 0;
+            let tells_omitted = !udp && streams.setup.parameters.omit_s > 0;
             result.omitted_bytes = tells_omitted.then(|| shared.omitted().bytes);
             results.streams.push(result);
-            let from_ns = self.start_ns.saturating_sub(self.began_ns);
+            let from_ns = self.start_ns.saturating_sub(self.intervals.began_ns());
             let span = (from_ns, from_ns.saturating_add(length_ns));
-            flows.push(kept.report(number, load, &result, span));
+            flows.push(kept.report(number, streams, &result, span));
         }
         let own = EndReport {
             host,
@@ -192,22 +177,9 @@ impl Meter {
             cpu: Some(cpu),
             notes,
             extension: Some(end_extension(cpu_percent, congestion)),
-            ..EndReport::nothing(load.setup.role)
+            ..EndReport::nothing(streams.setup.role)
         };
         (results, Report { own, peer: None, server_output: None })
-    }
-
-    /// Processor time of the counted part, and what went wrong with the threads.
-    fn cpu(&self, load: &mut Load, ran_on_cpus: &mut Vec<u32>) -> (CpuSeconds, Vec<String>) {
-        let mut cpu = thread_cpu_since(self.conductor_before);
-        let mut notes = Vec::new();
-        for end in load.join() {
-            cpu.user_s += end.cpu.user_s;
-            cpu.system_s += end.cpu.system_s;
-            ran_on_cpus.push(end.on_cpu);
-            notes.extend(end.pinning_error);
-        }
-        (cpu, notes)
     }
 }
 
@@ -308,16 +280,16 @@ impl Kept {
     fn report(
         &self,
         number: u32,
-        load: &Load,
+        streams: &Streams,
         result: &StreamResult,
         (from_ns, to_ns): (u64, u64),
     ) -> FlowReport {
-        let Some((stream, shared)) = load.streams.get(number as usize) else {
+        let Some((stream, shared)) = streams.each.get(number as usize) else {
             return FlowReport::default();
         };
-        let tcp = load.setup.parameters.protocol != Protocol::Udp;
+        let tcp = streams.setup.parameters.protocol != Protocol::Udp;
         let (all, omitted) = (shared.figures(), shared.omitted());
-        let parameters = &load.setup.parameters;
+        let parameters = &streams.setup.parameters;
         let mut report = flow_report(number, stream.sends, result, omitted.packets, parameters);
         (report.from_ns, report.to_ns) = (Some(from_ns), Some(to_ns));
         for traffic in [&mut report.sent, &mut report.received].into_iter().flatten() {
@@ -337,30 +309,12 @@ impl Kept {
     }
 }
 
-/// When an interval is over that would be so just before the test's end: a tenth of an interval after that end, unless the
-/// test has ended by then. The few bytes that move meanwhile are no interval of their own.
-fn held(next_ns: u64, end_ns: u64, interval_ns: u64) -> u64 {
-    let tenth_ns = interval_ns / 10;
-    let is_last = (end_ns.saturating_sub(tenth_ns)..=end_ns).contains(&next_ns);
-    if is_last { end_ns.saturating_add(tenth_ns) } else { next_ns }
-}
-
-#[test]
-fn an_interval_that_is_over_with_the_test_waits_for_the_tests_end() {
-    assert_eq!(held(9_000, 10_000, 1_000), 9_000);
-    assert_eq!(held(10_000, 10_000, 1_000), 10_100);
-    assert_eq!(held(9_900, 10_000, 1_000), 10_100);
-    assert_eq!(held(9_899, 10_000, 1_000), 9_899);
-    // One that the test outlasts is told at its time.
-    assert_eq!(held(10_100, 10_000, 1_000), 10_100);
-}
-
 /// What the kernel says of a TCP connection.
 fn status(shared: &Shared) -> Option<TcpStatus> {
     tcp_status(shared.flow.socket.as_ref()?.as_fd())
 }
 
-fn congestion(load: &Load) -> Option<String> {
-    let (_, shared) = load.streams.first()?;
+fn congestion(streams: &Streams) -> Option<String> {
+    let (_, shared) = streams.each.first()?;
     sockopt::tcp_congestion(shared.flow.socket.as_ref()?.as_fd()).ok()
 }

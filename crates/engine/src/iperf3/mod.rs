@@ -1,7 +1,7 @@
 //! iperf3's dialect over sockets: the client, and a server for several clients at once.
 //!
-//! The conversation is `linerate_wire::iperf3`'s; this room opens sockets, runs the streams on
-//! shards, and keeps the clock. Words are the original's: a *stream* is a flow.
+//! The conversation is `linerate_wire::iperf3`'s. This room opens the streams' sockets, gives the load what each
+//! stream does, and decides when a test ends. Words are the original's: a *stream* is a flow.
 
 mod client;
 mod control;
@@ -9,7 +9,6 @@ mod datagrams;
 mod descriptors;
 mod event;
 mod figures;
-mod load;
 mod lull;
 mod meter;
 mod payload;
@@ -20,6 +19,7 @@ mod running;
 mod server;
 mod sockets;
 mod spread;
+mod stream_plan;
 mod streams;
 mod tail;
 mod token;

@@ -6,9 +6,9 @@ use linerate_wire::iperf3::{Code, Parameters, Results};
 
 use super::event::Start;
 use super::figures::Shared;
-use super::load::Load;
 use super::lull::{Lull, carried_ns};
 use super::meter::Meter;
+use super::streams::Streams;
 use super::tail::{TAIL_NS, TAIL_SILENCE_NS};
 use super::{Event, Failure, Observer, Report, sockets};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
@@ -26,7 +26,7 @@ pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 
 /// A load that runs, and its figures.
 pub(super) struct Running {
-    pub(super) load: Load,
+    pub(super) streams: Streams,
     meter: Meter,
     omit_ns: u64,
     time_ns: u64,
@@ -48,19 +48,19 @@ pub(super) struct Running {
 impl Running {
     /// Opens the gate.
     pub(super) fn begin(
-        load: Load,
+        mut streams: Streams,
         interval: Option<Duration>,
         receive_timeout: Duration,
         observer: &mut dyn Observer,
     ) -> Self {
-        observer.handle(&Event::Started(Box::new(start(&load))));
-        warn(&load, observer);
+        observer.handle(&Event::Started(Box::new(start(&streams))));
+        warn(&streams, observer);
         let now_ns = monotonic_ns();
-        load.go();
-        let parameters = &load.setup.parameters;
+        streams.load.open(now_ns);
+        let parameters = &streams.setup.parameters;
         let timeout = u64::try_from(receive_timeout.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            meter: Meter::begin(&load, interval, now_ns),
+            meter: Meter::begin(&streams, interval, now_ns),
             omit_ns: u64::from(parameters.omit_s) * SECOND_NS,
             time_ns: u64::from(parameters.time_s) * SECOND_NS,
             began_ns: now_ns,
@@ -70,24 +70,24 @@ impl Running {
             stall_ns: timeout.max(STALL_NS).saturating_add(2 * burst_ns(parameters)),
             lull: Lull::of(parameters),
             ended_ns: None,
-            load,
+            streams,
         }
     }
 
     /// Does what is due at this time.
     pub(super) fn tick(&mut self, now_ns: u64, observer: &mut dyn Observer) {
-        let warm = self.load.phase() == Phase::WarmUp;
+        let warm = self.streams.load.phase() == Phase::WarmUp;
         let begins = warm && now_ns >= self.began_ns.saturating_add(self.omit_ns);
         let sample = if begins {
-            let sample = self.meter.end_omitted(&self.load, now_ns);
-            self.load.measure();
-            sample
+            self.meter.end_omitted(&self.streams, now_ns)
         } else {
             if let Some(up_ns) = self.time_is_up_ns() {
                 self.meter.wait_for_end(up_ns);
             }
-            self.meter.tick(&self.load, now_ns)
+            self.meter.tick(&self.streams, now_ns)
         };
+        // Once the interval is cut: what comes from here on is of the next.
+        self.streams.load.tick(now_ns);
         if let Some(sample) = sample {
             observer.handle(&Event::Sample(Box::new(sample)));
         }
@@ -102,7 +102,7 @@ impl Running {
         if carried != self.last_carried.1 {
             self.last_carried = (now_ns, carried);
         }
-        if self.ended_ns.is_none() && self.load.any_ended() {
+        if self.ended_ns.is_none() && self.streams.load.any_ended() {
             self.ended_ns = Some(now_ns);
         }
     }
@@ -110,7 +110,7 @@ impl Running {
     /// When [`Running::tick`] is next of use.
     pub(super) fn next_tick(&self, now_ns: u64) -> u64 {
         let mut next_ns = self.meter.next_due().min(now_ns.saturating_add(LOOK_NS));
-        if self.load.phase() == Phase::WarmUp {
+        if self.streams.load.phase() == Phase::WarmUp {
             next_ns = next_ns.min(self.began_ns.saturating_add(self.omit_ns));
         }
         // A server waits longer than that for its client.
@@ -126,20 +126,20 @@ impl Running {
 
     /// Whether this end is to end the test now, if it is the client.
     pub(super) fn is_complete(&self, now_ns: u64) -> bool {
-        self.load.goal_is_reached()
+        self.streams.goal_is_reached()
             || self.time_is_up_ns().is_some_and(|up_ns| now_ns >= up_ns)
             || self.is_lull_the_end(now_ns)
     }
 
     fn is_lull_the_end(&self, now_ns: u64) -> bool {
         // What comes while this looks ends the silence, but not yet what is known of it.
-        self.lull.is_end(&self.load, now_ns.saturating_sub(self.moved.0))
+        self.lull.is_end(&self.streams, now_ns.saturating_sub(self.moved.0))
             && self.received() == self.moved.1
     }
 
     /// Why the test can't go on, where it can't.
     pub(super) fn failure(&self, now_ns: u64) -> Option<Failure> {
-        let receives = self.load.streams.iter().any(|(stream, _)| !stream.sends);
+        let receives = self.streams.each.iter().any(|(stream, _)| !stream.sends);
         let silent_ns = now_ns.saturating_sub(self.moved.0);
         if receives && silent_ns >= self.receive_timeout_ns {
             return Some(Failure::of(Code::NO_MESSAGE));
@@ -154,7 +154,7 @@ impl Running {
     }
 
     fn stream_failure(&self) -> Failure {
-        for (stream, shared) in &self.load.streams {
+        for (stream, shared) in &self.streams.each {
             let Some(error) = shared.flow.error() else { continue };
             let code = if stream.sends { Code::STREAM_WRITE } else { Code::STREAM_READ };
             // The original tells the system's words without their number.
@@ -166,13 +166,13 @@ impl Running {
 
     /// Received or sent bytes of all streams so far.
     pub(super) fn carried(&self) -> u64 {
-        let streams = self.load.streams.iter();
+        let streams = self.streams.each.iter();
         streams.map(|(_, shared)| shared.figures().bytes).fold(0, u64::wrapping_add)
     }
 
     fn received(&self) -> u64 {
         let receives = |shared: &&Shared| !shared.sends;
-        let shared = self.load.streams.iter().map(|(_, shared)| shared).filter(receives);
+        let shared = self.streams.each.iter().map(|(_, shared)| shared).filter(receives);
         shared.map(|shared| shared.figures().bytes).fold(0, u64::wrapping_add)
     }
 
@@ -183,8 +183,8 @@ impl Running {
             self.moved = (now_ns, received);
         }
         let silent_ns = now_ns.saturating_sub(self.moved.0.max(since_ns));
-        self.load.all_ended()
-            || self.load.has_all_of(theirs)
+        self.streams.load.all_ended()
+            || self.streams.has_all_of(theirs)
             || silent_ns >= TAIL_SILENCE_NS
             || now_ns.saturating_sub(since_ns) >= TAIL_NS
     }
@@ -197,19 +197,19 @@ impl Running {
         observer: &mut dyn Observer,
     ) -> (Results, Report) {
         let deadline_ns = monotonic_ns() + STOPPING_NS;
-        while !self.load.all_ended() {
+        while !self.streams.load.all_ended() {
             let now_ns = monotonic_ns();
             if now_ns >= deadline_ns {
-                self.load.abort();
+                self.streams.load.abort();
                 break;
             }
             waker.wait(deadline_ns.min(now_ns + LOOK_NS));
         }
-        let end_ns = self.load.ended_ns().max(self.meter.start_ns());
-        if let Some(sample) = self.meter.end(&self.load, end_ns) {
+        let end_ns = self.streams.ended_ns().max(self.meter.start_ns());
+        if let Some(sample) = self.meter.end(&self.streams, end_ns) {
             observer.handle(&Event::Sample(Box::new(sample)));
         }
-        self.meter.totals(&mut self.load)
+        self.meter.totals(&mut self.streams)
     }
 }
 
@@ -220,27 +220,27 @@ fn burst_ns(parameters: &Parameters) -> u64 {
 }
 
 /// Tells what was asked for that the test goes on without.
-fn warn(load: &Load, observer: &mut dyn Observer) {
-    let (plain, all) = (load.single_path_streams(), load.streams.len());
+fn warn(streams: &Streams, observer: &mut dyn Observer) {
+    let (plain, all) = (streams.single_path_streams(), streams.each.len());
     if plain > 0 {
         observer.handle(&Event::Warning(format!(
             "{plain} of {all} streams are plain TCP: one of the ends, or something between them, does \
              not speak MPTCP"
         )));
     }
-    if let Err(error) = load.pace() {
+    if let Err(error) = streams.pace() {
         let text = format!("Unable to set socket pacing ({error}): --fq-rate has no effect");
         observer.handle(&Event::Warning(text));
     }
 }
 
-fn start(load: &Load) -> Start {
-    let first = load.streams.first().and_then(|(_, shared)| shared.flow.socket.as_deref());
+fn start(streams: &Streams) -> Start {
+    let first = streams.each.first().and_then(|(_, shared)| shared.flow.socket.as_deref());
     let (send_buffer_bytes, receive_buffer_bytes) = first.map_or((0, 0), sockets::buffers);
     Start {
-        role: load.setup.role,
-        parameters: load.setup.parameters.clone(),
-        streams: load.streams.iter().map(|(stream, _)| *stream).collect(),
+        role: streams.setup.role,
+        parameters: streams.setup.parameters.clone(),
+        streams: streams.each.iter().map(|(stream, _)| *stream).collect(),
         send_buffer_bytes,
         receive_buffer_bytes,
         utc_ns: utc_ns(),

@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::load::RECEIVE_BYTES;
+use crate::load::{PlacedShard, Placement, RECEIVE_BYTES};
 use crate::probe::cpus_online;
 
 /// Threads that the streams of this process may have for themselves: those of two tests of the most
@@ -75,19 +75,28 @@ impl Spread {
         Self { threads, places, own }
     }
 
+    /// Whether each stream has a thread for itself.
+    pub(super) fn are_all_alone(&self) -> bool {
+        self.threads.iter().all(|streams| *streams == 1)
+    }
+
+    /// The same for the load.
+    pub(super) fn placement(&self, block_bytes: usize) -> Placement {
+        let shards = self.threads.iter().enumerate().map(|(thread, flows)| PlacedShard {
+            flows: *flows,
+            receive_bytes: self.receive_bytes(thread, block_bytes),
+        });
+        Placement { shards: shards.collect(), places: self.places.clone() }
+    }
+
     /// What a thread receives into, bytes: room for the largest datagrams that the kernel merges. Blocks,
     /// which may be longer, count only where streams share threads.
-    pub(super) fn receive_bytes(&self, thread: usize, block_bytes: usize) -> usize {
+    fn receive_bytes(&self, thread: usize, block_bytes: usize) -> usize {
         match self.own.0 {
             own if thread + own < self.threads.len() || own == 0 => block_bytes.max(RECEIVE_BYTES),
             0..=MANY => RECEIVE_BYTES,
             _ => RECEIVE_BYTES / 2,
         }
-    }
-
-    /// The thread of a stream.
-    pub(super) fn place(&self, stream: usize) -> usize {
-        self.places.get(stream).copied().unwrap_or(0)
     }
 }
 
@@ -120,8 +129,7 @@ mod tests {
         let both = [true, true, true, false, false, false];
         let spread = Spread::new(&both, false);
         assert_eq!(spread.threads, [1; 6]);
-        let places: Vec<usize> = (0..6).map(|stream| spread.place(stream)).collect();
-        assert_eq!(places, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(spread.places, [0, 1, 2, 3, 4, 5]);
         drop(spread);
 
         let mut both = [true; 2 * FEW_SENDERS];
@@ -129,7 +137,7 @@ mod tests {
         let spread = Spread::new(&both, false);
         let shared = spread.threads.len() - 1;
         assert!((1..both.len()).contains(&shared) && spread.threads[shared..] == [1]);
-        assert_eq!((streams(&spread), spread.place(0)), (both.len(), shared));
+        assert_eq!((streams(&spread), spread.places[0]), (both.len(), shared));
 
         let cpus = cpus_online() as usize;
         for (senders, threads) in [(FEW_SENDERS, FEW_SENDERS), (128, cpus.min(128))] {

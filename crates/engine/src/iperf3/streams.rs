@@ -1,211 +1,218 @@
-//! What the streams of a test do, and over what.
+//! One end's streams, and the load that carries them.
 
-use std::fs::File;
-use std::io;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use linerate_measure::step::{Close, Content, Framing, Movement, Pace, Step, StepEnd, Transfer};
-use linerate_wire::iperf3::{Code, Parameters, Protocol};
-use rustix::net::sockopt;
+use linerate_measure::{Direction, End, Kind, Transport, Workload};
+use linerate_wire::iperf3::{Code, Parameters, Protocol, Results, stream_id};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::Socket;
 
-use super::datagrams::{Datagrams, Numbered};
-use super::load::Setup;
-use super::{Failure, Role};
-use crate::flow::{
-    BulkRules, CALLS_PER_TURN, DatagramFlow, Drive, FlowShared, Goal, Over, ReceiverRules,
-    SenderRules, StreamFlow,
-};
-use crate::pattern::Pattern;
-use crate::phase::Phase;
-use crate::transport::{
-    Awake, ByteStream, Discarding, FromFile, FromPageCache, IntoFile, PageCache, Tcp, Udp,
-};
+use super::figures::Shared;
+use super::payload::payload;
+use super::spread::Spread;
+use super::stream_plan::StreamPlan;
+use super::{Failure, Role, Stream};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::flow::Goal;
+use crate::load::{Given, Load};
+use crate::socket::{is_multipath, plain, set_pacing_rate};
+use crate::waker::Waker;
 
-/// A sender with a thread of its own yields after so many bytes. The original's receiver, which sleeps where ours
-/// would yield, gets 1.01 times the bytes of its own client on the same processor with this, 0.98 with half as much.
-const BYTES_PER_YIELD_ALONE: usize = 5 << 20;
-/// Where the kernel spaces out what it sends, a turn that was given away is late. Measured with bbr,
-/// eight streams and the original's server, in times of its own client's rate: 0.82 with a yield after
-/// 512 KiB, 0.90 after 2560, 1.00 after 10 MiB, 0.96 without. Senders that share a thread do better
-/// with the shorter one: 1.40 and 1.26 of 128 streams.
-const BYTES_PER_YIELD_SPACED: usize = 10 << 20;
-
-/// With more streams than this a turn has the fewer calls the more they are: turns of megabytes on
-/// thousands of streams would leave others without theirs for seconds.
-const FEW_STREAMS: usize = 256;
-
-/// What the streams of a test read of a file at once, all together; and each of them, at least.
-const MOST_READ_BYTES: usize = 256 << 20;
-const LEAST_READ_BYTES: usize = 4 << 10;
-
-/// The pause between two looks at the rate where `--pacing-timer` was left at its default; the
-/// original's newer releases look after each block, so that larger bursts would be no service.
-const USUAL_PAUSE_NS: u64 = 250_000;
-/// The default of `--pacing-timer`.
-const USUAL_TIMER_US: u32 = 1000;
-
-/// What the streams of a test have in common.
-pub(super) struct StreamPlan {
-    /// What is sent without a copy, where that is asked for.
-    page_cache: Option<PageCache>,
-    /// Whether each has a thread for itself.
-    is_alone: bool,
-    streams: usize,
+/// What an end's streams are to do.
+pub(super) struct Setup {
+    pub(super) role: Role,
+    pub(super) parameters: Parameters,
+    pub(super) file: Option<PathBuf>,
+    pub(super) affinity: Option<u32>,
 }
 
-impl StreamPlan {
-    pub(super) fn new(setup: &Setup, payload: &Pattern, is_alone: bool) -> Result<Self, Failure> {
-        let parameters = &setup.parameters;
-        let tcp = parameters.protocol != Protocol::Udp;
-        let lends = parameters.zero_copy && tcp && setup.file.is_none();
-        let page_cache = lends.then(|| PageCache::of(payload.all())).transpose();
-        let page_cache =
-            page_cache.map_err(|error| Failure::system(Code::CREATE_STREAM, &error))?;
-        Ok(Self { page_cache, is_alone, streams: parameters.total_streams() })
+impl Setup {
+    /// Whether this end sends on the stream that was made as this one.
+    fn sends(&self, index: usize) -> bool {
+        let client_sends = self.parameters.client_sends(index);
+        match self.role {
+            Role::Client => client_sends,
+            // A server makes those that it receives on first, whatever the client calls them.
+            Role::Server => !client_sends,
+        }
     }
+}
 
-    /// What a stream does. A client's end ends the test; a server tells its client that it sends no more: up to 3.15
-    /// a client that has a part of a block waits for the rest before it hears that its results are wanted.
-    pub(super) fn steps(&self, setup: &Setup, sends: bool) -> Vec<Step> {
-        let parameters = &setup.parameters;
-        let udp = parameters.protocol == Protocol::Udp;
-        let transfer = Transfer {
-            end: StepEnd::Peer,
-            unit_bytes: parameters.block_bytes,
-            pace: pace(parameters).filter(|_| sends),
-            content: Content::Filler,
-            framing: if udp { Framing::DatagramHeader } else { Framing::None },
-            movement: Movement::Copy,
-            yields: true,
-            frames: None,
+/// One end's streams, and the load that carries them.
+pub(super) struct Streams {
+    pub(super) setup: Setup,
+    pub(super) each: Vec<(Stream, Shared)>,
+    pub(super) load: Load,
+    /// What the streams that send share, and what those that receive do.
+    goals: [Arc<Goal>; 2],
+    /// Which shard carries which stream, as long as they do.
+    _spread: Spread,
+}
+
+impl Streams {
+    /// Streams over these sockets, in the order in which they were made; they wait.
+    pub(super) fn prepare(
+        setup: Setup,
+        sockets: Vec<Socket>,
+        waker: &Arc<Waker>,
+    ) -> Result<Self, Failure> {
+        check_affinity(setup.affinity)?;
+        let (parameters, total) = (&setup.parameters, sockets.len());
+        let (udp, block_bytes) =
+            (parameters.protocol == Protocol::Udp, parameters.block_bytes as usize);
+        let goal = goal_bytes(parameters).filter(|_| setup.role == Role::Client);
+        let sends: Vec<bool> = (0..total).map(|index| setup.sends(index)).collect();
+        let spread = Spread::new(&sends, udp);
+        let payload = payload(block_bytes, parameters.repeating_payload);
+        let plan = StreamPlan::new(&setup, &payload, spread.are_all_alone())?;
+        let given = Given {
+            steps: sends.iter().map(|sends| plan.steps(&setup, *sends)).collect(),
+            placement: Some(spread.placement(block_bytes)),
+            pattern: Some(payload),
         };
-        match (sends, setup.role) {
-            (false, _) => vec![Step::Receive(transfer)],
-            (true, Role::Server) if !udp => {
-                vec![Step::Send(transfer), Step::Close(Close::AtOnce)]
-            }
-            (true, _) => vec![Step::Send(transfer)],
+        let cpus: Vec<u32> = setup.affinity.into_iter().collect();
+        let workload = workload(parameters, total);
+        let load = Load::prepare_placed(setup.role, &workload, given, &cpus, waker)
+            .map_err(|error| Failure::of(Code::THREAD_CREATE).because(error.to_string()))?;
+        let goals = [goal; 2].map(Goal::new).map(Arc::new);
+        let mut streams = Self { setup, each: Vec::new(), load, goals, _spread: spread };
+        for (number, socket) in (0..).zip(sockets) {
+            streams.add(number, socket, &plan)?;
+        }
+        Ok(streams)
+    }
+
+    fn add(&mut self, number: u32, socket: Socket, plan: &StreamPlan) -> Result<(), Failure> {
+        let unset = || SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = |address: std::io::Result<socket2::SockAddr>| {
+            address.ok().and_then(|address| address.as_socket()).map_or_else(unset, plain)
+        };
+        let sends = self.setup.sends(number as usize);
+        let stream = Stream {
+            id: stream_id(number as usize),
+            socket: number.saturating_mul(2).saturating_add(5),
+            sends,
+            local: address(socket.local_addr()),
+            remote: address(socket.peer_addr()),
+        };
+        let [sent, received] = &self.goals;
+        let goal = if sends { sent } else { received };
+        let make = plan.make(&self.setup, &socket, sends, goal)?;
+        self.load.add_made(number, socket, make);
+        if let Some(flow) = self.load.flow(number) {
+            self.each.push((stream, Shared { flow: Arc::clone(flow), sends }));
+        }
+        Ok(())
+    }
+
+    /// How many streams are plain TCP although MPTCP was asked for.
+    pub(super) fn single_path_streams(&self) -> usize {
+        if !self.setup.parameters.mptcp || self.setup.parameters.protocol != Protocol::Tcp {
+            return 0;
+        }
+        let sockets = self.each.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
+        sockets.filter(|socket| !is_multipath(socket.as_fd())).count()
+    }
+
+    /// Lets the kernel keep each stream to its rate, where one is asked for.
+    pub(super) fn pace(&self) -> std::io::Result<()> {
+        let bps = self.setup.parameters.fq_rate_bps;
+        let sockets = self.each.iter().filter_map(|(_, shared)| shared.flow.socket.as_ref());
+        sockets.filter(|_| bps > 0).try_for_each(|socket| set_pacing_rate(socket.as_fd(), bps))
+    }
+
+    /// Senders stop. A server's receivers go on with what is on its way.
+    pub(super) fn stop_sending(&mut self) {
+        self.load.stop();
+    }
+
+    /// Senders stop, and receivers end. A server's count what has come already; what comes to a client now isn't
+    /// counted.
+    pub(super) fn drain(&mut self) {
+        self.load.stop();
+        self.load.drain();
+    }
+
+    /// Whether all that was asked for has been sent, or all of it received: where both ends send, the
+    /// first direction to be done ends the test.
+    pub(super) fn goal_is_reached(&self) -> bool {
+        self.goals.iter().any(|goal| goal.is_reached())
+    }
+
+    /// When the last stream ended, on the monotonic clock: with its last byte, where that came after
+    /// the load was stopped.
+    pub(super) fn ended_ns(&self) -> u64 {
+        let ended = self.each.iter().map(|(_, shared)| self.stream_ended_ns(shared)).max();
+        ended.unwrap_or_else(monotonic_ns)
+    }
+
+    /// When a stream ended.
+    pub(super) fn stream_ended_ns(&self, shared: &Shared) -> u64 {
+        match shared.flow.tally.last_ns.value() {
+            0 => self.load.stopped_ns().unwrap_or_else(monotonic_ns),
+            last_ns => last_ns,
         }
     }
 
-    /// What a stream goes over, which shares this goal with others.
-    pub(super) fn over(
-        &self,
-        setup: &Setup,
-        socket: &Socket,
-        sends: bool,
-        goal: &Arc<Goal>,
-    ) -> Result<Over, Failure> {
-        let parameters = &setup.parameters;
-        let rules = self.rules(setup.role, socket, goal);
-        if parameters.protocol == Protocol::Udp {
-            let heading = Numbered { wide: parameters.wide_counters };
-            return Ok(Over::Made(Box::new(move |socket, shared, steps| {
-                let protocol = Datagrams { heading, rules };
-                Box::new(DatagramFlow::over(Udp::new(socket, true), shared, protocol, steps))
-            })));
-        }
-        let carrier = self.carrier(setup, sends);
-        let carrier = carrier.map_err(|error| Failure::system(Code::FILE, &error))?;
-        Ok(Over::Made(Box::new(move |socket, shared, steps| match carrier {
-            Carrier::Copied if sends => flow(Tcp(socket), shared, steps, rules),
-            Carrier::Copied => flow(Awake::new(socket), shared, steps, rules),
-            Carrier::Discarded => flow(Discarding(Tcp(socket)), shared, steps, rules),
-            Carrier::PageCache(file) => {
-                flow(FromPageCache::new(Tcp(socket), file), shared, steps, rules)
-            }
-            Carrier::FromFile(file, most_bytes) => {
-                flow(FromFile::new(socket, file, most_bytes), shared, steps, rules)
-            }
-            Carrier::IntoFile(file) => flow(IntoFile::new(socket, file), shared, steps, rules),
-        })))
-    }
-
-    /// What carries the bytes of a stream over TCP. Each stream has its file opened for itself; one that is written is
-    /// emptied first.
-    fn carrier(&self, setup: &Setup, sends: bool) -> io::Result<Carrier> {
-        Ok(match (&setup.file, &self.page_cache) {
-            (Some(path), _) if sends => {
-                let most_bytes = MOST_READ_BYTES / self.streams.max(1);
-                Carrier::FromFile(File::open(path)?, most_bytes.max(LEAST_READ_BYTES))
-            }
-            (Some(path), _) => Carrier::IntoFile(File::create(path)?),
-            (None, Some(file)) if sends => Carrier::PageCache(file.clone()),
-            (None, _) if !sends && setup.parameters.skip_rx_copy => Carrier::Discarded,
-            (None, _) => Carrier::Copied,
+    /// Whether all has come that the other end says it sent.
+    pub(super) fn has_all_of(&self, theirs: &Results) -> bool {
+        let udp = self.setup.parameters.protocol == Protocol::Udp;
+        self.each.iter().filter(|(stream, _)| !stream.sends).all(|(stream, shared)| {
+            let (ours, omitted) = (shared.figures(), shared.omitted());
+            theirs.stream(stream.id).is_none_or(|theirs| {
+                let (omitted, all) = match theirs.omitted_bytes {
+                    Some(senders) => (0, theirs.bytes.saturating_add(senders)),
+                    None => (omitted.bytes, theirs.bytes),
+                };
+                let arrived = ours.bytes.saturating_sub(omitted);
+                if udp { ours.packets >= theirs.packets } else { arrived >= all }
+            })
         })
     }
 
-    /// A server counts what the client had sent when it ended the test; a client's test ends when the client says so.
-    fn rules(&self, role: Role, socket: &Socket, goal: &Arc<Goal>) -> BulkRules {
-        let native = BulkRules::native();
-        let congestion = sockopt::tcp_congestion(socket.as_fd());
-        let is_spaced = congestion.is_ok_and(|name| name.starts_with("bbr"));
-        let is_server = role == Role::Server;
-        BulkRules {
-            sender: SenderRules {
-                bytes_per_yield: match self.is_alone {
-                    true if is_spaced => BYTES_PER_YIELD_SPACED,
-                    true => BYTES_PER_YIELD_ALONE,
-                    false => native.sender.bytes_per_yield,
-                },
-                calls_per_turn: calls_per_turn(self.streams),
-            },
-            receiver: ReceiverRules {
-                is_held: true,
-                drains: is_server,
-                // Waiting for more of what was on its way is no part of the test. The sender of a goal may stop by
-                // itself, and a client sees that later.
-                ends_with_bytes_since: match goal.is_set() {
-                    _ if is_server => Some(Phase::Stop),
-                    true => Some(Phase::Hold),
-                    false => None,
-                },
-            },
-            goal: Some(Arc::clone(goal)),
+    /// Closes the streams' sockets, once their threads have ended.
+    pub(super) fn close(&mut self) {
+        for (_, shared) in &self.each {
+            let _gone = shared.flow.socket.as_ref().map(|socket| socket.shutdown(Shutdown::Both));
         }
     }
 }
 
-/// What carries the bytes of a stream over TCP.
-enum Carrier {
-    /// The plain socket.
-    Copied,
-    Discarded,
-    PageCache(PageCache),
-    /// A file of which so much is read at once.
-    FromFile(File, usize),
-    IntoFile(File),
+/// How much is to be carried in each direction, where that is what ends the test.
+pub(super) fn goal_bytes(parameters: &Parameters) -> Option<u64> {
+    let blocks_bytes = parameters.block_count.saturating_mul(parameters.block_bytes.into());
+    [parameters.num_bytes, blocks_bytes].into_iter().find(|bytes| *bytes > 0)
 }
 
-fn flow<S: ByteStream + 'static>(
-    stream: S,
-    shared: Arc<FlowShared>,
-    steps: Vec<Step>,
-    rules: BulkRules,
-) -> Box<dyn Drive> {
-    Box::new(StreamFlow::new(stream, shared, steps).with_rules(rules))
+/// Refuses a processor that this process may not run on.
+fn check_affinity(cpu: Option<u32>) -> Result<(), Failure> {
+    let allowed =
+        sched_getaffinity(None).map_err(|error| Failure::system(Code::AFFINITY, &error.into()))?;
+    match cpu.map(|cpu| cpu as usize) {
+        Some(cpu) if cpu >= CpuSet::MAX_CPU || !allowed.is_set(cpu) => {
+            let error = std::io::Error::from_raw_os_error(libc::EINVAL);
+            Err(Failure::system(Code::AFFINITY, &error))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// The rate that is asked for.
-fn pace(parameters: &Parameters) -> Option<Pace> {
-    let pause_ns = match parameters.pacing_timer_us {
-        USUAL_TIMER_US => USUAL_PAUSE_NS,
-        other => u64::from(other) * 1000,
+/// What the load has to know beside what its streams do: they are conducted by iperf3's own end.
+fn workload(parameters: &Parameters, streams: usize) -> Workload {
+    let transport = match parameters.protocol {
+        Protocol::Udp => Transport::Udp,
+        _ => Transport::Tcp,
     };
-    let (bps, burst_units) = (parameters.bandwidth_bps, parameters.burst_blocks);
-    (bps > 0).then_some(Pace::Average { bps, burst_units, pause_ns })
-}
-
-fn calls_per_turn(streams: usize) -> u32 {
-    let crowd = u32::try_from(streams.div_ceil(FEW_STREAMS)).unwrap_or(u32::MAX);
-    (CALLS_PER_TURN / crowd.max(1)).max(1)
-}
-
-#[test]
-fn turns_of_thousands_are_short() {
-    assert_eq!([0, 1, 256].map(calls_per_turn), [CALLS_PER_TURN; 3]);
-    assert_eq!([512, 5000, 20_000].map(calls_per_turn), [CALLS_PER_TURN / 2, 1, 1]);
+    let mut workload = Workload::stream(Direction::Up, transport);
+    workload.flows = u32::try_from(streams).unwrap_or(u32::MAX);
+    workload.omit_ns = u64::from(parameters.omit_s) * SECOND_NS;
+    workload.interval_ns = u64::MAX;
+    workload.end = End::Time { duration_ns: u64::MAX };
+    if let Kind::Stream { send_bytes, .. } = &mut workload.kind {
+        *send_bytes = parameters.block_bytes;
+    }
+    workload
 }

@@ -12,7 +12,7 @@ use rustix::net::{RecvFlags, recv};
 use socket2::Socket;
 
 use super::Role;
-use super::load::Load;
+use super::streams::Streams;
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 
 /// How long a server awaits what the client had sent when it ended the test, and how long after the
@@ -39,15 +39,15 @@ pub(super) struct Late {
 
 impl Late {
     /// What comes to a client that has stopped, until it is all that the server says it sent, or nothing comes any more.
-    pub(super) fn of(load: &Load, own: &Results, theirs: &Results, seconds: f64) -> Self {
+    pub(super) fn of(streams: &Streams, own: &Results, theirs: &Results, seconds: f64) -> Self {
         let mut late = Self { seconds, numbers: BTreeMap::new() };
-        if load.setup.parameters.protocol != Protocol::Udp {
+        if streams.setup.parameters.protocol != Protocol::Udp {
             return late;
         }
         let (began_ns, mut buffer) = (monotonic_ns(), vec![0; MOST_BYTES]);
         let mut last_ns = began_ns;
         loop {
-            if late.take(load, &mut buffer) {
+            if late.take(streams, &mut buffer) {
                 last_ns = monotonic_ns();
             }
             let is_missing = |one: &StreamResult| {
@@ -55,7 +55,7 @@ impl Late {
                     own.stream(one.id).map_or(0, |own| own.packets.max(late.number(one.id)));
                 one.packets > highest
             };
-            let receives = load.streams.iter().filter(|(stream, _)| !stream.sends);
+            let receives = streams.each.iter().filter(|(stream, _)| !stream.sends);
             let mut results = receives.filter_map(|(stream, _)| theirs.stream(stream.id));
             let now_ns = monotonic_ns();
             let is_over = now_ns.saturating_sub(last_ns) >= TAIL_SILENCE_NS
@@ -68,11 +68,11 @@ impl Late {
     }
 
     /// Takes what lies in the sockets; says whether that was anything.
-    fn take(&mut self, load: &Load, buffer: &mut [u8]) -> bool {
-        let parameters = &load.setup.parameters;
+    fn take(&mut self, streams: &Streams, buffer: &mut [u8]) -> bool {
+        let parameters = &streams.setup.parameters;
         let (wide, block_bytes) = (parameters.wide_counters, parameters.block_bytes as usize);
         let mut came = false;
-        for (stream, shared) in load.streams.iter().filter(|(stream, _)| !stream.sends) {
+        for (stream, shared) in streams.each.iter().filter(|(stream, _)| !stream.sends) {
             let Some(socket) = &shared.flow.socket else { continue };
             if let Some(number) = highest(socket, wide, block_bytes.max(1), buffer) {
                 let known = self.numbers.entry(stream.id).or_default();

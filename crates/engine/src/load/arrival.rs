@@ -96,8 +96,9 @@ impl Load {
             return;
         }
         let fresh = Fresh { shared, steps: self.steps_of(flow), over };
-        let shards = self.shards.len().max(1);
-        if let Some(shard) = self.shards.get(flow as usize % shards)
+        let in_turn = flow as usize % self.shards.len().max(1);
+        let place = self.given.placement.as_ref().map_or(in_turn, |given| given.place(flow));
+        if let Some(shard) = self.shards.get(place)
             && let Err(error) = shard.add(fresh, socket)
         {
             self.undelivered = Some(undelivered(&error));

@@ -116,7 +116,7 @@ impl Load {
     /// How long a stopped load may stand still. On a path whose queues hold seconds, a retransmission takes as long.
     /// A client knows the path's round trip; a server's receivers don't.
     fn stall_limit_ns(&self) -> u64 {
-        if !self.is_bulk_of_streams() || !self.given.is_empty() {
+        if !self.is_bulk_of_streams() || !self.given.steps.is_empty() {
             return self.stall_ns;
         }
         match self.role {
@@ -130,7 +130,7 @@ impl Load {
     /// server is told by its client; loads of other dialects know their own ends.
     fn cuts_what_is_left(&self) -> bool {
         self.role == Role::Client
-            && self.given.is_empty()
+            && self.given.steps.is_empty()
             && self.is_bulk_of_streams()
             && self.phase.current() < Phase::Drained
             && !self.all_ended()
@@ -302,7 +302,7 @@ impl Load {
     pub(super) fn watch_for_standstill(&self, now_ns: u64) -> Option<Standstill> {
         let by_time = matches!(self.workload.end, End::Time { .. });
         // Other dialects know their own peers.
-        let watched = self.role == Role::Client && !by_time && self.given.is_empty();
+        let watched = self.role == Role::Client && !by_time && self.given.steps.is_empty();
         watched.then(|| Standstill {
             limit_ns: STANDSTILL_NS.saturating_add(longest_pause_ns(&self.workload)),
             next_look_ns: now_ns.saturating_add(STANDSTILL_LOOK_NS),

@@ -181,7 +181,7 @@ fn count_errors(
     }
 }
 
-fn merge(
+pub(super) fn merge(
     ends: Vec<Option<ShardEnd>>,
     ran_on_cpus: &mut Vec<u32>,
     notes: &mut Vec<String>,

@@ -4,15 +4,66 @@ use std::sync::Arc;
 
 use linerate_measure::Workload;
 use linerate_measure::report::EndReport;
-use linerate_measure::sample::{Role, Sample};
+use linerate_measure::sample::{CpuSeconds, Role, Sample};
 use linerate_measure::step::Step;
 use socket2::Socket;
 
 use super::Connections;
-use super::{Load, Waker};
+use super::end::merge;
+use super::{Load, Spread, Waker};
 use crate::error::Error;
 use crate::flow::{FlowShared, MakeFlow, Over};
+use crate::pattern::Pattern;
+use crate::phase::Phase;
+use crate::shard::Shard;
 use crate::tally::Counts;
+
+/// What a dialect gives of its load beside the workload.
+#[derive(Default)]
+pub(crate) struct Given {
+    /// The steps of each flow.
+    pub(crate) steps: Vec<Vec<Step>>,
+    /// Where the flows are carried, where the dialect says so.
+    pub(crate) placement: Option<Placement>,
+    /// What is sent, where that is the dialect's own.
+    pub(crate) pattern: Option<Arc<Pattern>>,
+}
+
+/// Which shard carries which flow.
+pub(crate) struct Placement {
+    pub(crate) shards: Vec<PlacedShard>,
+    /// The shard of each flow.
+    pub(crate) places: Vec<usize>,
+}
+
+/// A shard of a placement.
+#[derive(Clone, Copy)]
+pub(crate) struct PlacedShard {
+    /// Flows that it carries.
+    pub(crate) flows: usize,
+    pub(crate) receive_bytes: usize,
+}
+
+impl Placement {
+    pub(super) fn spread(&self) -> Spread {
+        let shards = u32::try_from(self.shards.len()).unwrap_or(u32::MAX);
+        Spread { shards: shards.max(1), apart: false }
+    }
+
+    /// The shard of a flow.
+    pub(super) fn place(&self, flow: u32) -> usize {
+        self.places.get(flow as usize).copied().unwrap_or(0)
+    }
+}
+
+/// What a load's threads leave.
+#[derive(Default)]
+pub(crate) struct ThreadsEnd {
+    /// Processor time of the measured part.
+    pub(crate) cpu: CpuSeconds,
+    pub(crate) ran_on_cpus: Vec<u32>,
+    pub(crate) notes: Vec<String>,
+}
 
 impl Load {
     /// A load whose flows do what a dialect has given, one list of steps for each flow. The
@@ -26,7 +77,44 @@ impl Load {
         waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
+        let given = Given { steps: given, ..Given::default() };
         Self::prepare_with(role, workload, given, cpus, waker, connections)
+    }
+
+    /// Likewise, with more given.
+    pub(crate) fn prepare_placed(
+        role: Role,
+        workload: &Workload,
+        given: Given,
+        cpus: &[u32],
+        waker: &Arc<Waker>,
+    ) -> Result<Self, Error> {
+        Self::prepare_with(role, workload, given, cpus, waker, None)
+    }
+
+    /// A flow that has come.
+    pub(crate) fn flow(&self, number: u32) -> Option<&Arc<FlowShared>> {
+        self.flows.get(number as usize)?.as_ref()
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase.current()
+    }
+
+    /// When the load was stopped; `None`: not yet.
+    pub(crate) fn stopped_ns(&self) -> Option<u64> {
+        self.stopped_ns
+    }
+
+    /// Ends the threads. Flows that have not ended are given up.
+    pub(crate) fn end_threads(&mut self) -> ThreadsEnd {
+        if !self.ready_count.all_ended() {
+            self.abort();
+        }
+        let ends = self.shards.drain(..).map(Shard::join).collect();
+        let mut left = ThreadsEnd::default();
+        let (_, (cpu, _)) = merge(ends, &mut left.ran_on_cpus, &mut left.notes);
+        ThreadsEnd { cpu, ..left }
     }
 
     /// Gives up a load that was stopped and in which nothing moves only after so long. A dialect

@@ -9,7 +9,7 @@ use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, Role, Sample, Traffic,
 };
 
-use crate::clock::{monotonic_ns, utc_ns};
+use super::{Interval, Intervals};
 use crate::flow::FlowShared;
 use crate::probe::{MachineTimes, thread_cpu};
 use crate::shard::Shard;
@@ -22,11 +22,9 @@ type Flows = [Option<Arc<FlowShared>>];
 pub(super) struct Meter {
     role: Role,
     pub(super) host: HostFacts,
-    opened: Option<u64>,
-    interval_ns: u64,
-    index: u32,
-    /// The last sample's moment and what was read then.
-    last_ns: u64,
+    /// Absent: the load hasn't been opened.
+    intervals: Option<Intervals>,
+    /// What was read for the last sample.
     last: Reading,
     last_machine: MachineTimes,
     last_cpu: CpuSeconds,
@@ -44,10 +42,7 @@ impl Meter {
         Self {
             role,
             host,
-            opened: None,
-            interval_ns: u64::MAX,
-            index: 0,
-            last_ns: 0,
+            intervals: None,
             last: Reading::default(),
             last_machine: MachineTimes::default(),
             last_cpu: CpuSeconds::default(),
@@ -59,14 +54,12 @@ impl Meter {
     }
 
     pub(super) fn opened_ns(&self) -> Option<u64> {
-        self.opened
+        self.intervals.as_ref().map(Intervals::began_ns)
     }
 
     pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64, warming: bool) {
-        self.opened = Some(now_ns);
+        self.intervals = Some(Intervals::begin(interval_ns, now_ns));
         self.warming = warming;
-        self.interval_ns = interval_ns;
-        self.last_ns = now_ns;
         self.last_machine = MachineTimes::now();
         self.measuring_ns = now_ns;
         self.base_machine = self.last_machine.clone();
@@ -82,7 +75,7 @@ impl Meter {
     }
 
     pub(super) fn next_due(&self) -> u64 {
-        self.last_ns.saturating_add(self.interval_ns)
+        self.intervals.as_ref().map_or(u64::MAX, Intervals::next_ns)
     }
 
     /// Ends the interval in which the warm-up ends; what comes later counts.
@@ -93,6 +86,7 @@ impl Meter {
         shards: &[Shard],
     ) -> Option<Sample> {
         let sample = self.take_sample(now_ns, flows, shards);
+        self.intervals.iter_mut().for_each(|intervals| intervals.restart(now_ns));
         self.warming = false;
         let counts = |flow: &Option<Arc<FlowShared>>| flow.as_ref().map(|flow| flow.tally.counts());
         self.base = flows.iter().map(|flow| counts(flow).unwrap_or_default()).collect();
@@ -110,8 +104,9 @@ impl Meter {
         flows: &Flows,
         shards: &[Shard],
     ) -> Option<Sample> {
-        let worth_telling_ns = self.interval_ns / 20;
-        if now_ns.saturating_sub(self.last_ns) <= worth_telling_ns || !self.has_moved(flows) {
+        let intervals = self.intervals.as_ref()?;
+        let worth_telling_ns = intervals.length_ns().unwrap_or(u64::MAX) / 20;
+        if intervals.elapsed_ns(now_ns) <= worth_telling_ns || !self.has_moved(flows) {
             return None;
         }
         self.take_sample(now_ns, flows, shards)
@@ -128,16 +123,16 @@ impl Meter {
         flows: &Flows,
         shards: &[Shard],
     ) -> Option<Sample> {
-        let opened_ns = self.opened?;
+        let Interval { index, from_ns, to_ns, utc_ns } = self.intervals.as_mut()?.cut(now_ns);
         let reading = Reading::of(flows);
         let machine = MachineTimes::now();
         let load = cpu_of(shards);
         let sample = Sample {
             role: self.role,
-            index: self.index,
-            from_ns: self.last_ns - opened_ns,
-            to_ns: now_ns - opened_ns,
-            utc_ns: utc_ns() - monotonic_ns().saturating_sub(now_ns).cast_signed(),
+            index,
+            from_ns,
+            to_ns,
+            utc_ns,
             warm_up: self.warming,
             flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {
@@ -147,8 +142,6 @@ impl Meter {
             }),
             ..totals(&reading.total.since(&self.last.total), self.warming)
         };
-        self.index += 1;
-        self.last_ns = now_ns;
         self.last = reading;
         self.last_machine = machine;
         self.last_cpu = load;

@@ -9,6 +9,7 @@ mod carriage;
 mod closing;
 mod end;
 mod given;
+mod intervals;
 mod meter;
 mod own_loop;
 mod shards;
@@ -37,6 +38,8 @@ use crate::waker::Waker;
 
 use arrival::flows_of;
 use closing::Standstill;
+pub(crate) use given::{Given, PlacedShard, Placement, ThreadsEnd};
+pub(crate) use intervals::{Interval, Intervals};
 use meter::Meter;
 pub(crate) use own_loop::Connections;
 pub(crate) use shards::RECEIVE_BYTES;
@@ -52,8 +55,8 @@ const LOOK_NS_PER_FLOW: u64 = 1_000;
 pub(crate) struct Load {
     role: Role,
     workload: Workload,
-    /// The steps of each flow, where a dialect has given them; empty: those of the workload.
-    given: Vec<Vec<Step>>,
+    /// What a dialect has given; without steps, they are those of the workload.
+    given: Given,
     phase: Arc<SharedPhase>,
     ready_count: Arc<ReadyCount>,
     /// Whether the shards have file tables of their own.
@@ -112,13 +115,13 @@ impl Load {
         waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
-        Self::prepare_with(role, workload, Vec::new(), cpus, waker, connections)
+        Self::prepare_with(role, workload, Given::default(), cpus, waker, connections)
     }
 
     fn prepare_with(
         role: Role,
         workload: &Workload,
-        given: Vec<Vec<Step>>,
+        given: Given,
         cpus: &[u32],
         waker: &Arc<Waker>,
         connections: Option<Connections>,
@@ -127,7 +130,10 @@ impl Load {
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let host = host_facts();
         let threads = shards::threads(role, workload, processors(cpus));
-        let spread = spread_for(workload, threads, connections.as_ref())?;
+        let spread = match &given.placement {
+            Some(placement) => placement.spread(),
+            None => spread_for(workload, threads, connections.as_ref())?,
+        };
         // At the server, whom a shard serves is no flow of its own.
         let total = match connections {
             Some(Connections::Accept(_)) => spread.shards,
@@ -182,8 +188,8 @@ impl Load {
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {
-        if !self.given.is_empty() {
-            return self.given.get(flow as usize).cloned().unwrap_or_default();
+        if !self.given.steps.is_empty() {
+            return self.given.steps.get(flow as usize).cloned().unwrap_or_default();
         }
         let steps = flow_steps(&self.workload, flow);
         match self.role {

@@ -30,7 +30,9 @@ impl Load {
     ) -> Result<(), Error> {
         let workload = &self.workload;
         let (receive_bytes, longest) = buffer_sizes(workload);
-        let pattern = pattern_for(workload, &self.steps_of(0), longest);
+        let own_pattern = self.given.pattern.clone();
+        let pattern =
+            own_pattern.unwrap_or_else(|| pattern_for(workload, &self.steps_of(0), longest));
         self.file = file_for(workload, &pattern, longest, spread)?;
         // A flow that waits for its socket and a time at once, or for lent memory to come back,
         // can't be in a blocking call.
@@ -43,7 +45,10 @@ impl Load {
         let standing: Vec<_> = self.flows.iter().flatten().cloned().collect();
         for index in 0..shards {
             let share = |whole: usize| (whole - index).div_ceil(shards);
-            let flows = share(self.flows.len().min(self.workload.opened_flows() as usize));
+            let in_turn = share(self.flows.len().min(self.workload.opened_flows() as usize));
+            let placed = self.given.placement.as_ref().and_then(|given| given.shards.get(index));
+            let (flows, receive_bytes) =
+                placed.map_or((in_turn, receive_bytes), |shard| (shard.flows, shard.receive_bytes));
             let own_loop = match &connections {
                 Some(connections) => {
                     let (sender, receiver) = channel();

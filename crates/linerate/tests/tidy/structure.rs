@@ -71,7 +71,6 @@ const WIDE: &[Exception] = &[
     ("measure", "Workload", 15, OPTIONS),
     ("wire", "Server", 14, STATE),
     ("personality", "Options", 15, OPTIONS),
-    ("engine", "Meter", 13, STATE),
     ("engine", "ServeOptions", 13, OPTIONS),
     ("engine", "Slots", 13, STATE),
     ("engine", "TestOptions", 13, OPTIONS),

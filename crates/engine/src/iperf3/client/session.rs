@@ -17,8 +17,8 @@ use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
 use crate::control::random;
 use crate::event::Cancel;
 use crate::iperf3::control::{CLOSING_NS, Control, control, pump};
-use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
+use crate::iperf3::streams::{Setup, Streams};
 use crate::iperf3::tail::Late;
 use crate::iperf3::{Event, Failure, Keepalive, Observer, Report, Role, TestPlan, sockets, token};
 use crate::transport::MOST_SEGMENTS_OF_OLD;
@@ -97,12 +97,12 @@ impl<'a> Session<'a> {
         wanted.map_err(|failure| with_likely_cause(failure, parameters.protocol))?;
         let (protocol, port) = (parameters.protocol, address.port());
         let opened = self.open_streams(parameters.clone(), address);
-        let load = opened.map_err(|failure| with_firewall(failure, protocol, port))?;
+        let streams = opened.map_err(|failure| with_firewall(failure, protocol, port))?;
         let prepared = self.require(&ClientEvent::Prepare);
         prepared.map_err(|failure| with_firewall(failure, protocol, port))?;
         self.require(&ClientEvent::Go)?;
         let (interval, timeout) = (self.plan.interval, self.plan.receive_timeout);
-        self.running = Some(Running::begin(load, interval, timeout, self.observer));
+        self.running = Some(Running::begin(streams, interval, timeout, self.observer));
         let ended_by_server = self.run_load()?;
         let stopped_ns = monotonic_ns();
         self.stop_load();
@@ -118,9 +118,9 @@ impl<'a> Session<'a> {
         match self.await_event()? {
             ClientEvent::Results(theirs) => {
                 self.pump()?;
-                let load = self.running.as_ref().map(|running| &running.load);
-                let late =
-                    load.map(|load| Late::of(load, &own, &theirs, late_s)).unwrap_or_default();
+                let late = self.running.as_ref().map_or_else(Late::default, |running| {
+                    Late::of(&running.streams, &own, &theirs, late_s)
+                });
                 if let Some(unknown) = report.add_peer(&theirs, &own, &parameters, &late) {
                     let detail = format!("the server's results lack stream {unknown}");
                     return Err(Failure::of(Code::STREAM_ID).because(detail));
@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
         &mut self,
         parameters: Parameters,
         server: SocketAddr,
-    ) -> Result<Load, Failure> {
+    ) -> Result<Streams, Failure> {
         let opener = Opener {
             plan: self.plan,
             parameters: &parameters,
@@ -188,15 +188,15 @@ impl<'a> Session<'a> {
             affinity: self.plan.affinity,
         };
         self.control.machine.await_start(monotonic_ns());
-        let load = Load::prepare(setup, opened, &self.waker)?;
-        while !load.all_ready() && !load.any_ended() {
+        let streams = Streams::prepare(setup, opened, &self.waker)?;
+        while !streams.load.all_ready() && !streams.load.any_ended() {
             self.control.wait(Some(&self.waker), &[], monotonic_ns() + LOOK_NS);
             self.pump()?;
             if self.cancel.requested() {
                 return Err(self.terminate());
             }
         }
-        Ok(load)
+        Ok(streams)
     }
 
     /// Waits for what must come next.
@@ -262,7 +262,7 @@ impl<'a> Session<'a> {
     /// Stops the load and takes what this end counted.
     fn stop_load(&mut self) {
         let Some(running) = &mut self.running else { return };
-        running.load.drain();
+        running.streams.drain();
         self.totals = Some(running.finish(&self.waker, self.observer));
     }
 
@@ -294,7 +294,7 @@ impl<'a> Session<'a> {
 
     pub(super) fn close(mut self) {
         if let Some(running) = &mut self.running {
-            running.load.close();
+            running.streams.close();
         }
         self.control.close(CLOSING_NS);
     }

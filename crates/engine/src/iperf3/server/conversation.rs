@@ -16,8 +16,8 @@ use super::test::{Arrival, Test};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::iperf3::control::{CLOSING_NS, Control, pump};
 use crate::iperf3::descriptors::Reserved;
-use crate::iperf3::load::{Load, Setup};
 use crate::iperf3::running::{LOOK_NS, Running};
+use crate::iperf3::streams::{Setup, Streams};
 use crate::iperf3::tail::Late;
 use crate::iperf3::tail::TAIL_LOOK_NS;
 use crate::iperf3::{Event, Failure, Report, Role, repeats, sockets};
@@ -64,15 +64,15 @@ impl Conversation {
         };
         self.test.observer.handle(&Event::Asked(Box::new(parameters.clone())));
         let reserved = self.test.admit(&parameters)?;
-        let load = self.open_streams(parameters, reserved)?;
+        let streams = self.open_streams(parameters, reserved)?;
         self.control.machine.start();
         self.pump()?;
         let (interval, timeout) = (self.test.plan.interval, self.test.plan.receive_timeout);
         let observer = &mut *self.test.observer;
-        self.running = Some(Running::begin(load, interval, timeout, observer));
+        self.running = Some(Running::begin(streams, interval, timeout, observer));
         self.run_load()?;
         if let Some(running) = &mut self.running {
-            running.load.stop_sending();
+            running.streams.stop_sending();
         }
         self.control.machine.exchange_results(monotonic_ns());
         let theirs = match self.await_said()? {
@@ -95,7 +95,9 @@ impl Conversation {
     }
 
     fn wants_output(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.load.setup.parameters.get_server_output)
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.streams.setup.parameters.get_server_output)
     }
 
     /// Receives the client's streams.
@@ -103,7 +105,7 @@ impl Conversation {
         &mut self,
         parameters: Parameters,
         reserved: Reserved,
-    ) -> Result<Load, Failure> {
+    ) -> Result<Streams, Failure> {
         let total = parameters.total_streams();
         let awaited = Arc::new(Awaited::new(total, reserved));
         self.awaited = Some(Arc::clone(&awaited));
@@ -127,12 +129,12 @@ impl Conversation {
             parameters,
             file: self.test.plan.file.clone(),
         };
-        let load = Load::prepare(setup, opened, &self.test.waker)?;
-        while !load.all_ready() && !load.any_ended() {
+        let streams = Streams::prepare(setup, opened, &self.test.waker)?;
+        while !streams.load.all_ready() && !streams.load.any_ended() {
             self.control.wait(Some(&self.test.waker), &[], monotonic_ns() + LOOK_NS);
             self.check()?;
         }
-        Ok(load)
+        Ok(streams)
     }
 
     /// Takes the streams as they come. Announced streams that don't come don't prolong the wait.
@@ -324,9 +326,9 @@ impl Conversation {
     /// Stops the load, takes what has come already, and says what this end counted.
     fn stop_load(&mut self) -> Option<(Results, Report)> {
         let running = self.running.as_mut()?;
-        running.load.drain();
+        running.streams.drain();
         let totals = running.finish(&self.test.waker, &mut *self.test.observer);
-        running.load.close();
+        running.streams.close();
         Some(totals)
     }
 
@@ -334,7 +336,7 @@ impl Conversation {
     fn tell(&mut self, mut report: Report, exchanged: Option<(&Results, &Results)>) {
         self.told = true;
         if let (Some((theirs, own)), Some(running)) = (exchanged, &self.running) {
-            let parameters = &running.load.setup.parameters;
+            let parameters = &running.streams.setup.parameters;
             report.add_peer(theirs, own, parameters, &Late::default());
         }
         self.test.observer.handle(&Event::Ended(Box::new(report)));
