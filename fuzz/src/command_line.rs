@@ -97,7 +97,7 @@ pub fn ctstraffic_options(data: &[u8]) {
         let plan = options.transfer_plan(draws);
         assert!(plan.total_bytes > 0 && plan.buffer_bytes.low > 0);
         assert!(plan.turns().take(9).all(|turn| turn.send_bytes > 0 || turn.receive_bytes > 0));
-        assert_eq!(options.life(draws).steps.len(), 3);
+        assert_eq!(options.life().steps.len(), 3);
     }
     if let Some(settings) = options.receiver_settings() {
         assert!((1..=1_000_000).contains(&settings.buffered_frames));

@@ -41,6 +41,13 @@ pub(crate) enum Progress {
     Ended = 2,
 }
 
+/// Texts that connections exchange beside their payload.
+#[derive(Debug, Default)]
+pub(crate) struct TextTally {
+    pub(crate) sent_bytes: Counter,
+    pub(crate) received_bytes: Counter,
+}
+
 /// What a flow has done so far. Aligned so that two flows never share a cache line (two lines, as
 /// processors fetch them in pairs).
 #[derive(Debug, Default)]
@@ -50,6 +57,7 @@ pub(crate) struct Tally {
     pub(crate) send_calls: Counter,
     pub(crate) received_bytes: Counter,
     pub(crate) receive_calls: Counter,
+    pub(crate) texts: TextTally,
     pub(crate) transactions: Counter,
     timed: TimedTransactions,
     pub(crate) datagrams: DatagramTally,

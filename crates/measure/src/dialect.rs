@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub mod ctstraffic;
 pub mod iperf3;
 pub mod netperf;
 pub mod perf;
@@ -41,6 +42,8 @@ pub enum Dialect {
     Netperf,
     /// QUIC's perf protocol, with the command line of MsQuic's secnetperf.
     Perf,
+    /// Microsoft's ctsTraffic.
+    Ctstraffic,
 }
 
 impl Dialect {
@@ -51,6 +54,7 @@ impl Dialect {
             Self::Iperf3 => "iperf3",
             Self::Netperf => "netperf",
             Self::Perf => "perf",
+            Self::Ctstraffic => "ctstraffic",
         }
     }
 }
@@ -82,6 +86,8 @@ pub enum FlowSampleExtension {
 pub enum SampleExtension {
     /// perf's.
     Perf(perf::Interval),
+    /// ctsTraffic's.
+    Ctstraffic(ctstraffic::Interval),
 }
 
 /// A dialect's own figures of one flow in all.
@@ -104,6 +110,8 @@ pub enum EndExtension {
     Netperf(Box<netperf::EndTotals>),
     /// perf's.
     Perf(perf::EndTotals),
+    /// ctsTraffic's.
+    Ctstraffic(ctstraffic::EndTotals),
 }
 
 #[cfg(test)]
@@ -112,7 +120,8 @@ mod tests {
 
     #[test]
     fn the_name_is_the_serialised_one() {
-        for dialect in [Dialect::Native, Dialect::Iperf3, Dialect::Netperf, Dialect::Perf] {
+        use Dialect::{Ctstraffic, Iperf3, Native, Netperf, Perf};
+        for dialect in [Native, Iperf3, Netperf, Perf, Ctstraffic] {
             assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
         }
     }

@@ -225,4 +225,6 @@ pub enum Close {
     Reset,
     /// Wait for the peer's reset.
     AfterReset,
+    /// Gracefully or by a reset, as each connection draws.
+    Drawn,
 }

@@ -21,7 +21,7 @@ use super::received::{read_host, read_report};
 use super::record::Record;
 use crate::access::Access;
 use crate::clock::{monotonic_ns, now, utc_ns};
-use crate::connections::{Agreement, Dial, sockets_to};
+use crate::connections::{Agreement, Dial, SourcePorts, sockets_with};
 use crate::control::{
     Conversation, TlsChannel, data_client, fingerprint, key_log_note, proof, random,
 };
@@ -279,16 +279,17 @@ impl<'a> Session<'a> {
         };
         let connects = matches!(workload.kind, Kind::Connect { .. });
         let dials = (connects && quic.is_none()).then(|| -> Result<_, Error> {
+            // By chance: those that the last run has used wait in TIME-WAIT for a minute.
+            let begin = u64::from_ne_bytes(random()?);
+            let ports = self.plan.local.source_ports;
             Ok(Connections::Dial(Dial {
                 token: Some(token),
                 device: self.plan.local.bind_device.clone(),
                 binds: local_addresses(self.plan)?,
-                source_ports: self.plan.local.source_ports,
-                // By chance: those that the last run has used wait in TIME-WAIT for a minute.
-                first_source: u64::from_ne_bytes(random()?),
+                source_ports: ports.map(|(first, last)| SourcePorts { first, last, begin }),
                 tls: tls.clone(),
                 agreement: Agreement::new(workload.tls.handshake, workload.flows),
-                ..Dial::new(self.server, sockets_to(self.server, workload.socket.clone()))
+                ..Dial::new(self.server, sockets_with(workload.socket.clone()))
             }))
         });
         let dials = dials.transpose()?;

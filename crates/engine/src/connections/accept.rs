@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use linerate_measure::step::{Churn, Close, StepEnd};
@@ -28,6 +28,8 @@ use crate::tally::Tally;
 const LISTENER: usize = 0;
 /// The first index of a connection among the events.
 const FIRST_INCOMING: usize = 1;
+/// The first index of the other listeners among the events. There are fewer connections.
+const MORE_LISTENERS: usize = usize::MAX / 2;
 /// How long a shard leaves the listener alone when there are no more descriptors.
 const SHORTAGE: Duration = Duration::from_millis(1);
 /// A connection without its opening after this time goes to the server's first thread too.
@@ -87,16 +89,28 @@ struct Acceptor<'a> {
     spin_wait: Option<SpinWait>,
 }
 
+/// All sockets that a loop accepts from.
+fn listeners(accept: &Accept) -> impl Iterator<Item = &Arc<Socket>> {
+    accept.listener.iter().chain(&accept.more_listeners)
+}
+
+fn watch_listeners(poll: &Poll, accept: &Accept) -> bool {
+    let first = accept.listener.iter().map(|listener| (listener, LISTENER));
+    first
+        .chain(accept.more_listeners.iter().zip(MORE_LISTENERS..))
+        .all(|(listener, index)| poll.watch_listener(listener, index))
+}
+
 impl Accepting {
     /// Runs until the load has ended.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
         if let Some(poll) = Poll::new(waker)
-            && self.accept.listener.as_ref().is_none_or(|one| poll.watch_listener(one, LISTENER))
+            && watch_listeners(&poll, &self.accept)
         {
             self.shared.set_ready(local);
             let script = Script::new(&self.step.life, &self.accept.buffers)
-                .telling(&self.step.life, self.accept.tell.clone());
+                .telling(&self.step.life, self.accept.tells.each.clone());
             // A client that awaits something first says nothing that could wake this.
             let peer_begins = self.accept.shared.is_some() || self.step.life.begins_by_receiving();
             let pending = self.accept.shared.as_ref().map(|shared| Arc::clone(&shared.pending));
@@ -136,7 +150,10 @@ impl Accepting {
 impl Acceptor<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
-        while local.phase() < Phase::Drained && self.tally.transactions.value() < self.count {
+        while local.phase() < Phase::Drained
+            && self.tally.transactions.value() < self.count
+            && !self.is_exhausted()
+        {
             if self.blocks() && self.accept.loops.load(Ordering::Relaxed) > 1 {
                 self.set_blocks(false);
             } else if !self.blocks() && self.is_to_block_again() {
@@ -148,7 +165,10 @@ impl Acceptor<'_> {
             }
             for index in ready.drain(..) {
                 match index {
-                    LISTENER => self.accept_some(local, ending),
+                    LISTENER => self.accept_some(0, local, ending),
+                    other if other >= MORE_LISTENERS => {
+                        self.accept_some(other - MORE_LISTENERS + 1, local, ending);
+                    }
                     one => self.advance(one - FIRST_INCOMING, local, ending),
                 }
             }
@@ -179,9 +199,9 @@ impl Acceptor<'_> {
         self.timers.take_due(monotonic_ns(), ready);
     }
 
-    fn accept_some(&mut self, local: &mut Local, ending: &mut Ending) {
+    fn accept_some(&mut self, from: usize, local: &mut Local, ending: &mut Ending) {
         for _ in 0..self.accept.at_once {
-            if !self.accept_one(local, ending) {
+            if !self.accept_one(from, local, ending) {
                 return;
             }
         }
@@ -191,16 +211,39 @@ impl Acceptor<'_> {
     fn accept_awake(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
         let Some(listener) = &self.accept.listener else { return false };
         let _or_comes = self.spin_wait.as_mut().is_some_and(|wait| wait.has_come(listener));
-        self.accept_one(local, ending)
+        self.accept_one(0, local, ending)
+    }
+
+    /// Whether all connections were accepted that there may be, and those of this loop have ended.
+    fn is_exhausted(&self) -> bool {
+        let is_last = |left: &Arc<AtomicU64>| left.load(Ordering::Relaxed) == 0;
+        self.accept.left.as_ref().is_some_and(is_last) && self.free.len() == self.incoming.len()
+    }
+
+    /// Whether one more may be accepted; the listeners are left alone where none may.
+    fn take_one_of_left(&self) -> bool {
+        let Some(left) = &self.accept.left else { return true };
+        let less = |left: u64| left.checked_sub(1);
+        let is_taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if !is_taken {
+            listeners(self.accept).for_each(|listener| self.poll.forget(listener));
+        }
+        is_taken
     }
 
     /// Says whether there was a connection.
-    fn accept_one(&mut self, local: &mut Local, ending: &mut Ending) -> bool {
+    fn accept_one(&mut self, from: usize, local: &mut Local, ending: &mut Ending) -> bool {
         let blocks = self.blocks() && !self.wake_ups.once();
-        let Some(listener) = &self.accept.listener else { return false };
+        let Some(listener) = listeners(self.accept).nth(from).filter(|_| self.take_one_of_left())
+        else {
+            return false;
+        };
         let socket = match accept_stream(listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
+                if let Some(left) = &self.accept.left {
+                    left.fetch_add(1, Ordering::Relaxed);
+                }
                 if is_short_of_descriptors(&error) {
                     // The server's first thread makes room in time; the listener would be ready all the while.
                     std::thread::sleep(SHORTAGE);
@@ -212,7 +255,8 @@ impl Acceptor<'_> {
         if self.wake_ups.choose(listener, &socket) {
             self.choose_wait(self.blocks());
         }
-        if let Some(first_peer) = self.accept.first_peer.as_ref().filter(|one| one.get().is_none())
+        if let Some(first_peer) =
+            self.accept.tells.first_peer.as_ref().filter(|one| one.get().is_none())
             && let Some(peer) = socket.peer_addr().ok().and_then(|peer| peer.as_socket())
         {
             let _is_set = first_peer.set(peer);
@@ -232,6 +276,7 @@ impl Acceptor<'_> {
     fn may_block(&self) -> bool {
         let waits = |one: &Incoming| one.watched.is_some();
         self.accept.listener.is_some()
+            && self.accept.more_listeners.is_empty()
             && self.accept.at_once == 1
             && self.accept.tls.is_none()
             && self.script.is_plain()
@@ -369,7 +414,7 @@ impl Acceptor<'_> {
             }
             Err(error) => {
                 if let Some(one) = self.remove(index) {
-                    self.script.tell(one.living(), Some(&error));
+                    self.script.tell_finished(one.living(), Some(&one.carrier), Some(&error));
                     if !self.script.is_plain() {
                         one.carrier.reset();
                     }
@@ -382,7 +427,7 @@ impl Acceptor<'_> {
     /// It has had all.
     fn close(&mut self, index: usize) {
         let Some(one) = self.remove(index) else { return };
-        self.script.tell(one.living(), None);
+        self.script.tell_finished(one.living(), Some(&one.carrier), None);
         match self.script.close {
             Close::Reset => one.carrier.reset(),
             _ => one.carrier.close(),
@@ -435,14 +480,18 @@ impl Acceptor<'_> {
             let opening = matches!(one.stage, Stage::Opening);
             if one.expires_ns == 0 || (times_silence && one.has_moved(now_ns)) {
                 let limit_ns = if opening { OPENING_NS } else { self.timeout_ns };
-                one.expires_ns = now_ns + limit_ns;
+                one.expires_ns = now_ns.saturating_add(limit_ns);
             } else if one.expires_ns <= now_ns
                 && let Some(one) = self.remove(index)
             {
                 if opening {
                     self.hand_over_incoming(one);
                 } else {
-                    self.script.tell(one.living(), Some(&io::ErrorKind::TimedOut.into()));
+                    let error = io::ErrorKind::TimedOut.into();
+                    self.script.tell_finished(one.living(), Some(&one.carrier), Some(&error));
+                    if !self.script.is_plain() {
+                        one.carrier.reset();
+                    }
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_measure::Handshake;
+use linerate_measure::sample::TcpStatus;
 use linerate_measure::step::{Close, Life};
 use linerate_wire::native::opening::Opening;
 
@@ -16,6 +17,7 @@ use super::spin_wait::Awaited;
 use crate::buffers::Buffers;
 use crate::clock::monotonic_ns;
 use crate::flow::Local;
+use crate::socket::TcpCounts;
 use crate::tally::Tally;
 
 /// What every connection of a shard does.
@@ -106,6 +108,11 @@ pub(crate) trait Carrier: LifeStream {
 
     /// This end's address and the other's, where there are any.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        None
+    }
+
+    /// What the kernel knows of it, where it is TCP.
+    fn kernel_figures(&self) -> Option<(TcpStatus, TcpCounts)> {
         None
     }
 
@@ -265,10 +272,7 @@ impl<C: Carrier> Attempt<C> {
                 let opened =
                     self.carrier.open(&mut self.opening, part, &mut self.times, tally, local)?;
                 let Some(mut progress) = opened else { return Ok(false) };
-                if let (true, Some(living)) = (part.script.tells(), progress.living_mut()) {
-                    (living.began_ns, living.addresses) =
-                        (monotonic_ns(), self.carrier.addresses());
-                }
+                part.script.tell_established(&mut progress, &self.carrier);
                 let is_over = part.script.is_over(&progress);
                 self.stage = Stage::Living(progress);
                 if is_over {
@@ -328,9 +332,9 @@ impl<C: Carrier> Attempt<C> {
             return Ok(false);
         }
         self.stage = Stage::Closing;
-        match part.script.close {
+        match part.script.close_of(self.past.as_deref()) {
             Close::AtOnce | Close::Reset => return Ok(true),
-            Close::Graceful => self.carrier.finish_sending()?,
+            Close::Graceful | Close::Drawn => self.carrier.finish_sending()?,
             Close::AfterPeer | Close::AfterReset => {}
         }
         Ok(false)

@@ -116,8 +116,9 @@ impl<C: Carrier> Attempts<C> {
     pub(crate) fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
         self.pending -= usize::from(attempt.is_pending);
-        self.part.script.tell(attempt.living(), None);
-        let times = attempt.close(self.part.script.close);
+        self.part.script.tell_finished(attempt.living(), Some(&attempt.carrier), None);
+        let close = self.part.script.close_of(attempt.living());
+        let times = attempt.close(close);
         self.slots.finish(index, &times, local);
     }
 
@@ -126,8 +127,13 @@ impl<C: Carrier> Attempts<C> {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
         let warm_up = attempt.times.warm_up;
         self.pending -= usize::from(attempt.is_pending);
-        self.part.script.tell(attempt.living(), Some(error));
-        attempt.carrier.reset();
+        self.part.script.tell_finished(attempt.living(), Some(&attempt.carrier), Some(error));
+        match error.get_ref() {
+            Some(cause) if cause.is::<GivenUp>() && self.slots.parts_in_order() => {
+                attempt.carrier.close();
+            }
+            _ => attempt.carrier.reset(),
+        }
         self.slots.fail(index, error_kind(error), warm_up, now_ns);
     }
 

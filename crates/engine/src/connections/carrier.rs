@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_measure::Handshake;
+use linerate_measure::sample::TcpStatus;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
 use rustix::time::Timespec;
@@ -20,6 +21,7 @@ use super::script::{LifeStream, Progress};
 use super::slots::Milestones;
 use super::spin_wait::{Awaited, SpinWait};
 use crate::flow::{CALLS_PER_TURN, Local};
+use crate::socket::{TcpCounts, tcp_counts, tcp_status};
 use crate::tally::Tally;
 use crate::transport::{ByteStream, Tcp, Tls};
 
@@ -63,6 +65,15 @@ impl TcpCarrier {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Fails with `WouldBlock` as long as the connection is on its way, and as it did where it came to nothing.
+    pub(super) fn see_connection(&self) -> io::Result<()> {
+        let mut polled = [PollFd::new(self, PollFlags::OUT)];
+        if poll(&mut polled, Some(&Timespec::default()))? == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.tcp.0.take_error()?.map_or(Ok(()), Err)
     }
 
     /// Whether the peer has yet to say its last word of TLS's handshake.
@@ -149,6 +160,10 @@ impl Carrier for TcpCarrier {
         let local = self.socket().local_addr().ok()?.as_socket()?;
         let peer = self.socket().peer_addr().ok()?.as_socket()?;
         Some((local, peer))
+    }
+
+    fn kernel_figures(&self) -> Option<(TcpStatus, TcpCounts)> {
+        Some((tcp_status(self.as_fd())?, tcp_counts(self.as_fd())))
     }
 
     fn handshake(&self) -> Option<Handshake> {

@@ -74,7 +74,7 @@ impl Dialing {
             }
             let looks_on = dialer.waiting.is_some();
             let at_most_ns = match dialer.attempts.pending < dialer.most_pending {
-                true if looks_on => 0,
+                true if looks_on => dialer.source.retries_at_ns().saturating_sub(now_ns),
                 true => dialer.attempts.wait_at_most_ns(reached.phase, now_ns),
                 // One of them comes first, or its time is over.
                 false => dialer.attempts.resumes_within_ns(now_ns),
@@ -111,6 +111,8 @@ impl Dialer {
         let mut part = Part::new(life, &dial.buffers, opening, keys, local);
         part.script = part.script.telling(life, dial.tell);
         let mut slots = Slots::new(&steps, flows)?.with_rules(dial.rules);
+        let most_pending =
+            dial.rules.most_pending.unwrap_or(MOST_PENDING).div_ceil(shards.max(1)).max(1);
         let has_tls = part.tls.is_some();
         if has_tls {
             slots.count_handshakes(dial.agreement);
@@ -120,7 +122,7 @@ impl Dialer {
             attempts: Attempts::new(part, slots, (shard, shards)),
             source,
             waiting: None,
-            most_pending: (MOST_PENDING / shards.max(1)).max(1),
+            most_pending,
             is_alone,
             spin_wait: (is_alone && !has_tls).then(|| SpinWait::new(Peer::Unknown)),
         })
@@ -174,9 +176,10 @@ impl Dialer {
             Ok(None) => self.waiting = Some(due),
             Ok(Some(dialed)) => {
                 let began_ns = dialed.began_ns;
-                let opening = match self.is_alone && dialed.in_progress {
-                    true => TcpOpening::Connecting,
-                    false => TcpOpening::Sending(0),
+                let opening = match (dialed.in_progress, self.is_alone) {
+                    (true, true) => TcpOpening::Connecting,
+                    (true, false) if self.attempts.part.script.tells() => TcpOpening::Standing,
+                    _ => TcpOpening::Sending(0),
                 };
                 let carrier = TcpCarrier::new(dialed.socket);
                 self.attempts.begin(&due, began_ns, carrier, opening);
@@ -184,7 +187,7 @@ impl Dialer {
             }
             Err(error) => {
                 let now_ns = monotonic_ns();
-                self.attempts.part.script.tell(None, Some(&error));
+                self.attempts.part.script.tell_finished::<TcpCarrier>(None, None, Some(&error));
                 self.attempts.slots.fail(due.index, kind_of(&error), due.warm_up, now_ns);
             }
         }

@@ -1,52 +1,110 @@
-//! What is told of each connection that came to its end, where somebody asks for it.
+//! What is told of the connections of a load, one by one, where somebody asks for it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use linerate_measure::step::{Difference, ID_BYTES, LifeFault};
+use linerate_measure::sample::TcpStatus;
+use linerate_measure::step::{ID_BYTES, LifeFault};
 
 use super::living::Living;
+use crate::flow::GivenUp;
+use crate::socket::TcpCounts;
 
-/// A connection that came to its end, for better or worse.
+/// Something that happened to a connection.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "no dialect asks for records yet"))]
+pub(crate) enum Told {
+    /// It stands: this end's address and the other's.
+    Established {
+        /// When, on the monotonic clock.
+        at_ns: u64,
+        /// This end and the other.
+        addresses: Option<(SocketAddr, SocketAddr)>,
+    },
+    /// It came to its end, for better or worse.
+    Finished(Box<Finished>),
+}
+
+/// A connection that came to its end.
+#[derive(Clone, Debug)]
 pub(crate) struct Finished {
+    /// When, on the monotonic clock.
+    pub(crate) at_ns: u64,
     /// This end's address and the other's, where the connection stood.
     pub(crate) addresses: Option<(SocketAddr, SocketAddr)>,
-    /// The text that was sent or received last.
-    pub(crate) text: [u8; ID_BYTES],
+    /// Whether its life had begun.
+    pub(crate) has_lived: bool,
+    /// Its id, where one was sent or has come.
+    pub(crate) id: [u8; ID_BYTES],
     /// Payload.
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     /// When its life began, and when its last transfer was over; 0: never. On the monotonic clock.
     pub(crate) began_ns: u64,
     pub(crate) transferred_ns: u64,
-    /// The kind of its failure, where it failed.
-    pub(crate) failure: Option<&'static str>,
-    /// Where what came differs from what should have come.
-    pub(crate) difference: Option<Difference>,
+    /// Why it failed, where it did.
+    pub(crate) failure: Option<Failure>,
+    /// What the kernel knew of it, where that is asked for.
+    pub(crate) tcp: Option<(TcpStatus, TcpCounts)>,
 }
 
-/// Takes note of connections that came to their end, in the thread that had them.
-pub(crate) type TellFinished = Arc<dyn Fn(&Finished) + Send + Sync>;
+/// Why a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The peer did something against the connection's life.
+    Fault(LifeFault),
+    /// The peer ended it before its time.
+    EndedEarly,
+    /// Nothing moved for too long.
+    Silent,
+    /// The load was ended at once.
+    GivenUp,
+    /// An error of the system, by its number; 0: of none that has one.
+    System(i32),
+}
+
+/// Takes note of what happens to connections, in the thread that has them.
+#[derive(Clone)]
+pub(crate) struct TellConnections {
+    pub(crate) tell: Arc<dyn Fn(Told) + Send + Sync>,
+    /// Whether to ask the kernel about each connection when it ends.
+    pub(crate) asks_kernel: bool,
+}
+
+impl Failure {
+    pub(super) fn of(error: &io::Error) -> Self {
+        let cause = error.get_ref();
+        if let Some(fault) = cause.and_then(|cause| cause.downcast_ref::<LifeFault>()) {
+            return Self::Fault(*fault);
+        }
+        match (error.kind(), error.raw_os_error()) {
+            _ if cause.is_some_and(|cause| cause.is::<GivenUp>()) => Self::GivenUp,
+            // connect(2) says so where no port is left, which bind(2) calls an address in use.
+            (_, Some(libc::EADDRNOTAVAIL)) => Self::System(libc::EADDRINUSE),
+            (_, Some(number)) => Self::System(number),
+            (io::ErrorKind::UnexpectedEof, None) => Self::EndedEarly,
+            (io::ErrorKind::TimedOut, None) => Self::Silent,
+            (io::ErrorKind::AddrNotAvailable, None) => Self::System(libc::EADDRNOTAVAIL),
+            _ => Self::System(0),
+        }
+    }
+}
 
 impl Finished {
     /// One whose life has come so far; `None`: it had not begun.
-    pub(super) fn new(living: Option<&Living>, error: Option<&std::io::Error>) -> Self {
+    pub(super) fn new(at_ns: u64, living: Option<&Living>, error: Option<&io::Error>) -> Self {
         let (sent_bytes, received_bytes) = living.map_or((0, 0), Living::moved);
-        let difference = match error.and_then(|error| error.get_ref()?.downcast_ref()) {
-            Some(LifeFault::Corrupt(difference)) => Some(*difference),
-            _ => None,
-        };
         Self {
+            at_ns,
             addresses: living.and_then(|living| living.addresses),
-            text: living.map_or([0; ID_BYTES], Living::text),
+            has_lived: living.is_some(),
+            id: living.map_or([0; ID_BYTES], Living::id),
             sent_bytes,
             received_bytes,
             began_ns: living.map_or(0, |living| living.began_ns),
             transferred_ns: living.map_or(0, |living| living.transferred_ns),
-            failure: error.map(crate::flow::error_kind),
-            difference,
+            failure: error.map(Failure::of),
+            tcp: None,
         }
     }
 }

@@ -103,9 +103,7 @@ impl Incoming {
     fn begin(&mut self, script: &mut Script, received: usize) {
         script.set_number(self.number);
         let mut progress = script.begin(0, received);
-        if let (true, Some(living)) = (script.tells(), progress.living_mut()) {
-            (living.began_ns, living.addresses) = (monotonic_ns(), self.carrier.addresses());
-        }
+        script.tell_established(&mut progress, &self.carrier);
         self.stage = Stage::Living(progress);
     }
 

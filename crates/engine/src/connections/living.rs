@@ -4,7 +4,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use linerate_measure::step::{Course, Difference, ID_BYTES, Life, LifeContent, LifeFault, Move};
+use linerate_measure::step::{
+    Close, Course, Difference, ID_BYTES, Life, LifeContent, LifeFault, Move,
+};
 
 use super::Interest;
 use super::script::LifeStream;
@@ -89,14 +91,19 @@ impl Living {
         self.course.moved()
     }
 
+    /// How it closes.
+    pub(super) fn close(&self, life: &Life) -> Close {
+        self.course.close(life)
+    }
+
     /// Whether anything has come.
     pub(super) fn has_received(&self) -> bool {
         self.course.has_received()
     }
 
-    /// The text that was sent or received last.
-    pub(super) fn text(&self) -> [u8; ID_BYTES] {
-        *self.course.last_text()
+    /// The connection's id, from when it is sent or has come.
+    pub(super) fn id(&self) -> [u8; ID_BYTES] {
+        *self.course.id()
     }
 
     /// One operation, or one each way.
@@ -122,6 +129,7 @@ impl Living {
             Move::SendText => {
                 self.interest = Interest::Writable;
                 let sent = stream.send(self.course.text_to_send(life))?;
+                tally.texts.sent_bytes.add(sent as u64);
                 self.course.record_text_sent(life, sent);
                 Ok(())
             }
@@ -129,6 +137,7 @@ impl Living {
                 self.interest = Interest::Readable;
                 let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
                 let length = receive_some(stream, into, wait)?;
+                tally.texts.received_bytes.add(length as u64);
                 let came = into.get(..length).unwrap_or_default();
                 self.course.record_text_received(life, came).map_err(fault)
             }
@@ -206,8 +215,10 @@ impl Living {
         if let LifeContent::Pattern { verify: true, .. } = life.content {
             let came = into.get(..length).unwrap_or_default();
             let expected = local.pattern.slice(self.course.receive_position(), length);
-            if came != expected {
-                return Err(fault(difference(self.course.moved().1, came, expected)));
+            if came != expected
+                && let Some(wrong) = Difference::find(self.course.moved().1, came, expected)
+            {
+                return Err(fault(LifeFault::Corrupt(wrong)));
             }
         }
         self.course.record_received(life, length as u64);
@@ -218,14 +229,6 @@ impl Living {
 /// An error for what a peer did against a connection's life.
 pub(crate) fn fault(fault: LifeFault) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, fault)
-}
-
-/// The first byte that differs.
-fn difference(from: u64, came: &[u8], expected: &[u8]) -> LifeFault {
-    let pairs = came.iter().zip(expected).zip(from..);
-    let first = pairs.into_iter().find(|((found, expected), _)| found != expected);
-    let ((found, expected), offset) = first.unwrap_or(((&0, &0), from));
-    LifeFault::Corrupt(Difference { offset, expected: *expected, found: *found })
 }
 
 /// `None` where it would block.

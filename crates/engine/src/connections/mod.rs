@@ -28,7 +28,7 @@ mod wake_ups;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -49,19 +49,51 @@ pub(crate) use accept::{Accepting, limit_blocking, restore_accepted, restore_lis
 pub(crate) use attempt::{Attempt, Carrier, Part};
 pub(crate) use attempts::{Advanced, Attempts};
 pub(crate) use dial::Dialing;
-pub(crate) use finished::TellFinished;
+pub(crate) use finished::{Failure, Finished, TellConnections, Told};
 pub(crate) use living::fault;
 pub(crate) use script::{LifeStream, Progress, Script};
 pub(crate) use slots::{Agreement, Due, Milestones, Rules, Slots};
 pub(crate) use spin_wait::Awaited;
 pub(crate) use timers::Timers;
 
-/// Makes a socket with its options, which blocks for [`LONGEST_BLOCK`] at most, or not at all.
-pub(crate) type OpenSocket = Arc<dyn Fn(bool) -> io::Result<Socket> + Send + Sync>;
+/// Makes a socket with its options for a connection to this address, which blocks for [`LONGEST_BLOCK`] at most, or not
+/// at all.
+pub(crate) type OpenSocket = Arc<dyn Fn(SocketAddr, bool) -> io::Result<Socket> + Send + Sync>;
 
-/// Makes the sockets of connections to a server.
-pub(crate) fn sockets_to(server: SocketAddr, options: SocketOptions) -> OpenSocket {
-    Arc::new(move |blocks| open_stream(server, &options, blocks.then_some(LONGEST_BLOCK)))
+/// Makes the sockets of connections.
+pub(crate) fn sockets_with(options: SocketOptions) -> OpenSocket {
+    Arc::new(move |server, blocks| open_stream(server, &options, blocks.then_some(LONGEST_BLOCK)))
+}
+
+/// Where a connection goes, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The server.
+    pub server: SocketAddr,
+    /// The local address, whose port doesn't count; absent: the kernel's choice.
+    pub bind: Option<SocketAddr>,
+    /// The local port; absent: the kernel's choice.
+    pub port: Option<u16>,
+}
+
+/// Local ports of connections, in which each address has its turn.
+#[derive(Clone, Copy)]
+pub(crate) struct SourcePorts {
+    pub(crate) first: u16,
+    pub(crate) last: u16,
+    /// Where the walk through the ports of all addresses begins.
+    pub(crate) begin: u64,
+}
+
+/// The routes of a load whose connections don't all go to one server.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    /// That of the connection with this number.
+    pub(crate) find: Arc<dyn Fn(u64) -> Route + Send + Sync>,
+    /// After so many in a row that couldn't be had for their ports, each has been tried.
+    pub(crate) count: u64,
+    /// How often they are all tried again, and how long after.
+    pub(crate) retries: (u32, Duration),
 }
 
 /// Where the client's connections go, and from where.
@@ -73,16 +105,16 @@ pub(crate) struct Dial {
     pub(crate) device: Option<String>,
     /// Source addresses, taken in turn; none: the kernel's choice.
     pub(crate) binds: Vec<SocketAddr>,
-    pub(crate) source_ports: Option<(u16, u16)>,
-    /// Where the walk through the source ports of all addresses begins.
-    pub(crate) first_source: u64,
+    pub(crate) source_ports: Option<SourcePorts>,
+    /// In the place of the server, its source addresses and its ports.
+    pub(crate) routes: Option<Routes>,
     pub(crate) open: OpenSocket,
     pub(crate) buffers: Buffers,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) agreement: Agreement,
     pub(crate) rules: Rules,
-    /// Takes note of each connection that came to its end, if a caller asks for it.
-    pub(crate) tell: Option<TellFinished>,
+    /// Takes note of what happens to connections, if a caller asks for it.
+    pub(crate) tell: Option<TellConnections>,
 }
 
 impl Dial {
@@ -94,7 +126,7 @@ impl Dial {
             device: None,
             binds: Vec::new(),
             source_ports: None,
-            first_source: 0,
+            routes: None,
             open,
             buffers: Buffers::default(),
             tls: None,
@@ -110,6 +142,10 @@ impl Dial {
 pub(crate) struct Accept {
     /// Absent: others accept them and hand them over.
     pub(crate) listener: Option<Arc<Socket>>,
+    /// Others, which a loop accepts from too. It then sleeps in no call for one of them.
+    pub(crate) more_listeners: Vec<Arc<Socket>>,
+    /// How many connections all loops may still accept; absent: any number. A loop ends when the last of its own has.
+    pub(crate) left: Option<Arc<AtomicU64>>,
     /// How many loops accept from it.
     pub(crate) loops: Arc<AtomicU32>,
     pub(crate) options: SocketOptions,
@@ -122,10 +158,7 @@ pub(crate) struct Accept {
     pub(crate) chooses_wake_ups: bool,
     /// Whether a connection may take its time as long as something moves on it.
     pub(crate) times_silence: bool,
-    /// Where the first connection came from, if a caller asks for it.
-    pub(crate) first_peer: Option<Arc<OnceLock<SocketAddr>>>,
-    /// Takes note of each connection that came to its end, if a caller asks for it.
-    pub(crate) tell: Option<TellFinished>,
+    pub(crate) tells: Tells,
     /// What tells the connections of this load from others; absent: all that come are its own.
     pub(crate) shared: Option<SharedPort>,
 }
@@ -135,6 +168,8 @@ impl Accept {
     pub(crate) fn new(listener: Arc<Socket>) -> Self {
         Self {
             listener: Some(listener),
+            more_listeners: Vec::new(),
+            left: None,
             loops: Arc::default(),
             options: SocketOptions::default(),
             buffers: Buffers::default(),
@@ -142,8 +177,7 @@ impl Accept {
             at_once: 1,
             chooses_wake_ups: true,
             times_silence: false,
-            first_peer: None,
-            tell: None,
+            tells: Tells::default(),
             shared: None,
         }
     }
@@ -155,6 +189,15 @@ impl Accept {
     pub(crate) fn without_listener(&self) -> Self {
         Self { listener: None, shared: None, loops: Arc::default(), ..self.clone() }
     }
+}
+
+/// What callers are told of a server's connections, if they ask for it.
+#[derive(Clone, Default)]
+pub(crate) struct Tells {
+    /// Where the first one came from.
+    pub(crate) first_peer: Option<Arc<OnceLock<SocketAddr>>>,
+    /// What happens to each.
+    pub(crate) each: Option<TellConnections>,
 }
 
 /// A port to which connections of several loads come, and others.

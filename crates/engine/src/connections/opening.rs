@@ -20,6 +20,8 @@ use crate::tally::Tally;
 pub(super) enum TcpOpening {
     /// A socket that blocks came back before the connection stood.
     Connecting,
+    /// The connection is on its way, and nothing is sent before it stands.
+    Standing,
     /// So many of the first bytes have left.
     Sending(usize),
     /// TLS is agreed on; so many bytes of the request left before.
@@ -38,6 +40,11 @@ impl TcpOpening {
         match *self {
             Self::Connecting => {
                 carrier.await_connection()?;
+                *self = Self::Sending(0);
+                Ok(None)
+            }
+            Self::Standing => {
+                carrier.see_connection()?;
                 *self = Self::Sending(0);
                 Ok(None)
             }
@@ -96,7 +103,10 @@ impl Attempt<TcpCarrier> {
     /// What it waits for.
     pub(super) fn interest(&self, part: &Part) -> Interest {
         let interest = match (&self.stage, self.opening) {
-            (Stage::Opening, TcpOpening::Connecting | TcpOpening::Sending(_))
+            (
+                Stage::Opening,
+                TcpOpening::Connecting | TcpOpening::Standing | TcpOpening::Sending(_),
+            )
             | (Stage::Flushing, _) => Interest::Writable,
             (Stage::Living(progress), _) => part.script.interest(progress),
             (Stage::Opening | Stage::Parting | Stage::Closing, _) => Interest::Readable,

@@ -7,7 +7,8 @@ use linerate_measure::random::next_word;
 use linerate_measure::step::{Close, Life, LifeFault, LifeStep};
 
 use super::Interest;
-use super::finished::{Finished, TellFinished};
+use super::attempt::Carrier;
+use super::finished::{Finished, TellConnections, Told};
 use super::living::{Living, fault};
 use super::spin_wait::Awaited;
 use crate::buffers::{Buffers, Dirt};
@@ -60,8 +61,8 @@ pub(crate) struct Script {
     number: u32,
     /// The random numbers that this end has of its own.
     own: Cell<u64>,
-    /// Takes note of connections that came to their end.
-    tell: Option<TellFinished>,
+    /// Takes note of what happens to connections.
+    tell: Option<TellConnections>,
     /// Steps up to the last one that sends.
     sending_steps: usize,
     pub(super) close: Close,
@@ -105,8 +106,8 @@ impl Script {
         }
     }
 
-    /// The same, of whose connections is told that came to their end.
-    pub(super) fn telling(mut self, life: &Life, tell: Option<TellFinished>) -> Self {
+    /// The same, where what happens to connections is told.
+    pub(super) fn telling(mut self, life: &Life, tell: Option<TellConnections>) -> Self {
         if tell.is_some() {
             // What a connection has moved is counted in its place in a life.
             (self.steps, self.life) = (Vec::new(), Some(life.clone()));
@@ -142,16 +143,40 @@ impl Script {
         self.number = number;
     }
 
-    /// Whether connections that came to their end are told.
+    /// How a connection closes whose life has come so far, or is over.
+    pub(super) fn close_of(&self, living: Option<&Living>) -> Close {
+        match (living, &self.life) {
+            (Some(living), Some(life)) => living.close(life),
+            _ => self.close,
+        }
+    }
+
+    /// Whether what happens to connections is told.
     pub(super) fn tells(&self) -> bool {
         self.tell.is_some()
     }
 
+    /// Tells that the connection of a life that begins stands, where a caller asks.
+    pub(super) fn tell_established(&self, progress: &mut Progress, carrier: &impl Carrier) {
+        let (Some(tell), Some(living)) = (&self.tell, progress.living_mut()) else { return };
+        (living.began_ns, living.addresses) = (monotonic_ns(), carrier.addresses());
+        let (at_ns, addresses) = (living.began_ns, living.addresses);
+        (tell.tell)(Told::Established { at_ns, addresses });
+    }
+
     /// Tells what became of a connection, where a caller asks.
-    pub(super) fn tell(&self, living: Option<&Living>, error: Option<&io::Error>) {
-        if let Some(tell) = &self.tell {
-            tell(&Finished::new(living, error));
+    pub(super) fn tell_finished<C: Carrier>(
+        &self,
+        living: Option<&Living>,
+        carrier: Option<&C>,
+        error: Option<&io::Error>,
+    ) {
+        let Some(tell) = &self.tell else { return };
+        let mut finished = Finished::new(monotonic_ns(), living, error);
+        if tell.asks_kernel {
+            finished.tcp = carrier.and_then(Carrier::kernel_figures);
         }
+        (tell.tell)(Told::Finished(Box::new(finished)));
     }
 
     /// Bytes of the pattern with which the life begins, of so many at most.

@@ -69,6 +69,10 @@ pub(crate) struct Rules {
     pub(crate) times_silence: bool,
     /// Whether the segment size of the first connection is told.
     pub(crate) tells_segments: bool,
+    /// How many connections may be under way over which nothing has come; absent: as many as do well.
+    pub(crate) most_pending: Option<usize>,
+    /// Whether what is under way when the load is ended at once is closed in order, and not by a reset.
+    pub(crate) parts_in_order: bool,
 }
 
 /// One slot for a connection.
@@ -176,6 +180,11 @@ impl Slots {
     /// Whether a connection may take its time as long as something moves on it.
     pub(super) fn times_silence(&self) -> bool {
         self.rules.times_silence
+    }
+
+    /// Whether what is under way when the load is ended at once is closed in order.
+    pub(super) fn parts_in_order(&self) -> bool {
+        self.rules.parts_in_order
     }
 
     /// The counts of one slot.

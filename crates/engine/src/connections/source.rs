@@ -3,10 +3,11 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use socket2::Socket;
 
-use super::{Dial, OpenSocket};
+use super::{Dial, OpenSocket, Route, Routes, SourcePorts};
 use crate::clock::monotonic_ns;
 use crate::socket::{Binding, begin_connecting, bind_source, is_short_of_descriptors};
 
@@ -29,10 +30,14 @@ pub(super) struct Source {
     device: Option<String>,
     binds: Vec<SocketAddr>,
     open: OpenSocket,
-    ports: Option<(u16, u16)>,
+    ports: Option<SourcePorts>,
     walk: Walk,
+    /// In the place of the walk, with the number of the next and how much greater the one after is.
+    routes: Option<(Routes, u64, u64)>,
     /// How many in a row couldn't be had.
     taken: u64,
+    /// How often all were tried again, and when they are next.
+    retried: (u32, u64),
     /// The next connection's socket, where it was made already.
     ahead: Option<Socket>,
 }
@@ -77,9 +82,9 @@ impl Source {
     pub(super) fn new(dial: &Dial, shard: usize, shards: usize) -> Self {
         let addresses = dial.binds.len().max(1) as u64;
         let walk = match dial.source_ports {
-            Some((first, last)) => {
+            Some(SourcePorts { first, last, begin }) => {
                 let ports = u64::from(last.saturating_sub(first)) + 1;
-                Walk::new(ports * addresses, dial.first_source, shard, shards)
+                Walk::new(ports * addresses, begin, shard, shards)
             }
             None => Walk::new(addresses, 0, shard, shards),
         };
@@ -90,7 +95,9 @@ impl Source {
             open: Arc::clone(&dial.open),
             ports: dial.source_ports,
             walk,
+            routes: dial.routes.clone().map(|routes| (routes, shard as u64, shards.max(1) as u64)),
             taken: 0,
+            retried: (0, 0),
             ahead: None,
         }
     }
@@ -99,22 +106,28 @@ impl Source {
     /// stepped over; when each of them was, none is left. `None`: there are some that are still to be
     /// tried.
     pub(super) fn connect(&mut self, blocks: bool) -> io::Result<Option<Dialed>> {
+        if self.retries_at_ns() > monotonic_ns() {
+            return Ok(None);
+        }
         for _ in 0..TRIES_PER_TURN {
             let began_ns = monotonic_ns();
-            let socket = self.ahead.take().map_or_else(|| self.bind(blocks), Ok);
+            let (server, socket) = match self.ahead.take() {
+                Some(socket) => (self.server, Ok(socket)),
+                None => self.bind(blocks),
+            };
             let outcome = socket.and_then(|socket| {
-                begin_connecting(&socket, self.server).map(|in_progress| (socket, in_progress))
+                begin_connecting(&socket, server).map(|in_progress| (socket, in_progress))
             });
             match outcome {
                 Err(error) if is_taken(&error) => {
                     self.taken += 1;
-                    if self.taken >= self.walk.sources {
+                    if self.taken >= self.count() {
                         self.taken = 0;
-                        return Err(error);
+                        return self.try_later(began_ns).then_some(None).ok_or(error);
                     }
                 }
                 outcome => {
-                    self.taken = 0;
+                    (self.taken, self.retried) = (0, (0, 0));
                     let (socket, in_progress) = outcome?;
                     return Ok(Some(Dialed { socket, began_ns, in_progress }));
                 }
@@ -123,37 +136,68 @@ impl Source {
         Ok(None)
     }
 
+    /// When all sources are tried again that were taken; 0: now.
+    pub(super) fn retries_at_ns(&self) -> u64 {
+        self.retried.1
+    }
+
+    /// Whether all sources are to be tried again.
+    fn try_later(&mut self, now_ns: u64) -> bool {
+        let (most, after) =
+            self.routes.as_ref().map_or((0, Duration::ZERO), |(routes, ..)| routes.retries);
+        let is_over = self.retried.0 >= most;
+        self.retried = match is_over {
+            true => (0, 0),
+            false => (self.retried.0 + 1, now_ns.saturating_add(after.as_nanos() as u64)),
+        };
+        !is_over
+    }
+
+    /// How many sources there are.
+    fn count(&self) -> u64 {
+        self.routes.as_ref().map_or(self.walk.sources, |(routes, ..)| routes.count)
+    }
+
     /// Makes the next connection's socket, which blocks, while the server works on this one: a fourteenth of the
     /// rate on two processors.
     pub(super) fn make_ahead(&mut self) {
         // What fails is tried again when it is needed, and fails then.
-        self.ahead = self.bind(true).ok();
+        self.ahead = self.bind(true).1.ok();
     }
 
     /// Whether that is still to be done. Not with one source for all of them, which takes a moment to be free again.
     pub(super) fn may_make_ahead(&self) -> bool {
-        self.ahead.is_none() && (self.walk.sources > 1 || self.ports.is_none())
+        self.ahead.is_none()
+            && self.routes.is_none()
+            && (self.walk.sources > 1 || self.ports.is_none())
     }
 
-    /// A socket at the source whose turn it is.
-    fn bind(&mut self, blocks: bool) -> io::Result<Socket> {
-        let (bind, port) = self.next();
-        let socket = (self.open)(blocks)?;
-        let binding = Binding { bind, device: self.device.clone() };
-        bind_source(&socket, self.server, &binding, port)?;
-        Ok(socket)
+    /// A socket at the source whose turn it is, and where it is to be connected to.
+    fn bind(&mut self, blocks: bool) -> (SocketAddr, io::Result<Socket>) {
+        let Route { server, bind, port } = self.next();
+        let bound = (self.open)(server, blocks).and_then(|socket| {
+            let binding = Binding { bind, device: self.device.clone() };
+            bind_source(&socket, server, &binding, port)?;
+            Ok(socket)
+        });
+        (server, bound)
     }
 
-    fn next(&mut self) -> (Option<SocketAddr>, Option<u16>) {
+    fn next(&mut self) -> Route {
+        if let Some((routes, number, further)) = &mut self.routes {
+            let route = (routes.find)(*number);
+            *number = number.wrapping_add(*further);
+            return route;
+        }
         let place = self.walk.next();
         let (address, port) = match self.ports {
-            Some((first, last)) => {
+            Some(SourcePorts { first, last, .. }) => {
                 let ports = u64::from(last.saturating_sub(first)) + 1;
                 (place / ports, Some(first + (place % ports) as u16))
             }
             None => (place, None),
         };
-        (self.binds.get(address as usize).copied(), port)
+        Route { server: self.server, bind: self.binds.get(address as usize).copied(), port }
     }
 }
 
@@ -180,7 +224,7 @@ mod tests {
     use linerate_measure::SocketOptions;
 
     use super::*;
-    use crate::connections::sockets_to;
+    use crate::connections::{SourcePorts, sockets_with};
 
     #[test]
     fn each_round_of_a_walk_has_every_source_once() {
@@ -220,9 +264,12 @@ mod tests {
         let server = listener.local_addr().unwrap();
         let dial = Dial {
             binds: ADDRESSES.map(|address| SocketAddr::from((address, 0))).to_vec(),
-            source_ports: Some((*ports.start(), *ports.end())),
-            first_source: 11,
-            ..Dial::new(server, sockets_to(server, SocketOptions::default()))
+            source_ports: Some(SourcePorts {
+                first: *ports.start(),
+                last: *ports.end(),
+                begin: 11,
+            }),
+            ..Dial::new(server, sockets_with(SocketOptions::default()))
         };
         let mut source = Source::new(&dial, 0, 1);
         // 80 tries, 32 in a turn.

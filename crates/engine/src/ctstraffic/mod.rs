@@ -1,19 +1,29 @@
-//! The ctsTraffic dialect over sockets: clients and servers of media streams over UDP.
+//! The ctsTraffic dialect over sockets: clients and servers of transfers over TCP, and of media streams over UDP.
 //!
-//! Nothing is negotiated, so there is no conversation. The machines of streams are
-//! `linerate_wire::ctstraffic::media`'s; here they get sockets, clocks and threads. One thread has all
-//! streams of an end. Events go to the caller's thread, so that a slow reader delays no frame.
-//! `docs/compat/ctstraffic.md` says what is like the original and what isn't.
+//! Nothing is negotiated, so there is no conversation. Each TCP connection lives the life that the options come to
+//! ([`Life`](linerate_measure::step::Life)), in the loops that all connections that come and go have; here they are
+//! counted by what came of them. The machines of streams are `linerate_wire::ctstraffic::media`'s; here they get
+//! sockets, clocks and threads. One thread has all streams of an end. Events go to the caller's thread, so that a
+//! slow reader delays neither data nor frames. `docs/compat/ctstraffic.md` says what is like the original and what
+//! isn't.
 
 mod media_client;
 mod media_event;
 mod media_plan;
 mod media_server;
+mod tcp_event;
+mod tcp_plan;
+mod tcp_run;
+mod tcp_sockets;
 
+pub use crate::connections::Route;
 pub use media_client::run_media_client;
 pub use media_event::{MediaError, MediaEvent, MediaRun, MediaStatus, MediaStreamEnd, MediaTotals};
 pub use media_plan::{MediaClientPlan, MediaRoute, MediaServerPlan, MediaSockets};
 pub use media_server::run_media_server;
+pub use tcp_event::{TcpConnectionEnd, TcpEvent, TcpKernelFigures, TcpStatus, TcpTotals};
+pub use tcp_plan::{TcpEnd, TcpPlan, TcpRoutes, TcpSockets};
+pub use tcp_run::{TcpRun, run_tcp};
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 

@@ -133,6 +133,18 @@ impl Load {
         sum(&self.flows)
     }
 
+    /// Bytes that all flows have sent, and received: payload, and texts beside it.
+    pub(crate) fn bytes_with_texts(&self) -> (u64, u64) {
+        self.flows.iter().flatten().fold((0, 0), |(sent, received), flow| {
+            let (tally, texts) = (&flow.tally, &flow.tally.texts);
+            let more = |sum: u64, a: u64, b: u64| sum.saturating_add(a).saturating_add(b);
+            (
+                more(sent, tally.sent_bytes.value(), texts.sent_bytes.value()),
+                more(received, tally.received_bytes.value(), texts.received_bytes.value()),
+            )
+        })
+    }
+
     /// Ends the shards, as [`Load::finish`] does, and says, too, what all flows have done.
     pub(crate) fn conclude(self, now_ns: u64) -> (Option<Sample>, Counts, EndReport) {
         let flows = self.flows.clone();

@@ -13,7 +13,7 @@ use super::job::Job;
 use super::opening::local_address;
 use super::plan::{TestKind, TestPlan};
 use crate::clock::SECOND_NS;
-use crate::connections::{Accept, Dial, Rules, limit_blocking};
+use crate::connections::{Accept, Dial, Rules, SourcePorts, Tells, limit_blocking};
 use crate::load::Connections;
 
 /// A client's connection that doesn't go on for so long has failed.
@@ -47,9 +47,9 @@ impl ClientTest<'_> {
     /// What makes the connections.
     pub(super) fn dial(&self, server: SocketAddr) -> Connections {
         let plan = self.plan;
-        let (data_plan, v6) = (self.data_plan.clone(), server.is_ipv6());
-        let open = move |blocks| {
-            let (socket, _, _) = data_plan.make(Carrier::Tcp, v6)?;
+        let data_plan = self.data_plan.clone();
+        let open = move |server: SocketAddr, blocks| {
+            let (socket, _, _) = data_plan.make(Carrier::Tcp, server.is_ipv6())?;
             if blocks { limit_blocking(&socket) } else { socket.set_nonblocking(true) }?;
             Ok(socket)
         };
@@ -57,10 +57,18 @@ impl ClientTest<'_> {
         let ports = Ports::of(plan.source_ports, plan.local.port);
         Connections::Dial(Dial {
             binds: Vec::from_iter(local),
-            source_ports: ports.map(|ports| (ports.first, ports.last)),
-            first_source: ports.map_or(0, |ports| u64::from(ports.begin - ports.first)),
+            source_ports: ports.map(|Ports { first, last, begin }| SourcePorts {
+                first,
+                last,
+                begin: u64::from(begin - first),
+            }),
             buffers: self.job.buffers.clone(),
-            rules: Rules { makes_up: true, times_silence: true, tells_segments: true },
+            rules: Rules {
+                makes_up: true,
+                times_silence: true,
+                tells_segments: true,
+                ..Rules::default()
+            },
             ..Dial::new(server, Arc::new(open))
         })
     }
@@ -79,7 +87,7 @@ pub(super) fn accept(
         // Only a request says more than the handshake.
         chooses_wake_ups: !request.defer_accept && request.part != Part::Accept,
         times_silence: true,
-        first_peer: Some(Arc::clone(&first_peer)),
+        tells: Tells { first_peer: Some(Arc::clone(&first_peer)), ..Tells::default() },
         ..Accept::new(Arc::clone(listener))
     };
     (Connections::Accept(accept), first_peer)

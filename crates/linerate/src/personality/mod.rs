@@ -5,6 +5,7 @@
 //! personality is a table of flags (the crate `linerate-personality`), a map from flags to a plan of its dialect, and
 //! printers.
 
+mod ctstraffic;
 pub mod iperf3;
 pub mod netperf;
 pub mod run_document;
@@ -75,6 +76,15 @@ pub const PERSONALITIES: &[Personality] = &[
                    linerate secnetperf -target:HOST -scenario:rps -run:10s",
         render_help: flags::render_help,
     },
+    Personality {
+        name: "ctstraffic",
+        about: "Microsoft's ctsTraffic 2.0: verified transfers over many connections",
+        perform: ctstraffic::perform,
+        examples: "linerate ctstraffic -listen:*\n\
+                   linerate ctstraffic -target:HOST -connections:100 -transfer:1000000\n\
+                   linerate ctstraffic -target:HOST -pattern:duplex -timelimit:30000",
+        render_help: ctstraffic::render_help,
+    },
 ];
 
 /// Does what a command line says if it is another tool's; its exit code.
@@ -103,7 +113,13 @@ pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
 
 /// The personality that is meant by the program's name or by the first word, and its own words.
 fn find(arguments: &[OsString]) -> Option<(&'static Personality, &[OsString])> {
-    let named = |name: &str| PERSONALITIES.iter().find(|personality| personality.name == name);
+    // A link may be named as the original is, which no system of its home tells from other cases.
+    let named = |name: &str| {
+        PERSONALITIES.iter().find(|personality| match personality.name {
+            "ctstraffic" => name.eq_ignore_ascii_case("ctstraffic"),
+            own => own == name,
+        })
+    };
     let (program, rest) = arguments.split_first()?;
     if let Some(found) = Path::new(program).file_name()?.to_str().and_then(named) {
         return Some((found, rest));

@@ -31,6 +31,7 @@ fn a_man_page_for_each_command() {
         "linerate-netperf",
         "linerate-netserver",
         "linerate-secnetperf",
+        "linerate-ctstraffic",
     ] {
         let page = std::fs::read_to_string(home.path().join(format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(".TH"), "{name}");

@@ -1,6 +1,6 @@
 //! How far one connection has come in its life: what it does next, and how many bytes of that are left.
 
-use super::{Draws, ID_BYTES, Life, LifeContent, LifeFault, LifePace, LifeStep, Text};
+use super::{Close, Draws, ID_BYTES, Life, LifeContent, LifeFault, LifePace, LifeStep, Text};
 use crate::random::next_word;
 
 /// Bytes of a paced send whose size isn't given.
@@ -40,11 +40,15 @@ pub struct Course {
     turns: (u64, bool),
     /// Of the text that runs, or of the last one: the bytes, and how many of them have moved.
     text: ([u8; ID_BYTES], usize),
+    /// The id, from when it is sent or has come; zeros before.
+    id: [u8; ID_BYTES],
     /// When the step that holds the connection is over; 0: it hasn't begun.
     held_until_ns: u64,
     /// Whether anything has come, payload or text.
     has_received: bool,
     pacing: Pacing,
+    /// Whether it closes by a reset, where each connection draws that.
+    resets: bool,
     /// The random numbers of both ends, and this end's.
     shared: u64,
     own: u64,
@@ -65,6 +69,8 @@ struct Way {
 
 #[derive(Clone, Debug, Default)]
 struct Pacing {
+    /// The rate, where there is one.
+    bytes_per_s: u64,
     /// Where the slice of time begins that is used; 0: nowhere yet.
     from_ns: u64,
     /// Bytes taken from it and the next ones.
@@ -91,15 +97,22 @@ impl Course {
             }
             LifeContent::Filler => (0, 0),
         };
+        let resets = life.close == Close::Drawn && next_word(&mut own) >> 63 == 1;
+        let bytes_per_s = match life.pace {
+            Some(LifePace::Rate { bytes_per_s, .. }) => bytes_per_s.draw(&mut own),
+            _ => 0,
+        };
         let mut course = Self {
             done: 0,
             outgoing: Way { first: send_first, ..Way::default() },
             incoming: Way { first: receive_first, ..Way::default() },
             turns: (0, false),
             text: ([0; ID_BYTES], 0),
+            id: [0; ID_BYTES],
             held_until_ns: 0,
             has_received: false,
-            pacing: Pacing::default(),
+            pacing: Pacing { bytes_per_s, ..Pacing::default() },
+            resets,
             shared,
             own,
         };
@@ -201,8 +214,20 @@ impl Course {
         {
             return Err(LifeFault::WrongText);
         }
+        if *text == Text::Id {
+            self.id = *bytes;
+        }
         self.end_step(life);
         Ok(())
+    }
+
+    /// How it closes, where each connection draws that.
+    pub fn close(&self, life: &Life) -> Close {
+        match life.close {
+            Close::Drawn if self.resets => Close::Reset,
+            Close::Drawn => Close::Graceful,
+            close => close,
+        }
     }
 
     /// Whether nothing is left but the close.
@@ -241,9 +266,9 @@ impl Course {
         self.has_received
     }
 
-    /// The text that was sent or received last, where any was; as long as the longest.
-    pub fn last_text(&self) -> &[u8; ID_BYTES] {
-        &self.text.0
+    /// The connection's id, from when it is sent or has come; zeros before.
+    pub fn id(&self) -> &[u8; ID_BYTES] {
+        &self.id
     }
 
     /// Payload that has been sent, and that has been received.
@@ -333,6 +358,7 @@ impl Course {
             Text::Id => {
                 let words = [next_word(&mut self.own), next_word(&mut self.own)];
                 write_uuid(&mut bytes, words);
+                self.id = bytes;
             }
         }
         self.text = (bytes, 0);
@@ -352,8 +378,8 @@ impl Pacing {
     fn begin_send(&mut self, pace: Option<LifePace>, bytes: u64, now_ns: u64) {
         match pace {
             None => {}
-            Some(LifePace::Rate { bytes_per_s, slice_ns }) => {
-                let of_slice = u128::from(bytes_per_s) * u128::from(slice_ns) / 1_000_000_000;
+            Some(LifePace::Rate { slice_ns, .. }) => {
+                let of_slice = u128::from(self.bytes_per_s) * u128::from(slice_ns) / 1_000_000_000;
                 let of_slice = u64::try_from(of_slice).unwrap_or(u64::MAX).max(1);
                 let slice_ns = slice_ns.max(1);
                 if self.from_ns == 0 {

@@ -144,8 +144,8 @@ pub enum BytePattern {
 pub enum LifePace {
     /// A number of bytes in each slice of time. A send that is longer takes from the next slices.
     Rate {
-        /// Bytes per second.
-        bytes_per_s: u64,
+        /// Bytes per second, which each connection draws.
+        bytes_per_s: Size,
         /// Length of a slice.
         slice_ns: u64,
     },
@@ -192,6 +192,35 @@ pub struct Difference {
     pub expected: u8,
     /// The byte that came.
     pub found: u8,
+    /// Bytes from that one to the last one that differs, both included, among those received at once.
+    pub extent_bytes: u64,
+    /// How many of these differ.
+    pub wrong_bytes: u64,
+    /// Bytes that were received at once.
+    pub received_bytes: u64,
+}
+
+impl Difference {
+    /// Between what came, which begins at this offset, and what should have come; `None` where they are alike.
+    pub fn find(offset: u64, came: &[u8], expected: &[u8]) -> Option<Self> {
+        let mut difference: Option<Self> = None;
+        for ((found, expected), at) in came.iter().zip(expected).zip(offset..) {
+            if found == expected {
+                continue;
+            }
+            let wrong = difference.get_or_insert(Self {
+                offset: at,
+                expected: *expected,
+                found: *found,
+                extent_bytes: 0,
+                wrong_bytes: 0,
+                received_bytes: came.len() as u64,
+            });
+            wrong.extent_bytes = at - wrong.offset + 1;
+            wrong.wrong_bytes += 1;
+        }
+        difference
+    }
 }
 
 /// What a peer did against a connection's life.
@@ -302,6 +331,11 @@ impl Life {
     pub fn mirrored(&self, close: Close) -> Self {
         let steps = self.steps.iter().filter_map(|step| step.mirrored()).collect();
         Self { steps, close, content: self.content.mirrored(), ..self.clone() }
+    }
+
+    /// Whether this end compares what it receives.
+    pub fn verifies(&self) -> bool {
+        matches!(self.content, LifeContent::Pattern { verify: true, .. })
     }
 
     /// The most payload that this end sends in all, and that it receives.

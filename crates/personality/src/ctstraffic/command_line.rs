@@ -248,6 +248,14 @@ fn note_without_effect(options: &mut Options) {
             "-Options:tcpfastpath does nothing here: Linux has no other path for loopback",
         ),
         (
+            requests.outstanding_sends.is_some(),
+            "-PrePostSends does nothing here: a send is over when the kernel has taken it",
+        ),
+        (
+            requests.outstanding_receives.is_some(),
+            "-PrePostRecvs does nothing here: a receive is over when anything has come",
+        ),
+        (
             is_udp(options) && options.output.tcp_info_file.is_some(),
             "-TcpInfoFilename does nothing with -Protocol:UDP",
         ),

@@ -7,6 +7,9 @@ pub const USAGE: u8 = 13;
 /// original returns 0.
 pub const UNFINISHED: u8 = 254;
 
+/// The run could not begin: an address that is in use, say, or no thread.
+pub const NOT_STARTED: u8 = 255;
+
 /// The most failed connections that an exit code counts.
 const FAILED_MOST: u64 = 250;
 

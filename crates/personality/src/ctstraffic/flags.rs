@@ -226,8 +226,7 @@ pub const TABLE: &[Flag] = &[
         "bind all sockets to this device, such as that of a VRF",
         |o, v| put(&mut o.hosts.compartment, Ok(v.to_owned()))),
     row(Advanced, "Conn", "<ConnectEx,connect,ConnectByName>",
-        "ConnectByName tries each address of a name in turn and resets its connections; the others \
-         are alike here (ConnectEx)",
+        "ConnectByName resets its connections; the others are alike here (ConnectEx)",
         |o, v| put(&mut o.requests.connect, keyword(v,
             &[("ConnectEx", Connect::Address), ("connect", Connect::Address),
               ("ConnectByName", Connect::Name)],
@@ -265,11 +264,10 @@ pub const TABLE: &[Flag] = &[
         "client: let connections of several local addresses share ports (off)",
         |o, v| set(&mut o.hosts.port_scalability, switch(v, "-PortScalability"))),
     row(Advanced, "PrePostRecvs", "<n>",
-        "receives in a row before other connections have a turn; more than 1 with tcp needs \
-         -Verify:connection (1; 2 with udp)",
+        "changes nothing here; more than 1 with tcp needs -Verify:connection (1; 2 with udp)",
         |o, v| put(&mut o.requests.outstanding_receives, positive(v, "-PrePostRecvs"))),
     row(Advanced, "PrePostSends", "<n>",
-        "buffers that may be sent but not acknowledged; 0: as many as the kernel takes (1)",
+        "changes nothing here: a send is over when the kernel has taken it (1)",
         |o, v| put(&mut o.requests.outstanding_sends, number(v))),
     row(Advanced, "QosDscpValue", "<0-63>",
         "the code point of outgoing packets",

@@ -17,3 +17,4 @@ mod refusal;
 mod values;
 
 pub use refusal::Refusal;
+pub use values::is_csv;

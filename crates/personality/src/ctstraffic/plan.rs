@@ -1,5 +1,6 @@
 //! What options mean: defaults, and what the dialect needs.
 
+use linerate_measure::plan::{ConnectTransfer, TransferPattern};
 use linerate_measure::step::{BytePattern, Close, Draws, Life, LifeContent, LifePace, LifeStep};
 use linerate_measure::step::{Size, Text};
 use linerate_wire::ctstraffic::media::datagram::DATAGRAM_MOST_BYTES;
@@ -176,13 +177,8 @@ impl Options {
         if is_rude { Shutdown::Rude } else { Shutdown::Graceful }
     }
 
-    /// What this end does on each TCP connection, as a load takes it. A range of rates and a shutdown by
-    /// chance are drawn here, so that each life holds for as many connections as the caller likes.
-    pub fn life(&self, draws: ConnectionDraws) -> Life {
-        let size = |span: Span| match span {
-            Span { low, high } if low == high => Size::Fixed(low),
-            Span { low, high } => Size::Range { low_bytes: low, high_bytes: high },
-        };
+    /// What this end does on each TCP connection, as a load takes it.
+    pub fn life(&self) -> Life {
         let bytes = size(self.total_bytes());
         let (send_bytes, receive_bytes) = self.segment_bytes();
         let data = match self.pattern() {
@@ -198,9 +194,11 @@ impl Options {
             data,
             LifeStep::ReceiveText { text: Text::Fixed { bytes: "DONE" } },
         ];
-        let close = match self.shutdown(draws.shutdown) {
-            Shutdown::Graceful => Close::Graceful,
-            Shutdown::Rude => Close::Reset,
+        let close = match self.transfer.shutdown {
+            _ if self.requests.connect == Some(Connect::Name) => Close::Reset,
+            Some(ShutdownChoice::Rude) => Close::Reset,
+            Some(ShutdownChoice::Random) => Close::Drawn,
+            Some(ShutdownChoice::Graceful) | None => Close::Graceful,
         };
         let client = Life {
             unit_bytes: Some(size(self.buffer_bytes())),
@@ -211,21 +209,38 @@ impl Options {
                 stride: 0,
                 verify: self.verifies_data(),
             },
-            pace: match self.pace(draws.rate) {
-                PaceSettings::None => None,
-                PaceSettings::Rate { bytes_per_s, period_ms } => Some(LifePace::Rate {
-                    bytes_per_s,
-                    slice_ns: period_ms.max(1).saturating_mul(1_000_000),
-                }),
-                PaceSettings::Burst { count, delay_ms } => Some(LifePace::Bursts {
-                    sends: count.into(),
-                    delay_ns: u64::from(delay_ms) * 1_000_000,
-                }),
-            },
+            pace: self.life_pace(),
             draws: Draws::Each,
             ..Life::new(steps, close)
         };
         if self.is_server() { client.mirrored(Close::AfterPeer) } else { client }
+    }
+
+    /// The transfer of a TCP connection as a native plan has it, which has no rates.
+    pub fn native_transfer(&self) -> ConnectTransfer {
+        let (push_bytes, pull_bytes) = self.segment_bytes();
+        ConnectTransfer {
+            pattern: match self.pattern() {
+                Pattern::Push => TransferPattern::Push,
+                Pattern::Pull => TransferPattern::Pull,
+                Pattern::PushPull => TransferPattern::PushPull,
+                Pattern::Duplex => TransferPattern::Duplex,
+            },
+            push_bytes,
+            pull_bytes,
+            buffer_bytes: Some(size(self.buffer_bytes())),
+            ..ConnectTransfer::new(size(self.total_bytes()))
+        }
+    }
+
+    fn life_pace(&self) -> Option<LifePace> {
+        let transfer = &self.transfer;
+        if let Some(rate) = transfer.rate_limit {
+            let slice_ns = self.rate_period_ms().max(1).saturating_mul(1_000_000);
+            return Some(LifePace::Rate { bytes_per_s: size(rate), slice_ns });
+        }
+        let (sends, delay_ms) = (transfer.burst_count?, transfer.burst_delay_ms?);
+        Some(LifePace::Bursts { sends: sends.into(), delay_ns: u64::from(delay_ms) * 1_000_000 })
     }
 
     /// The frames of a media stream; `None` with TCP, and where an option is missing.
@@ -247,6 +262,13 @@ impl Options {
         let shape = self.stream_shape()?.ok()?;
         let buffered_frames = shape.buffered_frames(self.depth_s()).ok()?;
         Some(ReceiverSettings { shape, buffered_frames, is_strict: self.own.strict })
+    }
+}
+
+fn size(span: Span) -> Size {
+    match span {
+        Span { low, high } if low == high => Size::Fixed(low),
+        Span { low, high } => Size::Range { low_bytes: low, high_bytes: high },
     }
 }
 

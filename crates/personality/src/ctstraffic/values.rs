@@ -78,7 +78,7 @@ pub(super) fn switch(text: &str, refusal: &str) -> Result<bool, Refusal> {
 }
 
 /// Whether a name is that of a csv file.
-pub(super) fn is_csv(name: &str) -> bool {
+pub fn is_csv(name: &str) -> bool {
     let ending = name.len().checked_sub(4).and_then(|at| name.get(at..));
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case(".csv"))
 }

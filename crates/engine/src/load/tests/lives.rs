@@ -8,43 +8,44 @@ use std::time::Instant;
 
 use linerate_measure::SocketOptions;
 use linerate_measure::step::{
-    BytePattern, Churn, Close, Difference, Draws, Life, LifeContent, LifePace, LifeStep, Size,
+    BytePattern, Churn, Close, Draws, Life, LifeContent, LifeFault, LifePace, LifeStep, Size,
     StepEnd, Text,
 };
 
 use super::*;
 use crate::clock::monotonic_ns;
-use crate::connections::{Accept, Dial, TellFinished, sockets_to};
+use crate::connections::{
+    Accept, Dial, Failure, TellConnections, Tells, Told as Happening, sockets_with,
+};
 
-/// What was told of a connection: payload each way, text, failure, difference.
+/// What was told of a connection: payload each way, id, failure.
 #[derive(Clone, Debug, PartialEq)]
 struct Told {
     sent: u64,
     received: u64,
-    text: String,
-    failure: Option<&'static str>,
-    difference: Option<Difference>,
+    id: String,
+    failure: Option<Failure>,
     ports: Option<(u16, u16)>,
 }
 
 type Tellings = Arc<Mutex<Vec<Told>>>;
 
-fn tellings() -> (Tellings, Option<TellFinished>) {
+fn tellings() -> (Tellings, Option<TellConnections>) {
     let tellings = Tellings::default();
     let told = Arc::clone(&tellings);
-    let tell: TellFinished = Arc::new(move |one| {
-        let text: Vec<u8> = one.text.iter().copied().take_while(|byte| *byte > 0).collect();
+    let tell = move |happening| {
+        let Happening::Finished(one) = happening else { return };
+        let id: Vec<u8> = one.id.iter().copied().take_while(|byte| *byte > 0).collect();
         assert!(one.failure.is_some() || one.transferred_ns >= one.began_ns);
         told.lock().unwrap().push(Told {
             sent: one.sent_bytes,
             received: one.received_bytes,
-            text: String::from_utf8(text).unwrap(),
+            id: String::from_utf8(id).unwrap(),
             failure: one.failure,
-            difference: one.difference,
             ports: one.addresses.map(|(own, other)| (own.port(), other.port())),
         });
-    });
-    (tellings, Some(tell))
+    };
+    (tellings, Some(TellConnections { tell: Arc::new(tell), asks_kernel: false }))
 }
 
 fn churn(life: &Life, count: u64) -> Churn {
@@ -72,9 +73,9 @@ fn dialing(
     life: &Life,
     count: u64,
     flows: u32,
-    tell: Option<TellFinished>,
+    tell: Option<TellConnections>,
 ) -> Load {
-    let dial = Dial { tell, ..Dial::new(server, sockets_to(server, SocketOptions::default())) };
+    let dial = Dial { tell, ..Dial::new(server, sockets_with(SocketOptions::default())) };
     let step = Step::Connect(churn(life, count / u64::from(flows)));
     load(Role::Client, step, count, flows, Connections::Dial(dial))
 }
@@ -86,8 +87,12 @@ fn listener() -> (Arc<Socket>, SocketAddr) {
     (Arc::new(Socket::from(listener)), address)
 }
 
-fn accepting(listener: Arc<Socket>, life: &Life, tell: Option<TellFinished>) -> Load {
-    let accept = Accept { tell, at_once: 8, ..Accept::new(listener) };
+fn accepting(listener: Arc<Socket>, life: &Life, tell: Option<TellConnections>) -> Load {
+    let accept = Accept {
+        tells: Tells { each: tell, ..Tells::default() },
+        at_once: 8,
+        ..Accept::new(listener)
+    };
     let step = Step::Accept(churn(life, u64::MAX));
     load(Role::Server, step, 1_000_000, 1, Connections::Accept(accept))
 }
@@ -168,7 +173,7 @@ fn every_pattern_of_transfers_arrives_whole_and_verified() {
                     (sent, received, None),
                     "{step:?}"
                 );
-                assert_eq!(one.text, "DONE");
+                assert_eq!(one.id.len(), 36);
                 let (own, server) = one.ports.unwrap();
                 assert!(told_there.iter().any(|there| there.ports == Some((server, own))));
             }
@@ -210,8 +215,8 @@ fn a_wrong_byte_is_found_at_its_offset() {
     assert!(peer.read(&mut id).is_err());
     drop(serving);
     let told = told.lock().unwrap();
-    let difference = told[0].difference.unwrap();
-    assert_eq!((told.len(), told[0].failure), (1, Some("corrupt")));
+    assert_eq!(told.len(), 1);
+    let Some(Failure::Fault(LifeFault::Corrupt(difference))) = told[0].failure else { panic!() };
     assert_eq!((difference.offset, difference.found ^ difference.expected), (70_001, 0x40));
 }
 
@@ -246,10 +251,10 @@ fn server_tells(bytes: usize, resets: bool) -> Told {
 
 #[test]
 fn too_few_bytes_too_many_and_a_reset_in_the_midst_are_told_apart() {
-    assert_eq!(server_tells(999, false).failure, Some("closed_early"));
-    assert_eq!(server_tells(0, false).failure, Some("closed_early"));
-    assert_eq!(server_tells(999, true).failure, Some("reset"));
-    assert_eq!(server_tells(1001, false).failure, Some("excess_bytes"));
+    assert_eq!(server_tells(999, false).failure, Some(Failure::EndedEarly));
+    assert_eq!(server_tells(0, false).failure, Some(Failure::EndedEarly));
+    assert_eq!(server_tells(999, true).failure, Some(Failure::System(libc::ECONNRESET)));
+    assert_eq!(server_tells(1001, false).failure, Some(Failure::Fault(LifeFault::Excess)));
     assert_eq!((server_tells(1000, false).failure, server_tells(1000, true).failure), (None, None));
 }
 
@@ -281,21 +286,29 @@ fn a_server_that_breaks_off_or_says_something_else_has_failed() {
     let id = b"b060598b-3bdb-4b90-9b3b-cfc0a15e636b\0";
     let whole = [&id[..], &[0, 0, 1, 0], b"DONE"].concat();
     assert_eq!(client_tells(&whole).failure, None);
-    assert_eq!(client_tells(&whole[..36]).failure, Some("closed_early"));
-    assert_eq!(client_tells(&whole[..39]).failure, Some("closed_early"));
-    assert_eq!(client_tells(&whole[..43]).failure, Some("closed_early"));
-    assert_eq!(client_tells(&[&whole[..41], b"DONT"].concat()).failure, Some("wrong_text"));
-    assert_eq!(client_tells(&[&whole[..], b"!"].concat()).failure, Some("excess_bytes"));
+    assert_eq!(client_tells(&whole[..36]).failure, Some(Failure::EndedEarly));
+    assert_eq!(client_tells(&whole[..39]).failure, Some(Failure::EndedEarly));
+    assert_eq!(client_tells(&whole[..43]).failure, Some(Failure::EndedEarly));
+    assert_eq!(
+        client_tells(&[&whole[..41], b"DONT"].concat()).failure,
+        Some(Failure::Fault(LifeFault::WrongText))
+    );
+    assert_eq!(
+        client_tells(&[&whole[..], b"!"].concat()).failure,
+        Some(Failure::Fault(LifeFault::Excess))
+    );
     let wrong = client_tells(&[&id[..], &[0, 0, 2, 0], b"DONE"].concat());
-    assert_eq!(wrong.difference, Some(Difference { offset: 2, expected: 1, found: 2 }));
-    assert_eq!(wrong.text.len(), 36);
+    let Some(Failure::Fault(LifeFault::Corrupt(difference))) = wrong.failure else { panic!() };
+    assert_eq!((difference.offset, difference.expected, difference.found), (2, 1, 2));
+    assert_eq!((difference.extent_bytes, difference.wrong_bytes), (1, 1));
+    assert_eq!(wrong.id.len(), 36);
 }
 
 #[test]
 fn sends_keep_to_their_pace_and_connections_are_held() {
     let bytes = Size::Fixed(200_000);
     let steps = vec![LifeStep::Send { bytes }, LifeStep::Hold { time_ns: SECOND_NS / 5 }];
-    let pace = LifePace::Rate { bytes_per_s: 500_000, slice_ns: 50_000_000 };
+    let pace = LifePace::Rate { bytes_per_s: Size::Fixed(500_000), slice_ns: 50_000_000 };
     let unit_bytes = Some(Size::Fixed(5000));
     let client = Life { pace: Some(pace), unit_bytes, ..Life::new(steps, Close::Graceful) };
     // 350 ms and 200 ms.

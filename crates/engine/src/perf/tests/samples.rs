@@ -9,7 +9,7 @@ use super::*;
 fn own(sample: &Sample) -> Interval {
     match sample.extension {
         Some(SampleExtension::Perf(own)) => own,
-        None => Interval::default(),
+        _ => Interval::default(),
     }
 }
 

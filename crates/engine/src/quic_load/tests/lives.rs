@@ -207,7 +207,8 @@ fn pace_and_holds_keep_their_time() {
     let sends = LifeStep::Send { bytes: fixed(50_000) };
     let receives = LifeStep::Receive { bytes: fixed(50_000) };
     let paced = |steps: Vec<LifeStep>| {
-        let pace = LifePace::Rate { bytes_per_s: 500_000, slice_ns: 10 * MILLISECOND_NS };
+        let pace =
+            LifePace::Rate { bytes_per_s: Size::Fixed(500_000), slice_ns: 10 * MILLISECOND_NS };
         let unit_bytes = Some(fixed(5_000));
         Life { pace: Some(pace), unit_bytes, ..Life::new(steps, Close::AtOnce) }
     };

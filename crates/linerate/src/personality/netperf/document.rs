@@ -191,7 +191,7 @@ fn add_figures(draft: &mut Draft, figures: &Figures) {
 fn totals_of(report: Option<&mut EndReport>) -> Option<&mut EndTotals> {
     match report?.extension.as_mut()? {
         EndExtension::Netperf(totals) => Some(totals),
-        EndExtension::Iperf3(_) | EndExtension::Perf(_) => None,
+        _ => None,
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn record_sample(record: &mut RunRecord, mut sample: Sample) {
     let workload = &draft.plan.workload;
     let own = match sample.extension {
         Some(SampleExtension::Perf(own)) => own,
-        None => return,
+        _ => return,
     };
     sample.sent = sample.sent.filter(|_| goes(workload, Direction::Up));
     sample.received = sample.received.filter(|_| goes(workload, Direction::Down));

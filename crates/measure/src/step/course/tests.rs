@@ -149,7 +149,7 @@ fn texts_are_whole_and_no_payload() {
         there.record_text_received(&client, piece).unwrap();
         here.record_text_sent(&server, piece.len());
     }
-    assert_eq!((there.last_text(), there.moved()), (&id[..].try_into().unwrap(), (0, 0)));
+    assert_eq!((there.id(), there.moved()), (&id[..].try_into().unwrap(), (0, 0)));
     there.record_sent(&client, 3);
     here.record_received(&server, 3);
     assert!(here.has_transferred(&server) && !here.is_over(&server));
@@ -184,7 +184,7 @@ fn times(pace: LifePace, unit: u64, bytes: u64) -> Vec<u64> {
 
 #[test]
 fn a_rate_lets_a_slice_leave_at_once_and_a_long_send_takes_from_the_next() {
-    let pace = LifePace::Rate { bytes_per_s: 100_000, slice_ns: 100_000_000 };
+    let pace = LifePace::Rate { bytes_per_s: Size::Fixed(100_000), slice_ns: 100_000_000 };
     let small = times(pace, 1000, 200_000);
     assert_eq!((small[9], small[10], small.last()), (0, 100, Some(&1900)));
     let large = times(pace, 30_000, 200_000);

@@ -6,6 +6,7 @@ use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::connection::Fault;
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 
+use super::system::SystemError;
 use super::{per_second, render_address, render_time};
 
 /// The head of a csv file of TCP connections.
@@ -23,27 +24,26 @@ pub enum Outcome {
     Succeeded,
     /// A protocol error, by the original's name.
     Protocol(&'static str),
-    /// An error of the system: its number and its text.
-    System(i32, String),
+    /// An error of the system.
+    System(SystemError),
 }
 
 impl Outcome {
-    /// What came of a connection that has failed, or hasn't. `words` are the system's for the number of
-    /// an error.
-    pub fn of(fault: Option<Fault>, words: impl FnOnce(i32) -> String) -> Self {
+    /// What came of a connection that has failed, or hasn't.
+    pub fn of(fault: Option<Fault>) -> Self {
         match fault {
             None => Self::Succeeded,
-            Some(Fault::Network(number)) => Self::System(number, words(number)),
+            Some(Fault::Network(number)) => Self::System(SystemError::of(number)),
             Some(fault) => Self::Protocol(fault.protocol_error().unwrap_or_default()),
         }
     }
 
     /// The cell of a csv file.
-    fn cell(&self) -> String {
+    pub fn cell(&self) -> String {
         match self {
             Self::Succeeded => "Succeeded".to_owned(),
             Self::Protocol(name) => (*name).to_owned(),
-            Self::System(number, words) => format!("{number}: {}", words.replace(',', " ")),
+            Self::System(error) => format!("{}: {}", error.code, error.words.replace(',', " ")),
         }
     }
 
@@ -52,8 +52,8 @@ impl Outcome {
         match self {
             Self::Succeeded => "connection succeeded".to_owned(),
             Self::Protocol(name) => format!("connection failed with the protocol error {name}"),
-            Self::System(number, words) => {
-                format!("connection failed with the error {number}: {words}")
+            Self::System(SystemError { code, words }) => {
+                format!("connection failed with the error {code}: {words}")
             }
         }
     }

@@ -4,15 +4,16 @@
 use linerate_wire::ctstraffic::data::Mismatch;
 
 use super::render_time;
+use super::system::SystemError;
 
 /// A line with its time in front.
 pub fn timed(time_ms: u64, line: &str) -> String {
     format!("[{}] {line}", render_time(time_ms))
 }
 
-/// A call that failed: `send failed (104) Connection reset by peer`.
-pub fn failed_call(name: &str, number: i32, words: &str) -> String {
-    format!("{name} failed ({number}) {words}")
+/// A call that failed: `send failed (10054) Connection reset by peer`.
+pub fn failed_call(name: &str, error: &SystemError) -> String {
+    format!("{name} failed ({}) {}", error.code, error.words)
 }
 
 /// A connection that failed by a protocol error.
@@ -53,8 +54,8 @@ mod tests {
             "[0.034] Connection aborted due to the protocol error ErrorNotAllDataTransferred"
         );
         assert_eq!(
-            timed(839, &failed_call("send", 104, "Connection reset by peer")),
-            "[0.839] send failed (104) Connection reset by peer"
+            timed(839, &failed_call("send", &SystemError::of(104))),
+            "[0.839] send failed (10054) Connection reset by peer"
         );
         assert_eq!(time_limit_reached(5000), "\n  **** Time-limit of 5000 reached ****\n\n");
     }

@@ -15,6 +15,7 @@ pub mod jitter;
 pub mod legend;
 pub mod status;
 pub mod summary;
+pub mod system;
 pub mod tcp_info;
 pub mod verbosity;
 

@@ -84,7 +84,7 @@ fn a_life_does_what_the_plan_does() {
         let line = format!("-pattern:{pattern} {pace} -transfer:10001");
         for end in ["-target:h -shutdown:rude", "-listen:*"] {
             let options = options(&format!("{end} {line}"));
-            let life = options.life(ConnectionDraws::default());
+            let life = options.life();
             let Turn { send_bytes, receive_bytes } =
                 options.transfer_plan(ConnectionDraws::default()).amounts();
             assert_eq!(life.amounts(), (send_bytes, receive_bytes), "{end} {line}");

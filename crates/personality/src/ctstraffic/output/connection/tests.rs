@@ -1,6 +1,7 @@
 use linerate_wire::ctstraffic::CONNECTION_ID_BYTES;
 
 use super::*;
+use crate::ctstraffic::output::system::SystemError;
 
 fn id(text: &str) -> Option<ConnectionId> {
     let mut bytes = [0; CONNECTION_ID_BYTES];
@@ -48,7 +49,7 @@ fn failures_have_the_originals_lines_and_rows() {
         sent_bytes: 100_000,
         received_bytes: 0,
         elapsed_ms: 12,
-        outcome: Outcome::of(Some(Fault::NotAllDataTransferred), |_| String::new()),
+        outcome: Outcome::of(Some(Fault::NotAllDataTransferred)),
     };
     assert_eq!(
         connection.line(),
@@ -61,12 +62,12 @@ fn failures_have_the_originals_lines_and_rows() {
         "0.034,127.0.0.1:36211,127.0.0.1:4444,100000,8333333,0,0,12,ErrorNotAllDataTransferred,\
          cf2b3649-2a89-4b08-ab5b-389d6e06c31c"
     );
-    let words = |_| "Connection reset by peer. ".to_owned();
-    connection.outcome = Outcome::of(Some(Fault::Network(10_054)), words);
+    connection.outcome = Outcome::of(Some(Fault::Network(104)));
     assert!(connection.line().starts_with(
-        "[0.034] TCP connection failed with the error 10054: Connection reset by peer.  : [127"
+        "[0.034] TCP connection failed with the error 10054: Connection reset by peer : [127"
     ));
-    connection.outcome = Outcome::System(10_061, "Refused, at once.".to_owned());
+    connection.outcome =
+        Outcome::System(SystemError { code: 10_061, words: "Refused, at once.".to_owned() });
     connection.id = None;
     connection.ends = Ends { time_ms: 9, local: None, remote: None };
     (connection.sent_bytes, connection.elapsed_ms) = (0, 0);

@@ -1,0 +1,152 @@
+//! What a client or a server over TCP is to do.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_measure::plan::ConnectTransfer;
+use linerate_measure::plan::limits::TIMEOUT_NS;
+use linerate_measure::step::{Churn, Life, Step, StepEnd};
+use linerate_measure::{End, Kind, Role, Transport, Workload};
+
+use crate::connections::Route;
+use crate::probe::processors;
+
+/// What a client or a server over TCP is to do.
+#[derive(Clone, Debug)]
+pub struct TcpPlan {
+    /// Which end it is.
+    pub end: TcpEnd,
+    /// What it does on each connection.
+    pub life: Life,
+    /// The same, as a native plan has it.
+    pub transfer: ConnectTransfer,
+    /// How its sockets are made.
+    pub sockets: TcpSockets,
+    /// Time between two rows of status.
+    pub status_ns: u64,
+    /// After so long everything ends; absent: never.
+    pub time_limit: Option<Duration>,
+    /// What stands is left open for so long at the end; absent: not at all.
+    pub pause_at_end: Option<Duration>,
+    /// A connection on which nothing moves for so long has failed; absent: never.
+    pub idle_timeout: Option<Duration>,
+    /// The processors that its threads run on; none: all.
+    pub cpus: Vec<u32>,
+    /// Whether the kernel is asked about each connection when it ends.
+    pub asks_kernel: bool,
+}
+
+/// Which end, and how many connections.
+#[derive(Clone, Debug)]
+pub enum TcpEnd {
+    /// It makes connections.
+    Client {
+        /// At the same time.
+        connections: u32,
+        /// How often as many; absent: without end.
+        iterations: Option<u64>,
+        /// How many of them may be on their way, or without an id; absent: any number.
+        most_pending: Option<u32>,
+        /// Where they go, and from where.
+        routes: TcpRoutes,
+    },
+    /// It accepts connections.
+    Server {
+        /// Where.
+        listen: Vec<SocketAddr>,
+        /// It ends after so many; absent: never.
+        limit: Option<u64>,
+    },
+}
+
+/// Where connections go, and from where.
+#[derive(Clone)]
+pub struct TcpRoutes {
+    /// The route of the connection with this number.
+    pub find: Arc<dyn Fn(u64) -> Route + Send + Sync>,
+    /// How many there are, all local ports counted.
+    pub count: u64,
+}
+
+impl fmt::Debug for TcpRoutes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("TcpRoutes").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// How sockets are made.
+#[derive(Clone, Debug, Default)]
+pub struct TcpSockets {
+    /// TCP keepalive.
+    pub keepalive: bool,
+    /// Idle time before the first probe; later ones follow every second. Absent: the kernel's times.
+    pub keepalive_idle: Option<Duration>,
+    /// SO_RCVBUF.
+    pub receive_buffer_bytes: Option<u32>,
+    /// SO_SNDBUF.
+    pub send_buffer_bytes: Option<u32>,
+    /// The differentiated-services code point (RFC 2474).
+    pub dscp: Option<u8>,
+    /// The device that they are bound to.
+    pub device: Option<String>,
+}
+
+impl TcpPlan {
+    pub(super) fn role(&self) -> Role {
+        match self.end {
+            TcpEnd::Client { .. } => Role::Client,
+            TcpEnd::Server { .. } => Role::Server,
+        }
+    }
+
+    /// The nearest native workload.
+    pub fn workload(&self) -> Workload {
+        let threads = processors(&self.cpus);
+        let (flows, count) = match &self.end {
+            TcpEnd::Client { connections, iterations, .. } => {
+                let total = iterations.map(|count| count.saturating_mul((*connections).into()));
+                (*connections, total)
+            }
+            // At a server, a flow stands for all connections of a thread.
+            TcpEnd::Server { limit, .. } => (threads, *limit),
+        };
+        let mut workload = Workload {
+            end: End::Count { count: count.unwrap_or(u64::MAX) },
+            flows,
+            threads: Some(threads.clamp(1, flows.max(1))),
+            interval_ns: self.status_ns,
+            verify: self.life.verifies(),
+            ..Workload::connect(Transport::Tcp)
+        };
+        if let Kind::Connect { transfer, timeout_ns, .. } = &mut workload.kind {
+            *transfer = Some(self.transfer);
+            *timeout_ns = self.timeout_ns().clamp(*TIMEOUT_NS.start(), *TIMEOUT_NS.end());
+        }
+        workload
+    }
+
+    fn timeout_ns(&self) -> u64 {
+        let of = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.idle_timeout.map_or(u64::MAX, of)
+    }
+
+    /// What each of the workload's flows does.
+    pub(super) fn steps(&self, flows: u32) -> Vec<Vec<Step>> {
+        let churn = |end| Churn {
+            end,
+            timeout_ns: self.timeout_ns(),
+            schedule: None,
+            life: self.life.clone(),
+        };
+        let step = match &self.end {
+            TcpEnd::Client { iterations, .. } => {
+                let count = iterations.unwrap_or(u64::MAX);
+                Step::Connect(churn(StepEnd::Count { count }))
+            }
+            TcpEnd::Server { .. } => Step::Accept(churn(StepEnd::Peer)),
+        };
+        vec![vec![step]; flows as usize]
+    }
+}

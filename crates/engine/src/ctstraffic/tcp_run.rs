@@ -1,0 +1,242 @@
+//! Runs a client or a server over TCP: conducts the load, and tells what happens.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use linerate_measure::dialect::{SampleExtension, ctstraffic};
+use linerate_measure::{EndReport, Sample};
+
+use super::tcp_event::{TcpConnectionEnd, TcpEvent, TcpStatus, TcpTotals};
+use super::tcp_plan::{TcpEnd, TcpPlan};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::connections::{Accept, Dial, Routes, Rules, TellConnections, Tells, Told};
+use crate::error::Error;
+use crate::event::Cancel;
+use crate::load::{Connections, Load};
+use crate::waker::Waker;
+
+/// How often it is looked what has happened.
+const LOOK_NS: u64 = 20 * MILLISECOND_NS;
+/// Connections accepted before others have their turn.
+const ACCEPTED_AT_ONCE: u32 = 16;
+/// How often the local ports are tried again when each was taken, and how long after.
+const PORT_RETRIES: (u32, Duration) = (5, Duration::from_secs(1));
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct TcpRun {
+    /// Its connections.
+    pub totals: TcpTotals,
+    /// Bytes sent, ids and `DONE` included.
+    pub sent_bytes: u64,
+    /// Bytes received, likewise.
+    pub received_bytes: u64,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// What this end counted.
+    pub report: EndReport,
+}
+
+/// What is going on.
+struct Course<'a> {
+    load: Load,
+    told: Receiver<Told>,
+    tell: &'a mut dyn FnMut(TcpEvent),
+    began_ns: u64,
+    totals: TcpTotals,
+    /// The last row of status: when, and the bytes that had been sent and received.
+    last: (u64, (u64, u64)),
+}
+
+/// Runs a client until its connections were made, or a server until as many came as it takes; or until the time is up
+/// or somebody asks to stop. Whoever is told about events delays no connection.
+///
+/// # Errors
+/// This machine can't: an address that is taken, no thread, no descriptor.
+pub fn run_tcp(
+    plan: &TcpPlan,
+    tell: &mut dyn FnMut(TcpEvent),
+    cancel: &Cancel,
+) -> Result<TcpRun, Error> {
+    let began_ns = monotonic_ns();
+    let waker = Arc::new(Waker::new()?);
+    let (sender, told) = channel();
+    let teller = TellConnections {
+        // The conductor reads to the end.
+        tell: Arc::new(move |happening| drop(sender.send(happening))),
+        asks_kernel: plan.asks_kernel,
+    };
+    let workload = plan.workload();
+    let connections = connections(plan, teller)?;
+    let steps = plan.steps(workload.flows);
+    let load =
+        Load::prepare_given(plan.role(), &workload, steps, &plan.cpus, &waker, Some(connections))?;
+    let (totals, last) = (TcpTotals::default(), (began_ns, (0, 0)));
+    let mut course = Course { load, told, tell, began_ns, totals, last };
+    course.load.open(monotonic_ns());
+    course.tell_status(monotonic_ns());
+    let is_stopped = course.conduct(plan, &waker, cancel);
+    course.pause(plan.pause_at_end, cancel);
+    Ok(course.conclude(is_stopped))
+}
+
+/// What makes the connections, or accepts them.
+fn connections(plan: &TcpPlan, tell: TellConnections) -> Result<Connections, Error> {
+    match &plan.end {
+        TcpEnd::Client { routes, most_pending, .. } => {
+            let sockets = plan.sockets.clone();
+            let first = (routes.find)(0).server;
+            Ok(Connections::Dial(Dial {
+                routes: Some(Routes {
+                    find: Arc::clone(&routes.find),
+                    count: routes.count,
+                    retries: PORT_RETRIES,
+                }),
+                device: plan.sockets.device.clone(),
+                rules: Rules {
+                    most_pending: Some(most_pending.map_or(usize::MAX, |most| most as usize)),
+                    parts_in_order: true,
+                    ..Rules::default()
+                },
+                tell: Some(tell),
+                ..Dial::new(first, Arc::new(move |server, _| sockets.open(server)))
+            }))
+        }
+        TcpEnd::Server { listen, limit } => {
+            let mut listeners = plan.sockets.listen(listen)?.into_iter();
+            let first = listeners
+                .next()
+                .ok_or_else(|| Error::Plan("there is no address to listen on".to_owned()))?;
+            Ok(Connections::Accept(Accept {
+                more_listeners: listeners.collect(),
+                left: limit.map(|limit| Arc::new(AtomicU64::new(limit))),
+                at_once: ACCEPTED_AT_ONCE,
+                chooses_wake_ups: false,
+                tells: Tells { each: Some(tell), ..Tells::default() },
+                ..Accept::new(first)
+            }))
+        }
+    }
+}
+
+impl Course<'_> {
+    /// Until all is done; says whether it was stopped before that.
+    fn conduct(&mut self, plan: &TcpPlan, waker: &Waker, cancel: &Cancel) -> bool {
+        let ends_ns = plan.time_limit.map_or(u64::MAX, |limit| {
+            self.began_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+        });
+        loop {
+            let now_ns = monotonic_ns();
+            self.take_told();
+            if let Some(sample) = self.load.tick(now_ns) {
+                self.tell_status(now_ns);
+                self.tell_sample(sample);
+            }
+            if self.load.all_ended() {
+                return false;
+            }
+            if cancel.requested() {
+                return true;
+            }
+            if now_ns >= ends_ns {
+                (self.tell)(TcpEvent::TimeIsUp);
+                return true;
+            }
+            let next_ns = self.load.next_tick(now_ns).unwrap_or(u64::MAX);
+            waker.wait(next_ns.min(ends_ns).min(now_ns.saturating_add(LOOK_NS)));
+        }
+    }
+
+    /// Leaves what stands open for so long.
+    fn pause(&mut self, time: Option<Duration>, cancel: &Cancel) {
+        let Some(time) = time.filter(|_| !cancel.requested()) else { return };
+        self.take_told();
+        (self.tell)(TcpEvent::Pausing);
+        let began = Instant::now();
+        while let Some(left) = time.checked_sub(began.elapsed()).filter(|_| !cancel.requested()) {
+            std::thread::sleep(left.min(Duration::from_nanos(LOOK_NS)));
+        }
+    }
+
+    /// The last row, and what came of all. What is under way when a run is stopped counts as neither completed nor
+    /// failed.
+    fn conclude(mut self, is_stopped: bool) -> TcpRun {
+        let now_ns = monotonic_ns();
+        self.take_told();
+        self.tell_status(now_ns);
+        if is_stopped {
+            self.load.abort();
+        }
+        let Self { load, told, tell, began_ns, mut totals, last } = self;
+        let (sample, report) = load.finish(monotonic_ns());
+        // The shards have ended, and with them what they tell.
+        for happening in told.try_iter() {
+            note(happening, &mut totals, began_ns, tell);
+        }
+        if let Some(sample) = sample {
+            tell(TcpEvent::Sample(Box::new(extended(sample, &totals))));
+        }
+        let (_, (sent_bytes, received_bytes)) = last;
+        TcpRun {
+            totals,
+            sent_bytes,
+            received_bytes,
+            elapsed_ns: monotonic_ns().saturating_sub(began_ns),
+            report,
+        }
+    }
+
+    fn take_told(&mut self) {
+        let Self { told, totals, began_ns, tell, .. } = self;
+        for happening in told.try_iter() {
+            note(happening, totals, *began_ns, tell);
+        }
+    }
+
+    fn tell_status(&mut self, now_ns: u64) {
+        let (last_ns, (sent_before, received_before)) = self.last;
+        let (sent, received) = self.load.bytes_with_texts();
+        let status = TcpStatus {
+            at_ns: now_ns.saturating_sub(self.began_ns),
+            slice_ns: now_ns.saturating_sub(last_ns),
+            sent_bytes: sent.saturating_sub(sent_before),
+            received_bytes: received.saturating_sub(received_before),
+            totals: self.totals,
+        };
+        self.last = (now_ns, (sent, received));
+        (self.tell)(TcpEvent::Status(status));
+    }
+
+    fn tell_sample(&mut self, sample: Sample) {
+        (self.tell)(TcpEvent::Sample(Box::new(extended(sample, &self.totals))));
+    }
+}
+
+/// Counts what happened, and tells it.
+fn note(happening: Told, totals: &mut TcpTotals, began_ns: u64, tell: &mut dyn FnMut(TcpEvent)) {
+    match happening {
+        Told::Established { at_ns, addresses } => {
+            totals.open += 1;
+            tell(TcpEvent::Established { at_ns: at_ns.saturating_sub(began_ns), addresses });
+        }
+        Told::Finished(finished) => {
+            let Some(end) = TcpConnectionEnd::new(&finished, began_ns) else { return };
+            totals.open = totals.open.saturating_sub(u64::from(finished.has_lived));
+            totals.count(end.fault.as_ref());
+            tell(TcpEvent::Finished(Box::new(end)));
+        }
+    }
+}
+
+/// A sample with what came of connections until its end.
+fn extended(sample: Sample, totals: &TcpTotals) -> Sample {
+    let extension = SampleExtension::Ctstraffic(ctstraffic::Interval {
+        open: totals.open,
+        completed: totals.completed,
+        network_errors: totals.network_errors,
+        data_errors: totals.data_errors,
+    });
+    Sample { extension: Some(extension), ..sample }
+}

@@ -1,0 +1,97 @@
+//! From names to addresses.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use linerate_personality::ctstraffic::Refusal;
+use linerate_personality::ctstraffic::addresses::{
+    ClientAddresses, EVERYWHERE, UNSPECIFIED, match_families, unresolved,
+};
+use linerate_personality::ctstraffic::options::HostOptions;
+
+/// Where a server listens.
+pub(super) fn listening(hosts: &HostOptions, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    let addresses = resolve(&hosts.listen, "listen")?;
+    Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+}
+
+/// Where a client connects to, and from where.
+pub(super) fn client_addresses(hosts: &HostOptions) -> Result<ClientAddresses, Refusal> {
+    match_families(&resolve(&hosts.targets, "target")?, &resolve(&hosts.binds, "bind")?)
+}
+
+/// The addresses of names, each once.
+fn resolve(names: &[String], option: &str) -> Result<Vec<IpAddr>, Refusal> {
+    let mut addresses = Vec::new();
+    for name in names {
+        let found = match name.as_str() {
+            EVERYWHERE => UNSPECIFIED.to_vec(),
+            name => (name, 0)
+                .to_socket_addrs()
+                .map_err(|_| unresolved(option))?
+                .map(|address| address.ip())
+                .collect(),
+        };
+        for address in found {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+    }
+    match addresses.is_empty() && !names.is_empty() {
+        true => Err(unresolved(option)),
+        false => Ok(addresses),
+    }
+}
+
+/// The device that sockets are bound to, where one is named or numbered.
+pub(super) fn device(hosts: &HostOptions) -> Result<Option<String>, Refusal> {
+    let Some(index) = hosts.interface_index else { return Ok(hosts.compartment.clone()) };
+    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let mut names = entries.filter(|entry| {
+        let number = fs::read_to_string(entry.path().join("ifindex")).unwrap_or_default();
+        number.trim().parse() == Ok(index)
+    });
+    let name = names.find_map(|entry| entry.file_name().into_string().ok());
+    name.map(Some).ok_or_else(|| Refusal::new("-IfIndex"))
+}
+
+/// The processors of a NUMA node; all of them where none is named.
+pub(super) fn processors(node: Option<u32>) -> Result<Vec<u32>, Refusal> {
+    let Some(node) = node else { return Ok(Vec::new()) };
+    let path = format!("/sys/devices/system/node/node{node}/cpulist");
+    let list = fs::read_to_string(path).ok().filter(|list| !list.trim().is_empty());
+    let ranges = list.as_deref().unwrap_or_default().trim().split(',');
+    let mut processors = Vec::new();
+    for range in ranges {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
+            return Err(Refusal::new("-CpuSetGroupId"));
+        };
+        processors.extend(first..=last);
+    }
+    Ok(processors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_addresses_each_once() {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let everywhere = resolve(&names("* 0.0.0.0 127.0.0.1 ::1"), "listen").unwrap();
+        let text: Vec<String> = everywhere.iter().map(IpAddr::to_string).collect();
+        assert_eq!(text, ["0.0.0.0", "::", "127.0.0.1", "::1"]);
+        let refused = resolve(&names("no-such-name.invalid"), "target").unwrap_err();
+        assert_eq!(refused.text, "-target value did not resolve to an IP address");
+        assert!(resolve(&[], "bind").unwrap().is_empty());
+    }
+
+    #[test]
+    fn interfaces_have_numbers() {
+        let hosts = |index| HostOptions { interface_index: Some(index), ..HostOptions::default() };
+        assert_eq!(device(&hosts(1)).unwrap().as_deref(), Some("lo"));
+        assert_eq!(device(&hosts(u32::MAX)).unwrap_err().text, "-IfIndex");
+    }
+}

@@ -1,0 +1,193 @@
+//! The console's levels, the files, documents, and how runs end.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fixture::{
+    Ended, Folder, PORT, await_lines, own_address, run_client, start, start_command, start_server,
+};
+
+/// A client and a server of four connections.
+fn run_both(words: &str, client_words: &str, server_words: &str) -> (Ended, Ended, Folder) {
+    let (address, folder) = (own_address(), Folder::new());
+    let server = format!("{words} -serverexitlimit:4 {server_words}");
+    let server = start_server(address, &server, &folder);
+    let client = format!("{words} -connections:2 -iterations:2 {client_words}");
+    let client = run_client(address, &client, &folder);
+    (client, server.wait(), folder)
+}
+
+#[test]
+fn each_level_of_the_console_shows_its_lines() {
+    for (level, status, connections) in
+        [(0, false, false), (1, true, false), (3, false, true), (4, false, true), (5, true, true)]
+    {
+        let level = format!("-transfer:100 -consoleverbosity:{level}");
+        let (client, server, _) = run_both(&level, "", "");
+        for ended in [&client, &server] {
+            let text = &ended.stdout;
+            assert!(
+                text.starts_with("  Configured Settings  \n-----------------------\n"),
+                "{text}"
+            );
+            assert!(text.contains("SuccessfulConnections [4]   NetworkErrors [0]"), "{text}");
+            assert_eq!(text.contains("Legend:\n"), status, "{text}");
+            assert_eq!(text.contains(" TimeSlice      SendBps      RecvBps  In-Flight"), status);
+            let lines = |mark| text.matches(mark).count();
+            let expected = if connections { 4 } else { 0 };
+            assert_eq!(lines("TCP connection established ["), expected, "{text}");
+            assert_eq!(lines("TCP connection succeeded : ["), expected, "{text}");
+        }
+    }
+}
+
+/// What a reader of status files does with one (Network-Performance-Visualization): rows of numbers under the
+/// names of its columns, and at least one of them.
+fn read_status(text: &str) -> Vec<Vec<f64>> {
+    let (head, rows) = text.split_once('\n').unwrap();
+    assert_eq!(head, "TimeSlice,SendBps,RecvBps,In-Flight,Completed,NetError,DataError");
+    let numbers = |row: &str| row.split(',').map(|cell| cell.parse().unwrap()).collect();
+    rows.lines().map(numbers).collect()
+}
+
+#[test]
+fn files_have_rows_for_readers_of_the_originals() {
+    let files =
+        "-statusfilename:s.csv -connectionfilename:c.csv -tcpinfofilename:i.csv -statusupdate:100";
+    let (client, server, folder) =
+        run_both("-transfer:2000000 -ratelimit:4000000", files, "-statusfilename:there.csv");
+    assert_eq!((client.exit_code, server.exit_code), (0, 0), "{client:?} {server:?}");
+    let rows = read_status(&folder.read("s.csv"));
+    assert!(rows.len() > 5, "{rows:?}");
+    assert!(rows.windows(2).all(|pair| pair[0][0] <= pair[1][0]), "{rows:?}");
+    let (first, last) = (&rows[0], &rows[rows.len() - 1]);
+    // The first row is as true as the others, and the last one has all.
+    assert!(first[1] < 1e9 && first[0] < 2.0, "{first:?}");
+    assert_eq!(last[3..], [0.0, 4.0, 0.0, 0.0]);
+    assert!(rows.iter().any(|row| row[1] > 1e6 && row[3] == 2.0), "{rows:?}");
+    // What all rows tell of is what was sent.
+    let mut before = 0.0;
+    let sent: f64 =
+        rows.iter().map(|row| row[1] * (row[0] - std::mem::replace(&mut before, row[0]))).sum();
+    assert!((sent - 8e6).abs() < 2e5, "{sent} {rows:?}");
+    assert_eq!(read_status(&folder.read("there.csv")).last().unwrap()[4], 4.0);
+    let information = folder.read("i.csv");
+    let columns = information.lines().map(|line| line.matches(',').count());
+    assert_eq!(columns.collect::<Vec<_>>(), [19; 5]);
+    assert_eq!(folder.rows("c.csv").len(), 4);
+}
+
+#[test]
+fn text_files_may_be_one_and_utf16_is_the_originals() {
+    let files = "-statusfilename:all.txt -connectionfilename:all.txt -errorfilename:e.txt --utf16";
+    let (client, _, folder) = run_both("-transfer:100", files, "");
+    assert_eq!(client.exit_code, 0);
+    let bytes = fs::read(folder.path("all.txt")).unwrap();
+    let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let text = String::from_utf16(&units.collect::<Vec<_>>()).unwrap();
+    let text = text.strip_prefix('\u{feff}').unwrap();
+    assert!(
+        text.contains("Legend:\r\n") && text.contains("TCP connection succeeded : ["),
+        "{text}"
+    );
+    assert!(
+        text.contains("  Configured Settings  \r\n") && text.contains("Total Time : "),
+        "{text}"
+    );
+    assert_eq!(fs::read(folder.path("e.txt")).unwrap(), [0xff, 0xfe]);
+}
+
+#[test]
+fn documents_take_the_place_of_lines() {
+    let (client, server, _) = run_both("-transfer:1000 -pattern:pull", "--json", "--ndjson");
+    let document: Value = serde_json::from_str(&client.stdout).unwrap();
+    assert_eq!(document["completed"], 4);
+    assert_eq!(document["received_bytes"], 4 * 1041);
+    assert_eq!(document["connections"].as_array().unwrap().len(), 4);
+    let lines: Vec<Value> =
+        server.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).count();
+    assert_eq!((of("connection"), of("result")), (4, 1));
+    assert!(of("status") >= 2);
+    assert_eq!(lines.last().unwrap()["sent_bytes"], 4 * 1041);
+}
+
+#[test]
+fn a_run_document_and_its_records_have_connections_by_what_came_of_them() {
+    let (address, folder) = (own_address(), Folder::new());
+    let words = "-transfer:300000 -ratelimit:600000 -serverexitlimit:2";
+    let server = start_server(address, words, &folder);
+    let words = format!(
+        "-target:{address} -transfer:300000 -ratelimit:600000 -connections:2 -iterations:1 -statusupdate:100"
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.arg("ctstraffic").args(words.split_whitespace());
+    command.env("LINERATE_RUN_DOCUMENT", folder.path("run.json"));
+    command.env("LINERATE_RUN_RECORDS", folder.path("records.ndjson"));
+    let client = start_command(command, &words).wait();
+    server.wait();
+    assert_eq!(client.exit_code, 0, "{client:?}");
+    let run: Value = serde_json::from_str(&folder.read("run.json")).unwrap();
+    assert_eq!(
+        (&run["dialect"], &run["status"]["outcome"]),
+        (&"ctstraffic".into(), &"complete".into())
+    );
+    let totals = &run["reports"][0]["extension"]["ctstraffic"];
+    assert_eq!(
+        (&totals["completed"], &totals["sent_bytes"]),
+        (&2.into(), &600_000.into()),
+        "{run}"
+    );
+    let records = folder.read("records.ndjson");
+    let records: Vec<Value> =
+        records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let open = records.iter().map(|record| &record["sample"]["extension"]["ctstraffic"]["open"]);
+    assert!(open.into_iter().any(|open| *open == 2), "{records:?}");
+}
+
+#[test]
+fn an_interrupt_and_a_pause_end_a_run_with_its_summary() {
+    let (address, folder) = (own_address(), Folder::new());
+    let server = start_server(
+        address,
+        "-transfer:1000000000 -ratelimit:1000 -connectionfilename:s.csv",
+        &folder,
+    );
+    let client = format!(
+        "-target:{address} -transfer:1000000000 -ratelimit:1000 -connections:2 -connectionfilename:c.txt"
+    );
+    let client = start(&client, &folder);
+    await_lines(&folder.path("c.txt"), "established", 2);
+    let client = client.interrupt();
+    assert!(client.stdout.contains("**** ctrl-break hit -- shutting down ****"), "{client:?}");
+    assert!(!client.stdout.contains("connection failed"), "{client:?}");
+    assert_eq!((client.exit_code, client.totals()), (254, [0, 0, 0]));
+    await_lines(&folder.path("s.csv"), "ErrorNotAllDataTransferred", 2);
+    let server = server.interrupt();
+    assert_eq!(server.totals(), [0, 0, 2], "the client closed in order: {server:?}");
+    let (client, ..) = run_both("-transfer:100", "-pauseatend:500", "");
+    assert!(client.stdout.contains("Pausing 500 ms"), "{client:?}");
+    let time = client.stdout.split("Total Time : ").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(time.parse::<u64>().unwrap() >= 500, "{client:?}");
+}
+
+#[test]
+fn what_cannot_begin_says_why_and_has_its_own_exit_code() {
+    let (address, folder) = (own_address(), Folder::new());
+    let _taken = TcpListener::bind((address, PORT)).unwrap();
+    let ended = start(&format!("-listen:{address}"), &folder).wait();
+    assert_eq!(ended.exit_code, 255, "{ended:?}");
+    assert!(ended.stderr.contains("ctsTraffic: can't listen on"), "{ended:?}");
+    for (words, why) in [
+        ("-target:no-such-name.invalid", "-target value did not resolve to an IP address"),
+        ("-target:127.0.0.1 -bind:::1", "-bind addresses and target addresses must match families"),
+        ("-target:127.0.0.1 -statusfilename:no/such/folder", "can't write to no/such/folder"),
+    ] {
+        let ended = start(words, &folder).wait();
+        assert_eq!(ended.exit_code, 13, "{ended:?}");
+        assert!(ended.stderr.contains(&format!("Invalid argument specified: {why}")), "{ended:?}");
+    }
+}
