@@ -1,4 +1,4 @@
-"""Bulk UDP: received packets, and loss at the same offered rate."""
+"""Bulk UDP: received packets, and loss at the same offered rate. Media: how late frames are sent."""
 
 from dataclasses import replace
 
@@ -30,4 +30,9 @@ def udp_rows():
                                 fraction=fraction))
         rows.append(against(Iperf3, f"udp loss {size} B at 1 x its best",
                             Work("udp_stream", size), 0, "loss", measure="loss"))
+    # Frames of 36 datagrams, 60 a second.
+    media = Work("udp_media", 1448, rate_bps=25e6, percentile=99)
+    for name, work, bar in (("", media, 1.5), (" --busy-poll", replace(media, spin=True), None)):
+        rows.append(against(BareLoop, f"p99 of media send delay{name}", work, bar, "us",
+                            measure="latency", placements=("split",)))
     return rows

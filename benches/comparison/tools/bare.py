@@ -11,7 +11,7 @@ class BareLoop(Tool):
     """A C program; its server serves one client and ends."""
 
     name = "C loop"
-    kinds = ("tcp_stream", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream")
+    kinds = ("tcp_stream", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream", "udp_media")
     programs = (*kinds, "tcp_rr_many")
 
     def one_shot(self, work):
@@ -46,6 +46,8 @@ class BareLoop(Tool):
     def read_result(self, work, client):
         received = json.loads(self.server.output().splitlines()[-1])
         sent = json.loads(client.output().splitlines()[-1])
+        if work.kind == "udp_media":
+            return Measured(sent[f"p{work.percentile}_us"], received["datagrams"])
         if not work.is_stream:
             return Measured(sent["transactions"] / sent["elapsed_s"], sent["transactions"])
         gigabytes = received["bytes"] / 1e9

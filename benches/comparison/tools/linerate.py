@@ -14,7 +14,7 @@ class Linerate(Tool):
     """Its files go to a directory of this run, not to the user's home."""
 
     name = "linerate"
-    kinds = ("tcp_stream", "tls_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr",
+    kinds = ("tcp_stream", "tls_stream", "udp_stream", "tcp_rr", "udp_rr", "tcp_crr", "udp_media",
              "quic_stream", "quic_rr", "quic_crr")
     home = None
     answers = {}  # of a program's path and command: its help, or nothing
@@ -80,6 +80,8 @@ class Linerate(Tool):
         if work.kind == "tcp_crr":
             argv.remove("--tcp")
             argv += ["--close", work.close]
+        elif work.kind == "udp_media":
+            argv += ["--size", work.size]
         elif work.is_stream:
             argv += ["--down" if work.down else "--up"]
             argv += ["--size", work.size] if work.size is not None else []
@@ -101,6 +103,9 @@ class Linerate(Tool):
 
     def read_result(self, work, client):
         summary = json.loads(client.output())["summary"]
+        if work.kind == "udp_media":
+            late_us = summary["send_delay_ns"][f"p{work.percentile}"] / 1e3
+            return Measured(late_us, summary["datagrams"]["received"])
         if work.kind.endswith("_crr"):
             return Measured(summary["connections_per_s"], summary["transactions"])
         if not work.is_stream:
@@ -126,6 +131,8 @@ class LinerateBefore(Linerate):
 
 def command_of(work):
     """The command of linerate that does the work."""
+    if work.kind == "udp_media":
+        return "media"
     return "stream" if work.is_stream else "connect" if work.kind.endswith("_crr") else "rr"
 
 

@@ -11,7 +11,7 @@ GRACE_S = 20.0
 class Work:
     """One piece of work, in words that every tool translates into its own."""
 
-    # "stream", "rr" or "crr" over "tcp", "tls", "udp", "quic" or "framed" (secnetperf's sealed
+    # "stream", "rr", "crr" or "media" over "tcp", "tls", "udp", "quic" or "framed" (secnetperf's sealed
     # frames in TCP): "tcp_stream"
     kind: str
     size: int | None  # bytes of a call, a datagram or a message; None: what the tool does unasked
@@ -25,7 +25,8 @@ class Work:
     rsa: bool = False  # linerate's server shows an RSA key of 2,048 bits, as secnetperf's always does
     packet: int | None = None  # QUIC: linerate's longest UDP payload; None: what it finds unasked
     clear: bool = False  # QUIC: packets with data aren't encrypted
-    percentile: int | None = None  # rr: what counts is this percentile of the latency, not the rate
+    # rr: what counts is this percentile of the latency, not the rate; media: of how late frames are sent
+    percentile: int | None = None
     spin: bool = False
     verify: bool = False
     rate_bps: float | None = None
