@@ -25,6 +25,9 @@ const DEFAULT_QUIC_DATAGRAM_BYTES: u32 = 1100;
 /// the same load works on IPv4 and IPv6 without fragments.
 const DEFAULT_DATAGRAM_BYTES: u32 = 1448;
 
+/// How close together the frames of different flows of a media load are due.
+const TURN_NS: u64 = 1_000_000;
+
 /// A media stream unless told otherwise: video of a call.
 const DEFAULT_MEDIA_BPS: u64 = 2_000_000;
 const DEFAULT_MEDIA: Media = Media { frames_per_s: 60, buffer_depth_ns: 200_000_000 };
@@ -150,8 +153,8 @@ impl Workload {
         Some(self.frame_datagrams().map_or(send_bytes, |(_, bytes)| bytes))
     }
 
-    /// The frames of one flow of a media stream. Those of the flows of a direction are due one after the other,
-    /// spread over a frame's time.
+    /// The frames of one flow of a media stream. Those of the flows of a direction are spread over a frame's time,
+    /// in whole milliseconds: a thread that has many flows sends those of a millisecond when it wakes up once.
     pub fn frames_of(&self, flow: u32) -> Option<Frames> {
         let Media { frames_per_s, buffer_depth_ns } = self.frames()?;
         let (datagrams, _) = self.frame_datagrams()?;
@@ -161,7 +164,7 @@ impl Workload {
             per_s: frames_per_s,
             datagrams: u32::try_from(datagrams).unwrap_or(u32::MAX),
             buffer_depth_ns,
-            first_ns: frame_ns * u64::from(flow % flows) / u64::from(flows),
+            first_ns: frame_ns * u64::from(flow % flows) / u64::from(flows) / TURN_NS * TURN_NS,
         })
     }
 
