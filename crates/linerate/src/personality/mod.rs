@@ -78,7 +78,7 @@ pub const PERSONALITIES: &[Personality] = &[
     },
     Personality {
         name: "ctstraffic",
-        about: "Microsoft's ctsTraffic 2.0: verified transfers over many connections",
+        about: "Microsoft's ctsTraffic 2.0: verified transfers, and media streams",
         perform: ctstraffic::perform,
         examples: "linerate ctstraffic -listen:*\n\
                    linerate ctstraffic -target:HOST -connections:100 -transfer:1000000\n\

@@ -14,3 +14,4 @@ mod fixture;
 mod output;
 mod pairs;
 mod peer;
+mod streams;

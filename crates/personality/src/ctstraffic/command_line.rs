@@ -248,6 +248,10 @@ fn note_without_effect(options: &mut Options) {
             "-Options:tcpfastpath does nothing here: Linux has no other path for loopback",
         ),
         (
+            options.shards.sharding == Some(true),
+            "-EnableRecvSharding does nothing here: one thread has all streams",
+        ),
+        (
             requests.outstanding_sends.is_some(),
             "-PrePostSends does nothing here: a send is over when the kernel has taken it",
         ),

@@ -285,7 +285,7 @@ pub const TABLE: &[Flag] = &[
         "client: connects at the same time; 0 for no limit (1000)",
         |o, v| put(&mut o.run.throttle, number(v))),
     row(Advanced, "EnableRecvSharding", "<on,off>",
-        "server, udp: a socket for each shard (off)",
+        "server, udp: changes nothing here, as one thread has all streams (off)",
         |o, v| put(&mut o.shards.sharding, switch(v, "-EnableRecvSharding"))),
     with_sharding(row(Advanced, "ShardCount", "<n>",
         "with sharding: shards; 0 for one on each processor (0)",

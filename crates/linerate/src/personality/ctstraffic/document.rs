@@ -1,9 +1,11 @@
 //! What `--json` and `--ndjson` print in place of the console's lines.
 
-use linerate_engine::ctstraffic::{TcpConnectionEnd, TcpRun, TcpStatus};
+use linerate_engine::ctstraffic::{
+    MediaRun, MediaStatus, MediaStreamEnd, TcpConnectionEnd, TcpRun, TcpStatus,
+};
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::output::connection::Outcome;
-use serde::Serialize;
+use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use serde_json::{Value, json};
 
 use super::{NAME, say};
@@ -12,120 +14,138 @@ use super::{NAME, say};
 pub(super) struct Document {
     /// Whether each part is a line as it comes.
     in_lines: bool,
-    connections: Vec<Connection>,
-    status: Vec<Status>,
-}
-
-/// A connection that is over.
-#[derive(Clone, Serialize)]
-struct Connection {
-    time_ms: u64,
-    local: Option<String>,
-    remote: Option<String>,
-    id: Option<String>,
-    sent_bytes: u64,
-    received_bytes: u64,
-    elapsed_us: u64,
-    /// As files have it.
-    result: String,
-}
-
-/// A row of status.
-#[derive(Clone, Serialize)]
-struct Status {
-    time_ms: u64,
-    slice_ms: u64,
-    sent_bytes: u64,
-    received_bytes: u64,
-    in_flight: u64,
-    completed: u64,
-    network_errors: u64,
-    data_errors: u64,
+    connections: Vec<Value>,
+    status: Vec<Value>,
 }
 
 impl Document {
     /// The document that is asked for, if any.
     pub(super) fn of(options: &Options) -> Option<Self> {
         let own = &options.own;
-        (own.json || own.ndjson).then(|| Self {
-            in_lines: own.ndjson,
-            connections: Vec::new(),
-            status: Vec::new(),
-        })
+        let (connections, status) = (Vec::new(), Vec::new());
+        (own.json || own.ndjson).then_some(Self { in_lines: own.ndjson, connections, status })
     }
 
-    pub(super) fn tell_connection(&mut self, end: &TcpConnectionEnd) {
-        let connection = Connection {
-            time_ms: end.at_ns / 1_000_000,
-            local: end.addresses.map(|(local, _)| local.to_string()),
-            remote: end.addresses.map(|(_, remote)| remote.to_string()),
-            id: end.id.map(|id| id.text()),
-            sent_bytes: end.sent_bytes,
-            received_bytes: end.received_bytes,
-            elapsed_us: end.elapsed_ns / 1000,
-            result: Outcome::of(end.fault).cell(),
-        };
-        match self.in_lines {
-            true => say(&line("connection", &connection)),
-            false => self.connections.push(connection),
+    /// A part of it: a `connection` that is over, or a row of `status`.
+    pub(super) fn tell(&mut self, event: &str, part: Value) {
+        match event {
+            _ if self.in_lines => say(&line(event, part)),
+            "connection" => self.connections.push(part),
+            _ => self.status.push(part),
         }
     }
 
-    pub(super) fn tell_status(&mut self, status: &TcpStatus) {
-        let totals = status.totals;
-        let status = Status {
-            time_ms: status.at_ns / 1_000_000,
-            slice_ms: status.slice_ns / 1_000_000,
-            sent_bytes: status.sent_bytes,
-            received_bytes: status.received_bytes,
-            in_flight: totals.open,
-            completed: totals.completed,
-            network_errors: totals.network_errors,
-            data_errors: totals.data_errors,
-        };
-        match self.in_lines {
-            true => say(&line("status", &status)),
-            false => self.status.push(status),
-        }
-    }
-
-    /// The document, or its last line.
-    pub(super) fn render(&mut self, run: &TcpRun, exit_code: u8) -> String {
-        let elapsed_s = (run.elapsed_ns.max(1)) as f64 / 1e9;
-        let bps = |bytes: u64| (bytes as f64 * 8.0 / elapsed_s) as u64;
-        let result = json!({
-            "tool": NAME,
-            "protocol": "tcp",
-            "elapsed_us": run.elapsed_ns / 1000,
-            "completed": run.totals.completed,
-            "network_errors": run.totals.network_errors,
-            "data_errors": run.totals.data_errors,
-            "sent_bytes": run.sent_bytes,
-            "received_bytes": run.received_bytes,
-            "send_bps": bps(run.sent_bytes),
-            "receive_bps": bps(run.received_bytes),
-            "exit_code": exit_code,
-        });
+    /// The whole, or its last line.
+    pub(super) fn conclude(&mut self, mut result: Value) {
         if self.in_lines {
-            return line("result", &result);
+            return say(&line("result", result));
         }
-        let mut document = result;
-        if let Value::Object(fields) = &mut document {
-            fields.insert("connections".to_owned(), json!(self.connections));
-            fields.insert("status".to_owned(), json!(self.status));
+        if let Value::Object(fields) = &mut result {
+            fields.insert("connections".to_owned(), std::mem::take(&mut self.connections).into());
+            fields.insert("status".to_owned(), std::mem::take(&mut self.status).into());
         }
-        serde_json::to_string_pretty(&document).map_or_else(|_| String::new(), |text| text + "\n")
+        say(&format!("{result:#}\n"));
     }
 }
 
-/// A line with the event's name first.
-fn line(event: &str, of: &impl Serialize) -> String {
-    #[derive(Serialize)]
-    struct Line<'a, T> {
-        event: &'a str,
-        #[serde(flatten)]
-        of: &'a T,
+/// A line with the event's name.
+fn line(event: &str, mut part: Value) -> String {
+    if let Value::Object(fields) = &mut part {
+        fields.insert("event".to_owned(), event.into());
     }
-    let text = serde_json::to_string(&Line { event, of });
-    text.map_or_else(|_| String::new(), |text| text + "\n")
+    format!("{part}\n")
+}
+
+pub(super) fn render_tcp_end(end: &TcpConnectionEnd) -> Value {
+    json!({
+        "time_ms": end.at_ns / 1_000_000,
+        "local": end.addresses.map(|(local, _)| local),
+        "remote": end.addresses.map(|(_, remote)| remote),
+        "id": end.id.map(|id| id.text()),
+        "sent_bytes": end.sent_bytes,
+        "received_bytes": end.received_bytes,
+        "elapsed_us": end.elapsed_ns / 1000,
+        "result": Outcome::of(end.fault).cell(),
+    })
+}
+
+pub(super) fn render_tcp_status(status: &TcpStatus) -> Value {
+    let totals = status.totals;
+    json!({
+        "time_ms": status.at_ns / 1_000_000,
+        "slice_ms": status.slice_ns / 1_000_000,
+        "sent_bytes": status.sent_bytes,
+        "received_bytes": status.received_bytes,
+        "in_flight": totals.open,
+        "completed": totals.completed,
+        "network_errors": totals.network_errors,
+        "data_errors": totals.data_errors,
+    })
+}
+
+pub(super) fn render_tcp_run(run: &TcpRun, exit_code: u8) -> Value {
+    let elapsed_s = (run.elapsed_ns.max(1)) as f64 / 1e9;
+    let bps = |bytes: u64| (bytes as f64 * 8.0 / elapsed_s) as u64;
+    json!({
+        "tool": NAME,
+        "protocol": "tcp",
+        "elapsed_us": run.elapsed_ns / 1000,
+        "completed": run.totals.completed,
+        "network_errors": run.totals.network_errors,
+        "data_errors": run.totals.data_errors,
+        "sent_bytes": run.sent_bytes,
+        "received_bytes": run.received_bytes,
+        "send_bps": bps(run.sent_bytes),
+        "receive_bps": bps(run.received_bytes),
+        "exit_code": exit_code,
+    })
+}
+
+pub(super) fn render_stream_end(end: &MediaStreamEnd) -> Value {
+    let part = json!({
+        "time_ms": end.at_ns / 1_000_000,
+        "local": end.addresses.0,
+        "remote": end.addresses.1,
+        "id": end.id.map(|id| id.text()),
+        "elapsed_us": end.elapsed_ns / 1000,
+        "result": Outcome::of(end.fault).cell(),
+    });
+    with_frames(part, &end.counts)
+}
+
+pub(super) fn render_stream_status(status: &MediaStatus) -> Value {
+    let part = json!({
+        "time_ms": status.at_ns / 1_000_000,
+        "slice_ms": status.slice_ns / 1_000_000,
+        "streams": status.streams,
+    });
+    with_frames(part, &status.counts)
+}
+
+pub(super) fn render_stream_run(run: &MediaRun, exit_code: u8) -> Value {
+    let totals = &run.totals;
+    let part = json!({
+        "tool": NAME,
+        "protocol": "udp",
+        "elapsed_us": run.elapsed_ns / 1000,
+        "completed": totals.completed,
+        "network_errors": totals.network_errors,
+        "data_errors": totals.protocol_errors,
+        "refused": totals.refused,
+        "exit_code": exit_code,
+    });
+    with_frames(part, &totals.counts)
+}
+
+/// The part with frames by kind.
+fn with_frames(mut part: Value, counts: &FrameCounts) -> Value {
+    let FrameCounts { completed, dropped, repeated, errors, bits } = *counts;
+    let frames = json!({
+        "completed": completed, "dropped": dropped, "repeated": repeated, "errors": errors,
+    });
+    if let Value::Object(fields) = &mut part {
+        fields.insert("frames".to_owned(), frames);
+        fields.insert("bits".to_owned(), bits.into());
+    }
+    part
 }

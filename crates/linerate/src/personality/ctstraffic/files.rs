@@ -21,6 +21,8 @@ pub(super) struct Files {
     pub(super) connections: Option<Log>,
     /// Errors.
     pub(super) errors: Option<Log>,
+    /// Frames of a media stream.
+    pub(super) jitter: Option<Log>,
     /// What the kernel knows of connections.
     pub(super) tcp_info: Option<Log>,
 }
@@ -59,6 +61,7 @@ impl Files {
             status: open(&output.status_file)?,
             connections: open(&output.connection_file)?,
             errors: open(&output.error_file)?,
+            jitter: open(&output.jitter_file)?,
             tcp_info: open(&output.tcp_info_file)?,
         })
     }

@@ -1,16 +1,19 @@
 //! Microsoft's ctsTraffic: its options, its output, its exit codes.
 //!
 //! docs/compat/ctstraffic.md says what is the same and what isn't. The crate `linerate-personality` has the table of
-//! options, what they mean and all texts; [`tcp_plan`] maps options to the engine's plan, [`tcp_printer`] what happens
-//! to lines on the console and in [`files`].
+//! options, what they mean and all texts; [`tcp_plan`] and [`udp`] map options to the engine's plans, [`tcp_printer`]
+//! and [`udp_printer`] what happens to lines on the [`console`] and in [`files`].
 
+mod console;
 mod document;
 mod files;
+mod record;
 mod resolve;
 mod tcp;
 mod tcp_plan;
 mod tcp_printer;
-mod tcp_record;
+mod udp;
+mod udp_printer;
 
 use linerate_engine::event::Cancel;
 use linerate_personality::ctstraffic::command_line::{CommandLine, parse_command_line};
@@ -52,10 +55,14 @@ pub(super) fn perform(_name: &str, words: &[String]) -> u8 {
 fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<u8, Refusal> {
     match options.run.protocol {
         Protocol::Tcp => tcp::run(options, words, cancel),
-        Protocol::Udp => {
-            Err(Refusal::new("-Protocol (media streams are not part of linerate yet)"))
-        }
+        Protocol::Udp => udp::run(options, words, cancel),
     }
+}
+
+/// Says why a run could not begin; the exit code.
+fn not_started(why: &str) -> u8 {
+    narrate(&format!("{NAME}: {why}\n"));
+    exit::NOT_STARTED
 }
 
 /// Says why a command line can't be done.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_engine::ctstraffic::{TcpEnd, TcpEvent, TcpPlan, TcpRun, run_tcp};
 use linerate_engine::event::Cancel;
+use linerate_measure::dialect::ctstraffic::EndTotals;
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::output::banner::RunAddresses;
 use linerate_personality::ctstraffic::{Refusal, exit};
@@ -12,8 +13,7 @@ use super::files::Files;
 use super::resolve::{client_addresses, listening};
 use super::tcp_plan::{Hosts, plan};
 use super::tcp_printer::TcpPrinter;
-use super::{NAME, tcp_record};
-use crate::output::narrate;
+use super::{not_started, record};
 
 /// Runs it; its exit code.
 pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<u8, Refusal> {
@@ -23,7 +23,7 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
     };
     let plan = plan(options, &hosts)?;
     let files = Files::open(options)?;
-    let mut record = match tcp_record::begin(options, &plan, words, cancel) {
+    let mut record = match record::begin(options, plan.workload(), words, cancel) {
         Ok(record) => record,
         Err(sentence) => return Ok(not_started(&sentence)),
     };
@@ -38,14 +38,16 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
             TcpPrinter::begin(options, files, RunAddresses::Client { targets: &targets, binds })
         }
     };
-    tcp_record::start(&mut record);
+    record::start(&mut record);
     let aborts = options.run.aborts_on_error;
     let mut tell = |event: TcpEvent| {
         if cancel.requested() {
-            printer.stop();
+            printer.console.stop();
         }
         printer.tell(&event);
-        tcp_record::tell(&mut record, &event);
+        if let TcpEvent::Sample(sample) = &event {
+            record.record_sample(sample);
+        }
         if aborts && matches!(&event, TcpEvent::Finished(end) if end.fault.is_some()) {
             std::process::abort();
         }
@@ -53,23 +55,27 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
     let run = match run_tcp(&plan, &mut tell, cancel) {
         Ok(run) => run,
         Err(error) => {
-            tcp_record::fail(record, exit::NOT_STARTED, &error.to_string());
+            record::fail(record, exit::NOT_STARTED, &error.to_string());
             return Ok(not_started(&error.to_string()));
         }
     };
     if cancel.requested() {
-        printer.stop();
+        printer.console.stop();
     }
     let code = exit::exit_code(run.totals.failed(), is_finished(&plan, &run));
     printer.conclude(&run, code);
-    tcp_record::finish(record, &run, code, cancel);
+    record::finish(record, run.report.clone(), end_totals(&run), code, cancel);
     Ok(code)
 }
 
-/// Says why it could not begin; the exit code.
-fn not_started(why: &str) -> u8 {
-    narrate(&format!("{NAME}: {why}\n"));
-    exit::NOT_STARTED
+fn end_totals(run: &TcpRun) -> EndTotals {
+    EndTotals {
+        completed: run.totals.completed,
+        network_errors: run.totals.network_errors,
+        data_errors: run.totals.data_errors,
+        sent_bytes: run.sent_bytes,
+        received_bytes: run.received_bytes,
+    }
 }
 
 /// Whether all connections were made that were asked for; at least one, where no number was.

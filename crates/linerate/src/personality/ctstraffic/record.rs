@@ -1,11 +1,11 @@
-//! The run document of a run over TCP: the nearest native plan, and what came out.
+//! The run document of a run: the nearest native plan, and what came out.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use linerate_engine::ctstraffic::{TcpEvent, TcpPlan, TcpRun};
 use linerate_engine::event::Cancel;
-use linerate_measure::dialect::{EndExtension, ctstraffic};
-use linerate_measure::{Dialect, DialectOptions, Outcome, Plan, Role};
+use linerate_measure::dialect::EndExtension;
+use linerate_measure::dialect::ctstraffic::EndTotals;
+use linerate_measure::{Dialect, DialectOptions, EndReport, Outcome, Plan, Role, Workload};
 use linerate_personality::ctstraffic::options::Options;
 
 use super::NAME;
@@ -17,7 +17,7 @@ use crate::personality::run_document::{RunOutput, RunRecord};
 /// What the environment asks for can't be written.
 pub(super) fn begin(
     options: &Options,
-    plan: &TcpPlan,
+    workload: Workload,
     words: &[String],
     cancel: &Cancel,
 ) -> Result<RunRecord, String> {
@@ -25,7 +25,7 @@ pub(super) fn begin(
     let output = RunOutput::of_environment(role, cancel)?;
     let hosts = if options.is_server() { &options.hosts.listen } else { &options.hosts.targets };
     let host = hosts.first().cloned().unwrap_or_default();
-    let nearest = Plan::new(host, options.port(), plan.workload());
+    let nearest = Plan::new(host, options.port(), workload);
     let mut record = output.begin(Dialect::Ctstraffic, role, nearest);
     if let Some(draft) = record.draft() {
         let command_line = std::iter::once(NAME.to_owned()).chain(words.iter().cloned()).collect();
@@ -40,31 +40,25 @@ pub(super) fn start(record: &mut RunRecord) {
     record.start(i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX));
 }
 
-/// Something happened.
-pub(super) fn tell(record: &mut RunRecord, event: &TcpEvent) {
-    if let TcpEvent::Sample(sample) = event {
-        record.record_sample(sample);
-    }
-}
-
-/// It came to an end.
-pub(super) fn finish(mut record: RunRecord, run: &TcpRun, exit_code: u8, cancel: &Cancel) {
+/// It came to an end: what this end counted, and its connections.
+pub(super) fn finish(
+    mut record: RunRecord,
+    report: EndReport,
+    totals: EndTotals,
+    exit_code: u8,
+    cancel: &Cancel,
+) {
     if let Some(draft) = record.draft() {
-        let mut report = run.report.clone();
-        report.extension = Some(EndExtension::Ctstraffic(ctstraffic::EndTotals {
-            completed: run.totals.completed,
-            network_errors: run.totals.network_errors,
-            data_errors: run.totals.data_errors,
-            sent_bytes: run.sent_bytes,
-            received_bytes: run.received_bytes,
-        }));
-        draft.record_report(report);
+        let extension = Some(EndExtension::Ctstraffic(totals));
+        draft.record_report(EndReport { extension, ..report });
     }
     let (outcome, why) = match exit_code {
         _ if cancel.requested() => (Outcome::Interrupted, None),
         0 => (Outcome::Complete, None),
-        _ if run.totals.completed == 0 => (Outcome::Failed, Some("no connection was completed")),
-        _ if run.totals.failed() > 0 => (Outcome::Untrustworthy, Some("connections failed")),
+        _ if totals.completed == 0 => (Outcome::Failed, Some("no connection was completed")),
+        _ if totals.network_errors + totals.data_errors > 0 => {
+            (Outcome::Untrustworthy, Some("connections failed"))
+        }
         _ => (Outcome::Untrustworthy, Some("not all connections were made that were asked for")),
     };
     record.finish(outcome, exit_code, why.map(str::to_owned));
