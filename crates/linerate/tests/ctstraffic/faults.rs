@@ -208,3 +208,33 @@ fn a_server_that_is_not_there_refuses_every_connection() {
     }
     assert!(ended.stderr.contains("] connect failed (10061) Connection refused"), "{ended:?}");
 }
+
+#[test]
+fn ends_with_different_options_fail_as_the_originals_do() {
+    let (address, folder) = (own_address(), Folder::new());
+    // A client that has less to send waits, and the server misses the rest when it goes.
+    let server = "-transfer:200000 -serverexitlimit:1 -connectionfilename:server.csv";
+    let server = start_server(address, server, &folder);
+    let client = "-transfer:100000 -connections:1 -iterations:1 -timelimit:500";
+    let client = run_client(address, client, &folder);
+    let server = server.wait();
+    assert_eq!((client.exit_code, client.totals()), (254, [0, 0, 0]), "{client:?}");
+    assert_eq!((server.exit_code, server.totals()), (1, [0, 0, 1]), "{server:?}");
+    let row = &folder.rows("server.csv")[0];
+    assert_eq!((&*row[5], &*row[8]), ("100000", TOO_FEW), "{row:?}");
+    let total = |ended: &crate::fixture::Ended, text: &str| ended.stdout.contains(text);
+    assert!(total(&client, "Total Bytes Recv : 37\n  Total Bytes Sent : 100000\n"), "{client:?}");
+    assert!(total(&server, "Total Bytes Recv : 100000\n  Total Bytes Sent : 37\n"), "{server:?}");
+    // Where both send, the client takes the server's data for a wrong DONE, or the server the client's for too much.
+    let address = own_address();
+    let words = "-transfer:100000 -consoleverbosity:4";
+    let server = format!("{words} -pattern:pull -serverexitlimit:1");
+    let server = start_server(address, &server, &folder);
+    let client = format!("{words} -pattern:push -connections:1 -iterations:1");
+    let client = run_client(address, &client, &folder);
+    assert_eq!(client.exit_code, 1, "{client:?}");
+    let aborted = "Connection aborted due to the protocol error ErrorNotAllDataTransferred";
+    let is_told = client.stderr.contains(aborted) || client.stderr.contains("failed (10054)");
+    assert!(is_told, "{client:?}");
+    server.wait();
+}

@@ -11,6 +11,7 @@
 mod corruption;
 mod faults;
 mod fixture;
+mod hostile;
 mod output;
 mod pairs;
 mod peer;
