@@ -48,6 +48,13 @@ pub(crate) struct TextTally {
     pub(crate) received_bytes: Counter,
 }
 
+impl TextTally {
+    /// Sent, and received.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.sent_bytes.value(), self.received_bytes.value())
+    }
+}
+
 /// What a flow has done so far. Aligned so that two flows never share a cache line (two lines, as
 /// processors fetch them in pairs).
 #[derive(Debug, Default)]
@@ -57,7 +64,6 @@ pub(crate) struct Tally {
     pub(crate) send_calls: Counter,
     pub(crate) received_bytes: Counter,
     pub(crate) receive_calls: Counter,
-    pub(crate) texts: TextTally,
     pub(crate) transactions: Counter,
     timed: TimedTransactions,
     pub(crate) datagrams: DatagramTally,
@@ -65,8 +71,33 @@ pub(crate) struct Tally {
     pub(crate) first_ns: Counter,
     pub(crate) last_ns: Counter,
     progress: AtomicU8,
-    /// Of a media stream only.
-    frames: OnceLock<Box<FrameTally>>,
+    /// A hundred thousand flows without these take two cache lines each.
+    extra: OnceLock<Box<ExtraTally>>,
+}
+
+/// Counts that only some kinds of load have.
+#[derive(Debug, Default)]
+pub(crate) struct ExtraTally {
+    pub(crate) texts: TextTally,
+    pub(crate) arrivals: ArrivalTally,
+    frames: OnceLock<FrameTally>,
+}
+
+impl ExtraTally {
+    /// The frames of a media stream, to count in.
+    #[inline]
+    pub(crate) fn frames(&self) -> &FrameTally {
+        self.frames.get_or_init(FrameTally::default)
+    }
+}
+
+/// What the dialect's receiver of datagrams counts as they come.
+#[derive(Debug, Default)]
+pub(crate) struct ArrivalTally {
+    pub(crate) lost: Counter,
+    pub(crate) reordered: Counter,
+    /// Jitter in nanoseconds: the bits of a floating-point number.
+    pub(crate) jitter_ns: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -98,12 +129,6 @@ pub(crate) struct DatagramTally {
     pub(crate) received: Counter,
     /// Those that the peer has sent at least, by the numbers that have come.
     pub(crate) expected: Counter,
-    /// Missing ones, where the dialect's receiver counts them as they come.
-    pub(crate) lost: Counter,
-    /// Late ones, likewise.
-    pub(crate) reordered: Counter,
-    /// Jitter in nanoseconds, likewise: the bits of a floating-point number.
-    pub(crate) jitter_ns: Counter,
 }
 
 impl Tally {
@@ -131,10 +156,20 @@ impl Tally {
         self.timed.measured.value()
     }
 
-    /// The frames of a media stream, to count in.
+    /// The counts that only some kinds of load have, to count in.
     #[inline]
-    pub(crate) fn frames(&self) -> &FrameTally {
-        self.frames.get_or_init(Box::default)
+    pub(crate) fn extra(&self) -> &ExtraTally {
+        self.extra.get_or_init(Box::default)
+    }
+
+    /// The same, where something was counted in them.
+    pub(crate) fn known_extra(&self) -> Option<&ExtraTally> {
+        self.extra.get().map(|extra| &**extra)
+    }
+
+    /// Media: frames sent, completed, late and dropped.
+    pub(crate) fn frame_counts(&self) -> Option<[u64; 4]> {
+        self.known_extra()?.frames.get().map(FrameTally::counts)
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -151,6 +186,7 @@ impl Tally {
     }
 
     pub(crate) fn counts(&self) -> Counts {
+        let arrivals = self.known_extra().map(|extra| &extra.arrivals);
         Counts {
             sent_bytes: self.sent_bytes.value(),
             send_calls: self.send_calls.value(),
@@ -161,9 +197,8 @@ impl Tally {
             datagrams_sent: self.datagrams.sent.value(),
             datagrams_received: self.datagrams.received.value(),
             datagrams_expected: self.datagrams.expected.value(),
-            datagrams_lost: self.datagrams.lost.value(),
-            datagrams_reordered: self.datagrams.reordered.value(),
-            frames: self.frames.get().map(|frames| frames.counts()),
+            datagrams_lost: arrivals.map_or(0, |arrivals| arrivals.lost.value()),
+            datagrams_reordered: arrivals.map_or(0, |arrivals| arrivals.reordered.value()),
         }
     }
 }
@@ -245,20 +280,6 @@ pub(crate) struct Counts {
     pub(crate) datagrams_expected: u64,
     pub(crate) datagrams_lost: u64,
     pub(crate) datagrams_reordered: u64,
-    /// Media: frames sent, completed, late and dropped.
-    pub(crate) frames: Option<[u64; 4]>,
-}
-
-/// Frames, one by one with others.
-fn with_frames(
-    a: Option<[u64; 4]>,
-    b: Option<[u64; 4]>,
-    merge: fn(u64, u64) -> u64,
-) -> Option<[u64; 4]> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(std::array::from_fn(|kind| merge(a[kind], b[kind]))),
-        (a, b) => a.or(b),
-    }
 }
 
 impl Counts {
@@ -276,7 +297,6 @@ impl Counts {
             datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
             datagrams_lost: self.datagrams_lost.wrapping_add(other.datagrams_lost),
             datagrams_reordered: self.datagrams_reordered.wrapping_add(other.datagrams_reordered),
-            frames: with_frames(self.frames, other.frames, u64::wrapping_add),
         }
     }
 
@@ -296,7 +316,6 @@ impl Counts {
             datagrams_reordered: self
                 .datagrams_reordered
                 .saturating_sub(earlier.datagrams_reordered),
-            frames: with_frames(self.frames, earlier.frames, u64::saturating_sub),
         }
     }
 }

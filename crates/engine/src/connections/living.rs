@@ -129,7 +129,7 @@ impl Living {
             Move::SendText => {
                 self.interest = Interest::Writable;
                 let sent = stream.send(self.course.text_to_send(life))?;
-                tally.texts.sent_bytes.add(sent as u64);
+                tally.extra().texts.sent_bytes.add(sent as u64);
                 self.course.record_text_sent(life, sent);
                 Ok(())
             }
@@ -137,7 +137,7 @@ impl Living {
                 self.interest = Interest::Readable;
                 let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
                 let length = receive_some(stream, into, wait)?;
-                tally.texts.received_bytes.add(length as u64);
+                tally.extra().texts.received_bytes.add(length as u64);
                 let came = into.get(..length).unwrap_or_default();
                 self.course.record_text_received(life, came).map_err(fault)
             }

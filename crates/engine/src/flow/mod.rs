@@ -487,8 +487,13 @@ pub(crate) struct DatagramEnding {
     pub(crate) arrivals: Option<Box<SequenceTracker>>,
     pub(crate) gso: Option<bool>,
     pub(crate) gro: Option<bool>,
-    /// Media: the frames that this end knows of.
-    pub(crate) frames: Option<FrameCounts>,
-    /// Media, receiver: runs of lost datagrams, and the datagrams of the longest.
+    pub(crate) media: Option<Box<MediaEnding>>,
+}
+
+/// What a flow of a media stream leaves when it ends; warm-up left out.
+pub(crate) struct MediaEnding {
+    /// The frames that this end knows of.
+    pub(crate) frames: FrameCounts,
+    /// Receiver: runs of lost datagrams, and the datagrams of the longest.
     pub(crate) loss_bursts: Option<(u64, u64)>,
 }

@@ -51,9 +51,10 @@ impl flow::Arrivals for Arrivals {
 
     #[inline]
     fn publish(&self, bytes: usize, _: usize, tally: &Tally) {
-        tally.datagrams.lost.set(self.lost);
-        tally.datagrams.reordered.set(self.out_of_order);
-        tally.datagrams.jitter_ns.set((self.jitter_s() * 1e9).to_bits());
+        let arrivals = &tally.extra().arrivals;
+        arrivals.lost.set(self.lost);
+        arrivals.reordered.set(self.out_of_order);
+        arrivals.jitter_ns.set((self.jitter_s() * 1e9).to_bits());
         tally.datagrams.expected.set(self.highest);
         tally.record_received(bytes);
     }

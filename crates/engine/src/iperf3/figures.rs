@@ -64,7 +64,7 @@ impl Shared {
 
     /// Jitter now, nanoseconds.
     pub(super) fn jitter_ns(&self) -> f64 {
-        f64::from_bits(self.flow.tally.datagrams.jitter_ns.value())
+        f64::from_bits(self.flow.tally.extra().arrivals.jitter_ns.value())
     }
 
     /// Segments that its connection sent again: known since it ended, or asked for now.

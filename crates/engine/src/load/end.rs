@@ -352,21 +352,23 @@ fn dropped_datagrams(drops: u64, counts: &Counts, offload: Option<bool>) -> u64 
 /// the two ends' counts are of the same datagrams.
 fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, ending: &Ending) {
     let datagrams = &ending.datagrams;
+    let frames = datagrams.media.as_ref().map(|media| media.frames);
+    let loss_bursts = datagrams.media.as_ref().and_then(|media| media.loss_bursts);
     if let Some(sent) = datagrams.sent {
         let calls = report.sent.map_or(Some(0), |sent| sent.calls);
         report.sent = Some(Traffic { bytes: datagrams.sent_bytes, calls });
         report.datagrams = Some(DatagramCounts {
             sent: Some(sent),
             refused: Some(datagrams.refused),
-            frames: datagrams.frames,
+            frames,
             ..DatagramCounts::default()
         });
     }
     if let Some(arrivals) = &datagrams.arrivals {
         let counts = DatagramCounts {
-            frames: datagrams.frames,
-            loss_bursts: datagrams.loss_bursts.map(|(count, _)| count),
-            longest_loss_burst: datagrams.loss_bursts.map(|(_, longest)| longest),
+            frames,
+            loss_bursts: loss_bursts.map(|(count, _)| count),
+            longest_loss_burst: loss_bursts.map(|(_, longest)| longest),
             ..arrivals.counts(None, drops)
         };
         let calls = report.received.map_or(Some(0), |received| received.calls);

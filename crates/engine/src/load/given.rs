@@ -136,11 +136,12 @@ impl Load {
     /// Bytes that all flows have sent, and received: payload, and texts beside it.
     pub(crate) fn bytes_with_texts(&self) -> (u64, u64) {
         self.flows.iter().flatten().fold((0, 0), |(sent, received), flow| {
-            let (tally, texts) = (&flow.tally, &flow.tally.texts);
+            let tally = &flow.tally;
+            let texts = tally.known_extra().map_or((0, 0), |extra| extra.texts.bytes());
             let more = |sum: u64, a: u64, b: u64| sum.saturating_add(a).saturating_add(b);
             (
-                more(sent, tally.sent_bytes.value(), texts.sent_bytes.value()),
-                more(received, tally.received_bytes.value(), texts.received_bytes.value()),
+                more(sent, tally.sent_bytes.value(), texts.0),
+                more(received, tally.received_bytes.value(), texts.1),
             )
         })
     }

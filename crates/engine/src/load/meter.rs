@@ -127,6 +127,8 @@ impl Meter {
         let reading = Reading::of(flows);
         let machine = MachineTimes::now();
         let load = cpu_of(shards);
+        // Those of the warm-up are not counted.
+        let frames = reading.frames_since(&self.last).filter(|_| !self.warming);
         let sample = Sample {
             role: self.role,
             index,
@@ -140,7 +142,7 @@ impl Meter {
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
-            ..totals(&reading.total.since(&self.last.total), self.warming)
+            ..totals(&reading.total.since(&self.last.total), frames)
         };
         self.last = reading;
         self.last_machine = machine;
@@ -161,6 +163,8 @@ impl Meter {
 #[derive(Default)]
 struct Reading {
     total: Counts,
+    /// Media: frames sent, completed, late and dropped.
+    frames: Option<[u64; 4]>,
     first: Vec<Counts>,
 }
 
@@ -170,11 +174,21 @@ impl Reading {
         for flow in flows.iter().flatten() {
             let counts = flow.tally.counts();
             reading.total = reading.total.plus(&counts);
+            if let Some(frames) = flow.tally.frame_counts() {
+                let before = reading.frames.unwrap_or_default();
+                reading.frames = Some(std::array::from_fn(|kind| before[kind] + frames[kind]));
+            }
             if reading.first.len() < Sample::MAX_FLOWS {
                 reading.first.push(counts);
             }
         }
         reading
+    }
+
+    /// The frames since an earlier reading.
+    fn frames_since(&self, earlier: &Reading) -> Option<[u64; 4]> {
+        let (now, before) = (self.frames?, earlier.frames.unwrap_or_default());
+        Some(std::array::from_fn(|kind| now[kind].saturating_sub(before[kind])))
     }
 }
 
@@ -197,7 +211,7 @@ fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
 }
 
 /// The sums over all flows, in a sample whose other fields are still empty.
-fn totals(since: &Counts, warming: bool) -> Sample {
+fn totals(since: &Counts, frames: Option<[u64; 4]>) -> Sample {
     let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
     let (sent, received) = (since.datagrams_sent, since.datagrams_received);
@@ -212,11 +226,7 @@ fn totals(since: &Counts, warming: bool) -> Sample {
             received: (received > 0).then_some(received),
             // As far as the numbers that have come tell; the report has the exact count.
             lost: (expected > 0).then(|| expected.saturating_sub(received)),
-            // Those of the warm-up are not counted.
-            frames: since
-                .frames
-                .filter(|_| !warming)
-                .map(|frames| frame_counts(frames, sent > 0, received > 0)),
+            frames: frames.map(|frames| frame_counts(frames, sent > 0, received > 0)),
             ..DatagramCounts::default()
         }),
         ..Sample::nothing(Role::Client)

@@ -4,7 +4,7 @@ use linerate_measure::media::{DelayVariation, FrameCounts, FrameTracker, Frames}
 
 use super::Mark;
 use crate::clock::MILLISECOND_NS;
-use crate::flow::Ending;
+use crate::flow::{Ending, MediaEnding};
 use crate::latencies::Latencies;
 use crate::phase::{Phase, Reached};
 use crate::tally::Tally;
@@ -81,7 +81,7 @@ impl FrameSchedule {
         self.left = self.frames.datagrams;
         if !warm_up {
             self.sent += 1;
-            tally.frames().sent.set(self.sent);
+            tally.extra().frames().sent.set(self.sent);
             latencies.record_send_delay(now_ns - due_ns);
         }
         None
@@ -133,7 +133,7 @@ impl FrameReceiver {
     /// Publishes what the frames came to so far.
     pub(super) fn publish(&self, tally: &Tally) {
         let FrameCounts { completed, late, dropped, .. } = self.tracker.counts();
-        let frames = tally.frames();
+        let frames = tally.extra().frames();
         frames.completed.set(completed.unwrap_or(0));
         frames.late.set(late.unwrap_or(0));
         frames.dropped.set(dropped.unwrap_or(0));
@@ -141,8 +141,8 @@ impl FrameReceiver {
 
     pub(super) fn leave(mut self, ending: &mut Ending) {
         self.tracker.finish();
-        ending.datagrams.frames = Some(self.tracker.counts());
-        ending.datagrams.loss_bursts = Some(self.tracker.loss_bursts());
+        let (frames, loss_bursts) = (self.tracker.counts(), Some(self.tracker.loss_bursts()));
+        ending.datagrams.media = Some(Box::new(MediaEnding { frames, loss_bursts }));
         if self.malformed > 0 {
             *ending.errors.entry("malformed").or_insert(0) += self.malformed;
         }

@@ -9,7 +9,7 @@ use super::{Heading, Mark};
 use crate::buffers::Buffers;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::goal::GoalShare;
-use crate::flow::{BulkRules, Calls, DatagramEnding, Local, Stage, Turn};
+use crate::flow::{BulkRules, Calls, DatagramEnding, Local, MediaEnding, Stage, Turn};
 use crate::pacing::Pacer;
 use crate::phase::Phase;
 use crate::tally::Tally;
@@ -307,7 +307,10 @@ impl<H: Heading> DatagramSender<H> {
     }
 
     pub(crate) fn leave(self, path: &impl DatagramPath, ending: &mut DatagramEnding) {
-        let frames = self.frames.as_ref().map(FrameSchedule::counts);
-        *ending = DatagramEnding { gso: Some(path.offload().0), frames, ..self.ending };
+        let media = self
+            .frames
+            .as_ref()
+            .map(|schedule| Box::new(MediaEnding { frames: schedule.counts(), loss_bursts: None }));
+        *ending = DatagramEnding { gso: Some(path.offload().0), media, ..self.ending };
     }
 }
