@@ -6,7 +6,6 @@ use linerate_personality::colon_options::{
 };
 use linerate_personality::ctstraffic;
 use linerate_personality::ctstraffic::command_line::CommandLine;
-use linerate_personality::ctstraffic::plan::ConnectionDraws;
 use linerate_personality::iperf3::command_line::{UsageError, parse_command_line};
 use linerate_personality::iperf3::fault::render_failure;
 use linerate_personality::iperf3::parameters::parameters;
@@ -92,13 +91,7 @@ pub fn ctstraffic_options(data: &[u8]) {
         Ok(CommandLine::Run(options)) => options,
     };
     assert_eq!(options.hosts.listen.is_empty(), !options.hosts.targets.is_empty());
-    for word in [0, u64::MAX / 3, u64::MAX] {
-        let draws = ConnectionDraws { total: word, rate: word, shutdown: word };
-        let plan = options.transfer_plan(draws);
-        assert!(plan.total_bytes > 0 && plan.buffer_bytes.low > 0);
-        assert!(plan.turns().take(9).all(|turn| turn.send_bytes > 0 || turn.receive_bytes > 0));
-        assert_eq!(options.life().steps.len(), 3);
-    }
+    assert_eq!(options.life().steps.len(), 3);
     if let Some(settings) = options.receiver_settings() {
         assert!((1..=1_000_000).contains(&settings.buffered_frames));
         assert!(settings.shape.frame_bytes >= 40 && settings.shape.frames > 0);

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::Sender;
 
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{SENDER_FREQUENCY, START};
 use linerate_wire::ctstraffic::media::receiver::{FrameCounts, Reception, StreamReceiver};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_wire::ctstraffic::ConnectionId;
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Mismatch;
 use linerate_wire::ctstraffic::media::datagram::DatagramError;
 use linerate_wire::ctstraffic::media::jitter::JitterRow;

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::Sender;
 
 use linerate_wire::ctstraffic::ConnectionId;
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{
     DataHeader, HEADER_BYTES, SENDER_FREQUENCY, check_start, encode_id,

@@ -6,7 +6,7 @@ use linerate_measure::Sample;
 use linerate_measure::sample::TcpStatus as KernelStatus;
 use linerate_measure::step::{ID_BYTES, LifeFault};
 use linerate_wire::ctstraffic::ConnectionId;
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Mismatch;
 
 use crate::connections::{Failure, Finished};

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::media::receiver::ReceiverSettings;
 use linerate_wire::ctstraffic::media::shape::StreamShape;
 

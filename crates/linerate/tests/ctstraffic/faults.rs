@@ -25,10 +25,12 @@ const WRONG: &str = "ErrorDataDidNotMatchBitPattern";
 const RESET: &str = "10054: Connection reset by peer";
 const GOOD: &str = "Succeeded";
 
-fn act(mut peer: TcpStream, (bytes, then): Act) {
+/// Acts, with what is sent in pieces of so many bytes.
+fn act(mut peer: TcpStream, (bytes, then): Act, piece_bytes: usize) {
+    peer.set_nodelay(true).unwrap();
     peer.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     // Our end may have closed before it has taken all.
-    let _cut_short = peer.write_all(&bytes);
+    let _cut_short = bytes.chunks(piece_bytes).try_for_each(|piece| peer.write_all(piece));
     match then {
         Then::Finish => {
             let _gone = peer.shutdown(Shutdown::Write);
@@ -58,7 +60,7 @@ fn with_wrong_bit(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
 }
 
 /// Runs our client with one connection for each of these servers; the results by the rows of its file.
-fn results_at_client(pattern: &str, acts: Vec<Act>) -> (Vec<String>, Folder) {
+fn results_at_client(pattern: &str, acts: Vec<Act>, piece_bytes: usize) -> (Vec<String>, Folder) {
     let (address, folder) = (own_address(), Folder::new());
     let listener = TcpListener::bind((address, PORT)).unwrap();
     let words = format!(
@@ -68,7 +70,7 @@ fn results_at_client(pattern: &str, acts: Vec<Act>) -> (Vec<String>, Folder) {
     );
     let serving = thread::spawn(move || {
         for one in acts {
-            act(listener.accept().unwrap().0, one);
+            act(listener.accept().unwrap().0, one, piece_bytes);
         }
     });
     let ended = run_client(address, &words, &folder);
@@ -102,7 +104,8 @@ fn a_client_of_pull_names_each_fault_of_a_server() {
         (GOOD, (pulled(b"DONE"), Finish)),
     ];
     let (expected, acts): (Vec<&str>, Vec<Act>) = cases.into_iter().unzip();
-    let (results, folder) = results_at_client("pull", acts);
+    assert_eq!(results_at_client("pull", acts.clone(), 7).0, expected);
+    let (results, folder) = results_at_client("pull", acts, usize::MAX);
     assert_eq!(results, expected);
     let errors = folder.read("errors.txt");
     let id = "b060598b-3bdb-4b90-9b3b-cfc0a15e636b";
@@ -129,7 +132,9 @@ fn a_client_of_push_names_each_fault_of_a_server() {
         (RESET, (told(b"DONE"), Reset(5000))),
     ];
     let (expected, acts): (Vec<&str>, Vec<Act>) = cases.into_iter().unzip();
-    assert_eq!(results_at_client("push", acts).0, expected);
+    for piece_bytes in [7, usize::MAX] {
+        assert_eq!(results_at_client("push", acts.clone(), piece_bytes).0, expected);
+    }
 }
 
 #[test]
@@ -158,7 +163,9 @@ fn a_server_names_each_fault_of_a_client() {
     let server = start_server(address, &words, &folder);
     let (expected, acts): (Vec<&str>, Vec<Act>) = cases.into_iter().unzip();
     for (number, one) in acts.into_iter().enumerate() {
-        act(TcpStream::connect((address, PORT)).unwrap(), one);
+        // Some come in pieces.
+        let piece_bytes = if number % 3 == 0 { usize::MAX } else { 7 };
+        act(TcpStream::connect((address, PORT)).unwrap(), one, piece_bytes);
         // Each is to have its row before the next.
         let end = std::time::Instant::now() + crate::fixture::LIMIT;
         while folder.rows("server.csv").len() <= number {

@@ -1,8 +1,7 @@
 //! A command line as a whole: how its words are read, and what may stand together.
 
+use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::media::shape::ShapeError;
-use linerate_wire::ctstraffic::pace::quantum_bytes;
-use linerate_wire::ctstraffic::transfer::Pattern;
 
 use super::Refusal;
 use super::flags::{OWN_TABLE, Page, TABLE, Use};
@@ -184,6 +183,12 @@ fn is_server(options: &Options) -> bool {
 
 fn is_udp(options: &Options) -> bool {
     options.run.protocol == Protocol::Udp
+}
+
+/// Bytes that may be sent in one period, for a rate in bytes per second: 0 where that is less than one.
+fn quantum_bytes(bytes_per_s: u64, period_ms: u64) -> u64 {
+    let bytes = u128::from(bytes_per_s) * u128::from(period_ms) / 1000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Whether two loggers have one csv file.

@@ -3,8 +3,8 @@
 //!
 //! Rows are taken in the order of the table, whatever the order of the command line.
 
+use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::media::datagram::{DATAGRAM_LEAST_BYTES, DATAGRAM_MOST_BYTES};
-use linerate_wire::ctstraffic::transfer::Pattern;
 
 use super::Refusal;
 use super::options::{Affinity, Connect, Io, Options, Protocol, ShutdownChoice};

@@ -1,7 +1,7 @@
 //! What was typed, by subject. What isn't typed is absent; [`super::plan`] knows the defaults.
 
+use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::Span;
-use linerate_wire::ctstraffic::transfer::Pattern;
 
 /// What was typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,7 @@ use linerate_measure::step::{Size, Text};
 use linerate_wire::ctstraffic::media::datagram::DATAGRAM_MOST_BYTES;
 use linerate_wire::ctstraffic::media::receiver::ReceiverSettings;
 use linerate_wire::ctstraffic::media::shape::{ShapeError, StreamShape};
-use linerate_wire::ctstraffic::pace::PaceSettings;
-use linerate_wire::ctstraffic::transfer::{Pattern, Shutdown, TransferPlan};
-use linerate_wire::ctstraffic::{DEFAULT_PORT, Role, Span};
+use linerate_wire::ctstraffic::{DEFAULT_PORT, Pattern, Role, Span};
 
 use super::options::{Connect, Options, Protocol, ShutdownChoice};
 
@@ -18,17 +16,6 @@ const SEGMENT_BYTES: u32 = 1 << 20;
 const RATE_PERIOD_MS: u64 = 100;
 const DATAGRAM_BYTES: u32 = 1400;
 const UDP_RECEIVE_BUFFER_BYTES: u32 = 1 << 20;
-
-/// Random words for one connection: each decides one thing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionDraws {
-    /// How many bytes the connection transfers.
-    pub total: u64,
-    /// How fast it sends.
-    pub rate: u64,
-    /// How it ends.
-    pub shutdown: u64,
-}
 
 impl Options {
     /// Whether this is a server.
@@ -135,46 +122,6 @@ impl Options {
         let is_udp_client = self.run.protocol == Protocol::Udp && !self.is_server();
         let default = is_udp_client.then_some(UDP_RECEIVE_BUFFER_BYTES);
         self.sockets.receive_buffer_bytes.or(default)
-    }
-
-    /// What one TCP connection does.
-    pub fn transfer_plan(&self, draws: ConnectionDraws) -> TransferPlan {
-        let (push_bytes, pull_bytes) = self.segment_bytes();
-        TransferPlan {
-            role: self.role(),
-            pattern: self.pattern(),
-            total_bytes: self.total_bytes().draw(draws.total),
-            push_bytes,
-            pull_bytes,
-            buffer_bytes: self.buffer_bytes(),
-            outstanding_sends: self.outstanding_sends(),
-            pace: self.pace(draws.rate),
-            shutdown: self.shutdown(draws.shutdown),
-        }
-    }
-
-    /// How a connection's sends are spaced.
-    fn pace(&self, word: u64) -> PaceSettings {
-        let transfer = &self.transfer;
-        if let Some(rate) = transfer.rate_limit {
-            let period_ms = self.rate_period_ms();
-            return PaceSettings::Rate { bytes_per_s: rate.draw(word), period_ms };
-        }
-        match (transfer.burst_count, transfer.burst_delay_ms) {
-            (Some(count), Some(delay_ms)) => PaceSettings::Burst { count, delay_ms },
-            _ => PaceSettings::None,
-        }
-    }
-
-    /// How a client ends a connection.
-    fn shutdown(&self, word: u64) -> Shutdown {
-        let is_rude = match self.transfer.shutdown {
-            _ if self.requests.connect == Some(Connect::Name) => true,
-            Some(ShutdownChoice::Rude) => true,
-            Some(ShutdownChoice::Random) => word >> 63 == 1,
-            Some(ShutdownChoice::Graceful) | None => false,
-        };
-        if is_rude { Shutdown::Rude } else { Shutdown::Graceful }
     }
 
     /// What this end does on each TCP connection, as a load takes it.

@@ -1,23 +1,23 @@
 //! The dialect of Microsoft's ctsTraffic: verified transfers over TCP, and media streams over UDP.
 //!
 //! Nothing is negotiated. Both ends are started with the same numbers, and a difference shows as a
-//! protocol error. [`data`] is the data that every direction carries. [`transfer`] is what a TCP
-//! connection transfers, in which order; [`connection`] is one end of it as a state machine, and
-//! [`pace`] schedules its sends. [`media`] has the datagrams of a media stream, its sender
-//! and its receiver.
+//! protocol error. A TCP connection is the life that the engine runs over it; here are the words for it:
+//! ids, patterns and faults. [`data`] is the data that every direction carries. [`media`] has the
+//! datagrams of a media stream, its sender and its receiver.
 //!
 //! Times are nanoseconds on any monotonic clock. Where a size is drawn by chance, the caller gives
 //! a random word. `docs/compat/ctstraffic.md` lists where linerate differs from the original.
 
-pub mod connection;
 pub mod data;
+mod fault;
 mod id;
 pub mod media;
-pub mod pace;
+mod pattern;
 mod span;
-pub mod transfer;
 
+pub use fault::Fault;
 pub use id::{CONNECTION_ID_BYTES, ConnectionId};
+pub use pattern::Pattern;
 pub use span::Span;
 
 /// The port of servers, TCP and UDP.

@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
 
-mod connection;
-mod faults;
-mod pair;
 mod seeds;
 mod sha256;
 mod stream;

@@ -10,11 +10,6 @@ mod replay;
 use replay::replay;
 
 #[test]
-fn connection() {
-    replay("ctstraffic_connection", targets::ctstraffic_connection);
-}
-
-#[test]
 fn datagram() {
     replay("ctstraffic_datagram", targets::ctstraffic_datagram);
 }

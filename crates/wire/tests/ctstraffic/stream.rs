@@ -1,6 +1,6 @@
 //! Media streams: times, frames that are completed, dropped or repeated, and bad datagrams.
 
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::media::datagram::DatagramError;
 use linerate_wire::ctstraffic::media::receiver::{
     FrameCounts, ReceiverSettings, Reception, Rendered, StreamReceiver,
@@ -9,8 +9,7 @@ use linerate_wire::ctstraffic::media::sender::StreamSender;
 use linerate_wire::ctstraffic::media::shape::{Split, StreamShape};
 use proptest::prelude::*;
 
-use crate::pair::reference;
-use crate::stream_pair::{FREQUENCY, MS, Sent, id, receive, send_all, settings};
+use crate::stream_pair::{FREQUENCY, MS, Sent, id, receive, reference, send_all, settings};
 
 /// 125 frames of 10,000 bytes, 40 ms apart.
 fn shape() -> StreamShape {

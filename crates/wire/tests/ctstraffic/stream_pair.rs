@@ -1,12 +1,19 @@
 //! A media stream from its sender to its receiver over a path that the test decides, under a virtual clock.
 
+use std::sync::LazyLock;
+
 use linerate_wire::ctstraffic::ConnectionId;
+use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{DataHeader, HEADER_BYTES, encode_id};
 use linerate_wire::ctstraffic::media::receiver::{ReceiverSettings, Rendered, StreamReceiver};
 use linerate_wire::ctstraffic::media::sender::{OutgoingDatagram, StreamSender};
 use linerate_wire::ctstraffic::media::shape::StreamShape;
 
-use crate::pair::reference;
+/// Data that all tests share: it takes a while to lay out.
+pub(crate) fn reference() -> &'static Reference {
+    static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::new(1 << 14));
+    &REFERENCE
+}
 
 pub(crate) const MS: u64 = 1_000_000;
 /// Ticks per second of both ends' counters.

@@ -7,7 +7,7 @@ use linerate_personality::ctstraffic::output::error;
 use linerate_personality::ctstraffic::output::status::{HEAD_EVERY_ROWS, render_head};
 use linerate_personality::ctstraffic::output::verbosity::Verbosity;
 use linerate_wire::ctstraffic::ConnectionId;
-use linerate_wire::ctstraffic::connection::Fault;
+use linerate_wire::ctstraffic::Fault;
 
 use super::document::Document;
 use super::files::Files;

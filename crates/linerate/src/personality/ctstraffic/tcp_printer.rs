@@ -14,8 +14,8 @@ use linerate_personality::ctstraffic::output::status::{
 };
 use linerate_personality::ctstraffic::output::summary::{RunTotals, Transferred, render_summary};
 use linerate_personality::ctstraffic::output::tcp_info::{self, TcpInfo};
+use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::Role;
-use linerate_wire::ctstraffic::transfer::Pattern;
 
 use super::console::{Console, Heads};
 use super::document::{render_tcp_end, render_tcp_run, render_tcp_status};

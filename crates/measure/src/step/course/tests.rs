@@ -1,5 +1,5 @@
 use super::*;
-use crate::step::{BytePattern, Close, Size};
+use crate::step::{BytePattern, Close, Difference, Size};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -126,6 +126,24 @@ fn a_draw_reaches_both_bounds() {
     assert!(seen.iter().all(|times| (900..1100).contains(times)), "{seen:?}");
     let all = Size::Range { low_bytes: 0, high_bytes: u64::MAX };
     assert_ne!(all.draw(&mut state), all.draw(&mut state));
+}
+
+#[test]
+fn a_difference_has_its_offset_and_its_extent() {
+    let expected: Vec<u8> = (0..=255).cycle().take(1000).collect();
+    assert_eq!(Difference::find(7, &expected, &expected), None);
+    for place in 0..1000 {
+        let mut came = expected.clone();
+        came[place] ^= 1 << (place % 8);
+        let wrong = Difference::find(7, &came, &expected).unwrap();
+        assert_eq!((wrong.offset, wrong.extent_bytes, wrong.wrong_bytes), (7 + place as u64, 1, 1));
+        assert_eq!((wrong.found, wrong.expected), (came[place], expected[place]));
+    }
+    let mut came = expected.clone();
+    (came[500], came[503]) = (!came[500], !came[503]);
+    let wrong = Difference::find(7, &came, &expected).unwrap();
+    assert_eq!((wrong.offset, wrong.extent_bytes, wrong.wrong_bytes), (507, 4, 2));
+    assert_eq!(wrong.received_bytes, 1000);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::Span;
-use linerate_wire::ctstraffic::transfer::Pattern;
 
 use crate::ctstraffic::options::{Affinity, Options, Protocol};
 

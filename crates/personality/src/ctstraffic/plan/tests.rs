@@ -1,5 +1,3 @@
-use linerate_wire::ctstraffic::transfer::Turn;
-
 use super::*;
 use crate::ctstraffic::command_line::{CommandLine, parse_command_line};
 
@@ -19,19 +17,10 @@ fn defaults_are_the_originals() {
     assert_eq!((client.status_update_ms(), client.rate_period_ms()), (5000, 100));
     assert_eq!((client.outstanding_receives(), client.outstanding_sends()), (1, 1));
     assert_eq!((client.has_keepalive(), options("-listen:*").has_keepalive()), (false, true));
-    let plan = client.transfer_plan(ConnectionDraws::default());
-    let expected = TransferPlan {
-        role: Role::Client,
-        pattern: Pattern::Push,
-        total_bytes: 1 << 30,
-        push_bytes: 1 << 20,
-        pull_bytes: 1 << 20,
-        buffer_bytes: Span::of(65_536),
-        outstanding_sends: 1,
-        pace: PaceSettings::None,
-        shutdown: Shutdown::Graceful,
-    };
-    assert_eq!(plan, expected);
+    let life = client.life();
+    assert_eq!(life.steps[1], LifeStep::Send { bytes: Size::Fixed(1 << 30) });
+    assert_eq!((life.unit_bytes, life.pace), (Some(Size::Fixed(65_536)), None));
+    assert_eq!((life.close, client.segment_bytes()), (Close::Graceful, (1 << 20, 1 << 20)));
     assert_eq!((client.stream_shape(), client.receive_buffer_bytes()), (None, None));
 }
 
@@ -48,14 +37,13 @@ fn limits_of_0_are_no_limits() {
 #[test]
 fn ranges_are_drawn() {
     let client = options("-target:h -transfer:[10,20] -ratelimit:[1000,2000] -shutdown:random");
-    let most = ConnectionDraws { total: u64::MAX, rate: u64::MAX, shutdown: u64::MAX };
-    let [least, most] = [ConnectionDraws::default(), most].map(|draws| client.transfer_plan(draws));
-    assert_eq!((least.total_bytes, most.total_bytes), (10, 20));
-    assert_eq!(least.pace, PaceSettings::Rate { bytes_per_s: 1000, period_ms: 100 });
-    assert_eq!(most.pace, PaceSettings::Rate { bytes_per_s: 2000, period_ms: 100 });
-    assert_eq!((least.shutdown, most.shutdown), (Shutdown::Graceful, Shutdown::Rude));
-    let by_name = options("-target:h -conn:ConnectByName");
-    assert_eq!(by_name.transfer_plan(ConnectionDraws::default()).shutdown, Shutdown::Rude);
+    let life = client.life();
+    let bytes = Size::Range { low_bytes: 10, high_bytes: 20 };
+    assert_eq!(life.steps[1], LifeStep::Send { bytes });
+    let bytes_per_s = Size::Range { low_bytes: 1000, high_bytes: 2000 };
+    assert_eq!(life.pace, Some(LifePace::Rate { bytes_per_s, slice_ns: 100_000_000 }));
+    assert_eq!((life.close, life.draws), (Close::Drawn, Draws::Each));
+    assert_eq!(options("-target:h -conn:ConnectByName").life().close, Close::Reset);
     assert_eq!(options("-target:h -io:rioiocp").outstanding_sends(), 0);
 }
 
@@ -75,19 +63,18 @@ fn a_stream_is_computed_from_its_options() {
 
 #[test]
 fn a_life_does_what_the_plan_does() {
-    for (pattern, pace) in [
-        ("push", ""),
-        ("pull", "-ratelimit:500000"),
-        ("duplex", "-burstcount:4 -burstdelay:200"),
-        ("pushpull", "-buffer:[10,700]"),
+    for (pattern, pace, (client, server)) in [
+        ("push", "", (10_001, 0)),
+        ("pull", "-ratelimit:500000", (0, 10_001)),
+        ("duplex", "-burstcount:4 -burstdelay:200", (5001, 5001)),
+        ("pushpull", "-buffer:[10,700] -pushbytes:1000 -pullbytes:3000", (3000, 7001)),
     ] {
         let line = format!("-pattern:{pattern} {pace} -transfer:10001");
         for end in ["-target:h -shutdown:rude", "-listen:*"] {
             let options = options(&format!("{end} {line}"));
             let life = options.life();
-            let Turn { send_bytes, receive_bytes } =
-                options.transfer_plan(ConnectionDraws::default()).amounts();
-            assert_eq!(life.amounts(), (send_bytes, receive_bytes), "{end} {line}");
+            let amounts = if options.is_server() { (server, client) } else { (client, server) };
+            assert_eq!(life.amounts(), amounts, "{end} {line}");
             let close = if options.is_server() { Close::AfterPeer } else { Close::Reset };
             assert_eq!((life.close, life.steps.len()), (close, 3));
             assert_eq!(life.pace.is_some(), pace.contains("-ratelimit") || pace.contains("-burst"));

@@ -4,7 +4,7 @@ use super::datagram::{Datagram, DatagramError};
 use super::jitter::{Jitter, JitterRow, Stamps};
 use super::shape::StreamShape;
 use crate::ctstraffic::ConnectionId;
-use crate::ctstraffic::connection::Fault;
+use crate::ctstraffic::Fault;
 use crate::ctstraffic::data::{Mismatch, Reference};
 
 /// What a client waits for an answer to its START beside the time of a frame, ns.

@@ -1,7 +1,5 @@
 //! Why a connection or stream failed.
 
-use std::io::ErrorKind;
-
 use crate::ctstraffic::data::Mismatch;
 
 /// Why a connection or stream failed.
@@ -42,15 +40,5 @@ impl Fault {
             ),
             Self::DataDidNotMatchBitPattern(_) | Self::Network(_) => None,
         }
-    }
-
-    /// Whether the error means that the connection was reset or aborted, or that the other end no
-    /// longer answers.
-    pub(super) fn breaks_connection(&self) -> bool {
-        let Self::Network(number) = self else { return false };
-        matches!(
-            std::io::Error::from_raw_os_error(*number).kind(),
-            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::TimedOut
-        )
     }
 }
