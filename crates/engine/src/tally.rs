@@ -77,6 +77,7 @@ pub(crate) struct Tally {
 
 /// Counts that only some kinds of load have.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct ExtraTally {
     pub(crate) texts: TextTally,
     pub(crate) arrivals: ArrivalTally,

@@ -246,6 +246,11 @@ impl FrameTracker {
     fn retire(&mut self, frame: u64) {
         let at = self.place_of(frame);
         let arrived = std::mem::take(&mut self.arrived[at]);
+        if arrived == 0 {
+            // Nothing of it was seen: no place need be looked at.
+            self.dropped = self.dropped.saturating_add(1);
+            return self.losses.record_lost(self.frames.datagrams.into());
+        }
         let seen = &mut self.seen[at * self.words..(at + 1) * self.words];
         if arrived < self.frames.datagrams {
             self.dropped = self.dropped.saturating_add(1);

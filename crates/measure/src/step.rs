@@ -16,7 +16,7 @@ pub use life::{
     Size, Text,
 };
 
-/// One thing that a flow does.
+/// One thing that a flow does. Rare steps are boxed: a load may have a hundred thousand flows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "step")]
 pub enum Step {
@@ -27,9 +27,9 @@ pub enum Step {
     /// Send and receive at the same time, each until its end. A sender that is done says that nothing more will come.
     Duplex {
         /// What is sent.
-        send: Transfer,
+        send: Box<Transfer>,
         /// What is received.
-        receive: Transfer,
+        receive: Box<Transfer>,
     },
     /// Send requests and await a response for each.
     Exchange(Exchange),
@@ -38,9 +38,9 @@ pub enum Step {
     /// Close the connection.
     Close(Close),
     /// Make connections, each with the same life.
-    Connect(Churn),
+    Connect(Box<Churn>),
     /// Serve such connections until the load ends.
-    Accept(Churn),
+    Accept(Box<Churn>),
 }
 
 /// Bulk bytes in one direction.

@@ -350,7 +350,10 @@ impl<C: Carrier> Attempt<C> {
         let mut times = Milestones { handshake, ..self.times };
         // What waits for a ticket, or was held open, has been done before.
         times.closed_ns = match self.past {
-            Some(past) if past.held_ns > 0 => past.held_ns,
+            Some(past) if past.held_ns > 0 => {
+                times.released_ns = monotonic_ns();
+                past.held_ns
+            }
             _ => times.closed_ns,
         };
         if times.closed_ns == 0 {

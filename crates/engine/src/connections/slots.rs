@@ -127,6 +127,8 @@ pub(crate) struct Milestones {
     pub(crate) established_ns: u64,
     pub(crate) first_byte_ns: u64,
     pub(crate) closed_ns: u64,
+    /// When it was closed, where it was held open from `closed_ns` on; 0: it wasn't.
+    pub(crate) released_ns: u64,
     pub(crate) warm_up: bool,
     /// How it agreed on its keys, where it has any.
     pub(crate) handshake: Option<Handshake>,
@@ -303,7 +305,7 @@ impl Slots {
         let tally = &self.slots[index].shared.tally;
         let latency_ns = times.closed_ns.saturating_sub(times.due_ns);
         tally.record_transaction(latency_ns, times.warm_up);
-        tally.last_ns.set(times.closed_ns);
+        tally.last_ns.set(times.closed_ns.max(times.released_ns));
         self.idle.push(index);
         if times.warm_up {
             return;

@@ -25,6 +25,7 @@ use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::timespec;
+use crate::probe::raise_open_files_limit;
 use crate::socket::receive_batch;
 
 /// How often it is looked whether somebody asks to stop.
@@ -45,6 +46,7 @@ pub fn run_media_client(
     tell: &mut dyn FnMut(MediaEvent),
     cancel: &Cancel,
 ) -> Result<MediaRun, Error> {
+    raise_open_files_limit();
     let poll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| {
         Error::Host(format!("can't wait for datagrams (epoll_create: {error})"))
     })?;
@@ -58,7 +60,7 @@ struct Stream {
     receiver: StreamReceiver,
     /// What was last added to the totals.
     counted: FrameCounts,
-    /// The time of its entry in the heap; others of its place are of streams that have ended.
+    /// The time of its entry in the heap. Entries with another time are outdated, or of streams that have ended.
     due_ns: u64,
 }
 
@@ -242,7 +244,7 @@ impl<'a> MediaClient<'a> {
                 continue;
             }
             if stream.receiver.poll_start(now_ns) {
-                // What isn't sent now is sent again, as what is lost.
+                // A START that can't be sent is sent again, like a lost one.
                 let _sent_again = stream.socket.send(&START);
             }
             while let Some(rendered) = stream.receiver.poll_frame(now_ns) {
@@ -302,7 +304,7 @@ impl<'a> MediaClient<'a> {
 
     fn handle_datagram(&self, stream: &mut Stream, now_ns: u64, bytes: &[u8]) {
         let receiver = &mut stream.receiver;
-        if bytes.len() > receiver.datagram_most_bytes() as usize && !is_id(bytes) {
+        if bytes.len() > receiver.datagram_most_bytes() as usize {
             return receiver.handle_truncated(now_ns);
         }
         let counter = (ticks(now_ns - self.began_ns), SENDER_FREQUENCY);
@@ -333,11 +335,6 @@ impl<'a> MediaClient<'a> {
             fault,
         })));
     }
-}
-
-/// Whether a datagram has the length of one with an id, which may be longer than the stream's own.
-fn is_id(bytes: &[u8]) -> bool {
-    bytes.len() == linerate_wire::ctstraffic::media::datagram::ID_BYTES
 }
 
 /// A server that isn't there yet may come: START is sent again until the first frame is due.

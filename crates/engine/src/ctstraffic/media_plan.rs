@@ -30,8 +30,6 @@ pub struct MediaServerPlan {
     pub status_ns: u64,
     /// After so long everything ends; absent: never.
     pub time_limit: Option<Duration>,
-    /// Whether it polls without sleeping while streams run.
-    pub busy_poll: bool,
 }
 
 impl MediaServerPlan {

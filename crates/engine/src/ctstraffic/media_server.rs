@@ -30,6 +30,8 @@ use crate::poll::poll_until;
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// STARTs that are read before frames have their turn.
 const STARTS_PER_TURN: u32 = 64;
+/// Datagrams of one stream before other streams and STARTs have their turn.
+const DATAGRAMS_PER_TURN: u32 = 64;
 /// A full queue of this machine is tried again after so long.
 const AGAIN_NS: u64 = MILLISECOND_NS / 10;
 /// What is read of a datagram to a server: longer than START, so that other ones show.
@@ -46,15 +48,22 @@ pub fn run_media_server(
     cancel: &Cancel,
 ) -> Result<MediaRun, Error> {
     plan.check()?;
-    let bind = |address: &SocketAddr| {
-        let socket = plan.sockets.bind(*address).map(UdpSocket::from);
-        socket.map_err(|source| Error::Io {
-            operation: "listen on",
-            address: address.to_string(),
-            source,
-        })
+    let bind = |address: &SocketAddr| match plan.sockets.bind(*address) {
+        Ok(socket) => Some(Ok(UdpSocket::from(socket))),
+        // As over TCP: of several addresses, the unspecified one of a family that the kernel lacks is skipped.
+        Err(error)
+            if error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+                && address.ip().is_unspecified()
+                && plan.listen.len() > 1 =>
+        {
+            None
+        }
+        Err(source) => {
+            let (operation, address) = ("listen on", address.to_string());
+            Some(Err(Error::Io { operation, address, source }))
+        }
     };
-    let sockets = plan.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+    let sockets = plan.listen.iter().filter_map(bind).collect::<Result<Vec<_>, _>>()?;
     for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
         tell(MediaEvent::Listening(address));
     }
@@ -161,9 +170,6 @@ impl<'a> MediaServer<'a> {
     /// Waits until there is something to read, something to send, or this time.
     fn wait(&self, until_ns: u64) {
         let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
-        if self.plan.busy_poll && !self.by_peer.is_empty() {
-            return;
-        }
         let mut polled: Vec<PollFd<'_>> = self
             .sockets
             .iter()
@@ -282,7 +288,7 @@ impl<'a> MediaServer<'a> {
     /// Sends the datagrams of a stream that are due now.
     fn send_frame(&mut self, stream: &mut Stream) -> io::Result<()> {
         let socket = &self.sockets[stream.socket];
-        loop {
+        for _ in 0..DATAGRAMS_PER_TURN {
             let next = stream.unsent.take().or_else(|| stream.sender.poll_datagram(monotonic_ns()));
             let Some(datagram) = next else { return Ok(()) };
             let sent = match datagram {
@@ -309,6 +315,7 @@ impl<'a> MediaServer<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     fn end(&mut self, index: usize, stream: Stream, fault: Option<Fault>) {

@@ -143,9 +143,9 @@ impl TcpPlan {
         let step = match &self.end {
             TcpEnd::Client { iterations, .. } => {
                 let count = iterations.unwrap_or(u64::MAX);
-                Step::Connect(churn(StepEnd::Count { count }))
+                Step::Connect(Box::new(churn(StepEnd::Count { count })))
             }
-            TcpEnd::Server { .. } => Step::Accept(churn(StepEnd::Peer)),
+            TcpEnd::Server { .. } => Step::Accept(Box::new(churn(StepEnd::Peer))),
         };
         vec![vec![step]; flows as usize]
     }

@@ -14,6 +14,8 @@ use crate::socket::{configure_asked, listen_at, open_stream, unbound_listener};
 
 /// Between two probes of a connection that doesn't answer.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest TCP_KEEPIDLE of Linux.
+const MOST_IDLE: Duration = Duration::from_secs(32_767);
 impl TcpSockets {
     /// A socket for a connection to this address.
     pub(super) fn open(&self, server: SocketAddr) -> io::Result<Socket> {
@@ -22,7 +24,7 @@ impl TcpSockets {
         Ok(socket)
     }
 
-    /// Listens at all these addresses. Of all addresses of both families, one may be one that the machine hasn't.
+    /// Listens at all these addresses. Of several, the unspecified one of a family that the kernel lacks is skipped.
     pub(super) fn listen(&self, addresses: &[SocketAddr]) -> Result<Vec<Arc<Socket>>, Error> {
         let mut listeners = Vec::new();
         for address in addresses {
@@ -53,8 +55,8 @@ impl TcpSockets {
     fn configure(&self, socket: &Socket) -> io::Result<()> {
         match self.keepalive_idle {
             Some(idle) => {
-                // The kernel counts whole seconds.
-                let idle = idle.max(Duration::from_secs(1));
+                // The kernel counts whole seconds, and takes no more (tcp(7)).
+                let idle = idle.clamp(Duration::from_secs(1), MOST_IDLE);
                 let probes = TcpKeepalive::new().with_time(idle).with_interval(PROBE_INTERVAL);
                 socket.set_tcp_keepalive(&probes)?;
             }

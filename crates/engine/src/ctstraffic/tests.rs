@@ -29,7 +29,6 @@ fn server_plan() -> MediaServerPlan {
         sockets: MediaSockets::default(),
         status_ns: 100_000_000,
         time_limit: None,
-        busy_poll: false,
     }
 }
 

@@ -47,7 +47,8 @@ enum Next {
 /// The stage that a flow is in.
 enum Doing {
     Opening,
-    Sending(Sender),
+    /// In a box: of a hundred thousand flows none sends in bulk, and each has room for the largest of these.
+    Sending(Box<Sender>),
     Receiving(Receiver),
     Asking(Asker),
     Pipelining(Box<Pipeline>),
@@ -67,7 +68,7 @@ impl Doing {
 
     fn of(step: &Step, rules: &BulkRules) -> Self {
         match step {
-            Step::Send(transfer) => Doing::Sending(Sender::new(transfer, rules)),
+            Step::Send(transfer) => Doing::Sending(Box::new(Sender::new(transfer, rules))),
             Step::Receive(transfer) => Doing::Receiving(Receiver::new(transfer, rules)),
             Step::Exchange(exchange) if Pipeline::serves(exchange) => {
                 Doing::Pipelining(Box::new(Pipeline::new(exchange)))

@@ -40,7 +40,8 @@ impl Heading for Numbered {
 impl flow::Arrivals for Arrivals {
     #[inline]
     fn record_run(&mut self, first: Mark, count: u32, now_ns: u64) {
-        for number in (first.seq.saturating_add(1)..).take(count as usize) {
+        for further in 0..u64::from(count) {
+            let number = first.seq.saturating_add(1).saturating_add(further);
             self.record(Header { sent_ns: first.sent_ns, number }, now_ns);
         }
     }

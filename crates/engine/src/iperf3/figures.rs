@@ -64,7 +64,8 @@ impl Shared {
 
     /// Jitter now, nanoseconds.
     pub(super) fn jitter_ns(&self) -> f64 {
-        f64::from_bits(self.flow.tally.extra().arrivals.jitter_ns.value())
+        let extra = self.flow.tally.known_extra();
+        extra.map_or(0.0, |extra| f64::from_bits(extra.arrivals.jitter_ns.value()))
     }
 
     /// Segments that its connection sent again: known since it ended, or asked for now.

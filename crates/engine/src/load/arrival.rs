@@ -61,8 +61,12 @@ impl Load {
     }
 
     /// Adds a connection of those that come and go, of which the opening has been read; it says its number.
+    ///
+    /// Shards get connections in turn: each has room for its share of them only.
     pub(crate) fn add_connection(&self, number: u32, socket: Socket) {
-        let index = number as usize % self.shards.len().max(1);
+        let turn = self.next_connection.get();
+        self.next_connection.set(turn.wrapping_add(1));
+        let index = turn % self.shards.len().max(1);
         if let Some(shard) = self.shards.get(index) {
             // Where the kernel doesn't pass it on, it is closed, which its client counts.
             let _closed = shard.add_connection(number, socket);

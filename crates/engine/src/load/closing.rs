@@ -212,9 +212,13 @@ impl Load {
             }
         }
         if ending_ns >= LONGEST_AWAIT_NS && self.asks() && self.phase.current() < Phase::Abort {
+            let (what, count_as) = match self.workload.kind {
+                Kind::Connect { .. } => ("connections were still under way", "failed (given_up)"),
+                _ => ("responses were still coming", "lost"),
+            };
             self.notes.push(format!(
-                "responses were still coming {} s after the load was stopped: those that had not \
-                 come were given up and count as lost",
+                "{what} {} s after the load was stopped: those that had not ended were given up and \
+                 count as {count_as}",
                 LONGEST_AWAIT_NS / SECOND_NS
             ));
             self.abort();
@@ -416,13 +420,8 @@ fn longest_pause_ns(workload: &Workload) -> u64 {
         // The pace cuts what a stream sends into pieces as short as it must.
         _ => 1,
     };
-    let unit_s = match workload.frames() {
-        Some(media) => 1.0 / f64::from(media.frames_per_s.max(1)),
-        None => {
-            let bps = workload.rate_per_flow_bps();
-            bps.map_or(0.0, |bps| f64::from(unit_bytes) * 8.0 / bps as f64)
-        }
-    };
+    let bps = workload.rate_per_flow_bps();
+    let unit_s = bps.map_or(0.0, |bps| f64::from(unit_bytes) * 8.0 / bps as f64);
     // Saturates.
     timeout_ns.saturating_add(((gap_s + unit_s) * 1e9) as u64)
 }

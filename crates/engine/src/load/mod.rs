@@ -15,6 +15,7 @@ mod own_loop;
 mod shards;
 mod spread;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -62,6 +63,8 @@ pub(crate) struct Load {
     /// Whether the shards have file tables of their own.
     apart: bool,
     shards: Vec<Shard>,
+    /// Connections that come and go and were handed to shards so far.
+    next_connection: Cell<usize>,
     /// Each shard's: takes connections that come and go and that others accepted, or associations
     /// that QUIC goes over.
     inlets: Vec<Sender<Socket>>,
@@ -157,6 +160,7 @@ impl Load {
             phase: Arc::new(SharedPhase::new()),
             ready_count: Arc::new(ReadyCount::new(total)),
             apart: spread.apart,
+            next_connection: Cell::new(0),
             shards: Vec::new(),
             inlets: Vec::new(),
             associated: Vec::new(),

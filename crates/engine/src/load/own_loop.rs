@@ -66,7 +66,7 @@ impl Load {
     /// What a flow of connections that come and go does at this end.
     fn churn(&self, flow: u32) -> Option<Churn> {
         match self.steps_of(flow).pop() {
-            Some(Step::Connect(churn) | Step::Accept(churn)) => Some(churn),
+            Some(Step::Connect(churn) | Step::Accept(churn)) => Some(*churn),
             _ => None,
         }
     }

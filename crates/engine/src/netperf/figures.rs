@@ -226,7 +226,11 @@ fn add_results(
     let traffic =
         |bytes, calls| (bytes > 0 || calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     flow.sent = traffic(results.bytes_sent, send_calls);
-    flow.received = traffic(results.bytes_received, receive_calls);
+    // Nothing received is a figure where the client sent, not a missing one.
+    flow.received = match job.task {
+        Task::Send => Some(Traffic { bytes: results.bytes_received, calls: Some(receive_calls) }),
+        _ => traffic(results.bytes_received, receive_calls),
+    };
     (flow.from_ns, flow.to_ns) = (Some(0), Some(report.elapsed_ns));
     flow.datagrams = match (job.carrier, job.task) {
         (Carrier::Udp, Task::Send) => Some(received_datagrams(receive_calls)),

@@ -163,14 +163,14 @@ impl Job {
             Task::Ask if !self.says_end => vec![Step::Exchange(self.exchange())],
             Task::Ask => vec![Step::Exchange(self.exchange()), Step::Close(Close::Graceful)],
             Task::Answer => vec![Step::Answer(self.exchange()), Step::Close(Close::AfterPeer)],
-            Task::Connections => vec![Step::Connect(self.churn(CLIENT_SILENCE_NS))],
+            Task::Connections => vec![Step::Connect(Box::new(self.churn(CLIENT_SILENCE_NS)))],
         }
     }
 
     /// The same at a server, whose sender doesn't wait for its peer's end: its timer is all there is.
     pub(super) fn steps_at_server(&self) -> Vec<Step> {
         if self.task == Task::Connections {
-            return vec![Step::Accept(self.churn(SERVER_SILENCE_NS))];
+            return vec![Step::Accept(Box::new(self.churn(SERVER_SILENCE_NS)))];
         }
         let mut steps = self.steps();
         if self.task == Task::Send && self.carrier == Carrier::Tcp {

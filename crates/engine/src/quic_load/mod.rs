@@ -110,6 +110,7 @@ const BRIEF_BYTES: u64 = 512 << 10;
 /// Whether connections are too short for finding out how long packets may be.
 fn is_brief(workload: &Workload) -> bool {
     let said_bytes = match workload.kind {
+        Kind::Connect { transfer: Some(transfer), .. } => transfer.bytes.bounds().1,
         Kind::Connect { request_bytes, response_bytes, .. } => {
             u64::from(request_bytes) + u64::from(response_bytes)
         }

@@ -41,8 +41,10 @@ impl ByteStream for FromFile {
         if self.from >= self.block.len() {
             self.block.resize(bytes.len().min(self.most_bytes), 0);
             self.from = 0;
-            let length = self.file.read(&mut self.block)?;
-            self.block.truncate(length);
+            let read = self.file.read(&mut self.block);
+            // What wasn't read isn't sent.
+            self.block.truncate(*read.as_ref().unwrap_or(&0));
+            read?;
         }
         let unsent = self.block.get(self.from..).unwrap_or_default();
         if unsent.is_empty() {

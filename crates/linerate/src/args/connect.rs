@@ -68,7 +68,7 @@ pub struct ConnectRateArgs {
         hide_short_help = true
     )]
     pub handshake: Option<HandshakeName>,
-    /// Longest time of a connection before it counts as timed out
+    /// Time limit of a connection; with --transfer or --hold, the longest time without progress
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub timeout: u64,
     /// Local ports to use, LOW-HIGH [default: the kernel's choice]
@@ -94,10 +94,10 @@ pub struct LifeArgs {
     /// Bytes of a response
     #[arg(long, value_name = "BYTES", default_value = "1", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub response: u32,
-    /// Bytes of a transfer on each connection, or LOW..HIGH; no request and response then
+    /// Bytes of a transfer on each connection, or LOW..HIGH: replaces request and response
     #[arg(long, value_name = "BYTES", value_parser = values::byte_range, conflicts_with_all = ["request", "response"], help_heading = "Load", hide_short_help = true)]
     pub transfer: Option<Size>,
-    /// Who sends a transfer: push (the client), pull (the server), pushpull (in turns) or duplex (both at once)
+    /// Direction of a transfer: push (to the server), pull (from it), pushpull (in turns) or duplex (both at once)
     #[arg(
         long,
         value_enum,
@@ -121,7 +121,7 @@ pub struct LifeArgs {
     /// Send a pattern in transfers and check every byte
     #[arg(long, requires = "transfer", help_heading = "Load", hide_short_help = true)]
     pub verify: bool,
-    /// Where the random numbers begin with which sizes LOW..HIGH are drawn
+    /// Seed for sizes drawn from LOW..HIGH: the same seed gives the same sizes
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, requires = "transfer", allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub seed: u64,
     /// How long each connection stays open before it is closed

@@ -165,7 +165,7 @@ struct Row<'a> {
     from_s: Option<f64>,
     to_s: Option<f64>,
     warm_up: Option<bool>,
-    size_bytes: u32,
+    size_bytes: u64,
     sent_bytes: Option<u64>,
     received_bytes: Option<u64>,
     goodput_bps: Option<f64>,
@@ -318,10 +318,13 @@ impl<'a> Row<'a> {
     }
 }
 
-fn size_of(run: &Run) -> u32 {
+fn size_of(run: &Run) -> u64 {
     match run.plan.workload.kind {
-        Kind::Stream { send_bytes, .. } => send_bytes,
-        Kind::Rr { request_bytes, .. } | Kind::Connect { request_bytes, .. } => request_bytes,
+        Kind::Stream { send_bytes, .. } => send_bytes.into(),
+        Kind::Connect { transfer: Some(transfer), .. } => transfer.bytes.bounds().1,
+        Kind::Rr { request_bytes, .. } | Kind::Connect { request_bytes, .. } => {
+            request_bytes.into()
+        }
     }
 }
 

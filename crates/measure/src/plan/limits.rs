@@ -27,6 +27,8 @@ pub const BUFFER_DEPTH_NS: RangeInclusive<u64> = 1_000_000..=60 * 1_000_000_000;
 pub const MEDIA_DATAGRAM_BYTES: RangeInclusive<u64> = 48..=DATAGRAM_MAX_BYTES;
 /// Bytes of a frame of a media stream: a header, to 32 MiB.
 pub const FRAME_BYTES: RangeInclusive<u64> = 24..=32 << 20;
+/// Frames that the receiver of a media stream keeps account of: one datagram may have it look at all of them.
+pub const FRAMES_KEPT_OF_FLOW: RangeInclusive<u64> = 1..=1 << 16;
 /// Frames that the receivers of a media load keep account of, all flows of a direction together.
 pub const FRAMES_KEPT: RangeInclusive<u64> = 1..=4 << 20;
 /// The datagrams of those frames.

@@ -60,8 +60,8 @@ pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
 fn duplex(workload: &Workload, unit_bytes: u32, flow: u32) -> FlowSteps {
     let (up_sent, up_received) = transfers(workload, unit_bytes, flow);
     let (down_sent, down_received) = transfers(workload, unit_bytes, flow + workload.flows);
-    let client = Step::Duplex { send: up_sent, receive: down_received };
-    let server = Step::Duplex { send: down_sent, receive: up_received };
+    let client = Step::Duplex { send: Box::new(up_sent), receive: Box::new(down_received) };
+    let server = Step::Duplex { send: Box::new(down_sent), receive: Box::new(up_received) };
     FlowSteps {
         client: vec![client, Step::Close(Close::Graceful)],
         server: vec![server, Step::Close(Close::Graceful)],
@@ -160,7 +160,7 @@ fn connect(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
         schedule: workload.schedule().map(|all| schedule_of(all, workload.flows, flow)),
         life,
     };
-    (vec![Step::Connect(connect)], vec![Step::Accept(accept)])
+    (vec![Step::Connect(Box::new(connect))], vec![Step::Accept(Box::new(accept))])
 }
 
 fn framing(workload: &Workload) -> Framing {

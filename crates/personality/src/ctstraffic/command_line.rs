@@ -86,6 +86,9 @@ fn take_own<'a>(options: &mut Options, mut words: Vec<&'a str>) -> Result<Vec<&'
 /// Something that can't be, and its text.
 type Check = (fn(&Options) -> bool, &'static str);
 
+/// Connections at once, as many as a load may have.
+const MOST_CONNECTIONS: u32 = 1_000_000;
+
 /// What can't stand together.
 #[rustfmt::skip]
 const CHECKS: &[Check] = &[
@@ -109,6 +112,7 @@ const CHECKS: &[Check] = &[
         "-ServerExitLimit is only supported when running as a client"),
     (|o| is_server(o) && o.transfer.shutdown.is_some(),
         "-shutdown is a client-only option"),
+    (|o| o.connections() > MOST_CONNECTIONS, "-Connections must be at most 1000000"),
     // Options of TCP alone.
     (|o| is_udp(o) && o.requests.io.is_some(), "-io (only applicable to TCP)"),
     (|o| is_udp(o) && o.requests.connect.is_some(), "-conn (only applicable to TCP)"),

@@ -138,7 +138,7 @@ pub const TABLE: &[Flag] = &[
         |o, v| put(&mut o.run.time_limit_ms, positive(v, "-TimeLimit"))),
     row(General, "ConsoleVerbosity", "<0-6>",
         "what is printed: 1 status, 2 status and errors, 3 connections, 4 connections and errors, \
-         5 all three, 6 also each change of state; the settings and the summary always (4)",
+         5 or 6 all three; the settings and the summary always (4)",
         |o, v| put(&mut o.output.verbosity, at_most(v, 6, "-ConsoleVerbosity"))),
     row(General, "StatusUpdate", "<ms>",
         "time between rows of status (5000)",

@@ -28,8 +28,12 @@ impl Fault {
 
     /// What a protocol error may come from. The ends negotiate nothing, so options that differ look
     /// like errors of the network.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self, is_udp: bool) -> Option<&'static str> {
         match self {
+            Self::NotAllDataTransferred if is_udp => Some(
+                "no usable datagram came: does the server run, with the same -Port, \
+                 -BitsPerSecond, -FrameRate and -StreamLength?",
+            ),
             Self::NotAllDataTransferred => Some(
                 "the other end stopped early: are -Pattern, -Transfer, -PushBytes and -PullBytes \
                  the same at both ends?",

@@ -14,9 +14,4 @@ impl Span {
     pub fn of(number: u64) -> Self {
         Self { low: number, high: number }
     }
-
-    /// Whether the span has one number only.
-    pub fn is_fixed(self) -> bool {
-        self.low == self.high
-    }
 }

@@ -49,7 +49,7 @@ fn late_frames_are_sent_at_once_and_none_is_left_out() {
     while sender.poll_datagram(1000 * MS).is_some() {
         datagrams += 1;
     }
-    assert_eq!((datagrams, sender.frames_begun()), (1 + 25 * 8, 25));
+    assert_eq!(datagrams, 1 + 25 * 8);
     assert_eq!(sender.next_time(), Some(26 * 40 * MS));
 }
 

@@ -91,11 +91,6 @@ impl FrameSchedule {
         self.left = self.left.saturating_sub(u32::try_from(datagrams).unwrap_or(u32::MAX));
     }
 
-    /// The path was refused datagrams that it had taken: they are sent again.
-    pub(super) fn take_back(&mut self, datagrams: u64) {
-        self.left = self.left.saturating_add(u32::try_from(datagrams).unwrap_or(u32::MAX));
-    }
-
     pub(super) fn counts(&self) -> FrameCounts {
         FrameCounts { sent: Some(self.sent), ..FrameCounts::default() }
     }
@@ -183,8 +178,7 @@ mod tests {
             assert_eq!(schedule.left(), 3);
             schedule.record_sent(2);
             assert!(schedule.is_in_frame());
-            schedule.take_back(1);
-            schedule.record_sent(2);
+            schedule.record_sent(1);
         }
         assert_eq!(wait(&mut schedule, measuring, late_ns), Some(first_ns + 3 * FRAME_NS));
         assert_eq!(schedule.counts().sent, Some(3));

@@ -241,9 +241,6 @@ impl<H: Heading> DatagramSender<H> {
         }
         let sent = tally.datagrams.sent.value();
         tally.datagrams.sent.set(sent.saturating_sub(refused));
-        if let Some(frames) = &mut self.frames {
-            frames.take_back(refused);
-        }
         if !self.mark.warm_up {
             self.ending.take_back(refused, self.unit_bytes);
         }
@@ -290,7 +287,8 @@ impl<H: Heading> DatagramSender<H> {
         }
         // A train is dropped as a whole; of several datagrams the first one was refused.
         let refused = if path.offload().0 { datagrams } else { 1 };
-        if !self.mark.warm_up {
+        // Those of a frame are sent again.
+        if !self.mark.warm_up && self.frames.is_none() {
             self.ending.refused += refused as u64;
         }
         if error.raw_os_error() != Some(libc::ENOBUFS) {

@@ -76,7 +76,7 @@ fn dialing(
     tell: Option<TellConnections>,
 ) -> Load {
     let dial = Dial { tell, ..Dial::new(server, sockets_with(SocketOptions::default())) };
-    let step = Step::Connect(churn(life, count / u64::from(flows)));
+    let step = Step::Connect(Box::new(churn(life, count / u64::from(flows))));
     load(Role::Client, step, count, flows, Connections::Dial(dial))
 }
 
@@ -93,7 +93,7 @@ fn accepting(listener: Arc<Socket>, life: &Life, tell: Option<TellConnections>) 
         at_once: 8,
         ..Accept::new(listener)
     };
-    let step = Step::Accept(churn(life, u64::MAX));
+    let step = Step::Accept(Box::new(churn(life, u64::MAX)));
     load(Role::Server, step, 1_000_000, 1, Connections::Accept(accept))
 }
 

@@ -72,6 +72,8 @@ impl ClientCounts {
             cut_off: AtomicBool::new(false),
         };
         counts.first_ns.set(now_ns);
+        // The recorder may look before the first connection is counted.
+        counts.last_ns.set(now_ns);
         counts
     }
 

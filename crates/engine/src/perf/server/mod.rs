@@ -93,6 +93,9 @@ pub enum ServerEvent {
     Broken(String),
 }
 
+/// Ports that are tried where any will do.
+const PORTS_TRIED: u32 = 8;
+
 /// A server at work. It ends when it is dropped.
 pub struct Server {
     address: SocketAddr,
@@ -109,6 +112,23 @@ impl Server {
     ///
     /// When it can't listen there, or this machine refuses keys or threads.
     pub fn start(plan: &ServerPlan) -> Result<Self, Error> {
+        let takes_any = plan.address.port() == 0;
+        let mut started = Self::start_at(plan);
+        for _ in 1..PORTS_TRIED {
+            match &started {
+                // The port that the kernel gave for TCP may be another program's for UDP.
+                Err(Error::Io { source, .. })
+                    if takes_any && source.kind() == io::ErrorKind::AddrInUse =>
+                {
+                    started = Self::start_at(plan);
+                }
+                _ => break,
+            }
+        }
+        started
+    }
+
+    fn start_at(plan: &ServerPlan) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::Io {
             operation: "listen on",
             address: plan.address.to_string(),

@@ -1,6 +1,6 @@
 //! What TCP and UDP have in common: where lines go, and what is said of errors.
 
-use linerate_personality::ctstraffic::options::Options;
+use linerate_personality::ctstraffic::options::{Options, Protocol};
 use linerate_personality::ctstraffic::output::banner::{RunAddresses, render_banner};
 use linerate_personality::ctstraffic::output::connection::Outcome;
 use linerate_personality::ctstraffic::output::error;
@@ -120,7 +120,8 @@ impl<'a> Console<'a> {
         };
         self.tell_error(time_ms, &text);
         // Once, since all connections have the same options.
-        let hint = fault.hint().filter(|hint| !self.explained.contains(hint));
+        let is_udp = self.options.run.protocol == Protocol::Udp;
+        let hint = fault.hint(is_udp).filter(|hint| !self.explained.contains(hint));
         if let Some(hint) = hint.filter(|_| self.verbosity.shows_errors()) {
             self.explained.push(hint);
             narrate(&format!("{NAME}: {hint}\n"));

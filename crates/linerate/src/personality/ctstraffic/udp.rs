@@ -101,7 +101,6 @@ fn server_plan(options: &Options, shape: StreamShape) -> Result<MediaServerPlan,
         sockets: sockets(options)?,
         status_ns: status_ns(options),
         time_limit: time_limit(options),
-        busy_poll: false,
     })
 }
 

@@ -31,7 +31,9 @@ pub(super) fn check(workload: &Workload) -> Checked {
     };
     let frame_bytes = datagrams.saturating_mul(u64::from(bytes));
     within("size of a frame", frame_bytes, &limits::FRAME_BYTES, in_bytes)?;
-    let kept = frames.window().saturating_mul(u64::from(workload.flows));
+    let window = frames.window();
+    within("number of buffered frames", window, &limits::FRAMES_KEPT_OF_FLOW, in_digits)?;
+    let kept = window.saturating_mul(u64::from(workload.flows));
     within("number of buffered frames", kept, &limits::FRAMES_KEPT, in_digits)?;
     let kept = kept.saturating_mul(datagrams);
     within("number of buffered datagrams", kept, &limits::DATAGRAMS_KEPT, in_digits)

@@ -43,6 +43,11 @@ impl Workload {
                 "transfers (--transfer) with early data (--handshake early), which is for requests: leave one \
                  of them out",
             ),
+            (
+                early && hold_ns > 0,
+                "time of holding",
+                "connections held open (--hold) with early data (--handshake early): leave one of them out",
+            ),
         ])?;
         let Some(transfer) = transfer else { return Ok(()) };
         check_size("bytes of a transfer", transfer.bytes, &limits::TRANSFER_BYTES)?;

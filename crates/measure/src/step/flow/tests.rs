@@ -134,8 +134,8 @@ fn a_duplex_flow_sends_and_receives_what_two_flows_would() {
             let [Step::Duplex { send, receive }, Step::Close(Close::Graceful)] = &steps[..] else {
                 panic!("{steps:?}")
             };
-            assert_eq!(sender[0], Step::Send(send.clone()));
-            assert_eq!(receiver[0], Step::Receive(receive.clone()));
+            assert_eq!(sender[0], Step::Send((**send).clone()));
+            assert_eq!(receiver[0], Step::Receive((**receive).clone()));
         }
     }
     assert_eq!(flow_steps(&one, 2), FlowSteps { client: Vec::new(), server: Vec::new() });

@@ -76,6 +76,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("-listen:* -target:127.0.0.1", "cannot specify both -Listen and -Target"),
     ("-listen:* -bind:*", "cannot specify both -bind and -listen"),
     ("-listen:* -connections:3", "-Connections is only supported when running as a client"),
+    ("-target:h -connections:1000001", "-Connections must be at most 1000000"),
     ("-listen:* -iterations:1", "-Iterations is only supported when running as a client"),
     ("-listen:* -throttleconnections:1", "-ThrottleConnections is only supported when running as a client"),
     ("-target:h -serverexitlimit:1", "-ServerExitLimit is only supported when running as a client"),

@@ -19,11 +19,6 @@ impl Verbosity {
     pub fn shows_errors(self) -> bool {
         matches!(self.0, 2 | 4 | 5 | 6)
     }
-
-    /// Whether each change of a connection's state is printed.
-    pub fn shows_states(self) -> bool {
-        self.0 >= 6
-    }
 }
 
 #[cfg(test)]
@@ -31,16 +26,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_show_what_the_original_shows() {
+    fn levels_show_what_the_original_shows_without_its_trace_of_states() {
         let shown = (0..=6).map(Verbosity).map(|level| {
             let marks = [
                 (level.shows_status(), 's'),
                 (level.shows_connections(), 'c'),
                 (level.shows_errors(), 'e'),
-                (level.shows_states(), 'd'),
             ];
             marks.into_iter().filter(|(shown, _)| *shown).map(|(_, mark)| mark).collect::<String>()
         });
-        assert_eq!(shown.collect::<Vec<_>>(), ["", "s", "se", "c", "ce", "sce", "sced"]);
+        assert_eq!(shown.collect::<Vec<_>>(), ["", "s", "se", "c", "ce", "sce", "sce"]);
     }
 }

@@ -71,11 +71,6 @@ impl StreamSender {
         self.next_time().is_none()
     }
 
-    /// Frames of which the first datagram was given out.
-    pub fn frames_begun(&self) -> u64 {
-        self.sequence
-    }
-
     fn due_ns(&self, sequence: u64) -> u64 {
         self.begun_ns.saturating_add(self.shape.frames_ns(sequence))
     }
