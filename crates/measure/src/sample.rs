@@ -323,6 +323,22 @@ pub struct CpuSeconds {
     pub system_s: f64,
 }
 
+impl CpuSeconds {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self { user_s: self.user_s + other.user_s, system_s: self.system_s + other.system_s }
+    }
+
+    /// What was used since an earlier reading, in hundredths of a second, in which the kernel counts; never negative.
+    pub fn since(self, earlier: Self) -> Self {
+        let less = |now: f64, before: f64| ((now - before).max(0.0) * 100.0).round() / 100.0;
+        Self {
+            user_s: less(self.user_s, earlier.user_s),
+            system_s: less(self.system_s, earlier.system_s),
+        }
+    }
+}
+
 /// CPU seconds of one processor (/proc/stat, proc(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineCpu {

@@ -69,6 +69,7 @@ impl Intervals {
 
     /// Ends the one that goes on.
     pub(crate) fn cut(&mut self, now_ns: u64) -> Interval {
+        let now_ns = now_ns.max(self.last_ns);
         let interval = Interval {
             index: self.index,
             from_ns: self.last_ns.saturating_sub(self.began_ns),
@@ -77,6 +78,12 @@ impl Intervals {
         };
         self.index = self.index.saturating_add(1);
         self.last_ns = now_ns;
+        self.prolong(now_ns);
+        interval
+    }
+
+    /// Has the one that goes on end when the next would have.
+    pub(crate) fn prolong(&mut self, now_ns: u64) {
         let passed = now_ns.saturating_sub(self.next_ns).checked_div(self.length_ns).unwrap_or(0);
         if !self.makes_up {
             self.next_ns = now_ns.saturating_add(self.length_ns);
@@ -84,7 +91,6 @@ impl Intervals {
             let lengths = self.length_ns.saturating_mul(passed.saturating_add(1));
             self.next_ns = self.next_ns.saturating_add(lengths);
         }
-        interval
     }
 
     /// The next one begins now.

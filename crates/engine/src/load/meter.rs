@@ -138,7 +138,7 @@ impl Meter {
             warm_up: self.warming,
             flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {
-                load: difference(load, self.last_cpu),
+                load: load.since(self.last_cpu),
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
@@ -193,21 +193,8 @@ impl Reading {
 }
 
 fn cpu_of(shards: &[Shard]) -> CpuSeconds {
-    shards.iter().filter_map(|shard| thread_cpu(shard.thread_id()?)).fold(
-        CpuSeconds::default(),
-        |sum, cpu| CpuSeconds {
-            user_s: sum.user_s + cpu.user_s,
-            system_s: sum.system_s + cpu.system_s,
-        },
-    )
-}
-
-fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
-    let less = |now: f64, before: f64| ((now - before).max(0.0) * 100.0).round() / 100.0;
-    CpuSeconds {
-        user_s: less(now.user_s, before.user_s),
-        system_s: less(now.system_s, before.system_s),
-    }
+    let known = shards.iter().filter_map(|shard| thread_cpu(shard.thread_id()?));
+    known.fold(CpuSeconds::default(), CpuSeconds::plus)
 }
 
 /// The sums over all flows, in a sample whose other fields are still empty.

@@ -2,13 +2,12 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use linerate_measure::dialect::SampleExtension;
-use linerate_measure::dialect::perf::Interval;
+use linerate_measure::dialect::{SampleExtension, perf};
 use linerate_measure::sample::{CpuSample, CpuSeconds, MachineCpu, Traffic};
 use linerate_measure::{Role, Sample};
 use linerate_wire::perf::exchange::Exchange;
 
-use crate::clock::utc_ns;
+use crate::load::{Interval, Intervals};
 use crate::probe::{MachineTimes, thread_cpu};
 use crate::tally::Counter;
 
@@ -118,11 +117,7 @@ impl Reading {
 /// Reads the counts of all threads, interval by interval.
 pub(super) struct Meter<'a> {
     threads: &'a [ThreadCounts],
-    interval_ns: Option<u64>,
-    began_ns: u64,
-    next_ns: u64,
-    index: u32,
-    last_ns: u64,
+    intervals: Intervals,
     last: Reading,
     last_cpu: CpuSeconds,
     first_machine: MachineTimes,
@@ -137,13 +132,10 @@ impl<'a> Meter<'a> {
         began_ns: u64,
     ) -> Self {
         let machine = interval_ns.map_or_else(MachineTimes::default, |_| MachineTimes::now());
+        let intervals = Intervals::begin(interval_ns.unwrap_or(u64::MAX), began_ns).making_up();
         Self {
             threads,
-            interval_ns,
-            began_ns,
-            next_ns: interval_ns.map_or(u64::MAX, |ns| began_ns.saturating_add(ns)),
-            index: 0,
-            last_ns: began_ns,
+            intervals,
             last: Reading::default(),
             last_cpu: CpuSeconds::default(),
             first_machine: machine.clone(),
@@ -153,62 +145,64 @@ impl<'a> Meter<'a> {
 
     /// How long nothing is due.
     pub(super) fn left_ns(&self, now_ns: u64) -> u64 {
-        self.next_ns.saturating_sub(now_ns)
+        self.intervals.next_ns().saturating_sub(now_ns)
     }
 
     /// The interval that is over at this time. Until a connection stands there is none: another address may be
     /// tried, and the first interval then has that time too.
     pub(super) fn tick(&mut self, now_ns: u64) -> Option<Sample> {
-        let interval_ns = self.interval_ns.filter(|_| now_ns >= self.next_ns)?;
-        while self.next_ns <= now_ns {
-            self.next_ns = self.next_ns.saturating_add(interval_ns.max(1));
-        }
+        self.intervals.length_ns().filter(|_| now_ns >= self.intervals.next_ns())?;
         let reading = Reading::of(self.threads);
-        (reading.connections > 0).then(|| self.take(reading, now_ns))
+        if reading.connections == 0 {
+            self.intervals.prolong(now_ns);
+            return None;
+        }
+        Some(self.take(reading, now_ns))
     }
 
     /// The rest of an interval that the load's end cut off; none where it is too short to tell anything and nothing
     /// moved in it.
     pub(super) fn end(&mut self, ended_ns: u64) -> Option<Sample> {
-        let interval_ns = self.interval_ns?;
+        let interval_ns = self.intervals.length_ns()?;
         let reading = Reading::of(self.threads);
-        let is_long = ended_ns.saturating_sub(self.last_ns) > interval_ns / 20;
+        let is_long = self.intervals.elapsed_ns(ended_ns) > interval_ns / 20;
         let worth_telling = is_long || reading.since(&self.last).has_moved();
         (reading.connections > 0 && worth_telling).then(|| self.take(reading, ended_ns))
     }
 
     /// What each of the machine's processors has done since the load began; nothing where there are no samples.
     pub(super) fn machine_cpu(&self) -> Vec<MachineCpu> {
-        let now = self.interval_ns.map(|_| MachineTimes::now());
+        let now = self.intervals.length_ns().map(|_| MachineTimes::now());
         now.map_or_else(Vec::new, |now| now.cpus_since(&self.first_machine))
     }
 
     fn take(&mut self, reading: Reading, now_ns: u64) -> Sample {
+        let Interval { index, from_ns, to_ns, utc_ns } = self.intervals.cut(now_ns);
         let since = reading.since(&self.last);
         let machine = MachineTimes::now();
         let cpu = self.cpu();
         let traffic = |bytes| Some(Traffic { bytes, calls: None });
-        let own = Interval { connections: Some(since.connections), streams: Some(since.streams) };
+        let own =
+            perf::Interval { connections: Some(since.connections), streams: Some(since.streams) };
         let latency_mean_ns = (since.latency_sum_us > 0 && since.streams > 0)
             .then(|| since.latency_sum_us as f64 * 1e3 / since.streams as f64);
         let sample = Sample {
-            index: self.index,
-            from_ns: self.last_ns.saturating_sub(self.began_ns),
-            to_ns: now_ns.saturating_sub(self.began_ns),
-            utc_ns: utc_ns(),
+            index,
+            from_ns,
+            to_ns,
+            utc_ns,
             sent: traffic(since.uploaded_bytes),
             received: traffic(since.downloaded_bytes),
             latency_mean_ns,
             cpu: Some(CpuSample {
-                load: difference(cpu, self.last_cpu),
+                load: cpu.since(self.last_cpu),
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
             extension: Some(SampleExtension::Perf(own)),
             ..Sample::nothing(Role::Client)
         };
-        self.index = self.index.saturating_add(1);
-        (self.last_ns, self.last) = (now_ns, reading);
+        self.last = reading;
         (self.last_cpu, self.last_machine) = (cpu, machine);
         sample
     }
@@ -216,23 +210,11 @@ impl<'a> Meter<'a> {
     /// CPU time of the threads. One that has ended is not known any more, and has what it had before.
     fn cpu(&self) -> CpuSeconds {
         let known = self.threads.iter().filter_map(ThreadCounts::cpu);
-        let sum = known.fold(CpuSeconds::default(), |sum, cpu| CpuSeconds {
-            user_s: sum.user_s + cpu.user_s,
-            system_s: sum.system_s + cpu.system_s,
-        });
+        let sum = known.fold(CpuSeconds::default(), CpuSeconds::plus);
         CpuSeconds {
             user_s: sum.user_s.max(self.last_cpu.user_s),
             system_s: sum.system_s.max(self.last_cpu.system_s),
         }
-    }
-}
-
-/// In hundredths, as the kernel counts.
-fn difference(now: CpuSeconds, before: CpuSeconds) -> CpuSeconds {
-    let less = |now: f64, before: f64| ((now - before).max(0.0) * 100.0).round() / 100.0;
-    CpuSeconds {
-        user_s: less(now.user_s, before.user_s),
-        system_s: less(now.system_s, before.system_s),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use linerate_measure::dialect::perf::{EndTotals, Interval};
+use linerate_measure::dialect::perf::{self, EndTotals};
 use linerate_measure::dialect::{EndExtension, SampleExtension};
 use linerate_measure::sample::Traffic;
 use linerate_measure::{EndReport, FlowReport, Role, Sample};
@@ -17,6 +17,7 @@ use linerate_measure::{EndReport, FlowReport, Role, Sample};
 use super::ServerEvent;
 use super::clients::{ClientCounts, ClientKey};
 use crate::clock::{MILLISECOND_NS, monotonic_ns, utc_ns};
+use crate::load::{Interval, Intervals};
 use crate::probe::MachineTimes;
 
 /// A test is over when its address has had no connection for so long.
@@ -98,13 +99,12 @@ struct Test {
     /// The most connections at a time, by thread.
     most_open: HashMap<u32, u64>,
     is_cut_off: bool,
-    index: u32,
-    sampled_ns: u64,
+    intervals: Intervals,
     sampled: Reading,
 }
 
 impl Test {
-    fn new(number: u64, counts: Arc<ClientCounts>) -> Self {
+    fn new(number: u64, counts: Arc<ClientCounts>, interval_ns: u64) -> Self {
         let began_ns = counts.first_ns.value();
         Self {
             number,
@@ -114,8 +114,7 @@ impl Test {
             closed: Reading::default(),
             most_open: HashMap::new(),
             is_cut_off: false,
-            index: 0,
-            sampled_ns: began_ns,
+            intervals: Intervals::begin(interval_ns, began_ns),
             sampled: Reading::default(),
         }
     }
@@ -144,23 +143,21 @@ impl Test {
             Some(Traffic { bytes: now.saturating_sub(before), calls: None })
         };
         let before = std::mem::replace(&mut self.sampled, reading);
-        let own = Interval {
+        let Interval { index, from_ns, to_ns, utc_ns } = self.intervals.cut(now_ns);
+        let own = perf::Interval {
             connections: Some(reading.connections.saturating_sub(before.connections)),
             streams: Some(reading.streams.saturating_sub(before.streams)),
         };
-        let sample = Sample {
-            index: self.index,
-            from_ns: self.sampled_ns.saturating_sub(self.began_ns),
-            to_ns: now_ns.saturating_sub(self.began_ns),
-            utc_ns: utc_ns() - monotonic_ns().saturating_sub(now_ns).cast_signed(),
+        Sample {
+            index,
+            from_ns,
+            to_ns,
+            utc_ns,
             sent: traffic(reading.sent_bytes, before.sent_bytes),
             received: traffic(reading.received_bytes, before.received_bytes),
             extension: Some(SampleExtension::Perf(own)),
             ..Sample::nothing(Role::Server)
-        };
-        self.index = self.index.saturating_add(1);
-        self.sampled_ns = now_ns;
-        sample
+        }
     }
 
     fn report(&self, reading: &Reading, ended_ns: u64) -> TestReport {
@@ -216,7 +213,7 @@ impl Tests {
             return;
         }
         self.count += 1;
-        let test = Test::new(self.count, counts);
+        let test = Test::new(self.count, counts, self.interval_ns);
         let ago_ns = monotonic_ns().saturating_sub(test.began_ns);
         self.tell(ServerEvent::TestStarted {
             number: self.count,
@@ -235,8 +232,7 @@ impl Tests {
             let quiet_ns = now_ns.saturating_sub(reading.last_ns);
             if reading.open == 0 && quiet_ns >= QUIET_NS {
                 over.push(*key);
-            } else if now_ns >= test.sampled_ns.saturating_add(self.interval_ns) && reading.open > 0
-            {
+            } else if now_ns >= test.intervals.next_ns() && reading.open > 0 {
                 let (number, sample) = (test.number, Box::new(test.sample(reading, now_ns)));
                 let _unheard = self.events.send(ServerEvent::TestSample { number, sample });
             }
@@ -252,12 +248,11 @@ impl Tests {
         let has_ended = reading.open == 0;
         let ended_ns = if has_ended { reading.last_ns.max(test.began_ns + 1) } else { now_ns };
         let number = test.number;
-        let last_ns = ended_ns.max(test.sampled_ns);
-        let since = last_ns.saturating_sub(test.sampled_ns);
+        let since = test.intervals.elapsed_ns(ended_ns);
         let moved = reading.received_bytes + reading.sent_bytes + reading.connections
             > test.sampled.received_bytes + test.sampled.sent_bytes + test.sampled.connections;
         if moved || since > self.interval_ns / 20 {
-            let sample = Box::new(test.sample(reading, last_ns));
+            let sample = Box::new(test.sample(reading, ended_ns));
             self.tell(ServerEvent::TestSample { number, sample });
         }
         let report = Box::new(test.report(&reading, ended_ns));
