@@ -62,10 +62,12 @@ impl Load {
 
     /// Adds a connection of those that come and go, of which the opening has been read; it says its number.
     ///
-    /// Shards get connections in turn: each has room for its share of them only.
+    /// Shards with file tables of their own get connections in turn: each has room for its share of them only.
     pub(crate) fn add_connection(&self, number: u32, socket: Socket) {
-        let turn = self.next_connection.get();
-        self.next_connection.set(turn.wrapping_add(1));
+        let turn = match &self.handed_over {
+            Some(handed_over) => handed_over.replace(handed_over.get().wrapping_add(1)),
+            None => number as usize,
+        };
         let index = turn % self.shards.len().max(1);
         if let Some(shard) = self.shards.get(index) {
             // Where the kernel doesn't pass it on, it is closed, which its client counts.
@@ -75,7 +77,7 @@ impl Load {
 
     /// Whether its shards have file tables of their own.
     pub(crate) fn is_apart(&self) -> bool {
-        self.apart
+        self.handed_over.is_some()
     }
 
     /// Adds a flow of datagrams over a connected socket.
@@ -86,7 +88,7 @@ impl Load {
 
     pub(super) fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
         let socket = Arc::new(socket);
-        let kept = (!self.apart).then(|| Arc::clone(&socket));
+        let kept = (!self.is_apart()).then(|| Arc::clone(&socket));
         let made = flows_of(&self.workload, self.role, flow, kept);
         for flow in &made {
             if let Some(slot) = self.flows.get_mut(flow.number as usize) {

@@ -60,11 +60,9 @@ pub(crate) struct Load {
     given: Given,
     phase: Arc<SharedPhase>,
     ready_count: Arc<ReadyCount>,
-    /// Whether the shards have file tables of their own.
-    apart: bool,
+    /// Where the shards have file tables of their own: how many connections that come and go were handed to them.
+    handed_over: Option<Cell<usize>>,
     shards: Vec<Shard>,
-    /// Connections that come and go and were handed to shards so far.
-    next_connection: Cell<usize>,
     /// Each shard's: takes connections that come and go and that others accepted, or associations
     /// that QUIC goes over.
     inlets: Vec<Sender<Socket>>,
@@ -159,8 +157,7 @@ impl Load {
             given,
             phase: Arc::new(SharedPhase::new()),
             ready_count: Arc::new(ReadyCount::new(total)),
-            apart: spread.apart,
-            next_connection: Cell::new(0),
+            handed_over: spread.apart.then(Cell::default),
             shards: Vec::new(),
             inlets: Vec::new(),
             associated: Vec::new(),

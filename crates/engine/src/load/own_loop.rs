@@ -48,7 +48,8 @@ impl Load {
                 Box::new(move |waker, local| dialing.run(waker, local))
             }
             Connections::Accept(accept) => {
-                let accept = if self.apart { accept.without_listener() } else { accept.clone() };
+                let accept =
+                    if self.is_apart() { accept.without_listener() } else { accept.clone() };
                 let accepting = own
                     .into_iter()
                     .next()

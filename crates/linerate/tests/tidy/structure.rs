@@ -35,7 +35,7 @@ const WIDE: &[Exception] = &[
     ("wire", "Request", 32, FORMAT),
     ("measure", "Summary", 33, FORMAT),
     ("linerate", "Row", 28, FORMAT),
-    ("engine", "Load", 28, STATE),
+    ("engine", "Load", 27, STATE),
     ("personality", "ClientOptions", 24, OPTIONS),
     ("engine", "EndPlan", 23, OPTIONS),
     ("engine", "Settings", 22, OPTIONS),
