@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::Sender;
 
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
@@ -20,7 +19,7 @@ use super::media_event::{
 };
 use super::media_plan::MediaClientPlan;
 use super::media_server::ticks;
-use super::{MediaTotals, with_events};
+use super::{Events, LOOK_NS, MediaTotals, with_events};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
@@ -28,8 +27,6 @@ use crate::poll::timespec;
 use crate::probe::raise_open_files_limit;
 use crate::socket::receive_batch;
 
-/// How often it is looked whether somebody asks to stop.
-const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// Datagrams of one call.
 const BATCH: usize = 64;
 /// Calls of one stream before the others have their turn.
@@ -37,7 +34,7 @@ const CALLS_PER_TURN: u32 = 8;
 /// A stream that couldn't be begun is followed by the next after so long.
 const AGAIN_NS: u64 = 10 * MILLISECOND_NS;
 
-/// Runs a client until its streams were received, or until the time is up or somebody asks to stop.
+/// Runs a client until its streams were received, or until the time is up or the run is cancelled.
 ///
 /// # Errors
 /// This machine can't: no thread, no descriptor.
@@ -67,7 +64,7 @@ struct Stream {
 struct MediaClient<'a> {
     plan: &'a MediaClientPlan,
     poll: OwnedFd,
-    events: &'a Sender<MediaEvent>,
+    events: &'a Events<'a>,
     streams: Vec<Option<Stream>>,
     free: Vec<usize>,
     due: BinaryHeap<Reverse<(u64, usize)>>,
@@ -83,7 +80,7 @@ struct MediaClient<'a> {
 }
 
 impl<'a> MediaClient<'a> {
-    fn new(plan: &'a MediaClientPlan, poll: OwnedFd, events: &'a Sender<MediaEvent>) -> Self {
+    fn new(plan: &'a MediaClientPlan, poll: OwnedFd, events: &'a Events<'a>) -> Self {
         let shape = plan.receiver.shape;
         // One byte more than a datagram may have, so that longer ones show; and room for an id.
         let longest = shape.frame_bytes.min(shape.datagram_bytes) as usize;
@@ -116,7 +113,7 @@ impl<'a> MediaClient<'a> {
                 break false;
             }
             if now_ns >= ends_ns {
-                self.tell(MediaEvent::TimeIsUp);
+                self.events.tell(MediaEvent::TimeIsUp);
                 break false;
             }
             self.begin_streams(now_ns);
@@ -146,16 +143,11 @@ impl<'a> MediaClient<'a> {
         self.streams.len() - self.free.len()
     }
 
-    fn tell(&self, event: MediaEvent) {
-        // Whoever reads events reads to the end.
-        let _nobody_reads = self.events.send(event);
-    }
-
     fn tell_status(&mut self, rows: &mut StatusRows, now_ns: u64) {
         for stream in self.streams.iter_mut().flatten() {
             count(stream, &mut self.totals);
         }
-        self.tell(MediaEvent::Status(rows.cut(now_ns, self.open(), self.totals.counts)));
+        self.events.tell(MediaEvent::Status(rows.cut(now_ns, self.open(), self.totals.counts)));
     }
 
     fn wait(&self, until_ns: u64, events: &mut Vec<Event>) {
@@ -182,7 +174,8 @@ impl<'a> MediaClient<'a> {
                     let (addresses, now_ns) = (stream.addresses, stream.due_ns);
                     self.streams[index] = Some(stream);
                     self.due.push(Reverse((now_ns, index)));
-                    self.tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
+                    self.events
+                        .tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
                 }
                 Err(error) => {
                     self.free.push(index);
@@ -219,7 +212,7 @@ impl<'a> MediaClient<'a> {
         let local = route.local.unwrap_or(SocketAddr::from(([0; 4], 0)));
         let fault = Fault::Network(error.raw_os_error().unwrap_or(0));
         self.totals.record_end(Some(&fault));
-        self.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
+        self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
             at_ns: monotonic_ns() - self.began_ns,
             addresses: (local, route.server),
             id: None,
@@ -249,7 +242,7 @@ impl<'a> MediaClient<'a> {
             }
             while let Some(rendered) = stream.receiver.poll_frame(now_ns) {
                 if let Some(row) = rendered.row().filter(|_| self.plan.tells_jitter) {
-                    self.tell(MediaEvent::Jitter(row));
+                    self.events.tell(MediaEvent::Jitter(row));
                 }
             }
             self.put_back(index, stream, now_ns);
@@ -317,7 +310,7 @@ impl<'a> MediaClient<'a> {
             }
         };
         let (at_ns, peer) = (now_ns - self.began_ns, stream.addresses.1);
-        self.tell(MediaEvent::BadDatagram { at_ns, peer, error });
+        self.events.tell(MediaEvent::BadDatagram { at_ns, peer, error });
     }
 
     fn end(&mut self, index: usize, mut stream: Stream) {
@@ -326,7 +319,7 @@ impl<'a> MediaClient<'a> {
         self.free.push(index);
         let fault = stream.receiver.fault();
         self.totals.record_end(fault.as_ref());
-        self.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
+        self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
             at_ns: now_ns - self.began_ns,
             addresses: stream.addresses,
             id: stream.receiver.id(),

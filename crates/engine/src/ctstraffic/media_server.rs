@@ -5,7 +5,6 @@ use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::mpsc::Sender;
 
 use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
@@ -19,15 +18,13 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, StatusRows};
 use super::media_plan::MediaServerPlan;
-use super::{MediaTotals, with_events};
+use super::{Events, LOOK_NS, MediaTotals, with_events};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::control::random;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::poll_until;
 
-/// How often it is looked whether somebody asks to stop.
-const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// STARTs that are read before frames have their turn.
 const STARTS_PER_TURN: u32 = 64;
 /// Datagrams of one stream before other streams and STARTs have their turn.
@@ -37,8 +34,8 @@ const AGAIN_NS: u64 = MILLISECOND_NS / 10;
 /// What is read of a datagram to a server: longer than START, so that other ones show.
 const LONGEST_START: usize = 64;
 
-/// Runs a server until as many streams ended as it takes, or until the time is up or somebody asks to
-/// stop.
+/// Runs a server until as many streams ended as it takes, or until the time is up or
+/// the run is cancelled.
 ///
 /// # Errors
 /// An address that can't be had; or one that isn't loopback, without a limit of the rate.
@@ -85,7 +82,7 @@ struct Stream {
 struct MediaServer<'a> {
     plan: &'a MediaServerPlan,
     sockets: Vec<UdpSocket>,
-    events: &'a Sender<MediaEvent>,
+    events: &'a Events<'a>,
     streams: Vec<Option<Stream>>,
     free: Vec<usize>,
     by_peer: HashMap<(usize, SocketAddr), usize>,
@@ -100,11 +97,7 @@ struct MediaServer<'a> {
 }
 
 impl<'a> MediaServer<'a> {
-    fn new(
-        plan: &'a MediaServerPlan,
-        sockets: Vec<UdpSocket>,
-        events: &'a Sender<MediaEvent>,
-    ) -> Self {
+    fn new(plan: &'a MediaServerPlan, sockets: Vec<UdpSocket>, events: &'a Events<'a>) -> Self {
         let longest = plan.shape.datagram_bytes.min(plan.shape.frame_bytes) as usize;
         let mut datagram = vec![0; HEADER_BYTES];
         datagram.extend_from_slice(Reference::new(longest).part(0, longest));
@@ -135,7 +128,7 @@ impl<'a> MediaServer<'a> {
                 break false;
             }
             if now_ns >= ends_ns {
-                self.tell(MediaEvent::TimeIsUp);
+                self.events.tell(MediaEvent::TimeIsUp);
                 break false;
             }
             if self.plan.limit.is_some_and(|limit| self.totals.ended() >= limit) {
@@ -158,13 +151,12 @@ impl<'a> MediaServer<'a> {
         }
     }
 
-    fn tell(&self, event: MediaEvent) {
-        // Whoever reads events reads to the end.
-        let _nobody_reads = self.events.send(event);
-    }
-
     fn tell_status(&self, rows: &mut StatusRows, now_ns: u64) {
-        self.tell(MediaEvent::Status(rows.cut(now_ns, self.by_peer.len(), self.totals.counts)));
+        self.events.tell(MediaEvent::Status(rows.cut(
+            now_ns,
+            self.by_peer.len(),
+            self.totals.counts,
+        )));
     }
 
     /// Waits until there is something to read, something to send, or this time.
@@ -194,7 +186,7 @@ impl<'a> MediaServer<'a> {
 
     fn tell_bad(&self, peer: SocketAddr, error: MediaError) {
         let at_ns = monotonic_ns() - self.began_ns;
-        self.tell(MediaEvent::BadDatagram { at_ns, peer, error });
+        self.events.tell(MediaEvent::BadDatagram { at_ns, peer, error });
     }
 
     fn handle_start(&mut self, socket: usize, peer: SocketAddr) {
@@ -245,7 +237,7 @@ impl<'a> MediaServer<'a> {
         self.by_address.insert(peer.ip(), to_address + 1);
         self.accepted += 1;
         self.due.push(Reverse((now_ns, index)));
-        self.tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
+        self.events.tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
     }
 
     fn local_address(&self, socket: usize) -> SocketAddr {
@@ -329,7 +321,7 @@ impl<'a> MediaServer<'a> {
         self.free.push(index);
         self.totals.record_end(fault.as_ref());
         let now_ns = monotonic_ns();
-        self.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
+        self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
             at_ns: now_ns - self.began_ns,
             addresses: (self.local_address(stream.socket), stream.peer),
             id: Some(stream.id),

@@ -17,7 +17,7 @@ use crate::event::Cancel;
 use crate::load::{Connections, Load};
 use crate::waker::Waker;
 
-/// How often it is looked what has happened.
+/// The interval between two looks at what the connections tell.
 const LOOK_NS: u64 = 20 * MILLISECOND_NS;
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: u32 = 16;
@@ -51,7 +51,7 @@ struct Course<'a> {
 }
 
 /// Runs a client until its connections were made, or a server until as many came as it takes; or until the time is up
-/// or somebody asks to stop. Whoever is told about events delays no connection.
+/// or the run is cancelled. A slow receiver of events delays no connection.
 ///
 /// # Errors
 /// This machine can't: an address that is taken, no thread, no descriptor.
