@@ -5,6 +5,7 @@ use linerate_engine::ctstraffic::{
 };
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::output::connection::Outcome;
+use linerate_personality::ctstraffic::output::status::slice_ms;
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use serde_json::{Value, json};
 
@@ -73,7 +74,7 @@ pub(super) fn render_tcp_status(status: &TcpStatus) -> Value {
     let totals = status.totals;
     json!({
         "time_ms": status.at_ns / 1_000_000,
-        "slice_ms": status.slice_ns / 1_000_000,
+        "slice_ms": slice_ms(status.at_ns, status.slice_ns),
         "sent_bytes": status.sent_bytes,
         "received_bytes": status.received_bytes,
         "in_flight": totals.open,
@@ -116,7 +117,7 @@ pub(super) fn render_stream_end(end: &MediaStreamEnd) -> Value {
 pub(super) fn render_stream_status(status: &MediaStatus) -> Value {
     let part = json!({
         "time_ms": status.at_ns / 1_000_000,
-        "slice_ms": status.slice_ns / 1_000_000,
+        "slice_ms": slice_ms(status.at_ns, status.slice_ns),
         "streams": status.streams,
     });
     with_frames(part, &status.counts)

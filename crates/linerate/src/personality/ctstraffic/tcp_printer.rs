@@ -10,7 +10,7 @@ use linerate_personality::ctstraffic::output::connection::{
 };
 use linerate_personality::ctstraffic::output::legend;
 use linerate_personality::ctstraffic::output::status::{
-    TCP_CSV_HEAD as STATUS_HEAD, TCP_HEAD, TcpStatus as StatusRow,
+    TCP_CSV_HEAD as STATUS_HEAD, TCP_HEAD, TcpStatus as StatusRow, slice_ms,
 };
 use linerate_personality::ctstraffic::output::summary::{RunTotals, Transferred, render_summary};
 use linerate_personality::ctstraffic::output::tcp_info::{self, TcpInfo};
@@ -102,7 +102,7 @@ impl<'a> TcpPrinter<'a> {
         let row = StatusRow {
             time_ms: status.at_ns / 1_000_000,
             // A row that comes at once has no rate.
-            slice_ms: status.slice_ns / 1_000_000,
+            slice_ms: slice_ms(status.at_ns, status.slice_ns),
             sent_bytes: status.sent_bytes,
             received_bytes: status.received_bytes,
             in_flight: status.totals.open,

@@ -8,7 +8,7 @@ use linerate_personality::ctstraffic::output::connection::{
 };
 use linerate_personality::ctstraffic::output::error::wrong_data;
 use linerate_personality::ctstraffic::output::status::{
-    UDP_CSV_HEAD as STATUS_HEAD, UDP_HEAD, UdpStatus as StatusRow,
+    UDP_CSV_HEAD as STATUS_HEAD, UDP_HEAD, UdpStatus as StatusRow, slice_ms,
 };
 use linerate_personality::ctstraffic::output::summary::{RunTotals, Transferred, render_summary};
 use linerate_personality::ctstraffic::output::{jitter, legend};
@@ -97,7 +97,7 @@ impl<'a> UdpPrinter<'a> {
         let counts = status.counts;
         let row = StatusRow {
             time_ms: status.at_ns / 1_000_000,
-            slice_ms: status.slice_ns / 1_000_000,
+            slice_ms: slice_ms(status.at_ns, status.slice_ns),
             bits: counts.bits,
             streams: status.streams,
             completed: counts.completed,

@@ -24,6 +24,13 @@ pub fn render_head(head: &str) -> String {
     format!("\n{head}\n\n")
 }
 
+/// The length in milliseconds of a slice that ends `end_ns` after the start: the difference of the two times as rows
+/// show them, so that rates times lengths add up to what was moved.
+pub fn slice_ms(end_ns: u64, slice_ns: u64) -> u64 {
+    const MILLISECOND_NS: u64 = 1_000_000;
+    end_ns / MILLISECOND_NS - end_ns.saturating_sub(slice_ns) / MILLISECOND_NS
+}
+
 /// A slice of time of a run over TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpStatus {
@@ -145,6 +152,14 @@ fn render_csv(time_ms: u64, numbers: [u64; 6]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slices_are_as_long_as_rows_say() {
+        assert_eq!(slice_ms(2_000_000, 1_999_999), 2);
+        assert_eq!(slice_ms(2_999_999, 1_000_000), 1);
+        assert_eq!(slice_ms(2_000_001, 2), 1);
+        assert_eq!(slice_ms(2_500_000, 100_000), 0);
+    }
 
     #[test]
     fn rows_of_tcp_are_the_originals() {
