@@ -1,4 +1,4 @@
-//! What is told of the connections of a load, one by one, where somebody asks for it.
+//! Events of a load's single connections, for dialects that ask for them.
 
 use std::io;
 use std::net::SocketAddr;

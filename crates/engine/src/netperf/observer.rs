@@ -1,4 +1,4 @@
-//! What happens in a server's tests, for whoever keeps their results.
+//! What happens in a server's tests, for the keeper of their results.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;

@@ -67,7 +67,7 @@ pub struct ServerOptions {
     /// processor for each test, so that of tests at once no more do so than leave one of this process's
     /// processors to others, and one in any case.
     pub busy_poll: bool,
-    /// Who sees what happens in tests; absent: nobody.
+    /// Receives what happens in tests, where their results are kept.
     pub observe: Option<Arc<dyn Observe>>,
 }
 

@@ -269,7 +269,7 @@ impl Session {
             (Some(_), Some(why)) => TestEnding::Interrupted(why),
             (Some(_), None) => TestEnding::Complete,
         };
-        // The client needn't wait for whoever keeps the result.
+        // The result is kept after the client has gone, so that the client doesn't wait for that.
         let _told_later = self.control.say();
         observed.end(sample.as_ref(), report, &how);
     }

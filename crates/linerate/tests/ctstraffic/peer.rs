@@ -26,7 +26,7 @@ pub(crate) fn take_data(peer: &mut TcpStream, from: u64, count: usize) {
     assert!(came == data(from, count), "wrong data between {from} and {}", from + count as u64);
 }
 
-/// Who sends how much, and in what turns: pairs of bytes from the client and from the server.
+/// How many bytes each end sends, turn by turn: pairs of bytes from the client and from the server.
 pub(crate) fn turns(pattern: &str, total: u64, push: u64, pull: u64) -> Vec<(u64, u64)> {
     match pattern {
         "push" => vec![(total, 0)],

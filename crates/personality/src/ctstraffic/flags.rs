@@ -145,7 +145,7 @@ pub const TABLE: &[Flag] = &[
         |o, v| put(&mut o.output.status_update_ms, positive(v, "-StatusUpdate"))),
 
     row(Tcp, "Pattern", "<push,pull,pushpull,duplex>",
-        "who sends: the client, the server, both in turns, both at once (push)",
+        "the sender: the client, the server, both in turns, both at once (push)",
         |o, v| put(&mut o.transfer.pattern, keyword(v,
             &[("push", Pattern::Push), ("pull", Pattern::Pull), ("pushpull", Pattern::PushPull),
               ("duplex", Pattern::Duplex), ("flood", Pattern::Duplex)],

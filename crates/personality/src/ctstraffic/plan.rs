@@ -72,7 +72,7 @@ impl Options {
         self.output.verbosity.unwrap_or(4)
     }
 
-    /// Who sends.
+    /// The ends that send.
     pub fn pattern(&self) -> Pattern {
         self.transfer.pattern.unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! Who sends on a TCP connection.
+//! Which end sends on a TCP connection.
 
-/// Who sends when.
+/// Which end sends when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {
     /// The client sends.

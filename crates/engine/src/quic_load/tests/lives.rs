@@ -116,7 +116,7 @@ fn fixed(bytes: u64) -> Size {
 }
 
 #[test]
-fn a_life_of_many_steps_is_whole_at_both_ends_whoever_sends_last() {
+fn a_life_of_many_steps_is_whole_at_both_ends_whichever_end_sends_last() {
     let steps = [
         LifeStep::Receive { bytes: fixed(3) },
         LifeStep::Send { bytes: fixed(100_000) },

@@ -33,7 +33,7 @@ impl ServerRecords {
         Self { output, words: words.to_vec(), address: None, tests: HashMap::new() }
     }
 
-    /// How long a sample is: as of the nearest native load. None where nobody wants any.
+    /// The length of a sample; absent: no samples are wanted.
     pub(super) fn interval_ns(&self) -> Option<u64> {
         let interval_ns = Workload::connect(Transport::Quic).interval_ns;
         self.output.is_wanted().then_some(interval_ns)
