@@ -11,6 +11,7 @@ use linerate_personality::iperf3::fault::render_failure;
 use linerate_personality::iperf3::parameters::parameters;
 use linerate_personality::iperf3::release::Release;
 use linerate_personality::netperf;
+use linerate_personality::qperf;
 use linerate_wire::iperf3::parameters::limits;
 
 /// iperf3's options, one word a line: what is accepted is within the limits of the wire, and what
@@ -99,4 +100,20 @@ pub fn ctstraffic_options(data: &[u8]) {
     let addresses = ctstraffic::output::banner::RunAddresses::Server(&[]);
     let banner = ctstraffic::output::banner::render_banner(&options, addresses);
     assert!(banner.starts_with("  Configured Settings  \n"));
+}
+
+/// qperf's options, one word a line: what is accepted is within the limits of QUIC and of a clock, and what
+/// isn't is told.
+pub fn qperf_options(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    let options = match qperf::command_line::parse_command_line("qperf", &words) {
+        Err(said) => return assert!(!said.stdout.is_empty() || !said.stderr.is_empty()),
+        Ok((options, _)) => options,
+    };
+    assert!((0.001..=86_400.0).contains(&options.interval_s));
+    assert!(options.runtime_s > 0 && options.window_packets > 0);
+    let qperf::options::Buffers { quic_bytes, udp_bytes, proxy_bytes } = options.buffers;
+    assert!([quic_bytes, udp_bytes, proxy_bytes].iter().all(|bytes| (1..1 << 62).contains(bytes)));
+    assert!(qperf::output::render_start(&options, 1).starts_with("starting "));
 }

@@ -1,7 +1,7 @@
 //! The command lines of other tools: how their options are written, and what each option means.
 //!
-//! linerate takes the command lines of iperf3, netperf, netserver, secnetperf and ctsTraffic. This
-//! crate reads them. A *lexer* takes words apart ([`getopt`] for `-p 80` and `--port=80`, [`colon_options`] for
+//! linerate takes the command lines of iperf3, netperf, netserver, secnetperf, ctsTraffic and qperf.
+//! This crate reads them. A *lexer* takes words apart ([`getopt`] for `-p 80` and `--port=80`, [`colon_options`] for
 //! `-port:80`). A *table of flags* has a row for each option of the original, with its name, its
 //! help and its meaning; parser, help text and the test that no option is missing all read it.
 //! What comes out is a value that says what was typed ([`iperf3::options::Options`], [`netperf::options::Options`]).
@@ -18,5 +18,6 @@ pub mod ctstraffic;
 pub mod getopt;
 pub mod iperf3;
 pub mod netperf;
+pub mod qperf;
 pub mod secnetperf;
 pub mod service_class;

@@ -31,3 +31,8 @@ fn iperf3_options() {
 fn netperf_options() {
     replay("netperf_options", targets::netperf_options);
 }
+
+#[test]
+fn qperf_options() {
+    replay("qperf_options", targets::qperf_options);
+}
