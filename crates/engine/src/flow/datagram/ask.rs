@@ -5,6 +5,7 @@ use std::io;
 use linerate_measure::step::{Exchange, StepEnd};
 use socket2::Socket;
 
+use super::flush;
 use super::requests::Requests;
 use crate::clock::monotonic_ns;
 use crate::flow::{CALLS_PER_TURN, Ending, Local, Stage, Turn};
@@ -67,9 +68,10 @@ impl<R: Requests> DatagramAsker<R> {
                     phase @ (Phase::WarmUp | Phase::Measure) if self.left > 0 => {
                         self.warm_up = phase == Phase::WarmUp;
                     }
-                    _ => {
+                    phase => {
                         tally.last_ns.set(monotonic_ns());
-                        return Ok(Stage::Over);
+                        let is_late = phase >= Phase::Drained;
+                        return Ok(if is_late { Stage::Over } else { flush(path) });
                     }
                 }
                 self.send_request(path, tally)?;

@@ -37,6 +37,19 @@ pub(crate) use plain::{PlainFlow, say_end};
 pub(crate) use receive::DatagramReceiver;
 pub(crate) use send::DatagramSender;
 
+/// How often a flow that is over looks whether all that its path has taken has left.
+const FLUSH_NS: u64 = MILLISECOND_NS;
+
+/// The end of a step that sends: over once all that the path has taken has left. A queue may drop it on its way, and
+/// nobody would count that behind the flow's end.
+fn flush(path: &mut impl DatagramPath) -> Stage {
+    if path.is_flushed() {
+        Stage::Over
+    } else {
+        Stage::Goes(Turn::Pause { until_ns: monotonic_ns() + FLUSH_NS })
+    }
+}
+
 /// What a flow of datagrams needs beside its steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramSettings {

@@ -5,6 +5,7 @@ use std::io;
 
 use linerate_measure::step::Exchange;
 
+use super::flush;
 use super::requests::Requests;
 use crate::clock::monotonic_ns;
 use crate::flow::departures::Departures;
@@ -87,11 +88,13 @@ impl<R: Requests> DatagramPipeline<R> {
                 self.give_up_overdue(now_ns);
             }
             let sending = self.send_due(path, now_ns, reached, tally)?;
-            if reached.phase >= Phase::Drained
-                || (self.departures.are_over() && self.unanswered == 0)
-            {
+            if reached.phase >= Phase::Drained {
                 tally.last_ns.set(monotonic_ns());
                 return Ok(Stage::Over);
+            }
+            if self.departures.are_over() && self.unanswered == 0 {
+                tally.last_ns.set(monotonic_ns());
+                return Ok(flush(path));
             }
             if drained && sending != Sending::More {
                 return Ok(Stage::Goes(Turn::Wait { until_ns: self.next_time_ns(sending) }));

@@ -5,7 +5,7 @@ use std::io;
 use linerate_measure::step::{Content, StepEnd, Transfer};
 
 use super::frames::FrameSchedule;
-use super::{Heading, Mark};
+use super::{Heading, Mark, flush};
 use crate::buffers::Buffers;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::flow::goal::GoalShare;
@@ -15,9 +15,6 @@ use crate::phase::Phase;
 use crate::tally::Tally;
 use crate::transport::{DatagramPath, most_of_one_call};
 use crate::waiting::{DATAGRAM_BYTES_PER_YIELD, Yielding};
-
-/// How often it is looked whether all that the path has taken has left.
-const FLUSH_NS: u64 = MILLISECOND_NS;
 
 /// Sends datagrams until the step's end.
 pub(crate) struct DatagramSender<H> {
@@ -224,13 +221,12 @@ impl<H: Heading> DatagramSender<H> {
 
     /// All was handed over, and what waited has left.
     fn finish(&mut self, path: &mut impl DatagramPath, tally: &Tally, local: &mut Local) -> Stage {
-        let is_flushed = path.is_flushed();
+        let flushed = flush(path);
         self.take_back(path, tally);
-        if !is_flushed {
-            return Stage::Goes(Turn::Pause { until_ns: monotonic_ns() + FLUSH_NS });
+        if matches!(flushed, Stage::Over) {
+            tally.last_ns.set(Pacer::end_ns(self.pacer.as_mut(), local.reached()));
         }
-        tally.last_ns.set(Pacer::end_ns(self.pacer.as_mut(), local.reached()));
-        Stage::Over
+        flushed
     }
 
     /// What the path took and was refused then never was on its way.
