@@ -48,16 +48,13 @@ mod document;
 #[path = "../lifecycle/ends.rs"]
 mod ends;
 #[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
-#[path = "../interop/framed.rs"]
 mod framed;
 #[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
-#[path = "../interop/request.rs"]
 mod request;
 #[allow(dead_code, reason = "shared with the tests of lifecycles, which need more of it")]
 #[path = "../lifecycle/resources.rs"]
 mod resources;
 #[allow(dead_code, reason = "shared with the tests against other peers, which need more of it")]
-#[path = "../interop/trust.rs"]
 mod trust;
 
 #[path = "../run_delay/mod.rs"]

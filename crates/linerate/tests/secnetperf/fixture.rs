@@ -20,7 +20,7 @@ pub(crate) struct Ended {
 
 /// The program with these words, separated by blanks, not yet started.
 pub(crate) fn command(words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    let mut command = Command::new(crate::PROGRAM);
     command.arg("secnetperf").args(words.split_whitespace()).stdin(Stdio::null());
     command
 }

@@ -27,3 +27,6 @@ mod wire;
 
 #[path = "../skipped/mod.rs"]
 mod skipped;
+
+/// linerate, as cargo has built it for these tests.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");

@@ -10,17 +10,23 @@
     reason = "a test may stop at the first surprise"
 )]
 
-mod framed;
 mod framed_client;
 mod framed_server;
 mod quic;
 mod quic_client;
 mod quic_server;
-mod request;
-mod trust;
 
-#[path = "../lifecycle/any_certificate.rs"]
+#[path = "../../../linerate/tests/lifecycle/any_certificate.rs"]
 mod any_certificate;
 #[allow(dead_code, reason = "shared with the tests of the command line, which need more of it")]
-#[path = "../secnetperf/fixture.rs"]
+#[path = "../../../linerate/tests/secnetperf/fixture.rs"]
 mod fixture;
+#[path = "../../../linerate/tests/hostile/framed.rs"]
+mod framed;
+#[path = "../../../linerate/tests/hostile/request.rs"]
+mod request;
+#[path = "../../../linerate/tests/hostile/trust.rs"]
+mod trust;
+
+/// linerate, as cargo has built it for these tests.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-interop");
