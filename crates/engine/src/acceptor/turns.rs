@@ -10,11 +10,23 @@ use super::pending::Origin;
 pub(crate) struct Turns {
     queues: BTreeMap<Origin, BTreeSet<usize>>,
     last: Option<Origin>,
+    /// Clients of which more has arrived than was taken at once.
+    unread: Vec<usize>,
 }
 
 impl Turns {
     pub(crate) fn is_empty(&self) -> bool {
-        self.queues.is_empty()
+        self.queues.is_empty() && self.unread.is_empty()
+    }
+
+    /// More has arrived of the client than was taken at once.
+    pub(crate) fn push_unread(&mut self, client: usize) {
+        self.unread.push(client);
+    }
+
+    /// The clients of which more has arrived.
+    pub(crate) fn take_unread(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.unread)
     }
 
     /// The client shall have a turn.

@@ -5,8 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_measure::Transport;
 use linerate_wire::native::opening::Opening;
@@ -20,8 +18,9 @@ use super::admission::{Admission, Limits};
 use super::arrival::{Arrival, Identified};
 use super::control::{Control, Standing};
 use super::lifetime::Lifetime;
+use super::listening::Listener;
 use super::test::Test;
-use super::udp::UdpPort;
+use super::udp::{Hello, UdpPort};
 use crate::acceptor::{Accepted, Origin, Pending, Turns, accept};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::restore_accepted;
@@ -30,7 +29,7 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::poll::timespec;
 use crate::probe::{processors, raise_open_files_limit};
-use crate::socket::{Binding, FirstWindow, configure_stream, plain};
+use crate::socket::{Binding, configure_stream, plain};
 use crate::transport::Negotiation;
 use crate::waker::Waker;
 
@@ -56,31 +55,27 @@ pub(super) enum Incoming {
     Control(Box<Control>),
 }
 
+/// TLS with the server's key.
+pub(super) struct Configurations {
+    /// Of control connections.
+    control: Arc<rustls::ServerConfig>,
+    /// Of flows.
+    pub(super) data: Arc<rustls::ServerConfig>,
+}
+
 /// The one thread that receives everybody.
 pub(super) struct Acceptor {
     pub(super) options: ServeOptions,
-    pub(super) listener: Arc<Socket>,
-    /// Whether a load takes the connections from the listener, and hands over what isn't its own.
-    pub(super) listener_is_left: bool,
-    pub(super) first_window: FirstWindow,
-    /// How many loops of those loads there are.
-    pub(super) listener_hosts: Arc<AtomicU32>,
-    /// Connections that such a load has handed over.
-    pub(super) unclaimed: (Sender<Socket>, Receiver<Socket>),
+    pub(super) listener: Listener,
     pub(super) udp: UdpPort,
     pub(super) poll: OwnedFd,
     pub(super) waker: Arc<Waker>,
-    control_tls: Arc<rustls::ServerConfig>,
-    pub(super) data_tls: Arc<rustls::ServerConfig>,
+    pub(super) tls: Configurations,
     pub(super) clients: Pending<Incoming>,
     pub(super) turns: Turns,
-    /// Clients of which more has arrived than was taken at once.
-    pub(super) unread: Vec<usize>,
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     pub(super) lifetime: Lifetime,
-    /// When a connection was last accepted.
-    pub(super) accepted_ns: u64,
     pub(super) sink: Sink,
 }
 
@@ -115,25 +110,19 @@ impl Acceptor {
         let local = datagrams.local_addr().ok().and_then(|local| local.as_socket());
         let binding = Binding { bind: None, device: options.bind_device.clone() };
         Ok(Self {
-            first_window: FirstWindow::of(&listener).map_err(|error| {
-                Error::Host(format!("can't read the listener's buffer: {error}"))
-            })?,
-            listener: Arc::new(listener),
-            listener_is_left: false,
-            listener_hosts: Arc::default(),
-            unclaimed: channel(),
+            listener: Listener::new(listener)?,
             udp: UdpPort::new(datagrams, local.unwrap_or(address), binding, random()?),
             poll,
             waker,
-            control_tls: Arc::new(control_server(&options.identity)?),
-            data_tls: Arc::new(server_tls(&options.identity, &[], Vec::new())?),
+            tls: Configurations {
+                control: Arc::new(control_server(&options.identity)?),
+                data: Arc::new(server_tls(&options.identity, &[], Vec::new())?),
+            },
             clients: Pending::new(FIRST_CLIENT),
             turns: Turns::default(),
-            unread: Vec::new(),
             tests: HashMap::new(),
             admission: Admission::new(limits),
             lifetime: Lifetime::new(&options),
-            accepted_ns: 0,
             sink,
             options,
         })
@@ -149,7 +138,7 @@ impl Acceptor {
             let _interrupted = epoll::wait(&self.poll, spare_capacity(&mut events), Some(&timeout));
             for event in &events {
                 match usize::try_from(event.data.u64()).unwrap_or(usize::MAX) {
-                    LISTENER if self.listener_is_left => {}
+                    LISTENER if self.listener.is_left => {}
                     LISTENER => self.accept(),
                     DATAGRAMS => self.handle_datagrams(),
                     WAKER => self.handle_waker(),
@@ -159,7 +148,7 @@ impl Acceptor {
             self.give_turns();
             self.conduct_all();
             self.set_first_window();
-            if self.listener_is_left {
+            if self.listener.is_left {
                 self.leave_or_take_listener();
             }
         }
@@ -168,7 +157,7 @@ impl Acceptor {
     }
 
     fn wait_at_most(&self, now_ns: u64) -> u64 {
-        if !self.turns.is_empty() || !self.unread.is_empty() {
+        if !self.turns.is_empty() {
             return 0;
         }
         let next_ns = self.clients.iter().filter_map(|(_, incoming)| match incoming {
@@ -180,9 +169,9 @@ impl Acceptor {
 
     fn accept(&mut self) {
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            match accept(&self.listener) {
+            match accept(&self.listener.socket) {
                 Ok(Accepted::Client(socket, client)) => {
-                    self.accepted_ns = monotonic_ns();
+                    self.listener.accepted_ns = monotonic_ns();
                     self.receive(socket, client);
                 }
                 Ok(Accepted::Gone) => {}
@@ -195,7 +184,7 @@ impl Acceptor {
     fn handle_waker(&mut self) {
         self.waker.silence();
         for _ in 0..MOST_ACCEPTED_AT_ONCE {
-            let Ok(socket) = self.unclaimed.1.try_recv() else { return };
+            let Ok(socket) = self.listener.unclaimed.1.try_recv() else { return };
             if let Some(client) = socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
                 self.receive(socket, plain(client));
             }
@@ -252,12 +241,12 @@ impl Acceptor {
     }
 
     fn begin_control(&mut self, number: usize) {
-        let Self { clients, first_window, control_tls, .. } = self;
+        let Self { clients, listener, tls, .. } = self;
         clients.replace(number, |incoming| match incoming {
             Incoming::Arriving(Arrival { socket, client, .. }) => {
-                first_window.restore(&socket);
+                listener.first_window.restore(&socket);
                 let _slower_at_worst = socket.set_tcp_nodelay(true);
-                let control = Control::new(socket, client, control_tls).ok()?;
+                let control = Control::new(socket, client, &tls.control).ok()?;
                 Some(Incoming::Control(Box::new(control)))
             }
             control @ Incoming::Control(_) => Some(control),
@@ -270,7 +259,7 @@ impl Acceptor {
         let refuse = |sink: &Sink, why: &str| {
             sink.offer(Event::Refused { client: arrival.client, why: why.to_owned() });
         };
-        let data_tls = Arc::clone(&self.data_tls);
+        let data_tls = Arc::clone(&self.tls.data);
         let _was_watched = epoll::delete(&self.poll, arrival.socket.as_fd());
         let Some(test) = self.test_of(&opening.token) else {
             return refuse(&self.sink, "a data connection shows the token of no running test");
@@ -315,7 +304,7 @@ impl Acceptor {
         match control.listen(self.options.shared_key.as_ref()) {
             Standing::Goes => {
                 if control.has_unread() {
-                    self.unread.push(number);
+                    self.turns.push_unread(number);
                 }
                 self.handle_events(number);
             }
@@ -383,4 +372,74 @@ impl Acceptor {
             self.sink.offer(Event::Refused { client, why });
         }
     }
+
+    /// Leaves the listener to the loads that take their connections from it themselves, as long as
+    /// there is one.
+    pub(super) fn leave_or_take_listener(&mut self) {
+        let leave = self.running_tests().any(Test::accepts);
+        self.listener.leave_or_take(&self.poll, leave);
+    }
+
+    /// Lets connections begin with the window that all tests want that await some.
+    pub(super) fn set_first_window(&mut self) {
+        let running = running(&self.tests, &self.clients);
+        let awaiting = running.filter(|test| test.awaits_connections());
+        self.listener.set_first_window(awaiting.map(|test| test.workload().socket.window_bytes));
+    }
+
+    pub(super) fn running_tests(&self) -> impl Iterator<Item = &Test> {
+        running(&self.tests, &self.clients)
+    }
+
+    fn handle_datagrams(&mut self) {
+        for hello in self.udp.hellos() {
+            self.handle_hello(&hello);
+        }
+    }
+
+    fn handle_hello(&mut self, hello: &Hello) {
+        let Some(Incoming::Control(control)) =
+            self.tests.get(&hello.token).and_then(|number| self.clients.kept_mut(*number))
+        else {
+            return;
+        };
+        let (Some(test), Some(machine)) = (&mut control.test, &mut control.conversation.machine)
+        else {
+            return;
+        };
+        if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {
+            return;
+        }
+        if let Some(load) = test.load_lacking(hello.flow)
+            && let Err(error) = self.udp.answer(hello, &hello.token, load)
+        {
+            test.fail(machine, error.to_string(), monotonic_ns());
+        }
+    }
+
+    /// Whether the server goes on.
+    fn goes_on(&mut self, cancel: &Cancel) -> bool {
+        let Self { lifetime, tests, clients, sink, .. } = self;
+        !cancel.requested()
+            && lifetime.goes_on(!tests.is_empty(), |number| clients.kept(number).is_some(), sink)
+    }
+
+    /// The server ends, and with it every test that runs.
+    fn end_all_tests(&mut self) {
+        let running: Vec<usize> = self.tests.values().copied().collect();
+        for number in running {
+            self.end_test(number, "the server was stopped");
+        }
+    }
+}
+
+/// The tests that run.
+fn running<'a>(
+    tests: &'a HashMap<[u8; 16], usize>,
+    clients: &'a Pending<Incoming>,
+) -> impl Iterator<Item = &'a Test> {
+    tests.values().filter_map(|number| match clients.kept(*number) {
+        Some(Incoming::Control(control)) => control.test.as_ref(),
+        _ => None,
+    })
 }

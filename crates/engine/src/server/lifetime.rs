@@ -4,10 +4,9 @@ use linerate_measure::Workload;
 use linerate_measure::units::render_duration_ns;
 
 use super::ServeOptions;
-use super::acceptor::Acceptor;
 use crate::acceptor::IdleTimeout;
 use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::event::{Cancel, Event};
+use crate::event::{Event, Sink};
 use crate::socket::give_back_freed_memory;
 
 /// A test of so many flows leaves memory that is worth giving back.
@@ -34,30 +33,31 @@ impl Lifetime {
             gives_back_at_ns: None,
         }
     }
-}
 
-impl Acceptor {
-    /// Whether the server goes on.
-    pub(super) fn goes_on(&mut self, cancel: &Cancel) -> bool {
-        let now_ns = monotonic_ns();
-        if !self.tests.is_empty() {
-            self.lifetime.idle_timeout.note_busy();
+    /// Whether the server goes on, where tests run or not and these clients are there.
+    pub(super) fn goes_on(
+        &mut self,
+        tests_run: bool,
+        is_there: impl Fn(usize) -> bool,
+        sink: &Sink,
+    ) -> bool {
+        if tests_run {
+            self.idle_timeout.note_busy();
         }
         // It blocks other allocations meanwhile, so it doesn't run during a test.
-        let is_due = self.lifetime.gives_back_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
-        if is_due && self.tests.is_empty() {
-            self.lifetime.gives_back_at_ns = None;
+        let is_due = self.gives_back_at_ns.is_some_and(|at_ns| at_ns <= monotonic_ns());
+        if is_due && !tests_run {
+            self.gives_back_at_ns = None;
             give_back_freed_memory();
         }
-        let has_served =
-            self.lifetime.served.is_some_and(|number| self.clients.kept(number).is_none());
-        !cancel.requested() && !has_served && !self.has_been_idle_for_long()
+        let has_served = self.served.is_some_and(|number| !is_there(number));
+        !has_served && !self.has_been_idle_for_long(sink)
     }
 
-    fn has_been_idle_for_long(&self) -> bool {
-        let limit_ns = self.lifetime.idle_timeout.overdue_ns();
+    fn has_been_idle_for_long(&self, sink: &Sink) -> bool {
+        let limit_ns = self.idle_timeout.overdue_ns();
         let Some(most_ns) = limit_ns else { return false };
-        self.sink.offer(Event::Note(format!(
+        sink.offer(Event::Note(format!(
             "no test for {}: the server ends (--idle-timeout)",
             render_duration_ns(most_ns)
         )));
@@ -65,28 +65,19 @@ impl Acceptor {
     }
 
     /// Why no further test begins, where the server has had the only one that it takes.
-    pub(super) fn takes_no_more(&self) -> Option<&'static str> {
-        let has_one = !self.tests.is_empty() || self.lifetime.served.is_some();
-        (self.lifetime.one_off && has_one)
+    pub(super) fn takes_no_more(&self, tests_run: bool) -> Option<&'static str> {
+        (self.one_off && (tests_run || self.served.is_some()))
             .then_some("this server takes one test and ends then (serve --one-off)")
     }
 
     /// A client's test is over.
     pub(super) fn note_end(&mut self, number: usize, workload: &Workload) {
-        self.lifetime.idle_timeout.note_busy();
-        if self.lifetime.one_off {
-            self.lifetime.served = Some(number);
+        self.idle_timeout.note_busy();
+        if self.one_off {
+            self.served = Some(number);
         }
         if workload.total_flows() >= MANY_FLOWS {
-            self.lifetime.gives_back_at_ns = Some(monotonic_ns() + LETTING_GO_NS);
-        }
-    }
-
-    /// The server ends, and with it every test that runs.
-    pub(super) fn end_all_tests(&mut self) {
-        let running: Vec<usize> = self.tests.values().copied().collect();
-        for number in running {
-            self.end_test(number, "the server was stopped");
+            self.gives_back_at_ns = Some(monotonic_ns() + LETTING_GO_NS);
         }
     }
 }

@@ -1,50 +1,65 @@
 //! The listener: which threads accept from it, and what accepted connections begin with.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use socket2::Socket;
 
-use super::acceptor::{Acceptor, Incoming, LISTENER};
-use super::test::Test;
+use super::acceptor::LISTENER;
 use crate::connections::restore_listener;
+use crate::error::Error;
 use crate::socket::FirstWindow;
 
-impl Acceptor {
-    /// Leaves the listener to the loads that take their connections from it themselves, as long as
-    /// there is one.
-    pub(super) fn leave_or_take_listener(&mut self) {
-        let takes_its_own = |number: &usize| match self.clients.kept(*number) {
-            Some(Incoming::Control(control)) => control.test.as_ref().is_some_and(Test::accepts),
-            _ => false,
-        };
-        let leave = self.tests.values().any(takes_its_own);
-        if leave == self.listener_is_left {
+/// The TCP port of a server.
+pub(super) struct Listener {
+    pub(super) socket: Arc<Socket>,
+    /// Whether a load takes the connections from it, and hands over what isn't its own.
+    pub(super) is_left: bool,
+    pub(super) first_window: FirstWindow,
+    /// How many loops of those loads there are.
+    pub(super) loops: Arc<AtomicU32>,
+    /// Connections that such a load has handed over.
+    pub(super) unclaimed: (Sender<Socket>, Receiver<Socket>),
+    /// When a connection was last accepted.
+    pub(super) accepted_ns: u64,
+}
+
+impl Listener {
+    pub(super) fn new(socket: Socket) -> Result<Self, Error> {
+        let first_window = FirstWindow::of(&socket)
+            .map_err(|error| Error::Host(format!("can't read the listener's buffer: {error}")))?;
+        Ok(Self {
+            socket: Arc::new(socket),
+            is_left: false,
+            first_window,
+            loops: Arc::default(),
+            unclaimed: channel(),
+            accepted_ns: 0,
+        })
+    }
+
+    /// Leaves it to the loads that take their connections from it themselves, or takes it back.
+    pub(super) fn leave_or_take(&mut self, poll: &OwnedFd, leave: bool) {
+        if leave == self.is_left {
             return;
         }
         let data = EventData::new_u64(LISTENER as u64);
         let changed = if leave {
-            epoll::delete(&self.poll, self.listener.as_fd())
+            epoll::delete(poll, self.socket.as_fd())
         } else {
-            epoll::add(&self.poll, self.listener.as_fd(), data, EventFlags::IN)
+            epoll::add(poll, self.socket.as_fd(), data, EventFlags::IN)
         };
-        restore_listener(&self.listener);
+        restore_listener(&self.socket);
         if changed.is_ok() {
-            self.listener_is_left = leave;
+            self.is_left = leave;
         }
     }
 
     /// Lets connections begin with the window that all tests want that await some.
-    pub(super) fn set_first_window(&mut self) {
-        let asked = self.awaiting_tests().map(|test| test.workload().socket.window_bytes);
-        self.first_window.set(&self.listener, FirstWindow::agreed(asked));
-    }
-
-    /// The tests that await connections.
-    pub(super) fn awaiting_tests(&self) -> impl Iterator<Item = &Test> {
-        let tests = self.tests.values().filter_map(|number| match self.clients.kept(*number) {
-            Some(Incoming::Control(control)) => control.test.as_ref(),
-            _ => None,
-        });
-        tests.filter(|test| test.awaits_connections())
+    pub(super) fn set_first_window(&mut self, asked: impl Iterator<Item = Option<u32>>) {
+        self.first_window.set(&self.socket, FirstWindow::agreed(asked));
     }
 }

@@ -73,7 +73,7 @@ impl Acceptor {
                 Ok(()) => Ok(workload),
                 Err(error) => Err(error.to_string()),
             });
-        let verdict = match (&parsed, self.takes_no_more()) {
+        let verdict = match (&parsed, self.lifetime.takes_no_more(!self.tests.is_empty())) {
             (Err(why), _) => Verdict::Refused(RefusalCause::Plan, why.clone()),
             (Ok(_), Some(why)) => Verdict::Refused(RefusalCause::Busy, why.to_owned()),
             (Ok(workload), None) => self.admission.handle_request(number, workload, exclusive),
@@ -151,25 +151,25 @@ impl Acceptor {
         token: [u8; 16],
     ) -> Result<Option<Connections>, Error> {
         if workload.transport == Transport::Quic {
-            let quic = Quic::server(workload, token, &data_server(&self.data_tls, workload))?;
+            let quic = Quic::server(workload, token, &data_server(&self.tls.data, workload))?;
             return Ok(Some(Connections::Quic(Box::new(quic))));
         }
         Ok(matches!(workload.kind, Kind::Connect { .. }).then(|| {
             Connections::Accept(Accept {
-                loops: Arc::clone(&self.listener_hosts),
+                loops: Arc::clone(&self.listener.loops),
                 options: workload.socket.clone(),
                 tls: (workload.transport == Transport::Tls)
-                    .then(|| data_server(&self.data_tls, workload)),
+                    .then(|| data_server(&self.tls.data, workload)),
                 at_once: workload.flows.min(MOST_ACCEPTED_AT_ONCE),
                 shared: Some(SharedPort {
                     token,
                     incoming: Arc::default(),
                     pending: Arc::default(),
                     most_incoming: self.admission.most_coming_and_going(workload),
-                    first_thread: self.unclaimed.0.clone(),
+                    first_thread: self.listener.unclaimed.0.clone(),
                     first_thread_waker: Arc::clone(&self.waker),
                 }),
-                ..Accept::new(Arc::clone(&self.listener))
+                ..Accept::new(Arc::clone(&self.listener.socket))
             })
         }))
     }
@@ -187,7 +187,7 @@ impl Acceptor {
                 how: test.failure().unwrap_or(how).to_owned(),
                 figures: test.figures(monotonic_ns()),
             });
-            self.note_end(number, test.workload());
+            self.lifetime.note_end(number, test.workload());
             self.leave_or_take_listener();
         }
     }

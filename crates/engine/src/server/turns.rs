@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::acceptor::{Acceptor, Incoming};
+use super::test::Test;
 use crate::acceptor::{Origin, Progress};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 
@@ -15,8 +16,8 @@ impl Acceptor {
     /// There is no descriptor for another connection. While a test waits for its connections, those accepted soon
     /// send their opening and leave the shared file table. Only if that takes too long, one is closed.
     pub(super) fn make_room(&mut self) {
-        let is_short_for_long = monotonic_ns() >= self.accepted_ns + SHORTAGE_NS;
-        if is_short_for_long || self.awaiting_tests().next().is_none() {
+        let is_short_for_long = monotonic_ns() >= self.listener.accepted_ns + SHORTAGE_NS;
+        if is_short_for_long || !self.running_tests().any(Test::awaits_connections) {
             self.push_out_one();
         }
     }
@@ -46,7 +47,7 @@ impl Acceptor {
 
     pub(super) fn give_turns(&mut self) {
         let until_ns = monotonic_ns() + PENDING_TURN_NS;
-        for number in std::mem::take(&mut self.unread) {
+        for number in self.turns.take_unread() {
             self.take_notice(number);
         }
         while let Some(number) = self.turns.pop() {

@@ -11,8 +11,6 @@ use linerate_measure::Transport;
 use linerate_wire::native::datagram::{Cookie, Handshake, PADDED_BYTES, Welcome, flow_tag};
 use socket2::Socket;
 
-use super::acceptor::{Acceptor, Incoming};
-use crate::clock::monotonic_ns;
 use crate::control::cookie;
 use crate::error::Error;
 use crate::load::Load;
@@ -33,13 +31,13 @@ pub(super) struct UdpPort {
 }
 
 /// A message that shows the token of a test.
-struct Hello {
+pub(super) struct Hello {
     from: SocketAddr,
     /// This machine's address that it was sent to, and that answers come from; `None`: unknown.
     to: Option<IpAddr>,
     message: Handshake,
-    flow: u32,
-    token: [u8; 16],
+    pub(super) flow: u32,
+    pub(super) token: [u8; 16],
 }
 
 impl UdpPort {
@@ -55,7 +53,7 @@ impl UdpPort {
     }
 
     /// The messages that have arrived, as far as they are the beginning of flows.
-    fn hellos(&self) -> Vec<Hello> {
+    pub(super) fn hellos(&self) -> Vec<Hello> {
         let mut hellos = Vec::new();
         let mut datagram = BytesMut::new();
         for _ in 0..MOST_AT_ONCE {
@@ -68,7 +66,12 @@ impl UdpPort {
     }
 
     /// Answers a message whose token is that of the load's test.
-    fn answer(&self, hello: &Hello, token: &[u8; 16], load: &mut Load) -> Result<(), Error> {
+    pub(super) fn answer(
+        &self,
+        hello: &Hello,
+        token: &[u8; 16],
+        load: &mut Load,
+    ) -> Result<(), Error> {
         let expected = cookie(&self.secret, hello.from, hello.flow, token);
         match hello.message {
             Handshake::Hello(_) => {
@@ -126,34 +129,6 @@ impl UdpPort {
         if let Ok(length) = message.encode(&mut bytes) {
             // A message that is lost here is as one lost on the way: the client asks again.
             let _asked_again = send(&bytes[..length]);
-        }
-    }
-}
-
-impl Acceptor {
-    pub(super) fn handle_datagrams(&mut self) {
-        for hello in self.udp.hellos() {
-            self.handle_hello(&hello);
-        }
-    }
-
-    fn handle_hello(&mut self, hello: &Hello) {
-        let Some(Incoming::Control(control)) =
-            self.tests.get(&hello.token).and_then(|number| self.clients.kept_mut(*number))
-        else {
-            return;
-        };
-        let (Some(test), Some(machine)) = (&mut control.test, &mut control.conversation.machine)
-        else {
-            return;
-        };
-        if !matches!(test.workload().transport, Transport::Udp | Transport::Quic) {
-            return;
-        }
-        if let Some(load) = test.load_lacking(hello.flow)
-            && let Err(error) = self.udp.answer(hello, &hello.token, load)
-        {
-            test.fail(machine, error.to_string(), monotonic_ns());
         }
     }
 }
