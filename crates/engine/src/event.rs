@@ -1,5 +1,6 @@
 //! What happens during a run or while serving, as it happens.
 
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use linerate_measure::record::TestFigures;
 use linerate_measure::{Plan, Sample};
+
+use crate::clock::SECOND_NS;
 
 pub use linerate_system::cancel::Cancel;
 
@@ -67,6 +70,39 @@ pub enum Event {
     },
     /// Something the user should know.
     Note(String),
+}
+
+/// Samples of a server's observed tests are so long.
+pub(crate) const OBSERVED_INTERVAL_NS: u64 = SECOND_NS;
+
+/// Makes an observer for each test of a server. `A` is what a client asks for, `R` what a test comes to.
+pub trait Observe<A, R>: Debug + Send + Sync {
+    /// A client has asked for a test; it isn't known whether the server can make it.
+    fn begin(&self, asked: &A) -> Box<dyn TestObserver<R>>;
+}
+
+/// Takes what happens in one test. The thread that serves the client calls it: a slow observer delays the
+/// conversation, never the load.
+pub trait TestObserver<R>: Send {
+    /// Data has begun, at this time (UTC, nanoseconds since 1970).
+    fn started(&mut self, utc_ns: i64);
+    /// An interval of a second is over, or the rest of one.
+    fn sampled(&mut self, sample: &Sample);
+    /// The test is over. A test without data has no report.
+    fn ended(self: Box<Self>, report: Option<R>, how: &TestEnding);
+}
+
+/// How a test of a server has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TestEnding {
+    /// The client has its results.
+    Complete,
+    /// The server has refused it, for this reason.
+    Refused(String),
+    /// The client has left, or the server was stopped.
+    Interrupted(String),
+    /// Otherwise, for this reason.
+    Failed(String),
 }
 
 /// Where events go. A full sink drops the event and counts it; it never blocks.

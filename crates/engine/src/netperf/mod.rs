@@ -35,7 +35,7 @@ use crate::error::Error;
 
 pub use crate::socket::TcpFigures;
 pub use client::{Client, run, run_alone};
-pub use observer::{Asked, Observe, Observer, TestEnding};
+pub use observer::Asked;
 pub use outcome::{Calibration, Outcome};
 pub use plan::{
     ControlPlan, Dirt, EndPlan, Pacing, TestEnd, TestKind, TestOptions, TestPlan, TestTransport,

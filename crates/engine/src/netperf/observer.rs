@@ -1,6 +1,5 @@
-//! What happens in a server's tests, for the keeper of their results.
+//! The observer of a server's test, from its request to its end.
 
-use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use linerate_measure::{EndReport, Sample};
@@ -8,75 +7,38 @@ use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::test::Request;
 
 use super::server_test::ServerTest;
-use crate::clock::{SECOND_NS, monotonic_ns, utc_ns};
-
-/// Samples of an observed test are so long.
-const INTERVAL_NS: u64 = SECOND_NS;
-
-/// Makes an observer for each test of a server.
-pub trait Observe: Debug + Send + Sync {
-    /// A client has asked for a test; it isn't known whether the server can make it.
-    fn begin(&self, asked: &Asked<'_>) -> Box<dyn Observer>;
-}
+use crate::clock::{monotonic_ns, utc_ns};
+use crate::event::{OBSERVED_INTERVAL_NS, Observe, TestEnding, TestObserver};
 
 /// What a client has asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+#[derive(Clone, Debug)]
+pub struct Asked {
     /// The server's end of the control connection.
     pub local: SocketAddr,
-    /// The client's.
-    pub client: SocketAddr,
     /// The test.
-    pub request: &'a Request,
-    /// Length of its samples.
-    pub interval_ns: u64,
-}
-
-/// Takes what happens in one test. The thread that serves the client calls it: a slow observer delays the
-/// conversation, never the load.
-pub trait Observer: Send {
-    /// Data has begun, at this time (UTC, nanoseconds since 1970).
-    fn started(&mut self, utc_ns: i64);
-    /// An interval is over.
-    fn sampled(&mut self, sample: &Sample);
-    /// The test is over. A test without data has no report.
-    fn ended(self: Box<Self>, report: Option<EndReport>, how: &TestEnding);
-}
-
-/// How a test of a server has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TestEnding {
-    /// The client has its results.
-    Complete,
-    /// The server has refused it, for this reason.
-    Refused(String),
-    /// The client has left, or the server was stopped.
-    Interrupted(String),
-    /// Otherwise, for this reason.
-    Failed(String),
+    pub request: Request,
 }
 
 /// A test's observer, as long as the test is under way.
 pub(super) struct Observation {
-    observer: Box<dyn Observer>,
+    observer: Box<dyn TestObserver<EndReport>>,
     has_started: bool,
 }
 
 impl Observation {
     /// Begins, where tests are observed.
     pub(super) fn begin(
-        observe: Option<&dyn Observe>,
-        (local, client): (SocketAddr, SocketAddr),
+        observe: Option<&dyn Observe<Asked, EndReport>>,
+        local: SocketAddr,
         request: &Request,
     ) -> Option<Self> {
-        let asked = Asked { local, client, request, interval_ns: INTERVAL_NS };
-        let observer = observe?.begin(&asked);
+        let observer = observe?.begin(&Asked { local, request: request.clone() });
         Some(Self { observer, has_started: false })
     }
 
     /// Length of a sample of the test.
     pub(super) fn interval_ns(observed: Option<&Self>) -> u64 {
-        observed.map_or(u64::MAX, |_| INTERVAL_NS)
+        observed.map_or(u64::MAX, |_| OBSERVED_INTERVAL_NS)
     }
 
     /// Tells what has come since the last time.

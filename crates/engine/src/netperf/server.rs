@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use linerate_measure::EndReport;
 use socket2::Socket;
 
 use super::control::channel;
 use super::listening::{Listening, listen, listen_everywhere};
-use super::observer::Observe;
+use super::observer::Asked;
 use super::session::{ServerContext, Session, SessionEnd};
 use crate::acceptor::{Accepted, SlotLimits, Slots, accept};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
-use crate::event::{Cancel, Event, Sink};
+use crate::event::{Cancel, Event, Observe, Sink};
 use crate::poll::readable_until;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, plain};
@@ -68,7 +69,7 @@ pub struct ServerOptions {
     /// processors to others, and one in any case.
     pub busy_poll: bool,
     /// Receives what happens in tests, where their results are kept.
-    pub observe: Option<Arc<dyn Observe>>,
+    pub observe: Option<Arc<dyn Observe<Asked, EndReport>>>,
 }
 
 /// A netserver that listens.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_measure::EndReport;
 use linerate_wire::Machine as _;
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::server::{Server as Machine, ServerEvent};
@@ -12,7 +13,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::control::{Control, is_acknowledged, set_patient, unheard};
 use super::liveness::Liveness;
-use super::observer::{Observation, Observe, TestEnding};
+use super::observer::{Asked, Observation};
 use super::processor::local_calibration;
 use super::server::ServerOptions;
 use super::server_test::{Conclusion, ServerTest};
@@ -21,6 +22,7 @@ use super::test_context::TestContext;
 use crate::acceptor::{Progress, Slot};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Lost, TcpChannel};
+use crate::event::{Observe, TestEnding};
 use crate::waker::Waker;
 
 /// A session looks this often whether the server is to stop.
@@ -40,7 +42,7 @@ pub(super) struct ServerContext {
     pub(super) cpu_count: Option<u32>,
     /// Grants permission to answer without sleeping; absent: no test has it.
     pub(super) spinners: Option<Arc<Spinners>>,
-    pub(super) observe: Option<Arc<dyn Observe>>,
+    pub(super) observe: Option<Arc<dyn Observe<Asked, EndReport>>>,
 }
 
 impl ServerContext {
@@ -168,7 +170,7 @@ impl Session {
 
     fn begin_test(&mut self, request: Request, cpu: Option<u32>, marks_end: bool) {
         let observe = self.server.observe.as_deref();
-        let observed = Observation::begin(observe, (self.local, self.client), &request);
+        let observed = Observation::begin(observe, self.local, &request);
         let context = TestContext {
             local: self.local,
             client: self.client,

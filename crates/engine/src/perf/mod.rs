@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 
 pub use client::{ClientEvent, ClientPlan, Report, Tells, cannot_go_on, run_client};
 pub use placement::{Placement, Urgency};
-pub use server::{Delay, Server, ServerEvent, ServerPlan, TestReport};
+pub use server::{Asked, Delay, Server, ServerEvent, ServerPlan, TestReport};
 
 pub use crate::transport::quic::{ConnectionIds, Mark};
 

@@ -37,7 +37,7 @@ fn server_plan() -> ServerPlan {
         suites: 0,
         delay: None,
         tells_connections: false,
-        interval_ns: None,
+        observe: None,
         stop_address: None,
     }
 }
@@ -280,11 +280,11 @@ fn the_datagram_that_asks_to_stop_is_heard() {
     let stop_address = probe.local_addr().expect("an address");
     drop(probe);
     let plan = ServerPlan { stop_address: Some(stop_address), ..server_plan() };
-    let server = Server::start(&plan).expect("a server starts");
+    let mut server = Server::start(&plan).expect("a server starts");
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     sender.send_to(&[0; 16], stop_address).expect("a datagram leaves");
     sender.send_to(&super::server::STOP_REQUEST, stop_address).expect("a datagram leaves");
-    let event = server.events().recv_timeout(LIMIT).expect("it is heard");
+    let event = server.next_event(LIMIT).expect("it is heard");
     assert!(matches!(event, super::ServerEvent::StopAsked), "{event:?}");
 }
 

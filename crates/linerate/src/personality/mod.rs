@@ -8,6 +8,7 @@
 mod ctstraffic;
 pub mod iperf3;
 pub mod netperf;
+mod recorder;
 pub mod run_document;
 pub mod secnetperf;
 mod stdout;

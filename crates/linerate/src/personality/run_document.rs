@@ -9,10 +9,10 @@
 //!
 //! How a personality uses this:
 //!
-//! 1. [`RunOutput::of_environment`], once, before the test begins. An error is a sentence: say it on standard
+//! 1. `Recorder::of_environment`, once, before the test begins. An error is a sentence: say it on standard
 //!    error, and end with the original's code for a failure.
-//! 2. [`RunOutput::begin`] for each test, with the dialect and the nearest native [`Plan`]. It gives a [`RunRecord`].
-//!    All its functions cost next to nothing where no variable is set.
+//! 2. `Recorder::begin` for each test, with the nearest native [`Plan`]; at a server `ServerRecorder`. It gives a
+//!    [`RunRecord`]. All its functions cost next to nothing where no variable is set.
 //! 3. What happens goes to the record: [`RunRecord::draft`] for what becomes known (plan, options, run id,
 //!    environment, notes), [`RunRecord::start`] when the load begins, [`RunRecord::record_sample`] for each interval
 //!    of either end, [`Draft::record_report`] for what an end counted in all. Of a peer only what it told is known:

@@ -9,6 +9,7 @@ use std::sync::mpsc::Sender;
 use linerate_measure::Transport;
 use linerate_wire::perf::{HEADER_BYTES, UNLIMITED};
 
+use super::Message;
 use crate::clock::monotonic_ns;
 use crate::tally::Counter;
 use crate::transport::multiplexer::Link;
@@ -21,7 +22,7 @@ pub(super) struct ClientKey {
 }
 
 /// What the connections of one address do on one thread, from its first until none is left: the thread writes, the
-/// recorder reads.
+/// observer of the test reads.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct ClientCounts {
@@ -72,7 +73,7 @@ impl ClientCounts {
             cut_off: AtomicBool::new(false),
         };
         counts.first_ns.set(now_ns);
-        // The recorder may look before the first connection is counted.
+        // The observer may look before the first connection is counted.
         counts.last_ns.set(now_ns);
         counts
     }
@@ -95,15 +96,12 @@ pub(super) struct Clients {
     by_link: HashMap<Link, Arc<ClientCounts>>,
     /// Those that have a connection.
     by_address: HashMap<IpAddr, Arc<ClientCounts>>,
-    /// To the recorder.
-    sender: Sender<Arc<ClientCounts>>,
+    /// To the thread that observes tests.
+    sender: Sender<Message>,
 }
 
 impl Clients {
-    pub(super) fn new(
-        (transport, thread): (Transport, u32),
-        sender: Sender<Arc<ClientCounts>>,
-    ) -> Self {
+    pub(super) fn new((transport, thread): (Transport, u32), sender: Sender<Message>) -> Self {
         Self { transport, thread, by_link: HashMap::new(), by_address: HashMap::new(), sender }
     }
 
@@ -114,8 +112,8 @@ impl Clients {
         let counts = self.by_address.entry(address).or_insert_with(|| {
             let key = ClientKey { address, transport };
             let counts = Arc::new(ClientCounts::new(key, thread, monotonic_ns()));
-            // The recorder is gone only when the server is ending.
-            let _unheard = sender.send(Arc::clone(&counts));
+            // Nobody listens any more only when the server is ending.
+            let _unheard = sender.send(Message::Client(Arc::clone(&counts)));
             counts
         });
         counts.connections.add(1);
@@ -195,7 +193,11 @@ mod tests {
         clients.record_sent(link(1), 5);
         clients.record_answered(link(1));
         clients.end(link(0));
-        let counts = receiver.try_recv().unwrap();
+        let next = || match receiver.try_recv().unwrap() {
+            Message::Client(counts) => counts,
+            Message::Event(event) => panic!("{event:?}"),
+        };
+        let counts = next();
         assert!(receiver.try_recv().is_err() && !counts.is_closed());
         clients.end(link(1));
         assert!(counts.is_closed());
@@ -206,6 +208,6 @@ mod tests {
         assert_eq!(seen.map(Counter::value), [20, 5, 1]);
         assert_eq!((counts.asked.downloads.value(), counts.asked.endless.value()), (1, 0));
         clients.begin(link(2), remote);
-        assert!(!receiver.try_recv().unwrap().is_closed(), "others begin anew");
+        assert!(!next().is_closed(), "others begin anew");
     }
 }

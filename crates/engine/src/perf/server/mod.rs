@@ -2,30 +2,34 @@
 
 mod clients;
 mod delays;
-mod recorder;
+mod observed;
 mod remote_stop;
 mod worker;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use linerate_measure::{Sample, Transport};
+use linerate_measure::Transport;
 use socket2::Socket;
 
 use super::quic;
 use super::trust;
 use super::{Ending, Placement, QuicOptions};
+use crate::clock::monotonic_ns;
 use crate::error::Error;
+use crate::event::Observe;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, enlarge_datagram_buffers, listen, or_over_v4};
 use crate::transport::framed::FramedEndpoint;
 use clients::{ClientCounts, Clients};
 pub use delays::Delay;
-pub use recorder::TestReport;
+use observed::ObservedTests;
+pub use observed::{Asked, TestReport};
 #[cfg(test)]
 pub(super) use remote_stop::REQUEST as STOP_REQUEST;
 use worker::Worker;
@@ -49,8 +53,8 @@ pub struct ServerPlan {
     pub delay: Option<Delay>,
     /// Whether the end of each connection is told.
     pub tells_connections: bool,
-    /// How long the interval of a test's sample is, ns; `None`: tests are not told.
-    pub interval_ns: Option<u64>,
+    /// What makes an observer for each test, where tests are observed.
+    pub observe: Option<Arc<dyn Observe<Asked, TestReport>>>,
     /// Where a datagram may ask it to stop. Any program that can send there can stop the server.
     pub stop_address: Option<SocketAddr>,
 }
@@ -60,37 +64,20 @@ pub struct ServerPlan {
 pub enum ServerEvent {
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
-    /// The clients of an address begin a test: they have no other over this transport.
-    TestStarted {
-        /// Tells it apart from the server's other tests.
-        number: u64,
-        /// Their address.
-        client: IpAddr,
-        /// [`Transport::Quic`], or [`Transport::Tls`]: sealed frames over TCP.
-        transport: Transport,
-        /// When the first connection stood.
-        utc_ns: i64,
-    },
-    /// An interval of a test is over.
-    TestSample {
-        /// Of the test.
-        number: u64,
-        /// All bytes both ways.
-        sample: Box<Sample>,
-    },
-    /// A test is over: its clients have had no connection for a while, or the server ends.
-    TestEnded {
-        /// Of the test.
-        number: u64,
-        /// What it came to.
-        report: Box<TestReport>,
-    },
     /// Somebody asked it to stop.
     StopAsked,
     /// What this machine refuses to its threads, which run all the same.
     Refused(String),
     /// A thread can't go on.
     Broken(String),
+}
+
+/// What the threads of a server tell the one that hears them.
+#[derive(Debug)]
+enum Message {
+    Event(ServerEvent),
+    /// An address has its first connection on a thread.
+    Client(Arc<ClientCounts>),
 }
 
 /// Ports that are tried where any will do.
@@ -102,7 +89,8 @@ pub struct Server {
     serves_tcp: bool,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    events: Receiver<ServerEvent>,
+    messages: Receiver<Message>,
+    tests: Option<ObservedTests>,
 }
 
 impl Server {
@@ -155,9 +143,10 @@ impl Server {
             listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket());
         let address = address.unwrap_or(plan.address);
         let stop = Arc::new(AtomicBool::new(false));
-        let (sender, events) = channel();
+        let (sender, messages) = channel();
         let serves_tcp = listener.is_some();
-        let mut server = Self { address, serves_tcp, stop, threads: Vec::new(), events };
+        let tests = plan.observe.clone().map(|observe| ObservedTests::new(observe, address));
+        let mut server = Self { address, serves_tcp, stop, threads: Vec::new(), messages, tests };
         if let Some(stop_address) = plan.stop_address {
             let socket = remote_stop::bind(stop_address).map_err(|source| Error::Io {
                 operation: "await the request to stop on",
@@ -168,22 +157,14 @@ impl Server {
             server.spawn("perf stop", move || remote_stop::run(&socket, &stop, &sender))?;
         }
         let config = trust::server_config(plan.suites)?;
-        let clients = plan.interval_ns.map(|interval_ns| {
-            let (clients, counts) = channel();
-            let sender = sender.clone();
-            server
-                .spawn("perf tests", move || recorder::run(interval_ns, &counts, sender))
-                .map(|()| clients)
-        });
-        let told = Told { sender, clients: clients.transpose()? };
-        server.start_quic(plan, datagrams.unwrap_or_default(), &config, &told)?;
+        server.start_quic(plan, datagrams.unwrap_or_default(), &config, &sender)?;
         let numbers = listener.iter().flat_map(|listener| {
             (0..plan.threads.max(1)).map(move |number| (number, Arc::clone(listener)))
         });
         for (number, listener) in numbers {
             let plan = plan.clone();
             let config = Arc::clone(&config);
-            let context = server.context(number, &told, Transport::Tls);
+            let context = server.context(number, &sender, Transport::Tls);
             server.spawn("perf tcp", move || {
                 let sender = context.sender.clone();
                 let ended = FramedEndpoint::server(config, listener, plan.placement.busy)
@@ -205,7 +186,7 @@ impl Server {
         plan: &ServerPlan,
         handed: Vec<Socket>,
         config: &Arc<rustls::ServerConfig>,
-        told: &Told,
+        sender: &Sender<Message>,
     ) -> Result<(), Error> {
         let sockets: Vec<Socket> = if handed.is_empty() {
             let each = (0..plan.threads.max(1)).map(|_| quic::bind_server(self.address));
@@ -225,7 +206,7 @@ impl Server {
             let plan = plan.clone();
             let stock = stock.clone();
             let config = Arc::clone(config);
-            let context = self.context(number, told, Transport::Quic);
+            let context = self.context(number, sender, Transport::Quic);
             self.spawn("perf quic", move || {
                 let sender = context.sender.clone();
                 let ended = quic::server(config, socket, &plan, number, stock)
@@ -236,9 +217,15 @@ impl Server {
         Ok(())
     }
 
-    fn context(&self, number: u32, told: &Told, transport: Transport) -> ThreadContext {
-        let clients = told.clients.clone().map(|sender| Clients::new((transport, number), sender));
-        let (stop, sender) = (Arc::clone(&self.stop), told.sender.clone());
+    fn context(
+        &self,
+        number: u32,
+        sender: &Sender<Message>,
+        transport: Transport,
+    ) -> ThreadContext {
+        let clients =
+            self.tests.as_ref().map(|_| Clients::new((transport, number), sender.clone()));
+        let (stop, sender) = (Arc::clone(&self.stop), sender.clone());
         ThreadContext { number, stop, sender, clients }
     }
 
@@ -254,15 +241,45 @@ impl Server {
         self.address
     }
 
-    /// What it tells, in order.
-    pub fn events(&self) -> &Receiver<ServerEvent> {
-        &self.events
+    /// What it tells next, within this time; `None`: nothing. Meanwhile the tests are observed.
+    pub fn next_event(&mut self, at_most: Duration) -> Option<ServerEvent> {
+        let at_most_ns = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX);
+        let limit_ns = monotonic_ns().saturating_add(at_most_ns);
+        loop {
+            let now_ns = monotonic_ns();
+            let mut left_ns = limit_ns.saturating_sub(now_ns);
+            if let Some(tests) = &mut self.tests {
+                tests.tick(now_ns);
+                left_ns = left_ns.min(tests.left_ns(now_ns));
+            }
+            match self.messages.recv_timeout(Duration::from_nanos(left_ns)) {
+                Ok(Message::Event(event)) => return Some(event),
+                Ok(Message::Client(counts)) => self.add_client(counts),
+                Err(RecvTimeoutError::Timeout) if now_ns < limit_ns => {}
+                Err(RecvTimeoutError::Timeout) => return None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Some(ServerEvent::Broken("its threads have ended".to_owned()));
+                }
+            }
+        }
     }
 
-    /// Ends it; what it had still to tell.
+    fn add_client(&mut self, counts: Arc<ClientCounts>) {
+        self.tests.iter_mut().for_each(|tests| tests.add(Arc::clone(&counts)));
+    }
+
+    /// Ends it, and the tests that are under way; what it had still to tell.
     pub fn end(mut self) -> Vec<ServerEvent> {
         self.end_threads();
-        self.events.try_iter().collect()
+        let mut events = Vec::new();
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Message::Event(event) => events.push(event),
+                Message::Client(counts) => self.add_client(counts),
+            }
+        }
+        self.tests.iter_mut().for_each(|tests| tests.end(monotonic_ns()));
+        events
     }
 
     fn end_threads(&mut self) {
@@ -280,25 +297,28 @@ impl Drop for Server {
     }
 }
 
-/// Where threads tell what happens.
-struct Told {
-    sender: Sender<ServerEvent>,
-    /// To the recorder of tests, where there is one.
-    clients: Option<Sender<Arc<ClientCounts>>>,
-}
-
 /// What one thread knows of the others.
 struct ThreadContext {
     number: u32,
     stop: Arc<AtomicBool>,
-    sender: Sender<ServerEvent>,
-    /// Its clients, where tests are told.
+    sender: Sender<Message>,
+    /// Its clients, where tests are observed.
     clients: Option<Clients>,
 }
 
-fn report(sender: &Sender<ServerEvent>, ended: io::Result<()>) {
+impl ThreadContext {
+    fn tell(&self, event: ServerEvent) {
+        tell(&self.sender, event);
+    }
+}
+
+fn tell(sender: &Sender<Message>, event: ServerEvent) {
+    // Nobody listens any more only when the server is ending.
+    let _unheard = sender.send(Message::Event(event));
+}
+
+fn report(sender: &Sender<Message>, ended: io::Result<()>) {
     if let Err(error) = ended {
-        // Nobody listens any more only when the server is ending.
-        let _unheard = sender.send(ServerEvent::Broken(error.to_string()));
+        tell(sender, ServerEvent::Broken(error.to_string()));
     }
 }

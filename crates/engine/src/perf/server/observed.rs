@@ -1,31 +1,40 @@
-//! What the clients of a server do, as tests with samples and reports.
+//! What the clients of a server do, as tests with samples and reports for an observer.
 //!
 //! A server of this dialect sees connections and no tests. What the connections of one address over one transport do
 //! counts as one test: from when the first of them stands until none has stood for [`QUIET_NS`].
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::thread;
-use std::time::Duration;
 
 use linerate_measure::dialect::perf::{self, EndTotals};
 use linerate_measure::dialect::{EndExtension, SampleExtension};
 use linerate_measure::sample::Traffic;
-use linerate_measure::{EndReport, FlowReport, Role, Sample};
+use linerate_measure::{EndReport, FlowReport, Role, Sample, Transport};
 
-use super::ServerEvent;
 use super::clients::{ClientCounts, ClientKey};
 use crate::clock::{MILLISECOND_NS, monotonic_ns, utc_ns};
+use crate::event::{OBSERVED_INTERVAL_NS, Observe, TestEnding, TestObserver};
 use crate::load::{Interval, Intervals};
 use crate::probe::MachineTimes;
 
 /// A test is over when its address has had no connection for so long.
 const QUIET_NS: u64 = 500 * MILLISECOND_NS;
-/// How often the counts are looked at.
-const LOOK: Duration = Duration::from_millis(50);
-/// Tests at a time. What further addresses do is not recorded.
+/// How often it is looked whether a test is over.
+const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+/// Tests at a time. What further addresses do is not observed.
 const TESTS_LIMIT: usize = 1024;
+
+/// The clients of an address begin a test: they have no other over this transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Where the server listens.
+    pub local: SocketAddr,
+    /// Their address.
+    pub client: IpAddr,
+    /// [`Transport::Quic`], or [`Transport::Tls`]: sealed frames over TCP.
+    pub transport: Transport,
+}
 
 /// What the clients of one test asked for and what came of it.
 #[derive(Clone, Debug)]
@@ -40,8 +49,6 @@ pub struct TestReport {
     pub endless: u64,
     /// The most connections at a time on each thread, added up.
     pub most_open: u64,
-    /// Whether connections still stood: the server ended.
-    pub is_cut_off: bool,
 }
 
 /// The counts of a test at one moment.
@@ -88,7 +95,7 @@ impl Reading {
 
 /// One test.
 struct Test {
-    number: u64,
+    observer: Box<dyn TestObserver<TestReport>>,
     /// When its first connection stood.
     began_ns: u64,
     machine: MachineTimes,
@@ -104,17 +111,19 @@ struct Test {
 }
 
 impl Test {
-    fn new(number: u64, counts: Arc<ClientCounts>, interval_ns: u64) -> Self {
+    fn new(mut observer: Box<dyn TestObserver<TestReport>>, counts: Arc<ClientCounts>) -> Self {
         let began_ns = counts.first_ns.value();
+        let ago_ns = monotonic_ns().saturating_sub(began_ns);
+        observer.started(utc_ns().saturating_sub_unsigned(ago_ns));
         Self {
-            number,
+            observer,
             began_ns,
             machine: MachineTimes::now(),
             open: vec![counts],
             closed: Reading::default(),
             most_open: HashMap::new(),
             is_cut_off: false,
-            intervals: Intervals::begin(interval_ns, began_ns),
+            intervals: Intervals::begin(OBSERVED_INTERVAL_NS, began_ns),
             sampled: Reading::default(),
         }
     }
@@ -138,7 +147,7 @@ impl Test {
         sum
     }
 
-    fn sample(&mut self, reading: Reading, now_ns: u64) -> Sample {
+    fn sample(&mut self, reading: Reading, now_ns: u64) {
         let traffic = |now: u64, before: u64| {
             Some(Traffic { bytes: now.saturating_sub(before), calls: None })
         };
@@ -148,7 +157,7 @@ impl Test {
             connections: Some(reading.connections.saturating_sub(before.connections)),
             streams: Some(reading.streams.saturating_sub(before.streams)),
         };
-        Sample {
+        self.observer.sampled(&Sample {
             index,
             from_ns,
             to_ns,
@@ -157,7 +166,26 @@ impl Test {
             received: traffic(reading.received_bytes, before.received_bytes),
             extension: Some(SampleExtension::Perf(own)),
             ..Sample::nothing(Role::Server)
+        });
+    }
+
+    /// It is over at this time, or earlier where its last connection has ended.
+    fn end(mut self, now_ns: u64) {
+        let reading = self.read();
+        let is_cut_off = self.is_cut_off || reading.open > 0;
+        let ended_ns =
+            if reading.open == 0 { reading.last_ns.max(self.began_ns + 1) } else { now_ns };
+        let moved = reading.received_bytes + reading.sent_bytes + reading.connections
+            > self.sampled.received_bytes + self.sampled.sent_bytes + self.sampled.connections;
+        if moved || self.intervals.elapsed_ns(ended_ns) > OBSERVED_INTERVAL_NS / 20 {
+            self.sample(reading, ended_ns);
         }
+        let report = self.report(&reading, ended_ns);
+        let how = match is_cut_off {
+            true => TestEnding::Interrupted("the server was stopped".to_owned()),
+            false => TestEnding::Complete,
+        };
+        self.observer.ended(Some(report), &how);
     }
 
     fn report(&self, reading: &Reading, ended_ns: u64) -> TestReport {
@@ -188,152 +216,138 @@ impl Test {
             downloads: reading.downloads,
             endless: reading.endless,
             most_open: self.most_open.values().copied().fold(0, u64::saturating_add),
-            is_cut_off: self.is_cut_off || reading.open > 0,
         }
     }
 }
 
-/// The tests of a server.
-struct Tests {
-    interval_ns: u64,
+/// The tests of a server that are observed.
+pub(super) struct ObservedTests {
+    observe: Arc<dyn Observe<Asked, TestReport>>,
+    /// Where the server listens.
+    local: SocketAddr,
     by_client: HashMap<ClientKey, Test>,
-    count: u64,
-    events: Sender<ServerEvent>,
 }
 
-impl Tests {
+impl ObservedTests {
+    pub(super) fn new(observe: Arc<dyn Observe<Asked, TestReport>>, local: SocketAddr) -> Self {
+        Self { observe, local, by_client: HashMap::new() }
+    }
+
     /// An address has its first connection on a thread, or after a pause another first one.
-    fn add(&mut self, counts: Arc<ClientCounts>) {
+    pub(super) fn add(&mut self, counts: Arc<ClientCounts>) {
         let key = counts.key;
         if let Some(test) = self.by_client.get_mut(&key) {
             test.open.push(counts);
-            return;
+        } else if self.by_client.len() < TESTS_LIMIT {
+            let ClientKey { address: client, transport } = key;
+            let observer = self.observe.begin(&Asked { local: self.local, client, transport });
+            self.by_client.insert(key, Test::new(observer, counts));
         }
-        if self.by_client.len() >= TESTS_LIMIT {
-            return;
-        }
-        self.count += 1;
-        let test = Test::new(self.count, counts, self.interval_ns);
-        let ago_ns = monotonic_ns().saturating_sub(test.began_ns);
-        self.tell(ServerEvent::TestStarted {
-            number: self.count,
-            client: key.address,
-            transport: key.transport,
-            utc_ns: utc_ns() - ago_ns.cast_signed(),
-        });
-        self.by_client.insert(key, test);
+    }
+
+    /// How long [`ObservedTests::tick`] is of no use, ns.
+    pub(super) fn left_ns(&self, now_ns: u64) -> u64 {
+        let left_ns = |test: &Test| match test.intervals.next_ns().saturating_sub(now_ns) {
+            // It has no connection now, and no sample for as long.
+            0 => LOOK_NS,
+            left_ns => left_ns.min(LOOK_NS),
+        };
+        self.by_client.values().map(left_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Takes the samples that are due, and ends the tests that are over.
-    fn tick(&mut self, now_ns: u64) {
-        let mut over = Vec::new();
-        for (key, test) in &mut self.by_client {
+    pub(super) fn tick(&mut self, now_ns: u64) {
+        let is_over = |test: &mut Test| {
             let reading = test.read();
             let quiet_ns = now_ns.saturating_sub(reading.last_ns);
-            if reading.open == 0 && quiet_ns >= QUIET_NS {
-                over.push(*key);
-            } else if now_ns >= test.intervals.next_ns() && reading.open > 0 {
-                let (number, sample) = (test.number, Box::new(test.sample(reading, now_ns)));
-                let _unheard = self.events.send(ServerEvent::TestSample { number, sample });
+            if now_ns >= test.intervals.next_ns() && reading.open > 0 {
+                test.sample(reading, now_ns);
             }
-        }
-        for key in over {
-            self.end(key, now_ns);
-        }
-    }
-
-    fn end(&mut self, key: ClientKey, now_ns: u64) {
-        let Some(mut test) = self.by_client.remove(&key) else { return };
-        let reading = test.read();
-        let has_ended = reading.open == 0;
-        let ended_ns = if has_ended { reading.last_ns.max(test.began_ns + 1) } else { now_ns };
-        let number = test.number;
-        let since = test.intervals.elapsed_ns(ended_ns);
-        let moved = reading.received_bytes + reading.sent_bytes + reading.connections
-            > test.sampled.received_bytes + test.sampled.sent_bytes + test.sampled.connections;
-        if moved || since > self.interval_ns / 20 {
-            let sample = Box::new(test.sample(reading, ended_ns));
-            self.tell(ServerEvent::TestSample { number, sample });
-        }
-        let report = Box::new(test.report(&reading, ended_ns));
-        self.tell(ServerEvent::TestEnded { number, report });
-    }
-
-    fn tell(&self, event: ServerEvent) {
-        // Nobody listens any more only when the program is ending.
-        let _unheard = self.events.send(event);
-    }
-}
-
-/// Records until the server's threads have ended.
-pub(super) fn run(
-    interval_ns: u64,
-    counts: &Receiver<Arc<ClientCounts>>,
-    events: Sender<ServerEvent>,
-) {
-    let mut tests = Tests { interval_ns, by_client: HashMap::new(), count: 0, events };
-    loop {
-        let ended = loop {
-            match counts.try_recv() {
-                Ok(counts) => tests.add(counts),
-                Err(TryRecvError::Empty) => break false,
-                Err(TryRecvError::Disconnected) => break true,
-            }
+            reading.open == 0 && quiet_ns >= QUIET_NS
         };
-        let now_ns = monotonic_ns();
-        tests.tick(now_ns);
-        if ended {
-            let left: Vec<ClientKey> = tests.by_client.keys().copied().collect();
-            left.into_iter().for_each(|key| tests.end(key, now_ns));
-            return;
-        }
-        thread::sleep(LOOK);
+        let over = self.by_client.extract_if(|_, test| is_over(test));
+        over.for_each(|(_, test)| test.end(now_ns));
+    }
+
+    /// The server's threads have ended.
+    pub(super) fn end(&mut self, now_ns: u64) {
+        self.by_client.drain().for_each(|(_, test)| test.end(now_ns));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::mpsc::channel;
 
-    use linerate_measure::Transport;
-
+    use super::super::Message;
     use super::super::clients::Clients;
     use super::*;
     use crate::transport::multiplexer::Link;
 
-    const INTERVAL_NS: u64 = 1000 * MILLISECOND_NS;
+    /// What observers were told.
+    #[derive(Debug, Default)]
+    struct Told {
+        begun: Vec<Transport>,
+        samples: Vec<Sample>,
+        ends: Vec<(TestReport, TestEnding)>,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Listener(Arc<Mutex<Told>>);
+
+    impl Observe<Asked, TestReport> for Listener {
+        fn begin(&self, asked: &Asked) -> Box<dyn TestObserver<TestReport>> {
+            self.0.lock().unwrap().begun.push(asked.transport);
+            Box::new(self.clone())
+        }
+    }
+
+    impl TestObserver<TestReport> for Listener {
+        fn started(&mut self, _utc_ns: i64) {}
+
+        fn sampled(&mut self, sample: &Sample) {
+            self.0.lock().unwrap().samples.push(sample.clone());
+        }
+
+        fn ended(self: Box<Self>, report: Option<TestReport>, how: &TestEnding) {
+            self.0.lock().unwrap().ends.push((report.unwrap(), how.clone()));
+        }
+    }
 
     #[test]
     fn a_test_lasts_until_its_address_had_no_connection_for_a_while() {
-        let (sender, counts) = channel();
-        let (events, told) = channel();
-        let (by_client, count) = (HashMap::new(), 0);
-        let mut tests = Tests { interval_ns: INTERVAL_NS, by_client, count, events };
+        let (sender, messages) = channel();
+        let listener = Listener::default();
+        let remote = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut tests = ObservedTests::new(Arc::new(listener.clone()), remote);
         let mut clients = Clients::new((Transport::Tls, 3), sender);
-        let remote = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let link = |index| Link { index, generation: 0 };
+        let next = || match messages.recv().unwrap() {
+            Message::Client(counts) => counts,
+            Message::Event(event) => panic!("{event:?}"),
+        };
         clients.begin(link(0), remote);
         clients.record_received(link(0), 100);
-        tests.add(counts.recv().unwrap());
+        assert_eq!(tests.left_ns(monotonic_ns()), u64::MAX);
+        tests.add(next());
         let began_ns = monotonic_ns();
-        tests.tick(began_ns + INTERVAL_NS);
+        assert!(tests.left_ns(began_ns) <= LOOK_NS);
+        tests.tick(began_ns + OBSERVED_INTERVAL_NS);
         clients.end(link(0));
         let ended_ns = monotonic_ns();
         tests.tick(ended_ns + QUIET_NS / 2);
         // Another connection in time belongs to the same test.
         clients.begin(link(1), remote);
-        tests.add(counts.recv().unwrap());
+        tests.add(next());
         clients.record_sent(link(1), 7);
         clients.record_answered(link(1));
         clients.end(link(1));
         tests.tick(monotonic_ns() + QUIET_NS);
-        let told: Vec<ServerEvent> = told.try_iter().collect();
-        let [
-            ServerEvent::TestStarted { number: 1, transport: Transport::Tls, .. },
-            ServerEvent::TestSample { sample: first, .. },
-            ServerEvent::TestSample { sample: last, .. },
-            ServerEvent::TestEnded { number: 1, report },
-        ] = &told[..]
+        let told = listener.0.lock().unwrap();
+        let Told { begun, samples, ends } = &*told;
+        let ([Transport::Tls], [first, last], [(report, how)]) =
+            (&begun[..], &samples[..], &ends[..])
         else {
             panic!("{told:?}")
         };
@@ -343,7 +357,7 @@ mod tests {
         let flow = &report.own.flows[0];
         assert_eq!(flow.received.map(|received| received.bytes), Some(100));
         assert_eq!(flow.sent.map(|sent| sent.bytes), Some(7));
-        assert_eq!((report.most_open, report.is_cut_off), (1, false));
+        assert_eq!((report.most_open, how), (1, &TestEnding::Complete));
         let Some(EndExtension::Perf(totals)) = report.own.extension else { panic!("{report:?}") };
         assert_eq!((totals.connections, totals.streams), (Some(2), Some(1)));
     }

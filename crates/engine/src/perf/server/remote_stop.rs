@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use super::ServerEvent;
+use super::{Message, ServerEvent, tell};
 
 /// The whole of the datagram.
 pub(in crate::perf) const REQUEST: [u8; 16] = [
@@ -20,14 +20,13 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Waits for the datagram, or for the server's end.
-pub(super) fn run(socket: &UdpSocket, stop: &AtomicBool, sender: &Sender<ServerEvent>) {
+pub(super) fn run(socket: &UdpSocket, stop: &AtomicBool, sender: &Sender<Message>) {
     let mut datagram = [0; REQUEST.len() + 1];
     while !stop.load(Ordering::Relaxed) {
         if let Ok(length) = socket.recv(&mut datagram)
             && datagram.get(..length) == Some(&REQUEST[..])
         {
-            let _unheard = sender.send(ServerEvent::StopAsked);
-            return;
+            return tell(sender, ServerEvent::StopAsked);
         }
     }
 }

@@ -77,7 +77,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
         // One thread tells it for all of its kind.
         let refused = self.plan.placement.settle(self.context.number);
         if let Some(why) = refused.filter(|_| self.context.number == 0) {
-            let _unheard = self.context.sender.send(ServerEvent::Refused(why));
+            self.context.tell(ServerEvent::Refused(why));
         }
         while !self.context.stop.load(Ordering::Relaxed) {
             let due_ns = self.delays.as_ref().and_then(Delays::next_due_ns);
@@ -152,8 +152,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                     clients.end(link);
                 }
                 if self.plan.tells_connections && ending.established {
-                    // Nobody listens any more only when the server is ending.
-                    let _unheard = self.context.sender.send(ServerEvent::ConnectionEnded(ending));
+                    self.context.tell(ServerEvent::ConnectionEnded(ending));
                 }
             }
         }

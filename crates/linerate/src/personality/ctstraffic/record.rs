@@ -1,15 +1,14 @@
 //! The run document of a run: the nearest native plan, and what came out.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use linerate_engine::event::Cancel;
 use linerate_measure::dialect::EndExtension;
 use linerate_measure::dialect::ctstraffic::EndTotals;
-use linerate_measure::{Dialect, DialectOptions, EndReport, Outcome, Plan, Role, Workload};
+use linerate_measure::{Dialect, EndReport, Outcome, Plan, Role, Workload};
 use linerate_personality::ctstraffic::options::Options;
 
 use super::NAME;
-use crate::personality::run_document::{RunOutput, RunRecord};
+use crate::personality::recorder::{Recorder, command_line, utc_ns};
+use crate::personality::run_document::RunRecord;
 
 /// The record of a run that begins.
 ///
@@ -22,22 +21,16 @@ pub(super) fn begin(
     cancel: &Cancel,
 ) -> Result<RunRecord, String> {
     let role = if options.is_server() { Role::Server } else { Role::Client };
-    let output = RunOutput::of_environment(role, cancel)?;
+    let typed = command_line(NAME, words);
+    let recorder = Recorder::of_environment(Dialect::Ctstraffic, role, typed, cancel)?;
     let hosts = if options.is_server() { &options.hosts.listen } else { &options.hosts.targets };
     let host = hosts.first().cloned().unwrap_or_default();
-    let nearest = Plan::new(host, options.port(), workload);
-    let mut record = output.begin(Dialect::Ctstraffic, role, nearest);
-    if let Some(draft) = record.draft() {
-        let command_line = std::iter::once(NAME.to_owned()).chain(words.iter().cloned()).collect();
-        draft.options = Some(DialectOptions { command_line, ..DialectOptions::default() });
-    }
-    Ok(record)
+    Ok(recorder.begin(Plan::new(host, options.port(), workload)))
 }
 
 /// The load begins.
 pub(super) fn start(record: &mut RunRecord) {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    record.start(i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX));
+    record.start(utc_ns());
 }
 
 /// It came to an end: what this end counted, and its connections.

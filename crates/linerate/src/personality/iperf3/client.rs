@@ -11,7 +11,7 @@ use linerate_wire::visible::visible;
 use super::context::Context;
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
-use super::record::Recorder;
+use super::record::TestRecord;
 use super::signals::Signals;
 use crate::personality::stdout;
 
@@ -19,18 +19,18 @@ use crate::personality::stdout;
 pub(super) fn test(
     plan: &TestPlan,
     context: Context,
-    recorder: Recorder,
+    record: TestRecord,
     form: Form,
     outlet: &Outlet,
     (signals, cancel): (&Signals, &Cancel),
 ) -> u8 {
     let release = context.release;
-    let mut observer = Show { printer: Printer::new(context, form), recorder, outlet };
+    let mut observer = Show { printer: Printer::new(context, form), record, outlet };
     if let Printer::Text(printer) = &observer.printer {
         outlet.print(&printer.render_opening());
     }
     let result = linerate_engine::iperf3::run(plan, &mut observer, cancel);
-    let Show { mut printer, recorder, .. } = observer;
+    let Show { mut printer, record, .. } = observer;
     let exit_code = conclude(&mut printer, outlet, result.as_ref(), release, signals);
     let outcome = match &result {
         Ok(_) => Outcome::Complete,
@@ -38,14 +38,14 @@ pub(super) fn test(
         Err(_) => Outcome::Failed,
     };
     let message = result.as_ref().err().map(|failure| render_end(failure, release, signals));
-    recorder.finish(outcome, stdout::exit_code(exit_code, 1), message.as_deref());
+    record.finish(outcome, stdout::exit_code(exit_code, 1), message.as_deref());
     exit_code
 }
 
 /// Prints what happens as it happens.
 struct Show<'a> {
     printer: Printer,
-    recorder: Recorder,
+    record: TestRecord,
     outlet: &'a Outlet,
 }
 
@@ -54,7 +54,7 @@ impl Observer for Show<'_> {
         if let Event::Warning(text) = event {
             crate::output::narrate(&format!("warning: {}\n", visible(text)));
         }
-        self.recorder.record_event(event);
+        self.record.record_event(event);
         let pieces = self.printer.record_event(event);
         if !pieces.is_empty() {
             self.outlet.print(&pieces);

@@ -44,11 +44,11 @@ use moment::Stamp;
 use outlet::Outlet;
 use pid_file::{Denied, PidFile};
 use printer::Form;
-use record::{Recorder, Recording};
+use record::{Iperf3Server, TestRecord};
 use signals::Signals;
 use stock::Stock;
 
-use super::run_document::RunOutput;
+use super::recorder::ServerRecorder;
 use crate::output::narrate;
 
 /// Does what a command line says; the exit code of iperf3: 0, or 1 where something went wrong.
@@ -212,14 +212,14 @@ impl Performance<'_> {
         let title = self.options.output.title.clone().filter(|_| !self.form().is_json());
         let outlet = outlet.with_title(title);
         let context = Context { asked: Some(plan.parameters.clone()), ..context };
-        let recorder = match RunOutput::of_environment(Role::Client, cancel) {
-            Ok(output) => Recorder::of_client(&output, &plan, self.words),
+        let record = match record::recorder(Role::Client, self.words, cancel) {
+            Ok(recorder) => TestRecord::of_client(&recorder, &plan),
             Err(why) => {
                 outlet.complain(&format!("error - {why}"));
                 return 1;
             }
         };
-        client::test(&plan, context, recorder, self.form(), &outlet, (signals, cancel))
+        client::test(&plan, context, record, self.form(), &outlet, (signals, cancel))
     }
 
     fn be_server(
@@ -249,9 +249,9 @@ impl Performance<'_> {
         }
         // The file is there before the port is, as the original's.
         let prepared = self
-            .recording(cancel)
-            .and_then(|recording| self.take_pid_file().map(|file| (recording, file)));
-        let (recording, _until_the_end) = match prepared {
+            .recorder(cancel)
+            .and_then(|recorder| self.take_pid_file().map(|file| (recorder, file)));
+        let (recorder, _until_the_end) = match prepared {
             Ok(prepared) => prepared,
             Err(text) if background => {
                 background::tell_foreground(Some(&format!("iperf3: {text}")));
@@ -283,15 +283,15 @@ impl Performance<'_> {
         }
         let context = Context { stock: Stock::for_tests(self.most_tests()), ..context.clone() };
         let outlet = Arc::new(outlet);
-        server::serve(server, &context, &recording, self.form(), &outlet, (signals, cancel))
+        server::serve(server, &context, &recorder, self.form(), &outlet, (signals, cancel))
     }
 
     /// What its tests are recorded with; or what to complain of.
-    fn recording(&self, cancel: &Cancel) -> Result<Arc<Recording>, String> {
-        let output = RunOutput::of_environment(Role::Server, cancel)
+    fn recorder(&self, cancel: &Cancel) -> Result<Arc<ServerRecorder<Iperf3Server>>, String> {
+        let recorder = record::recorder(Role::Server, self.words, cancel)
             .map_err(|why| format!("error - {why}"))?;
-        let (interval, words) = (self.options.interval(), self.words.to_vec());
-        Ok(Arc::new(Recording { output, interval, words }))
+        let dialect = Iperf3Server { interval: self.options.interval() };
+        Ok(Arc::new(ServerRecorder::new(recorder, dialect)))
     }
 
     fn bind(&self, handed: HandedSockets) -> Result<Server, Failure> {

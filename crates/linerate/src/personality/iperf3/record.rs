@@ -1,39 +1,67 @@
 //! A test as a run of the uniform documents.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_engine::iperf3::{Control, Event, Start, TestPlan};
+use linerate_engine::event::Cancel;
+use linerate_engine::iperf3::{Control, Event, Report, Start, TestPlan};
 use linerate_measure::plan::LocalAddress;
+use linerate_measure::run::Draft;
 use linerate_measure::{
-    Dialect, DialectOptions, Direction, End, Kind, Outcome, Plan, Rate, Role, Sample, Transport,
-    Workload,
+    Dialect, Direction, End, Kind, Outcome, Plan, Rate, Role, Sample, Transport, Workload,
 };
 use linerate_personality::iperf3::flags::TABLE;
 use linerate_wire::iperf3::{Cookie, Parameters, Protocol};
 use linerate_wire::visible::visible;
 
-use crate::personality::run_document::{RunOutput, RunRecord, options_of};
+use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder};
+use crate::personality::run_document::{RunRecord, options_of};
 
 /// Turns what happens in a test into its run document and records.
-pub(super) struct Recorder {
+pub(super) struct TestRecord {
     record: RunRecord,
     interval: Option<Duration>,
 }
 
-/// What a server's tests are recorded with.
-#[derive(Debug)]
-pub(super) struct Recording {
-    pub(super) output: Arc<RunOutput>,
-    /// `-i`.
-    pub(super) interval: Option<Duration>,
-    /// The server's own command line.
-    pub(super) words: Vec<String>,
+/// What an end's tests are recorded with.
+///
+/// # Errors
+/// What the environment asks for can't be written.
+pub(super) fn recorder(role: Role, words: &[String], cancel: &Cancel) -> Result<Recorder, String> {
+    let typed = options_of("iperf3", words, TABLE);
+    Recorder::of_environment(Dialect::Iperf3, role, typed, cancel)
 }
 
-impl Recorder {
+/// What the tests of a server are as runs.
+#[derive(Debug)]
+pub(super) struct Iperf3Server {
+    /// `-i`.
+    pub(super) interval: Option<Duration>,
+}
+
+impl ServedDialect for Iperf3Server {
+    type Asked = (Control, Parameters);
+    type Report = Report;
+
+    fn plan(&self, (control, parameters): &Self::Asked) -> Plan {
+        let host = control.local.ip().to_canonical().to_string();
+        Plan::new(host, control.local.port(), workload(parameters, self.interval))
+    }
+
+    fn describe(&self, (control, parameters): &Self::Asked, draft: &mut Draft) {
+        draft.run_id = run_id(&control.cookie);
+        draft.plan.title = parameters.title.as_deref().map(visible);
+        draft.environment.client.version = visible(&parameters.client_version);
+    }
+
+    fn conclude(draft: &mut Draft, report: Report) {
+        draft.record_report(report.own);
+        report.peer.into_iter().for_each(|peer| draft.record_report(peer));
+    }
+}
+
+impl TestRecord {
     /// Of a client's test.
-    pub(super) fn of_client(output: &Arc<RunOutput>, test: &TestPlan, words: &[String]) -> Self {
+    pub(super) fn of_client(recorder: &Recorder, test: &TestPlan) -> Self {
         let workload = workload(&test.parameters, test.interval);
         let mut plan = Plan::new(test.host.clone(), test.port, workload);
         plan.family = test.family;
@@ -41,30 +69,16 @@ impl Recorder {
         plan.local.cpus = test.affinity.into_iter().collect();
         plan.local.binds = test.bind.iter().map(|bind| LocalAddress::from(bind.ip())).collect();
         plan.local.bind_device.clone_from(&test.bind_device);
-        let mut record = output.begin(Dialect::Iperf3, Role::Client, plan);
-        if let Some(draft) = record.draft() {
-            draft.options = Some(options(words));
-        }
-        Self { record, interval: test.interval }
+        Self { record: recorder.begin(plan), interval: test.interval }
     }
 
-    /// Of a client's test at a server, which has asked for this.
+    /// Of a client's test at this server.
     pub(super) fn of_server(
-        recording: &Recording,
-        control: &Control,
-        parameters: &Parameters,
+        recorder: &ServerRecorder<Iperf3Server>,
+        asked: &(Control, Parameters),
     ) -> Self {
-        let Recording { output, interval, words } = recording;
-        let host = control.local.ip().to_canonical().to_string();
-        let plan = Plan::new(host, control.local.port(), workload(parameters, *interval));
-        let mut record = output.begin(Dialect::Iperf3, Role::Server, plan);
-        if let Some(draft) = record.draft() {
-            draft.run_id = run_id(&control.cookie);
-            draft.plan.title = parameters.title.as_deref().map(visible);
-            draft.environment.client.version = visible(&parameters.client_version);
-            draft.options = Some(options(words));
-        }
-        Self { record, interval: *interval }
+        let interval = recorder.dialect().interval;
+        Self { record: recorder.begin_test(asked), interval }
     }
 
     /// Takes what happened.
@@ -79,8 +93,7 @@ impl Recorder {
             Event::Sample(sample) => self.record_sample(sample),
             Event::Ended(report) => {
                 if let Some(draft) = self.record.draft() {
-                    draft.record_report(report.own.clone());
-                    report.peer.iter().for_each(|peer| draft.record_report(peer.clone()));
+                    Iperf3Server::conclude(draft, (**report).clone());
                 }
             }
             Event::Warning(text) => {
@@ -116,11 +129,6 @@ impl Recorder {
     pub(super) fn finish(self, outcome: Outcome, exit_code: u8, message: Option<&str>) {
         self.record.finish(outcome, exit_code, message.map(visible));
     }
-}
-
-/// What was typed.
-fn options(words: &[String]) -> DialectOptions {
-    options_of("iperf3", words, TABLE)
 }
 
 /// The nearest load of ours. A default that only the connection tells is 0.

@@ -15,9 +15,10 @@ use super::client::{render_interruption, tell_alone};
 use super::context::Context;
 use super::outlet::Outlet;
 use super::printer::{Form, Printer};
-use super::record::{Recorder, Recording};
+use super::record::{Iperf3Server, TestRecord};
 use super::signals::Signals;
 use super::text::TextPrinter;
+use crate::personality::recorder::ServerRecorder;
 
 /// The printers of the tests that run, by their numbers.
 type Printers = Mutex<HashMap<u64, Arc<Mutex<Record>>>>;
@@ -30,27 +31,28 @@ struct Record {
     printer: Printer,
     control: Option<Box<Control>>,
     /// None before the client has asked for something.
-    recorder: Option<Recorder>,
+    recorded: Option<TestRecord>,
     printed: String,
     is_wanted: bool,
 }
 
 impl Record {
-    fn record_event(&mut self, event: &Event, recording: &Recording) {
+    fn record_event(&mut self, event: &Event, recorder: &ServerRecorder<Iperf3Server>) {
         match event {
             Event::Connected(control) => self.control = Some(control.clone()),
             Event::Asked(parameters) => {
-                let control = self.control.as_ref();
-                self.recorder =
-                    control.map(|control| Recorder::of_server(recording, control, parameters));
+                self.recorded = self.control.as_ref().map(|control| {
+                    let asked = ((**control).clone(), (**parameters).clone());
+                    TestRecord::of_server(recorder, &asked)
+                });
             }
-            other => self.recorder.iter_mut().for_each(|recorder| recorder.record_event(other)),
+            other => self.recorded.iter_mut().for_each(|recorded| recorded.record_event(other)),
         }
     }
 
     /// The test is over; why, where not as planned.
     fn finish(&mut self, failure: Option<&Failure>, why: Option<&str>) {
-        let Some(recorder) = self.recorder.take() else { return };
+        let Some(recorded) = self.recorded.take() else { return };
         let outcome = match failure {
             None => Outcome::Complete,
             Some(failure) if failure.interrupted || failure.code == Code::CLIENT_TERMINATED => {
@@ -58,7 +60,7 @@ impl Record {
             }
             Some(_) => Outcome::Failed,
         };
-        recorder.finish(outcome, u8::from(failure.is_some()), why);
+        recorded.finish(outcome, u8::from(failure.is_some()), why);
     }
 
     /// Keeps what was printed, unless it is too much or the test has begun without a wish for it.
@@ -76,7 +78,7 @@ impl Record {
 pub(super) fn serve(
     server: Server,
     context: &Context,
-    recording: &Arc<Recording>,
+    recorder: &Arc<ServerRecorder<Iperf3Server>>,
     form: Form,
     outlet: &Arc<Outlet>,
     (signals, cancel): (&Signals, &Cancel),
@@ -85,12 +87,12 @@ pub(super) fn serve(
     let observe = |test_number: u64| -> Box<dyn Observer> {
         let printer = Printer::new(context.clone(), form);
         let printed = String::new();
-        let record = Record { printer, control: None, recorder: None, printed, is_wanted: true };
+        let record = Record { printer, control: None, recorded: None, printed, is_wanted: true };
         let record = Arc::new(Mutex::new(record));
         let mut printers = printers.lock().unwrap_or_else(PoisonError::into_inner);
         printers.insert(test_number, Arc::clone(&record));
-        let (recording, outlet) = (Arc::clone(recording), Arc::clone(outlet));
-        Box::new(Show { record, recording, outlet })
+        let (recorder, outlet) = (Arc::clone(recorder), Arc::clone(outlet));
+        Box::new(Show { record, recorder, outlet })
     };
     // Why the test failed that ended last, as long as nothing else has happened.
     let mut told = None;
@@ -139,7 +141,7 @@ pub(super) fn give_up(failure: &Failure, context: &Context, form: Form, outlet: 
 /// Prints what happens in one test, and keeps it for a client that asks for it.
 struct Show {
     record: Arc<Mutex<Record>>,
-    recording: Arc<Recording>,
+    recorder: Arc<ServerRecorder<Iperf3Server>>,
     outlet: Arc<Outlet>,
 }
 
@@ -155,7 +157,7 @@ impl Observer for Show {
             record.is_wanted = false;
             record.printed = String::new();
         }
-        record.record_event(event, &self.recording);
+        record.record_event(event, &self.recorder);
         let pieces = record.printer.record_event(event);
         if !pieces.is_empty() {
             let printed = self.outlet.print(&pieces);

@@ -1,7 +1,6 @@
 //! The run document of a test: the nearest native plan, and what both ends counted.
 
-use std::sync::Arc;
-
+use linerate_engine::event::Cancel;
 use linerate_engine::netperf::{
     ControlPlan, Outcome, Pacing, TestEnd, TestKind, TestPlan, TestTransport,
 };
@@ -12,8 +11,8 @@ use linerate_measure::report::FlowReport;
 use linerate_measure::run::Draft;
 use linerate_measure::sample::Traffic;
 use linerate_measure::{
-    Arrivals, Dialect, DialectOptions, Direction, End, EndReport, Kind, Plan, Rate, Role, Sample,
-    Schedule, Transport, Workload,
+    Arrivals, Dialect, Direction, End, EndReport, Kind, Plan, Rate, Role, Sample, Schedule,
+    Transport, Workload,
 };
 
 use linerate_personality::getopt::{Flag, Lexeme, Lexer};
@@ -22,27 +21,27 @@ use linerate_personality::netperf::flags::GLOBAL;
 use super::confidence::Agreement;
 use super::figures::{Cost, Figures};
 use super::planning::{Control, Request};
-use crate::personality::run_document::{RunOutput, RunRecord};
+use crate::personality::recorder::{Recorder, command_line};
+use crate::personality::run_document::RunRecord;
 
 /// Samples are so long where no interim results are asked for.
 pub(super) const INTERVAL_NS: u64 = 1_000_000_000;
 /// How long a response is awaited over UDP unless told otherwise.
 const RESPONSE_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// The record of a test that begins.
+/// The record of a client's test that begins.
+///
+/// # Errors
+/// What the environment asks for can't be written.
 pub(super) fn begin(
-    output: &Arc<RunOutput>,
     control: &Control,
     request: &Request,
     words: &[String],
-) -> RunRecord {
-    let mut record = output.begin(Dialect::Netperf, Role::Client, plan(control, request));
-    if let Some(draft) = record.draft() {
-        let program = std::iter::once("netperf".to_owned());
-        let command_line = program.chain(without_passphrase(GLOBAL, words)).collect();
-        draft.options = Some(DialectOptions { command_line, ..DialectOptions::default() });
-    }
-    record
+    cancel: &Cancel,
+) -> Result<RunRecord, String> {
+    let typed = command_line("netperf", &without_passphrase(GLOBAL, words));
+    let recorder = Recorder::of_environment(Dialect::Netperf, Role::Client, typed, cancel)?;
+    Ok(recorder.begin(plan(control, request)))
 }
 
 /// The words without the argument of each `-Z`.

@@ -11,7 +11,6 @@ use linerate_engine::netperf::{
     over_interface, run_alone,
 };
 
-use linerate_measure::Role;
 use linerate_measure::plan::Family;
 use linerate_measure::run::Outcome as Ending;
 
@@ -33,7 +32,7 @@ use super::trouble::{tell_troubles, void};
 use super::watch::Watch;
 use super::{EXIT_FAILED, family_name};
 use crate::output::narrate;
-use crate::personality::run_document::{RunOutput, RunRecord};
+use crate::personality::run_document::RunRecord;
 use crate::personality::{say, stdout};
 use crate::signals::{stop_on_alarm, stop_on_signals};
 
@@ -62,8 +61,8 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
     let cancel = Cancel::default();
     let mut record = None;
     if let Work::Test(request) = &work {
-        match RunOutput::of_environment(Role::Client, &cancel) {
-            Ok(output) => record = Some(document::begin(&output, &control, request, words)),
+        match document::begin(&control, request, words, &cancel) {
+            Ok(begun) => record = Some(begun),
             Err(sentence) => {
                 narrate(&format!("{name}: {sentence}\n"));
                 return EXIT_USAGE;

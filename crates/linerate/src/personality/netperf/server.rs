@@ -9,20 +9,21 @@ use linerate_engine::HandedSockets;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::netperf::{Server, ServerOptions};
-use linerate_measure::Role;
 use linerate_measure::plan::Family;
+use linerate_measure::{Dialect, Role};
 use linerate_personality::netperf::server_flags::{
-    ServerOptions as Typed, parse_server_command_line,
+    FLAGS, ServerOptions as Typed, parse_server_command_line,
 };
 use linerate_personality::netperf::{EXIT_USAGE, VERSION_LINE};
 use rustix::fs::FileType;
 
 use super::debug_log::{leave_output, leave_terminal, serve_telling};
+use super::document::without_passphrase;
 use super::family_name;
-use super::recording::Recording;
+use super::recording::Netserver;
 use super::resolve::resolve_all;
 use crate::output::narrate;
-use crate::personality::run_document::RunOutput;
+use crate::personality::recorder::{Recorder, ServerRecorder, command_line};
 use crate::personality::say;
 use crate::signals::stop_on_signals;
 
@@ -58,13 +59,15 @@ pub(in super::super) fn perform(name: &str, words: &[String]) -> u8 {
         return go_to_background(words);
     }
     let cancel = Cancel::default();
-    let observe = match RunOutput::of_environment(Role::Server, &cancel) {
-        Ok(output) => Recording::observer(output, words),
-        Err(sentence) => {
-            narrate(&format!("{name}: {sentence}\n"));
-            return 1;
-        }
-    };
+    let typed_words = command_line("netserver", &without_passphrase(FLAGS, words));
+    let observe =
+        match Recorder::of_environment(Dialect::Netperf, Role::Server, typed_words, &cancel) {
+            Ok(recorder) => ServerRecorder::new(recorder, Netserver).observer(),
+            Err(sentence) => {
+                narrate(&format!("{name}: {sentence}\n"));
+                return 1;
+            }
+        };
     let options = ServerOptions { observe, ..options(&typed) };
     let done = match handed {
         // An activated server stays in the foreground.

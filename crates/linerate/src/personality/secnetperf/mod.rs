@@ -19,16 +19,16 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
-use linerate_measure::Role;
 use linerate_measure::run::exit;
+use linerate_measure::{Dialect, Role};
 use linerate_personality::colon_options::ColonOptions;
 use linerate_personality::secnetperf::options::{
     ClientOptions, Refusal, ServerOptions, SharedOptions, target,
 };
 use linerate_personality::secnetperf::{flags, status};
 
-use self::server_record::ServerRecords;
-use super::run_document::RunOutput;
+use self::server_record::PerfServer;
+use super::recorder::{Recorder, ServerRecorder, command_line};
 use super::stdout::{self, say};
 use crate::output::narrate;
 use crate::signals::stop_on_signals;
@@ -98,14 +98,10 @@ fn begin(
     match named {
         Some(target) => {
             let client = ClientOptions::parse(options, target, processors)?;
-            let output = match RunOutput::of_environment(Role::Client, cancel) {
-                Ok(output) => output,
-                Err(sentence) => {
-                    narrate(&format!("secnetperf: {sentence}\n"));
-                    return Ok(status::FAILED);
-                }
+            let Some(recorder) = recorder(Role::Client, words, cancel) else {
+                return Ok(status::FAILED);
             };
-            let mut record = record::begin(&output, &client, words);
+            let mut record = recorder.begin(record::plan(&client));
             let ended = client::run(&client, &shared, processors, speech, cancel, &mut record);
             record::finish(record, &ended, cancel);
             ended
@@ -116,16 +112,21 @@ fn begin(
                 speech.say(&format!("{warning}\n"));
             }
             let stop = words.iter().any(|word| word == "--remote-stop");
-            let records = match RunOutput::of_environment(Role::Server, cancel) {
-                Ok(output) => ServerRecords::new(output, words),
-                Err(sentence) => {
-                    narrate(&format!("secnetperf: {sentence}\n"));
-                    return Ok(status::FAILED);
-                }
+            let Some(recorder) = recorder(Role::Server, words, cancel) else {
+                return Ok(status::FAILED);
             };
-            server::run(&server, &shared, processors, stop, speech, cancel, records)
+            let observe = ServerRecorder::new(recorder, PerfServer).observer();
+            server::run(&server, &shared, processors, stop, speech, cancel, observe)
         }
     }
+}
+
+/// What tests are recorded with; `None` where it can't be, which is told.
+fn recorder(role: Role, words: &[String], cancel: &Cancel) -> Option<Recorder> {
+    let typed = command_line("secnetperf", words);
+    Recorder::of_environment(Dialect::Perf, role, typed, cancel)
+        .map_err(|sentence| narrate(&format!("secnetperf: {sentence}\n")))
+        .ok()
 }
 
 /// Ends the program the hard way after so long, as asked.

@@ -1,37 +1,23 @@
 //! The run document of a client: the nearest native plan, and what came out.
 
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use linerate_engine::event::Cancel;
 use linerate_engine::perf::{ClientPlan, Report};
 use linerate_measure::dialect::{EndExtension, SampleExtension};
 use linerate_measure::report::FlowReport;
 use linerate_measure::run::exit;
 use linerate_measure::{
-    Dialect, DialectOptions, Direction, End, EndReport, Kind, Outcome, Plan, Role, Sample,
-    Transport, Workload,
+    Direction, End, EndReport, Kind, Outcome, Plan, Role, Sample, Transport, Workload,
 };
 use linerate_personality::secnetperf::options::{ClientOptions, Refusal};
 use linerate_personality::secnetperf::status;
 
-use crate::personality::run_document::{RunOutput, RunRecord};
+use crate::personality::recorder::utc_ns;
+use crate::personality::run_document::RunRecord;
 use crate::personality::stdout;
 
-/// The record of a test that begins.
-pub(super) fn begin(
-    output: &Arc<RunOutput>,
-    options: &ClientOptions,
-    words: &[String],
-) -> RunRecord {
-    let plan = Plan::new(options.target.clone(), options.port, workload(options));
-    let mut record = output.begin(Dialect::Perf, Role::Client, plan);
-    if let Some(draft) = record.draft() {
-        let program = std::iter::once("secnetperf".to_owned());
-        let command_line = program.chain(words.iter().cloned()).collect();
-        draft.options = Some(DialectOptions { command_line, ..DialectOptions::default() });
-    }
-    record
+/// The nearest native plan.
+pub(super) fn plan(options: &ClientOptions) -> Plan {
+    Plan::new(options.target.clone(), options.port, workload(options))
 }
 
 fn workload(options: &ClientOptions) -> Workload {
@@ -77,34 +63,31 @@ pub(super) fn start(record: &mut RunRecord, plan: &mut ClientPlan) {
     record.start(utc_ns());
 }
 
-fn utc_ns() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)
-}
-
 /// An interval is over.
 pub(super) fn record_sample(record: &mut RunRecord, mut sample: Sample) {
     let Some(draft) = record.draft() else { return };
     let workload = &draft.plan.workload;
-    let own = match sample.extension {
-        Some(SampleExtension::Perf(own)) => own,
-        _ => return,
-    };
     sample.sent = sample.sent.filter(|_| goes(workload, Direction::Up));
     sample.received = sample.received.filter(|_| goes(workload, Direction::Down));
-    sample.transactions = match workload.kind {
-        Kind::Stream { .. } => None,
-        Kind::Rr { .. } => own.streams,
-        Kind::Connect { .. } => own.connections,
-    };
+    set_transactions(workload, &mut sample);
     if !matches!(workload.kind, Kind::Rr { .. }) {
         sample.latency_mean_ns = None;
     }
     record.record_sample(&sample);
 }
 
+/// What the load counts as transactions.
+pub(super) fn set_transactions(workload: &Workload, sample: &mut Sample) {
+    let Some(SampleExtension::Perf(own)) = sample.extension else { return };
+    sample.transactions = match workload.kind {
+        Kind::Stream { .. } => None,
+        Kind::Rr { .. } => own.streams,
+        Kind::Connect { .. } => own.connections,
+    };
+}
+
 /// Whether the load has bytes this way.
-fn goes(workload: &Workload, way: Direction) -> bool {
+pub(super) fn goes(workload: &Workload, way: Direction) -> bool {
     workload.direction().is_none_or(|direction| direction == Direction::Both || direction == way)
 }
 

@@ -1,12 +1,12 @@
 //! The server: it runs until somebody stops it.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_engine::HandedSockets;
-use linerate_engine::event::Cancel;
-use linerate_engine::perf::{Server, ServerEvent, ServerPlan};
+use linerate_engine::event::{Cancel, Observe};
+use linerate_engine::perf::{Asked, Server, ServerEvent, ServerPlan, TestReport};
 use linerate_personality::secnetperf::options::{Refusal, ServerOptions, SharedOptions};
 use linerate_personality::secnetperf::status;
 
@@ -14,7 +14,6 @@ use super::Speech;
 use super::client::refusal;
 use super::plan::{delay, placement, quic_options};
 use super::printer::render_ending;
-use super::server_record::ServerRecords;
 use crate::output::narrate;
 
 /// The port that the original can be stopped on.
@@ -30,10 +29,10 @@ pub(super) fn run(
     stoppable: bool,
     speech: &Speech,
     cancel: &Cancel,
-    mut records: ServerRecords,
+    observe: Option<Arc<dyn Observe<Asked, TestReport>>>,
 ) -> Result<u8, Refusal> {
     let stop_address = SocketAddr::from((Ipv4Addr::LOCALHOST, STOP_PORT));
-    let server = Server::start(&ServerPlan {
+    let mut server = Server::start(&ServerPlan {
         handed: HandedSockets::take().map_err(refusal)?,
         address: options.address,
         threads: shared.threads.count.unwrap_or(processors as u32),
@@ -42,7 +41,7 @@ pub(super) fn run(
         suites: options.suites,
         delay: options.delay.map(delay),
         tells_connections: options.stats,
-        interval_ns: records.interval_ns(),
+        observe,
         stop_address: stoppable.then_some(stop_address),
     })
     .map_err(refusal)?;
@@ -54,32 +53,30 @@ pub(super) fn run(
         narrate(&format!("secnetperf: listening on {}\n", server.address()));
     }
     let ends = shared.max_runtime.map(|limit| Instant::now() + limit);
-    records.listen(server.address());
     while !cancel.requested() && ends.is_none_or(|ends| Instant::now() < ends) {
-        match server.events().recv_timeout(LOOK) {
-            Ok(ServerEvent::StopAsked) => break,
-            Ok(ServerEvent::Broken(why)) => {
+        match server.next_event(LOOK) {
+            Some(ServerEvent::StopAsked) => break,
+            Some(ServerEvent::Broken(why)) => {
                 narrate(&format!("secnetperf: a thread can't go on: {why}\n"));
                 return Ok(status::FAILED);
             }
-            Ok(event) => tell(event, speech, &mut records),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(status::FAILED),
+            Some(event) => tell(event, speech),
+            None => {}
         }
     }
     for event in server.end() {
         if !matches!(event, ServerEvent::Refused(_)) {
-            tell(event, speech, &mut records);
+            tell(event, speech);
         }
     }
     Ok(status::OK)
 }
 
-/// Prints what happens, and keeps what goes to documents.
-fn tell(event: ServerEvent, speech: &Speech, records: &mut ServerRecords) {
+/// Prints what happens.
+fn tell(event: ServerEvent, speech: &Speech) {
     match event {
         ServerEvent::ConnectionEnded(ending) => speech.say(&render_ending(&ending)),
         ServerEvent::Refused(why) => narrate(&format!("secnetperf: {why}\n")),
-        event => records.record_event(event),
+        ServerEvent::StopAsked | ServerEvent::Broken(_) => {}
     }
 }

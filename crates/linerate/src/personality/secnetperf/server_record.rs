@@ -1,103 +1,52 @@
 //! The run documents of a server. It sees connections alone: what counts as a test is the engine's to say, and what was
 //! asked for is told by what the requests were.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-
-use linerate_engine::perf::{ServerEvent, TestReport};
-use linerate_measure::dialect::{EndExtension, SampleExtension};
+use linerate_engine::perf::{Asked, TestReport};
+use linerate_measure::dialect::EndExtension;
 use linerate_measure::report::FlowReport;
-use linerate_measure::{
-    Dialect, DialectOptions, Direction, End, EndReport, Kind, Outcome, Plan, Role, Sample,
-    Transport, Workload,
-};
+use linerate_measure::run::Draft;
+use linerate_measure::{Direction, End, EndReport, Kind, Plan, Workload};
 use linerate_personality::secnetperf::status;
 
-use crate::personality::run_document::{RunOutput, RunRecord};
+use super::record::{goes, set_transactions};
+use crate::personality::recorder::ServedDialect;
 
 /// Of a timed exchange, bytes one way that are less than this share of those the other way: a client that only sends asks
 /// for an answer that it stops at once, and one that only receives sends a block.
 const ASIDE_SHARE: u64 = 20;
 
-/// The records of the tests that run, by their numbers.
-pub(super) struct ServerRecords {
-    output: Arc<RunOutput>,
-    words: Vec<String>,
-    address: Option<SocketAddr>,
-    tests: HashMap<u64, RunRecord>,
-}
+/// What the tests of a server are as runs.
+#[derive(Debug)]
+pub(super) struct PerfServer;
 
-impl ServerRecords {
-    pub(super) fn new(output: Arc<RunOutput>, words: &[String]) -> Self {
-        Self { output, words: words.to_vec(), address: None, tests: HashMap::new() }
-    }
+impl ServedDialect for PerfServer {
+    type Asked = Asked;
+    type Report = TestReport;
 
-    /// The length of a sample; absent: no samples are wanted.
-    pub(super) fn interval_ns(&self) -> Option<u64> {
-        let interval_ns = Workload::connect(Transport::Quic).interval_ns;
-        self.output.is_wanted().then_some(interval_ns)
-    }
+    const INCOMPLETE: u8 = status::OK;
 
-    /// The server listens here.
-    pub(super) fn listen(&mut self, address: SocketAddr) {
-        self.address = Some(address);
-    }
-
-    /// Takes what happened to a test.
-    pub(super) fn record_event(&mut self, event: ServerEvent) {
-        match event {
-            ServerEvent::TestStarted { number, client, transport, utc_ns } => {
-                let record = self.begin(client, transport, utc_ns);
-                self.tests.insert(number, record);
-            }
-            ServerEvent::TestSample { number, sample } => {
-                if let Some(record) = self.tests.get_mut(&number) {
-                    record.record_sample(&sample);
-                }
-            }
-            ServerEvent::TestEnded { number, report } => {
-                if let Some(record) = self.tests.remove(&number) {
-                    finish(record, *report);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn begin(&self, client: IpAddr, transport: Transport, utc_ns: i64) -> RunRecord {
-        let host = self.address.map(|address| address.ip().to_canonical().to_string());
-        let port = self.address.map_or(0, |address| address.port());
+    fn plan(&self, asked: &Asked) -> Plan {
         // What is asked for shows when the test is over.
-        let mut workload = Workload::connect(transport);
+        let mut workload = Workload::connect(asked.transport);
         workload.end = End::Time { duration_ns: 0 };
-        let plan = Plan::new(host.unwrap_or_default(), port, workload);
-        let mut record = self.output.begin(Dialect::Perf, Role::Server, plan);
-        if let Some(draft) = record.draft() {
-            let program = std::iter::once("secnetperf".to_owned());
-            let command_line = program.chain(self.words.iter().cloned()).collect();
-            draft.options = Some(DialectOptions { command_line, ..DialectOptions::default() });
-            draft.notes.push(format!("the connections came from {client}"));
-        }
-        record.start(utc_ns);
-        record
+        let host = asked.local.ip().to_canonical().to_string();
+        Plan::new(host, asked.local.port(), workload)
     }
-}
 
-/// The test is over.
-fn finish(mut record: RunRecord, report: TestReport) {
-    if let Some(draft) = record.draft() {
-        let workload = workload(&draft.plan.workload, &report);
-        draft.samples.iter_mut().for_each(|sample| arrange_sample(&workload, sample));
-        draft.plan.workload = workload;
-        let end = arrange(&draft.plan.workload, &report);
-        draft.record_report(end);
+    fn describe(&self, asked: &Asked, draft: &mut Draft) {
+        draft.notes.push(format!("the connections came from {}", asked.client));
     }
-    let (outcome, message) = match report.is_cut_off {
-        true => (Outcome::Interrupted, Some("the server was stopped".to_owned())),
-        false => (Outcome::Complete, None),
-    };
-    record.finish(outcome, status::OK, message);
+
+    fn conclude(draft: &mut Draft, report: TestReport) {
+        let workload = workload(&draft.plan.workload, &report);
+        for sample in &mut draft.samples {
+            sample.sent = sample.sent.filter(|_| goes(&workload, Direction::Down));
+            sample.received = sample.received.filter(|_| goes(&workload, Direction::Up));
+            set_transactions(&workload, sample);
+        }
+        draft.record_report(arrange(&workload, &report));
+        draft.plan.workload = workload;
+    }
 }
 
 fn figures(report: &TestReport) -> (u64, u64) {
@@ -143,22 +92,6 @@ fn workload(begun: &Workload, report: &TestReport) -> Workload {
     workload
 }
 
-/// Whether the load has bytes this way.
-fn goes(workload: &Workload, way: Direction) -> bool {
-    workload.direction().is_none_or(|direction| direction == Direction::Both || direction == way)
-}
-
-fn arrange_sample(workload: &Workload, sample: &mut Sample) {
-    let Some(SampleExtension::Perf(own)) = sample.extension else { return };
-    sample.sent = sample.sent.filter(|_| goes(workload, Direction::Down));
-    sample.received = sample.received.filter(|_| goes(workload, Direction::Up));
-    sample.transactions = match workload.kind {
-        Kind::Stream { .. } => None,
-        Kind::Rr { .. } => own.streams,
-        Kind::Connect { .. } => own.connections,
-    };
-}
-
 /// What this end counted: one flow a direction.
 fn arrange(workload: &Workload, report: &TestReport) -> EndReport {
     let mut end = report.own.clone();
@@ -180,6 +113,7 @@ fn arrange(workload: &Workload, report: &TestReport) -> EndReport {
 mod tests {
     use linerate_measure::dialect::perf::EndTotals;
     use linerate_measure::sample::Traffic;
+    use linerate_measure::{Role, Transport};
 
     use super::*;
 
@@ -197,7 +131,7 @@ mod tests {
             ..EndReport::nothing(Role::Server)
         };
         let [uploads, downloads, endless] = asked;
-        TestReport { own, uploads, downloads, endless, most_open: 2, is_cut_off: false }
+        TestReport { own, uploads, downloads, endless, most_open: 2 }
     }
 
     #[test]
