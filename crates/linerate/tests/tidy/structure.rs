@@ -53,7 +53,7 @@ const WIDE: &[Exception] = &[
     ("engine", "FramedEndpoint", 16, STATE),
     ("linerate", "ServeArgs", 16, OPTIONS),
     ("measure", "EndReport", 18, FORMAT),
-    ("engine", "Acceptor", 19, STATE),
+    ("engine", "Acceptor", 15, STATE),
     ("engine", "Session", 15, STATE),
     ("engine", "Endpoint", 14, STATE),
     ("engine", "Test", 15, STATE),
@@ -87,7 +87,7 @@ const WIDE: &[Exception] = &[
 #[rustfmt::skip]
 const SPREAD: &[Exception] = &[
     ("engine", "Load", 7, STATE),
-    ("engine", "Acceptor", 6, STATE),
+    ("engine", "Acceptor", 3, STATE),
     ("engine", "Connection", 6, STATE),
     ("measure", "Workload", 5, CHECKS),
     ("measure", "Plan", 3, CHECKS),
