@@ -41,10 +41,11 @@ pub fn parse_command_line(words: &[String]) -> Result<CommandLine, Refusal> {
             }
         }
     }
-    check(&options)?;
+    // First what is unknown: a misspelt -Target is named, not missed.
     if let Some(refusal) = Refusal::left_over(words.left_over()) {
         return Err(refusal);
     }
+    check(&options)?;
     note_without_effect(&mut options);
     Ok(CommandLine::Run(Box::new(options)))
 }
