@@ -35,6 +35,7 @@ mod page_aligned;
 mod pattern;
 pub mod perf;
 mod phase;
+pub mod qperf;
 mod quic_load;
 mod ready_count;
 mod server;

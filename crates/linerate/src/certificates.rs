@@ -19,22 +19,36 @@ const KEY_TAGS: [&str; 3] = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"]
 /// Where a file can't be read or doesn't hold what it should, and where the key isn't the
 /// certificate's.
 pub fn read_identity(certificates: &Path, key: &Path) -> Result<Identity, String> {
-    let mut chain = read_certificates(certificates, "--cert")?.into_iter();
+    read_identity_of((certificates, "--cert"), (key, "--key"))
+}
+
+/// The same, where the files were given with other flags.
+///
+/// # Errors
+/// As [`read_identity`], with these flags.
+pub fn read_identity_of(
+    (certificates, certificates_flag): (&Path, &str),
+    (key, key_flag): (&Path, &str),
+) -> Result<Identity, String> {
+    let mut chain = read_certificates(certificates, certificates_flag)?.into_iter();
     let Some(certificate_der) = chain.next() else {
-        return Err(format!("{} (--cert) has no certificate in PEM", certificates.display()));
+        let certificates = certificates.display();
+        return Err(format!("{certificates} ({certificates_flag}) has no certificate in PEM"));
     };
-    let keys = read_parts(key, "--key", &KEY_TAGS)?;
+    let keys = read_parts(key, key_flag, &KEY_TAGS)?;
     let [private_key_der] = <[Vec<u8>; 1]>::try_from(keys).map_err(|keys| {
         let count = keys.len();
         format!(
-            "{} (--key) has {count} unencrypted private keys in PEM: give a file with one",
+            "{} ({key_flag}) has {count} unencrypted private keys in PEM: give a file with one",
             key.display()
         )
     })?;
     let identity = Identity { certificate_der, chain_der: chain.collect(), private_key_der };
     check_identity(&identity).map_err(|why| {
         let (certificates, key) = (certificates.display(), key.display());
-        format!("a server can't use {certificates} (--cert) with {key} (--key): {why}")
+        format!(
+            "a server can't use {certificates} ({certificates_flag}) with {key} ({key_flag}): {why}"
+        )
     })?;
     Ok(identity)
 }

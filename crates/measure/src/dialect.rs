@@ -44,6 +44,8 @@ pub enum Dialect {
     Perf,
     /// Microsoft's ctsTraffic.
     Ctstraffic,
+    /// qperf, over QUIC.
+    Qperf,
 }
 
 impl Dialect {
@@ -55,6 +57,7 @@ impl Dialect {
             Self::Netperf => "netperf",
             Self::Perf => "perf",
             Self::Ctstraffic => "ctstraffic",
+            Self::Qperf => "qperf",
         }
     }
 }
@@ -120,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_name_is_the_serialised_one() {
-        use Dialect::{Ctstraffic, Iperf3, Native, Netperf, Perf};
-        for dialect in [Native, Iperf3, Netperf, Perf, Ctstraffic] {
+        use Dialect::{Ctstraffic, Iperf3, Native, Netperf, Perf, Qperf};
+        for dialect in [Native, Iperf3, Netperf, Perf, Ctstraffic, Qperf] {
             assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
         }
     }

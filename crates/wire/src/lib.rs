@@ -6,10 +6,10 @@
 //! against server, cut at every byte, under a virtual clock, fuzzed without a network. Those that hold a
 //! control conversation are [`Machine`]s.
 //!
-//! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`], [`perf`] and [`ctstraffic`] are those
-//! of other tools. Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends,
-//! `ctstraffic` one of a connection), messages that encode and decode themselves, and the codec of its
-//! datagrams. [`visible`] says which characters of a peer's text may be shown.
+//! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`], [`perf`], [`ctstraffic`] and [`qperf`] are
+//! those of other tools. Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends,
+//! `ctstraffic` one of a connection, `qperf` a client's), messages that encode and decode themselves, and the
+//! codec of its datagrams. [`visible`] says which characters of a peer's text may be shown.
 //!
 //! Bulk bytes never pass through a machine.
 //!
@@ -24,6 +24,7 @@ mod machine;
 pub mod native;
 pub mod netperf;
 pub mod perf;
+pub mod qperf;
 pub mod visible;
 
 pub use machine::{Machine, Now, Sign};

@@ -8,6 +8,7 @@
 mod ctstraffic;
 pub mod iperf3;
 pub mod netperf;
+mod qperf;
 mod recorder;
 pub mod run_document;
 pub mod secnetperf;
@@ -85,6 +86,15 @@ pub const PERSONALITIES: &[Personality] = &[
                    linerate ctstraffic -target:HOST -connections:100 -transfer:1000000\n\
                    linerate ctstraffic -target:HOST -pattern:duplex -timelimit:30000",
         render_help: ctstraffic::render_help,
+    },
+    Personality {
+        name: "qperf",
+        about: "qperf: downloads over QUIC, with its clients and servers",
+        perform: qperf::perform,
+        examples: "linerate qperf -s --tls-cert server.crt --tls-key server.key\n\
+                   linerate qperf -c HOST -t 30 -i 0.1 --print-raw\n\
+                   linerate qperf -c HOST -e",
+        render_help: qperf::render_help,
     },
 ];
 

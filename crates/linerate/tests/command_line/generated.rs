@@ -32,6 +32,7 @@ fn a_man_page_for_each_command() {
         "linerate-netserver",
         "linerate-secnetperf",
         "linerate-ctstraffic",
+        "linerate-qperf",
     ] {
         let page = std::fs::read_to_string(home.path().join(format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(".TH"), "{name}");

@@ -94,7 +94,7 @@ fn errors_name_the_flag_that_was_typed() {
 
 #[test]
 fn help_of_each_tool() {
-    for tool in ["iperf3", "netperf", "netserver", "secnetperf", "ctstraffic"] {
+    for tool in ["iperf3", "netperf", "netserver", "secnetperf", "ctstraffic", "qperf"] {
         let ended = run(&format!("help {tool}"));
         assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{tool}");
         assert!(ended.stdout.lines().count() > 5, "{tool}: {}", ended.stdout);

@@ -37,6 +37,7 @@ const ROOMS: &[&str] = &[
     "iperf3",
     "netperf",
     "perf",
+    "qperf",
     "server",
     "lib",
 ];

@@ -130,15 +130,18 @@ pub fn render_received_total(counts: Counts) -> String {
     format!("total: bytes received: {bytes}, packets received: {packets}\n")
 }
 
-/// A server's connection of this number stands after so long.
-pub fn render_accepted(number: u64, from: SocketAddr, elapsed_ns: u64) -> String {
+/// A client has come to a server, which gives the connection this number.
+pub fn render_accepted(number: u64, from: SocketAddr) -> String {
     format!(
         "got new connection from {from}\n\
          new server binding {number}\n\
-         binding {number} src connected to {from}\n\
-         connection {number} connection establishment time: {}ms\n",
-        whole_ms(elapsed_ns)
+         binding {number} src connected to {from}\n"
     )
+}
+
+/// A server's connection stands after so long.
+pub fn render_accepted_in(number: u64, elapsed_ns: u64) -> String {
+    format!("connection {number} connection establishment time: {}ms\n", whole_ms(elapsed_ns))
 }
 
 /// A client has opened a stream.
@@ -264,10 +267,13 @@ mod tests {
         );
         let from = SocketAddr::from(([127, 0, 0, 1], 58_350));
         assert_eq!(
-            render_accepted(0, from, 1_900_000),
+            render_accepted(0, from),
             "got new connection from 127.0.0.1:58350\nnew server binding 0\n\
-             binding 0 src connected to 127.0.0.1:58350\n\
-             connection 0 connection establishment time: 1ms\n"
+             binding 0 src connected to 127.0.0.1:58350\n"
+        );
+        assert_eq!(
+            render_accepted_in(0, 1_900_000),
+            "connection 0 connection establishment time: 1ms\n"
         );
         let reason = "runtime_reached".to_owned();
         let close = Close::Transport { code: 0, frame: 0, reason };

@@ -2,10 +2,48 @@
 
 use std::io;
 
+use bytes::Bytes;
 use linerate_wire::visible::visible_line;
-use quinn_proto::{ConnectionError, TransportErrorCode};
+use quinn_proto::coding::Codec;
+use quinn_proto::{ConnectionClose, ConnectionError, TransportErrorCode};
 
 use super::connection::StreamAbort;
+use super::hello::take_varint;
+
+/// How a peer closed a connection (RFC 9000, section 19.19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerClose {
+    /// Where its transport closed it: the type of the frame that was to blame, 0 if none. `None`: its application did.
+    pub(crate) frame: Option<u64>,
+    pub(crate) code: u64,
+    pub(crate) reason: Bytes,
+}
+
+impl PeerClose {
+    fn of(error: &ConnectionError) -> Option<Self> {
+        match error {
+            ConnectionError::ConnectionClosed(close) => Some(Self {
+                frame: Some(blamed(close)),
+                code: close.error_code.into(),
+                reason: close.reason.clone(),
+            }),
+            ConnectionError::ApplicationClosed(close) => Some(Self {
+                frame: None,
+                code: close.error_code.into_inner(),
+                reason: close.reason.clone(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// The type of the frame that a close blames, 0 if none. The crate tells it in no other way than as on the wire.
+fn blamed(close: &ConnectionClose) -> u64 {
+    let Some(frame) = close.frame_type else { return 0 };
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    take_varint(&mut &*bytes).unwrap_or(0)
+}
 
 /// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +54,8 @@ pub(crate) struct Cause {
     /// The application's code, where the peer closed with one (RFC 9000, section 19.19).
     pub(crate) code: Option<u64>,
     pub(crate) text: String,
+    /// How the peer closed it, where it did.
+    pub(crate) close: Option<PeerClose>,
 }
 
 impl Cause {
@@ -44,11 +84,9 @@ impl Cause {
             | ConnectionError::LocallyClosed => io::ErrorKind::ConnectionAborted,
             ConnectionError::CidsExhausted => io::ErrorKind::Other,
         };
-        let code = match error {
-            ConnectionError::ApplicationClosed(close) => Some(close.error_code.into_inner()),
-            _ => None,
-        };
-        Self { kind, code, text: visible_line(&format!("QUIC: {error}")) }
+        let close = PeerClose::of(error);
+        let code = close.as_ref().filter(|close| close.frame.is_none()).map(|close| close.code);
+        Self { kind, code, text: visible_line(&format!("QUIC: {error}")), close }
     }
 
     pub(crate) fn error(&self) -> io::Error {

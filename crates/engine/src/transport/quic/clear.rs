@@ -120,7 +120,7 @@ fn ends_in_connection_id(payload: &[u8]) -> bool {
 }
 
 /// Steps over a frame behind its type (section 19); `None`: it carries data, or isn't known.
-fn skip_frame(kind: u64, rest: &mut &[u8]) -> Option<()> {
+pub(super) fn skip_frame(kind: u64, rest: &mut &[u8]) -> Option<()> {
     let (numbers, bytes) = match kind {
         0x02 | 0x03 => return skip_acknowledgement(kind, rest),
         // Nothing but the type; one number; two; three; four.

@@ -1,4 +1,5 @@
-//! What became of the packets that came: counted where they are opened.
+//! What became of the packets that came, counted where they are opened; and what streams have sent, counted
+//! where packets are sealed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::BytesMut;
 use quinn_proto::crypto::{CryptoError, PacketKey};
 
+use super::clear::skip_frame;
+use super::hello::take_varint;
 use super::qlog::PacketKind;
 
 /// Packets that were opened, or that could not be.
@@ -32,6 +35,8 @@ pub(super) struct PacketCounts {
     reordered: AtomicU64,
     duplicates: AtomicU64,
     failures: AtomicU64,
+    /// Bytes of streams in packets that were sealed, those that were sent again included.
+    sent_stream_bytes: AtomicU64,
 }
 
 fn add_one(to: &AtomicU64) {
@@ -84,7 +89,13 @@ impl PacketCounts {
             Some(number) => counts.record_opened(kind, number),
             None => add_one(&counts.failures),
         };
-        CountedPacket { inner, record }
+        let carries_streams = matches!(kind, PacketKind::Early | PacketKind::Data);
+        CountedPacket { inner, record, sent: carries_streams.then(|| Arc::clone(self)) }
+    }
+
+    /// Bytes of streams that were sent, those that were sent again included.
+    pub(super) fn sent_stream_bytes(&self) -> u64 {
+        self.sent_stream_bytes.load(Ordering::Relaxed)
     }
 
     pub(super) fn opened(&self) -> Opened {
@@ -150,10 +161,43 @@ impl Numbers {
 pub(super) struct CountedPacket<F> {
     pub(super) inner: Box<dyn PacketKey>,
     pub(super) record: F,
+    /// Where what streams send in its packets is counted.
+    pub(super) sent: Option<Arc<PacketCounts>>,
+}
+
+/// Bytes of streams in a payload (RFC 9000, section 19.8).
+fn stream_bytes(payload: &[u8]) -> u64 {
+    let (mut rest, mut bytes) = (payload, 0);
+    while let Some(kind) = take_varint(&mut rest) {
+        let taken = match kind {
+            0x08..=0x0f => take_stream(kind, &mut rest),
+            _ => skip_frame(kind, &mut rest).map(|()| 0),
+        };
+        let Some(taken) = taken else { break };
+        bytes += taken;
+    }
+    bytes
+}
+
+/// Steps over a stream's piece behind its type; how long its data are.
+fn take_stream(kind: u64, rest: &mut &[u8]) -> Option<u64> {
+    take_varint(rest)?;
+    if kind & 0x04 != 0 {
+        take_varint(rest)?;
+    }
+    let length = if kind & 0x02 != 0 { take_varint(rest)? } else { rest.len() as u64 };
+    *rest = rest.get(usize::try_from(length).ok()?..)?;
+    Some(length)
 }
 
 impl<F: Fn(Option<u64>) + Send + Sync> PacketKey for CountedPacket<F> {
     fn encrypt(&self, packet: u64, bytes: &mut [u8], header_bytes: usize) {
+        if let Some(counts) = &self.sent {
+            let end = bytes.len().saturating_sub(self.inner.tag_len());
+            let sent = stream_bytes(bytes.get(header_bytes..end).unwrap_or_default());
+            let sum = &counts.sent_stream_bytes;
+            sum.store(sum.load(Ordering::Relaxed) + sent, Ordering::Relaxed);
+        }
         self.inner.encrypt(packet, bytes, header_bytes);
     }
 

@@ -1,18 +1,29 @@
 //! As much of a client's first words as a server must know before it answers: which transport
-//! parameters stand there.
+//! parameters stand there, and which application protocols are offered.
 
 /// What the bytes of a ClientHello (RFC 8446, section 4.1.2) say so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hello {
     /// More is to come.
     Part,
-    /// The numbers of its transport parameters.
-    Whole(Vec<u64>),
+    /// What stands in it.
+    Whole(Offer),
     /// It isn't one.
     Wrong,
 }
 
+/// What a client offers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// The numbers of its transport parameters.
+    pub(super) parameters: Vec<u64>,
+    /// The first application protocol (RFC 7301).
+    pub(super) protocol: Option<Vec<u8>>,
+}
+
 const CLIENT_HELLO: u8 = 1;
+/// The extension that has the application protocols.
+const PROTOCOLS: u16 = 16;
 /// The extension that has the transport parameters (RFC 9001, section 8.2), and its number in drafts.
 const TRANSPORT_PARAMETERS: [u16; 2] = [0x39, 0xffa5];
 /// No client's first words are longer; what is longer is TLS's matter.
@@ -32,22 +43,28 @@ impl Hello {
     }
 }
 
-fn parse_body(body: &[u8]) -> Option<Vec<u64>> {
+fn parse_body(body: &[u8]) -> Option<Offer> {
     // Version and random.
     let mut rest = body.get(34..)?;
     take_short(&mut rest)?;
     take_long(&mut rest)?;
     take_short(&mut rest)?;
     let mut extensions = take_long(&mut rest)?;
+    let mut offer = Offer::default();
     while !extensions.is_empty() {
         let (kind, after) = extensions.split_first_chunk()?;
         extensions = after;
         let data = take_long(&mut extensions)?;
-        if TRANSPORT_PARAMETERS.contains(&u16::from_be_bytes(*kind)) {
-            return Some(parameter_ids(data));
+        match u16::from_be_bytes(*kind) {
+            PROTOCOLS => {
+                let first = take_long(&mut &*data).and_then(|mut names| take_short(&mut names));
+                offer.protocol = first.map(<[u8]>::to_vec);
+            }
+            kind if TRANSPORT_PARAMETERS.contains(&kind) => offer.parameters = parameter_ids(data),
+            _ => {}
         }
     }
-    Some(Vec::new())
+    Some(offer)
 }
 
 /// Takes what follows a length of one byte.
@@ -67,7 +84,7 @@ fn take_long<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// The parameters that stand in their extension, number and value; of what is cut, those before.
-fn parameters(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+pub(super) fn parameters(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let id = take_varint(&mut rest)?;
@@ -145,6 +162,7 @@ mod tests {
         body.extend([2, 9, 9, 0, 2, 0x13, 1, 1, 0]);
         let mut extensions = vec![0, 10, 0, 1, 7, 0, 0x39, 0, parameters.len() as u8];
         extensions.extend(&parameters);
+        extensions.extend(b"\x00\x10\x00\x09\x00\x07\x02h3\x03abc");
         body.extend((extensions.len() as u16).to_be_bytes());
         body.extend(&extensions);
         let mut hello = vec![1, 0, 0, body.len() as u8];
@@ -152,7 +170,8 @@ mod tests {
         for cut in 0..hello.len() {
             assert_eq!(Hello::parse(&hello[..cut]), Hello::Part, "{cut}");
         }
-        assert_eq!(Hello::parse(&hello), Hello::Whole(vec![4, 0xbaad]));
+        let offer = Offer { parameters: vec![4, 0xbaad], protocol: Some(b"h3".to_vec()) };
+        assert_eq!(Hello::parse(&hello), Hello::Whole(offer));
         assert_eq!(Hello::parse(&[2, 0, 0, 0]), Hello::Wrong);
         assert_eq!(Hello::parse(&[1, 0, 0, 1, 0]), Hello::Wrong);
     }

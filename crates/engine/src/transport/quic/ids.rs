@@ -49,12 +49,16 @@ pub struct ConnectionIds {
     pub mark: Option<Mark>,
     /// The number of the server's socket, big-endian here, among those that share its port.
     pub partition: Option<u16>,
+    /// Whether ids have no bytes: connections are then known by the addresses of both ends.
+    pub empty: bool,
 }
 
 impl ConnectionIds {
     /// Has an endpoint give out such ids.
     pub(super) fn apply(self, config: &mut EndpointConfig) {
-        if self != Self::default() {
+        if self.empty {
+            config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(0)));
+        } else if self != Self::default() {
             config.cid_generator(move || Box::new(self));
         }
     }
@@ -129,7 +133,8 @@ mod tests {
     fn ids_have_what_they_are_to_have_where_it_belongs() {
         let mark = Mark::new(&[0xc1, 0xb1, 0x12]);
         for (server, length, at) in [(None, 9, 2), (Some(0x0102_0304), 14, 7)] {
-            let mut ids = ConnectionIds { server, mark, partition: Some(0x0506) };
+            let mut ids =
+                ConnectionIds { server, mark, partition: Some(0x0506), ..ConnectionIds::default() };
             let (one, other) = (ids.generate_cid(), ids.generate_cid());
             assert_eq!((one.len(), &one[at..at + 3]), (length, &[0xc1, 0xb1, 0x12][..]));
             assert_eq!(one[at - 2..at], [5, 6]);

@@ -30,7 +30,7 @@ mod stock;
 mod stream;
 
 pub(crate) use cause::{Cause, peer_code};
-pub(crate) use connection::{SharedConnection, StreamAbort};
+pub(crate) use connection::{SharedConnection, StreamAbort, StreamRead};
 pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub use ids::{ConnectionIds, Mark};

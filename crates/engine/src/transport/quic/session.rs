@@ -25,7 +25,7 @@ mod said;
 
 use super::clear::{ClearHeader, ClearPacket};
 use super::counted::PacketCounts;
-use super::hello::{Hello, parameter, parameter_ids};
+use super::hello::{Hello, Offer, parameter, parameter_ids};
 use super::keys::ClosingPacket;
 use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
 use extras::CLEAR_PACKETS;
@@ -122,8 +122,8 @@ impl crypto::ServerConfig for ServerCrypto {
         let version = version_of(version).unwrap_or_default();
         let tls = Arc::clone(&self.tls);
         let bytes = |clear| self.extras.render_parameters(parameters, clear);
-        let stage = if self.extras.clear_packets {
-            let with_clear = bytes(true);
+        let stage = if self.extras.clear_packets || self.extras.any_protocol {
+            let with_clear = bytes(self.extras.clear_packets);
             let without = bytes(false);
             Stage::Listening { tls, heard: Vec::new(), with_clear, without }
         } else {
@@ -202,14 +202,18 @@ impl Session {
             return Ok(Some(bytes.to_vec()));
         };
         heard.extend_from_slice(bytes);
-        let clear = match Hello::parse(heard) {
+        let Offer { parameters, protocol } = match Hello::parse(heard) {
             Hello::Part => return Ok(None),
-            Hello::Whole(ids) => ids.contains(&CLEAR_PACKETS),
+            Hello::Whole(offer) => offer,
             // TLS itself says what is wrong with it.
-            Hello::Wrong => false,
+            Hello::Wrong => Offer::default(),
         };
+        let clear = parameters.contains(&CLEAR_PACKETS);
         let parameters = std::mem::take(if clear { with_clear } else { without });
-        let (tls, heard) = (Arc::clone(tls), std::mem::take(heard));
+        let (mut tls, heard) = (Arc::clone(tls), std::mem::take(heard));
+        if let Some(protocol) = protocol.filter(|_| self.extras.any_protocol) {
+            Arc::make_mut(&mut tls).alpn_protocols = vec![protocol];
+        }
         self.stage = Stage::begun(tls, self.version, parameters);
         Ok(Some(heard))
     }
@@ -279,7 +283,9 @@ impl crypto::Session for Session {
         let group = tls.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
         let resumed = tls.handshake_kind() == Some(HandshakeKind::Resumed);
         let opened = self.counts.as_ref().map(|counts| counts.opened());
-        Some(Box::new(Said { agreed: Agreed { suite, group, resumed }, opened }))
+        let sent_stream_bytes = self.counts.as_ref().map(|counts| counts.sent_stream_bytes());
+        let agreed = Agreed { suite, group, resumed };
+        Some(Box::new(Said { agreed, opened, sent_stream_bytes }))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {

@@ -32,8 +32,13 @@ impl Connection {
         self.said().map_or_else(Agreed::default, |said| said.agreed)
     }
 
+    /// Bytes of streams in packets that were sent, those that were sent again included, where that is counted.
+    pub(crate) fn sent_stream_bytes(&self) -> Option<u64> {
+        self.said()?.sent_stream_bytes
+    }
+
     /// What users are told of it; what was not counted is absent.
-    pub(in super::super) fn statistics(&self) -> QuicStatistics {
+    pub(crate) fn statistics(&self) -> QuicStatistics {
         let (status, agreed) = (self.status(), self.agreed());
         let opened: Option<Opened> = self.said().and_then(|said| said.opened);
         let packets = self.arrived.packets;

@@ -1,5 +1,7 @@
 //! What a connection's peer may do, and does of it.
 
+use std::net::SocketAddr;
+
 use quinn_proto::Dir;
 
 use super::Connection;
@@ -20,6 +22,11 @@ impl Connection {
     pub(crate) fn set_window(&mut self, bytes: u32) {
         self.proto.set_receive_window(bytes.into());
         self.touch();
+    }
+
+    /// Where the peer is.
+    pub(crate) fn remote_address(&self) -> SocketAddr {
+        self.proto.remote_address()
     }
 
     /// Whether the peer has closed the connection, be it in answer.

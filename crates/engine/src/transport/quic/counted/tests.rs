@@ -30,3 +30,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bytes_of_streams_are_those_of_all_their_frames() {
+    let ack = [0x02, 9, 1, 0, 3];
+    let first = [0x0e, 0x00, 0x44, 0x00, 0x03, 1, 2, 3];
+    let last = [0x0c, 0x04, 0x05, 7, 7, 7, 7];
+    let payload = [&ack[..], &[0, 0, 1], &first, &last].concat();
+    assert_eq!(stream_bytes(&payload), 7);
+    assert_eq!((stream_bytes(&[]), stream_bytes(&[0x0e, 0x00, 0x44])), (0, 0));
+    assert_eq!(stream_bytes(&[0x0a, 0x00, 0x09, 1]), 0, "a length that is a lie counts nothing");
+}

@@ -235,7 +235,8 @@ impl Endpoint {
         self.ports.stays.push_back((stay.until, link));
         if let Some(connection) = self.places.get(link) {
             let mut connection = connection.borrow_mut();
-            let cause = Cause { kind: error.kind(), code: None, text: error.to_string() };
+            let (kind, text) = (error.kind(), error.to_string());
+            let cause = Cause { kind, code: None, text, close: None };
             connection.lost = Some(cause.clone());
             connection.touch();
             self.events.push_back((link, Event::Closed(cause)));

@@ -3,7 +3,7 @@
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{TransportError, TransportErrorCode};
 
-use super::super::hello::{parameter, render_varint};
+use super::super::hello::{parameter, parameters as each, render_varint};
 use super::super::ids::Mark;
 
 /// The transport parameter by which ends agree that packets after the handshake go in clear: no
@@ -13,6 +13,10 @@ pub(super) const CLEAR_PACKETS: u64 = 0xbaad;
 /// The one by which they agree that connection ids carry a mark: its length and where it stands, two
 /// numbers of variable length (msquic's `CIBIR_ENCODING`).
 const MARKED_IDS: u64 = 0x1000;
+
+/// The one by which an end says that it can be asked for other acknowledgements (draft-ietf-quic-ack-frequency,
+/// section 3).
+const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
 /// What a session does beyond the standard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,10 @@ pub(crate) struct Extras {
     pub(crate) transport_close: bool,
     /// Whether it is counted what became of the packets that come.
     pub(crate) counts: bool,
+    /// Whether a server takes the first application protocol that a client offers, whatever it is.
+    pub(crate) any_protocol: bool,
+    /// Whether the extension that asks for other acknowledgements isn't spoken (draft-ietf-quic-ack-frequency).
+    pub(crate) no_ack_frequency: bool,
     /// The mark of connection ids, which must be as long as the peer's.
     pub(crate) mark: Option<Mark>,
 }
@@ -54,13 +62,22 @@ impl Extras {
     ) -> Vec<u8> {
         let mut bytes = Vec::new();
         parameters.write(&mut bytes);
+        if self.no_ack_frequency {
+            let all = std::mem::take(&mut bytes);
+            let kept = each(&all).filter(|(id, _)| *id != MIN_ACK_DELAY);
+            kept.for_each(|(id, value)| render_parameter(id, value, &mut bytes));
+        }
         let clear = clear.then_some((CLEAR_PACKETS, Vec::new()));
         let mark = self.mark_parameter().map(|value| (MARKED_IDS, value));
         for (id, value) in self.parameters.iter().chain(&clear).chain(&mark) {
-            render_varint(*id, &mut bytes);
-            render_varint(value.len() as u64, &mut bytes);
-            bytes.extend_from_slice(value);
+            render_parameter(*id, value, &mut bytes);
         }
         bytes
     }
+}
+
+fn render_parameter(id: u64, value: &[u8], into: &mut Vec<u8>) {
+    render_varint(id, into);
+    render_varint(value.len() as u64, into);
+    into.extend_from_slice(value);
 }

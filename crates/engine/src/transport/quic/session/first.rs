@@ -32,6 +32,6 @@ pub(super) fn noted(mut keys: Keys, number: &Arc<AtomicU64>) -> Keys {
             number.store(opened, Ordering::Relaxed);
         }
     };
-    keys.packet.remote = Box::new(CountedPacket { inner: keys.packet.remote, record });
+    keys.packet.remote = Box::new(CountedPacket { inner: keys.packet.remote, record, sent: None });
     keys
 }

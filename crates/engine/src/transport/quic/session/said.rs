@@ -16,4 +16,6 @@ pub(crate) struct Agreed {
 pub(in super::super) struct Said {
     pub(in super::super) agreed: Agreed,
     pub(in super::super) opened: Option<Opened>,
+    /// Bytes of streams that were sent, likewise.
+    pub(in super::super) sent_stream_bytes: Option<u64>,
 }

@@ -16,7 +16,11 @@ fn bytes_arrive_whatever_is_asked_for() {
         Settings { pacing: Pacing::Rate { bps: 400_000_000 }, ..Settings::default() },
         Settings { version: QuicVersion::Draft29, acks, ..Settings::default() },
         Settings {
-            ids: ConnectionIds { server: Some(7), mark, partition: None },
+            ids: ConnectionIds { server: Some(7), mark, ..ConnectionIds::default() },
+            ..Settings::default()
+        },
+        Settings {
+            ids: ConnectionIds { empty: true, ..ConnectionIds::default() },
             ..Settings::default()
         },
     ] {

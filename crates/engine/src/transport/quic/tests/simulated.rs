@@ -128,6 +128,7 @@ fn every_transfer_ends_and_is_right_whatever_the_path_does() {
                 server: (pick(&[0, 1], 6) == 1).then_some(77),
                 mark: Mark::new(b"mark").filter(|_| pick(&[0, 0, 1], 8) == 1),
                 partition: Some(3),
+                ..ConnectionIds::default()
             },
             ..Settings::default()
         };

@@ -1,0 +1,69 @@
+//! The client: it prints what happens as it happens.
+
+use std::process;
+
+use linerate_engine::event::Cancel;
+use linerate_engine::qperf::{ClientEvent, Report, run_client};
+use linerate_personality::qperf::options::Options;
+use linerate_personality::qperf::output::{
+    Style, render_connecting, render_established, render_first_byte, render_received,
+    render_received_total, render_start,
+};
+
+use super::record::{self, counts, interval};
+use super::{Failure, NAME, plan};
+use crate::output::narrate;
+use crate::personality::run_document::RunRecord;
+use crate::personality::stdout::say;
+
+/// Runs a client of this host.
+pub(super) fn run(
+    options: &Options,
+    host: &str,
+    words: &[String],
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let mut record = record::begin_client(options, host, words, cancel).map_err(Failure::new)?;
+    let plan = plan::client(options, host)?;
+    say(&render_start(options, process::id()));
+    say(&render_connecting(plan.remote));
+    let style = Style::of(options);
+    let report = run_client(&plan, &mut |event| tell(event, style, &mut record), cancel)?;
+    if report.first_byte_ns.is_some() && !options.ends_with_first_byte {
+        say(&render_received_total(counts(report.total)));
+    }
+    if report.dropped_events > 0 {
+        let count = report.dropped_events;
+        narrate(&format!("{NAME}: output was read too slowly: {count} lines are lost\n"));
+    }
+    let failure = lost(&report, &plan.remote.to_string());
+    record::finish_client(record, report, failure.as_ref(), cancel);
+    failure.map_or(Ok(()), Err)
+}
+
+/// Why a run has not what it should.
+fn lost(report: &Report, server: &str) -> Option<Failure> {
+    let why = report.lost.as_deref()?;
+    Some(Failure::new(match report.first_byte_ns {
+        Some(_) => format!("the connection to {server} was lost: {why}"),
+        None => format!("no data came from {server}: {why}"),
+    }))
+}
+
+fn tell(event: ClientEvent, style: Style, record: &mut RunRecord) {
+    match event {
+        ClientEvent::Refused => {
+            narrate(&format!("{NAME}: the server's port is closed; trying for 30 s\n"));
+        }
+        ClientEvent::Established { elapsed_ns } => say(&render_established(elapsed_ns)),
+        ClientEvent::FirstByte { elapsed_ns } => {
+            record::start(record);
+            say(&render_first_byte(elapsed_ns));
+        }
+        ClientEvent::Interval(over) => {
+            record::record_received(record, &over);
+            say(&render_received(style, &interval(&over)));
+        }
+        ClientEvent::Reset { code } => narrate(&format!("received RESET_STREAM: {code}\n")),
+    }
+}

@@ -1,0 +1,66 @@
+//! What the options mean to the engine.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use linerate_engine::access::Identity;
+use linerate_engine::qperf::{ClientPlan, QuicPlan, ServerPlan};
+use linerate_engine::resolve_host;
+use linerate_personality::qperf::options::{Congestion, Options, Version};
+
+use super::Failure;
+
+fn quic(options: &Options) -> QuicPlan {
+    QuicPlan {
+        cubic: options.congestion == Congestion::Cubic,
+        window_packets: options.window_packets,
+        receive_bytes: options.buffers.quic_bytes,
+        socket_bytes: options.buffers.udp_bytes,
+        segments: options.segments,
+        ack_delay: options.acks.max_delay_ms.map(|ms| Duration::from_millis(ms.into())),
+        draft_29: options.version == Some(Version::Draft29),
+        key_log: options.files.tls_log.clone(),
+    }
+}
+
+/// How long an interval is, ns.
+pub(super) fn interval_ns(options: &Options) -> u64 {
+    (options.interval_s * 1e9).round() as u64
+}
+
+/// The plan of a client of this host.
+pub(super) fn client(options: &Options, host: &str) -> Result<ClientPlan, Failure> {
+    let is_address = host.parse::<IpAddr>().is_ok();
+    let runtime = Duration::from_secs(options.runtime_s.into());
+    Ok(ClientPlan {
+        remote: resolve(host, options.port)?,
+        server_name: if is_address { String::new() } else { host.to_owned() },
+        quic: quic(options),
+        runtime: (!options.ends_with_first_byte).then_some(runtime),
+        interval_ns: interval_ns(options),
+        logs: options.files.qlog.clone(),
+    })
+}
+
+/// The plan of a server with this identity.
+pub(super) fn server(options: &Options, identity: Identity) -> Result<ServerPlan, Failure> {
+    let port = options.listen_port();
+    let address = match &options.listen.address {
+        Some(host) => resolve(host, port)?,
+        None => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+    };
+    Ok(ServerPlan { address, identity, quic: quic(options), interval_ns: interval_ns(options) })
+}
+
+/// The first address of a host.
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, Failure> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let found = resolve_host(bare, port, None);
+    let unknown = |why: &dyn std::fmt::Display| {
+        Failure::new(format!(
+            "the host \"{host}\" is unknown ({why}): check the name, or give an address"
+        ))
+    };
+    let addresses = found.map_err(|error| unknown(&error))?;
+    addresses.first().copied().ok_or_else(|| unknown(&"it has no address"))
+}

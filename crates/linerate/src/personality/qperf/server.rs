@@ -1,0 +1,86 @@
+//! The server: it runs until somebody stops it, and prints what happens.
+
+use std::process;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use linerate_engine::event::Cancel;
+use linerate_engine::qperf::{self, Server, ServerEvent};
+use linerate_personality::qperf::options::Options;
+use linerate_personality::qperf::output::{
+    Close, Style, render_accepted, render_accepted_in, render_closed, render_requested,
+    render_sent, render_start, render_stream_opened,
+};
+
+use super::record::{ServerRecords, counts, interval, server_recorder};
+use super::{Failure, plan};
+use crate::certificates::read_identity_of;
+use crate::output::narrate;
+use crate::personality::stdout::say;
+
+/// How soon a request to stop is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs a server.
+pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<(), Failure> {
+    let recorder = server_recorder(words, cancel).map_err(Failure::new)?;
+    let listen = &options.listen;
+    let identity =
+        read_identity_of((&listen.certificate, "--tls-cert"), (&listen.key, "--tls-key"))
+            .map_err(Failure::new)?;
+    let server = Server::start(&plan::server(options, identity)?)?;
+    say(&render_start(options, process::id()));
+    if options.listen_port() == 0 {
+        narrate(&format!("qperf: listening on {}\n", server.address()));
+    }
+    let mut records = ServerRecords::new(recorder, options, server.address());
+    let style = Style::of(options);
+    while !cancel.requested() {
+        match server.events().recv_timeout(LOOK) {
+            Ok(ServerEvent::Broken(why)) => {
+                return Err(Failure::new(format!("the server can't go on: {why}")));
+            }
+            Ok(event) => tell(event, style, &mut records),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::new("the server's thread failed"));
+            }
+        }
+    }
+    server.end().into_iter().for_each(|event| tell(event, style, &mut records));
+    Ok(())
+}
+
+fn tell(event: ServerEvent, style: Style, records: &mut ServerRecords) {
+    match &event {
+        ServerEvent::Accepted { number, remote } => say(&render_accepted(*number, *remote)),
+        ServerEvent::Established { number, elapsed_ns } => {
+            say(&render_accepted_in(*number, *elapsed_ns));
+        }
+        ServerEvent::StreamOpened { number, stream } => {
+            say(&render_stream_opened(*number, *stream));
+        }
+        ServerEvent::Requested { number } => say(&render_requested(*number)),
+        ServerEvent::Stopped { code } => narrate(&format!("received STOP_SENDING: {code}\n")),
+        ServerEvent::Reset { code } => narrate(&format!("received RESET_STREAM: {code}\n")),
+        ServerEvent::Interval { number, interval: over, window_bytes } => {
+            say(&render_sent(style, *number, &interval(over), *window_bytes));
+        }
+        ServerEvent::Closed { number, close, total, .. } => {
+            say(&render_closed(*number, &close_of(close), counts(*total)));
+        }
+        ServerEvent::Broken(why) => narrate(&format!("qperf: the server can't go on: {why}\n")),
+    }
+    records.record(&event);
+}
+
+fn close_of(close: &qperf::Close) -> Close {
+    match close.clone() {
+        qperf::Close::Transport { code, frame, reason } => Close::Transport { code, frame, reason },
+        qperf::Close::Application { code, reason } => Close::Application { code, reason },
+        qperf::Close::Reset => Close::Reset,
+        qperf::Close::Idle => Close::Idle,
+        qperf::Close::Stopped => Close::Other("the server was stopped".to_owned()),
+        qperf::Close::Other(why) => Close::Other(why),
+    }
+}

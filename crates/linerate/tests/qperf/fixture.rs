@@ -1,0 +1,157 @@
+//! Clients and servers as processes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// The longest that a run may take on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder with a server's certificate and key, under the names that it looks for.
+pub(crate) fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let identity = linerate_engine::make_identity().unwrap();
+    let write = |name: &str, tag: &str, der: Vec<u8>| {
+        std::fs::write(folder.path().join(name), pem::encode(&pem::Pem::new(tag, der))).unwrap();
+    };
+    write("server.crt", "CERTIFICATE", identity.certificate_der);
+    write("server.key", "PRIVATE KEY", identity.private_key_der);
+    folder
+}
+
+/// How a run ended and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit_code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The program with these words, separated by blanks, in a folder; not yet started.
+pub(crate) fn command(words: &str, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.arg("qperf").args(words.split_whitespace()).current_dir(folder);
+    command
+}
+
+/// A program that runs. What it says is read meanwhile.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+fn read(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        from.read_to_string(&mut text).unwrap();
+        text
+    })
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout = Some(read(child.stdout.take().unwrap()));
+        let stderr = Some(read(child.stderr.take().unwrap()));
+        Self { child, stdout, stderr }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Ended {
+        let end = Instant::now() + LIMIT;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < end, "it did not end within {LIMIT:?}");
+            thread::sleep(Duration::from_millis(10));
+        };
+        let said = |reader: &mut Option<JoinHandle<String>>| reader.take().unwrap().join().unwrap();
+        Ended {
+            exit_code: status.code().unwrap_or(-1),
+            stdout: said(&mut self.stdout),
+            stderr: said(&mut self.stderr),
+        }
+    }
+
+    /// Ends it as this signal does.
+    pub(crate) fn signal(self, signal: rustix::process::Signal) -> Ended {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        self.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// Runs a command line to its end.
+pub(crate) fn run(words: &str, folder: &Path) -> Ended {
+    Running::start(command(words, folder)).wait()
+}
+
+/// A server on a port of the kernel's choice.
+pub(crate) struct Server {
+    running: Running,
+    pub(crate) port: u16,
+    pub(crate) folder: TempDir,
+}
+
+impl Server {
+    pub(crate) fn start(words: &str) -> Self {
+        Self::start_in(folder(), words, |_| ())
+    }
+
+    /// One in this folder, with something done to its command before it starts.
+    pub(crate) fn start_in(folder: TempDir, words: &str, change: impl Fn(&mut Command)) -> Self {
+        let words = format!("-s --listen-addr 127.0.0.1 --listen-port 0 {words}");
+        let mut command = command(&words, folder.path());
+        change(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout = Some(read(child.stdout.take().unwrap()));
+        let mut narration = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("listening on") {
+            said.clear();
+            assert!(narration.read_line(&mut said).unwrap() > 0, "the server ended");
+        }
+        let port = said.trim().rsplit(':').next().unwrap().parse().unwrap();
+        let running = Running { child, stdout, stderr: Some(read(narration)) };
+        Self { running, port, folder }
+    }
+
+    /// Runs a client of it.
+    pub(crate) fn client(&self, words: &str) -> Ended {
+        run(&format!("-c 127.0.0.1 -p {} {words}", self.port), self.folder.path())
+    }
+
+    /// Ends it as Ctrl-C does; what it said, and its folder.
+    pub(crate) fn stop(self) -> (Ended, TempDir) {
+        (self.running.signal(rustix::process::Signal::INT), self.folder)
+    }
+}
+
+/// The text with every number as `#`.
+pub(crate) fn without_numbers(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars() {
+        match character {
+            '0'..='9' if shown.ends_with('#') => {}
+            '0'..='9' => shown.push('#'),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
