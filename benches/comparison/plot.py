@@ -1,4 +1,4 @@
-"""The growth of cost as a drawing: two panels of SVG, flows on a logarithmic axis."""
+"""Drawings of two panels in SVG, with logarithmic axes."""
 
 import math
 
@@ -13,23 +13,30 @@ def write_plot(path, points):
             "by default": [point["active_per_s"] for point in points]}
     memory = {"client": [point["client_bytes"] for point in points],
               "server": [point["server_bytes"] for point in points]}
-    panels = [_panel(0, "Transactions per second", flows, rate),
-              _panel(WIDTH, "Resident bytes", flows, memory)]
+    write_panels(path, "flows", flows, [("Transactions per second", rate), ("Resident bytes", memory)])
+
+
+def write_panels(path, across, values, panels):
+    """Writes panels side by side as an SVG file: each has a title and lines by their names, over the same values."""
+    drawn = [_panel(place * WIDTH, title, (across, values), series)
+             for place, (title, series) in enumerate(panels)]
+    width = len(panels) * WIDTH
     path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" height="{HEIGHT}"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT}"'
         ' font-family="sans-serif" font-size="12">\n'
-        f'<rect width="{2 * WIDTH}" height="{HEIGHT}" fill="white"/>\n'
-        + "\n".join(panels) + "\n</svg>\n", encoding="utf-8")
+        f'<rect width="{width}" height="{HEIGHT}" fill="white"/>\n'
+        + "\n".join(drawn) + "\n</svg>\n", encoding="utf-8")
 
 
-def _panel(shift, title, flows, series):
+def _panel(shift, title, over, series):
     """Both axes logarithmic; grid lines at the powers of ten."""
+    name, flows = over
     across = _Axis(flows, LEFT, WIDTH - RIGHT)
     values = [value for line in series.values() for value in line]
     up = _Axis(values, HEIGHT - BOTTOM, TOP)
     parts = [f'<g transform="translate({shift},0)">',
              f'<text x="{LEFT}" y="{TOP - 16}" font-weight="bold">{title}</text>',
-             f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 12}">flows</text>']
+             f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{name}</text>']
     for power in across.powers():
         x = across.at(10**power)
         parts += [f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>',

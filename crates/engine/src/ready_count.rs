@@ -9,14 +9,23 @@ const WAKE_EACH: u32 = 256;
 /// either, so that nobody has to ask them all.
 #[derive(Debug)]
 pub(crate) struct ReadyCount {
-    total: u32,
+    total: AtomicU32,
     ready: AtomicU32,
     ended: AtomicU32,
 }
 
 impl ReadyCount {
     pub(crate) fn new(total: u32) -> Self {
-        Self { total, ready: AtomicU32::new(0), ended: AtomicU32::new(0) }
+        Self { total: total.into(), ready: AtomicU32::new(0), ended: AtomicU32::new(0) }
+    }
+
+    /// The load gets one more flow.
+    pub(crate) fn add_flow(&self) {
+        self.total.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn total(&self) -> u32 {
+        self.total.load(Ordering::Acquire)
     }
 
     /// A flow can carry load, or never will; says whether the conductor should know at once.
@@ -31,11 +40,12 @@ impl ReadyCount {
 
     fn is_news(&self, count: &AtomicU32) -> bool {
         let now = count.fetch_add(1, Ordering::AcqRel) + 1;
-        now == self.total || self.total <= WAKE_EACH
+        let total = self.total();
+        now == total || total <= WAKE_EACH
     }
 
     pub(crate) fn all_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire) >= self.total
+        self.ready.load(Ordering::Acquire) >= self.total()
     }
 
     pub(crate) fn ended(&self) -> u32 {
@@ -43,6 +53,6 @@ impl ReadyCount {
     }
 
     pub(crate) fn all_ended(&self) -> bool {
-        self.ended() >= self.total
+        self.ended() >= self.total()
     }
 }

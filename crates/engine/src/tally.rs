@@ -4,8 +4,9 @@
 //! move on every processor): no lock, no read-modify-write, no clock. The reader sees a value that
 //! was true a moment ago.
 
-use std::sync::OnceLock;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use linerate_measure::sample::QuicStatus;
 
@@ -73,6 +74,59 @@ pub(crate) struct Tally {
     progress: AtomicU8,
     /// A hundred thousand flows without these take two cache lines each.
     extra: OnceLock<Box<ExtraTally>>,
+}
+
+/// Tallies that are allocated together.
+const TALLIES_TOGETHER: usize = 32;
+
+/// Where a flow's tally is: among others, since one that is allocated alone takes three times its size.
+#[derive(Debug)]
+pub(crate) struct TallyPlace {
+    together: Arc<[Tally]>,
+    /// There is one at this place.
+    place: usize,
+}
+
+impl TallyPlace {
+    /// A tally by itself.
+    pub(crate) fn alone() -> Self {
+        Tallies::new(1).next_place()
+    }
+}
+
+impl Deref for TallyPlace {
+    type Target = Tally;
+
+    #[inline]
+    fn deref(&self) -> &Tally {
+        &self.together[self.place]
+    }
+}
+
+/// Allocates the tallies of a load's flows.
+pub(crate) struct Tallies {
+    together: Arc<[Tally]>,
+    used: usize,
+}
+
+impl Tallies {
+    /// Those of so many flows.
+    pub(crate) fn new(flows: usize) -> Self {
+        Self { together: tallies(flows.clamp(1, TALLIES_TOGETHER)), used: 0 }
+    }
+
+    /// The place of the next.
+    pub(crate) fn next_place(&mut self) -> TallyPlace {
+        if self.used == self.together.len() {
+            (self.together, self.used) = (tallies(TALLIES_TOGETHER), 0);
+        }
+        self.used += 1;
+        TallyPlace { together: Arc::clone(&self.together), place: self.used - 1 }
+    }
+}
+
+fn tallies(count: usize) -> Arc<[Tally]> {
+    (0..count).map(|_| Tally::default()).collect()
 }
 
 /// Counts that only some kinds of load have.

@@ -64,6 +64,10 @@ pub(crate) struct Accepting {
 
 struct Acceptor<'a> {
     accept: &'a Accept,
+    /// What it accepts from.
+    listeners: Vec<Arc<Socket>>,
+    /// Whether its file table holds no further connection, and the listeners are left to other loops.
+    is_table_full: bool,
     script: Script,
     timeout_ns: u64,
     /// After so many it is over.
@@ -89,24 +93,25 @@ struct Acceptor<'a> {
     spin_wait: Option<SpinWait>,
 }
 
-/// All sockets that a loop accepts from.
-fn listeners(accept: &Accept) -> impl Iterator<Item = &Arc<Socket>> {
-    accept.listener.iter().chain(&accept.more_listeners)
+/// All sockets that a loop accepts from: those in its own file table, where it has one.
+fn listeners(accept: &Accept, waker: &Inlet) -> Vec<Arc<Socket>> {
+    let given = accept.listener.iter().chain(&accept.more_listeners);
+    given.chain(waker.listeners()).cloned().collect()
 }
 
-fn watch_listeners(poll: &Poll, accept: &Accept) -> bool {
-    let first = accept.listener.iter().map(|listener| (listener, LISTENER));
-    first
-        .chain(accept.more_listeners.iter().zip(MORE_LISTENERS..))
-        .all(|(listener, index)| poll.watch_listener(listener, index))
+fn watch_listeners(poll: &Poll, listeners: &[Arc<Socket>]) -> bool {
+    let index = |place| if place == 0 { LISTENER } else { MORE_LISTENERS + place - 1 };
+    let mut placed = listeners.iter().enumerate();
+    placed.all(|(place, listener)| poll.watch_listener(listener, index(place)))
 }
 
 impl Accepting {
     /// Runs until the load has ended.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
+        let listeners = listeners(&self.accept, waker);
         if let Some(poll) = Poll::new(waker)
-            && watch_listeners(&poll, &self.accept)
+            && watch_listeners(&poll, &listeners)
         {
             self.shared.set_ready(local);
             let script = Script::new(&self.step.life, &self.accept.buffers)
@@ -116,6 +121,8 @@ impl Accepting {
             let pending = self.accept.shared.as_ref().map(|shared| Arc::clone(&shared.pending));
             let mut acceptor = Acceptor {
                 accept: &self.accept,
+                listeners,
+                is_table_full: false,
                 script,
                 timeout_ns: self.step.timeout_ns,
                 count: match self.step.end {
@@ -217,42 +224,67 @@ impl Acceptor<'_> {
     /// Whether all connections were accepted that there may be, and those of this loop have ended.
     fn is_exhausted(&self) -> bool {
         let is_last = |left: &Arc<AtomicU64>| left.load(Ordering::Relaxed) == 0;
-        self.accept.left.as_ref().is_some_and(is_last) && self.free.len() == self.incoming.len()
+        self.accept.limits.left.as_ref().is_some_and(is_last) && self.free.len() == self.incoming.len()
     }
 
     /// Whether one more may be accepted; the listeners are left alone where none may.
     fn take_one_of_left(&self) -> bool {
-        let Some(left) = &self.accept.left else { return true };
+        let Some(left) = &self.accept.limits.left else { return true };
         let less = |left: u64| left.checked_sub(1);
         let is_taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
         if !is_taken {
-            listeners(self.accept).for_each(|listener| self.poll.forget(listener));
+            self.listeners.iter().for_each(|listener| self.poll.forget(listener));
         }
         is_taken
+    }
+
+    /// There is no descriptor for another connection. Where the loop has a file table of its own, that is full, and
+    /// the listeners are left to the other loops until a connection has gone.
+    fn lack_descriptors(&mut self, error: &io::Error, local: &Local) {
+        match &self.accept.limits.full_tables {
+            Some(full_tables) if error.raw_os_error() == Some(libc::EMFILE) => {
+                self.is_table_full = true;
+                full_tables.fetch_add(1, Ordering::Relaxed);
+                self.listeners.iter().for_each(|listener| self.poll.forget(listener));
+                local.ring_conductor();
+            }
+            // The server's first thread makes room in time; the listener would be ready all the while.
+            _ => std::thread::sleep(SHORTAGE),
+        }
+    }
+
+    /// A connection has gone: there is a descriptor for another one.
+    fn have_descriptors(&mut self) {
+        if let (true, Some(full_tables)) = (self.is_table_full, &self.accept.limits.full_tables) {
+            self.is_table_full = false;
+            full_tables.fetch_sub(1, Ordering::Relaxed);
+            let _is_watched = watch_listeners(&self.poll, &self.listeners);
+        }
     }
 
     /// Says whether there was a connection.
     fn accept_one(&mut self, from: usize, local: &mut Local, ending: &mut Ending) -> bool {
         let blocks = self.blocks() && !self.wake_ups.once();
-        let Some(listener) = listeners(self.accept).nth(from).filter(|_| self.take_one_of_left())
-        else {
+        if self.is_table_full || !self.take_one_of_left() {
             return false;
-        };
+        }
+        let Some(listener) = self.listeners.get(from) else { return false };
         let socket = match accept_stream(listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
-                if let Some(left) = &self.accept.left {
+                if let Some(left) = &self.accept.limits.left {
                     left.fetch_add(1, Ordering::Relaxed);
                 }
                 if is_short_of_descriptors(&error) {
-                    // The server's first thread makes room in time; the listener would be ready all the while.
-                    std::thread::sleep(SHORTAGE);
+                    self.lack_descriptors(&error, local);
                 }
                 return false;
             }
         };
         self.accepted_since = self.accepted_since.saturating_add(1);
-        if self.wake_ups.choose(listener, &socket) {
+        if let Some(listener) = self.listeners.get(from)
+            && self.wake_ups.choose(listener, &socket)
+        {
             self.choose_wait(self.blocks());
         }
         if let Some(first_peer) =
@@ -317,7 +349,10 @@ impl Acceptor<'_> {
             if self.wake_ups.accepted() > 0 {
                 self.set_blocks(false);
             }
-            if self.is_full() && !self.make_room() && self.is_full_of_own() {
+            let held = self.incoming.len() - self.free.len();
+            if self.is_full() && !self.make_room() && self.is_full_of_own()
+                || self.accept.limits.most_handed.is_some_and(|most| held >= most)
+            {
                 // More than the load may have at once.
                 continue;
             }
@@ -440,6 +475,7 @@ impl Acceptor<'_> {
 
     fn remove(&mut self, index: usize) -> Option<Incoming> {
         let mut one = self.incoming.get_mut(index)?.take()?;
+        self.have_descriptors();
         self.pending.leave(&mut one);
         self.free.push(index);
         if let Some(shared) = &self.accept.shared {

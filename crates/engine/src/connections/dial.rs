@@ -27,11 +27,14 @@ use crate::waiting::Peer;
 /// (4,096 by default), since those beyond it are begun again only after a second.
 const MOST_PENDING: usize = 3_072;
 
+/// Connections begun before those under way have their turn.
+const MOST_BEGUN_AT_ONCE: usize = 128;
+
 /// The part of a load of connections that falls to one shard.
 pub(crate) struct Dialing {
     pub(crate) dial: Dial,
-    /// What each flow does; the parts of one load.
-    pub(crate) steps: Vec<Churn>,
+    /// What all its flows do together.
+    pub(crate) churn: Churn,
     pub(crate) flows: Vec<Arc<FlowShared>>,
     /// Which shard this is, of how many.
     pub(crate) shard: (usize, usize),
@@ -53,13 +56,11 @@ struct Dialer {
 impl Dialing {
     /// Runs until the load is stopped and the last connection is closed.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
-        let flows = self.flows.clone();
-        let (Some(mut poll), Some(mut dialer)) =
-            (Poll::new(waker), Dialer::new(self, waker.is_apart(), local))
-        else {
-            flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
+        let Some(mut poll) = Poll::new(waker) else {
+            self.flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
             return;
         };
+        let mut dialer = Dialer::new(self, waker.is_apart(), local);
         dialer.attempts.slots.set_ready(local);
         let mut ready = Vec::new();
         loop {
@@ -100,17 +101,16 @@ impl Dialing {
 }
 
 impl Dialer {
-    /// `None` where the shard has nothing to do.
-    fn new(dialing: Dialing, is_apart: bool, local: &Local) -> Option<Self> {
-        let Dialing { dial, steps, flows, shard: (shard, shards) } = dialing;
-        let life = &steps.first()?.life;
-        let flow = flows.first()?.number;
+    fn new(dialing: Dialing, is_apart: bool, local: &Local) -> Self {
+        let Dialing { dial, churn, flows, shard: (shard, shards) } = dialing;
+        let life = &churn.life;
+        let flow = flows.first().map_or(0, |flow| flow.number);
         let opening = dial.token.map(|token| Opening { flow, token });
         let source = Source::new(&dial, shard, shards);
         let keys = (dial.tls, dial.agreement.wanted());
         let mut part = Part::new(life, &dial.buffers, opening, keys, local);
-        part.script = part.script.telling(life, dial.tell);
-        let mut slots = Slots::new(&steps, flows)?.with_rules(dial.rules);
+        part.script = part.script.telling(life, dial.tell).counting_texts_in(flows.first());
+        let mut slots = Slots::new(&churn, flows).with_rules(dial.rules);
         let most_pending =
             dial.rules.most_pending.unwrap_or(MOST_PENDING).div_ceil(shards.max(1)).max(1);
         let has_tls = part.tls.is_some();
@@ -118,14 +118,14 @@ impl Dialer {
             slots.count_handshakes(dial.agreement);
         }
         let is_alone = slots.len() == 1 && part.script.is_plain() && !is_apart;
-        Some(Self {
+        Self {
             attempts: Attempts::new(part, slots, (shard, shards)),
             source,
             waiting: None,
             most_pending,
             is_alone,
             spin_wait: (is_alone && !has_tls).then(|| SpinWait::new(Peer::Unknown)),
-        })
+        }
     }
 
     fn is_over(&mut self, reached: Reached, now_ns: u64) -> bool {
@@ -158,9 +158,12 @@ impl Dialer {
             return;
         }
         self.attempts.slots.open_turn(reached);
-        while self.attempts.pending < self.most_pending
-            && let Some(due) = self.waiting.take().or_else(|| self.attempts.slots.take_due())
-        {
+        for _ in 0..MOST_BEGUN_AT_ONCE {
+            if self.attempts.pending >= self.most_pending {
+                return;
+            }
+            let waiting = self.waiting.take();
+            let Some(due) = waiting.or_else(|| self.attempts.slots.take_due()) else { return };
             let index = due.index;
             self.begin(due, poll, local);
             // A slot that is free again at once gets its next turn after a look at the phase. A slot that looks

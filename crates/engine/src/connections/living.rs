@@ -29,7 +29,7 @@ pub(super) struct Living {
     /// When all transfers were over; 0: they aren't.
     pub(super) transferred_ns: u64,
     /// This end and the other, where connections are recorded.
-    pub(super) addresses: Option<(SocketAddr, SocketAddr)>,
+    pub(super) addresses: Option<Box<(SocketAddr, SocketAddr)>>,
 }
 
 impl Living {
@@ -111,7 +111,7 @@ impl Living {
         &mut self,
         life: &Life,
         stream: &mut S,
-        tally: &Tally,
+        (tally, texts): (&Tally, &Tally),
         local: &mut Local,
         wait: &mut S::Wait,
     ) -> io::Result<()> {
@@ -129,7 +129,7 @@ impl Living {
             Move::SendText => {
                 self.interest = Interest::Writable;
                 let sent = stream.send(self.course.text_to_send(life))?;
-                tally.extra().texts.sent_bytes.add(sent as u64);
+                texts.extra().texts.sent_bytes.add(sent as u64);
                 self.course.record_text_sent(life, sent);
                 Ok(())
             }
@@ -137,7 +137,7 @@ impl Living {
                 self.interest = Interest::Readable;
                 let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
                 let length = receive_some(stream, into, wait)?;
-                tally.extra().texts.received_bytes.add(length as u64);
+                texts.extra().texts.received_bytes.add(length as u64);
                 let came = into.get(..length).unwrap_or_default();
                 self.course.record_text_received(life, came).map_err(fault)
             }

@@ -137,6 +137,17 @@ impl Dial {
     }
 }
 
+/// How many connections a server accepts.
+#[derive(Clone, Default)]
+pub(crate) struct AcceptLimits {
+    /// How many all loops may still accept; absent: any number. A loop ends when the last of its own has.
+    pub(crate) left: Option<Arc<AtomicU64>>,
+    /// Where each loop accepts in a file table of its own: how many of these tables are full.
+    pub(crate) full_tables: Option<Arc<AtomicU32>>,
+    /// Connections that others accept and one loop may hold; absent: as many as it has descriptors for.
+    pub(crate) most_handed: Option<usize>,
+}
+
 /// Where the server's connections come from.
 #[derive(Clone)]
 pub(crate) struct Accept {
@@ -144,8 +155,7 @@ pub(crate) struct Accept {
     pub(crate) listener: Option<Arc<Socket>>,
     /// Others, which a loop accepts from too. It then sleeps in no call for one of them.
     pub(crate) more_listeners: Vec<Arc<Socket>>,
-    /// How many connections all loops may still accept; absent: any number. A loop ends when the last of its own has.
-    pub(crate) left: Option<Arc<AtomicU64>>,
+    pub(crate) limits: AcceptLimits,
     /// How many loops accept from it.
     pub(crate) loops: Arc<AtomicU32>,
     pub(crate) options: SocketOptions,
@@ -169,7 +179,7 @@ impl Accept {
         Self {
             listener: Some(listener),
             more_listeners: Vec::new(),
-            left: None,
+            limits: AcceptLimits::default(),
             loops: Arc::default(),
             options: SocketOptions::default(),
             buffers: Buffers::default(),
@@ -184,10 +194,17 @@ impl Accept {
 }
 
 impl Accept {
-    /// The same for a shard with a file table of its own: nothing in it has a descriptor, and others hand it what they
-    /// accept.
-    pub(crate) fn without_listener(&self) -> Self {
-        Self { listener: None, shared: None, loops: Arc::default(), ..self.clone() }
+    /// The same for a shard with a file table of its own, which holds no descriptor of another table. The shard has
+    /// listeners of its own, or others hand it so many of the connections that they accept.
+    pub(crate) fn without_listener(&self, most_handed: usize) -> Self {
+        Self {
+            listener: None,
+            more_listeners: Vec::new(),
+            shared: None,
+            loops: Arc::default(),
+            limits: AcceptLimits { most_handed: Some(most_handed), ..self.limits.clone() },
+            ..self.clone()
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 
 use linerate_measure::random::next_word;
 use linerate_measure::step::{Close, Life, LifeFault, LifeStep};
@@ -14,7 +15,7 @@ use super::spin_wait::Awaited;
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::monotonic_ns;
 use crate::control::random;
-use crate::flow::Local;
+use crate::flow::{FlowShared, Local};
 use crate::tally::Tally;
 
 /// Bytes of the largest send from a dialect's own buffer.
@@ -63,6 +64,8 @@ pub(crate) struct Script {
     own: Cell<u64>,
     /// Takes note of what happens to connections.
     tell: Option<TellConnections>,
+    /// The flow in whose tally the texts of all connections are counted; absent: each in that of its own.
+    texts: Option<Arc<FlowShared>>,
     /// Steps up to the last one that sends.
     sending_steps: usize,
     pub(super) close: Close,
@@ -75,7 +78,7 @@ pub(crate) struct Script {
 #[derive(Default)]
 pub(crate) struct Progress {
     /// Steps that are over.
-    done: usize,
+    done: u32,
     /// Bytes of the step after them.
     sent: u64,
     received: u64,
@@ -100,6 +103,7 @@ impl Script {
             number: 0,
             own: Cell::new(if is_plain { 0 } else { random_word() }),
             tell: None,
+            texts: None,
             close: life.close,
             outgoing: (!buffers.are_plain()).then(|| buffers.filled(most, 1)),
             dirt: buffers.dirt,
@@ -113,6 +117,12 @@ impl Script {
             (self.steps, self.life) = (Vec::new(), Some(life.clone()));
         }
         Self { tell, ..self }
+    }
+
+    /// The same, where the texts of all connections are counted in one flow's tally: counts that few loads have take
+    /// memory, and a load may have half a million flows.
+    pub(crate) fn counting_texts_in(self, flow: Option<&Arc<FlowShared>>) -> Self {
+        Self { texts: flow.cloned(), ..self }
     }
 
     /// Whether it has nothing but sends and receives of fixed sizes, one after the other: then a call may block.
@@ -159,8 +169,8 @@ impl Script {
     /// Tells that the connection of a life that begins stands, where a caller asks.
     pub(super) fn tell_established(&self, progress: &mut Progress, carrier: &impl Carrier) {
         let (Some(tell), Some(living)) = (&self.tell, progress.living_mut()) else { return };
-        (living.began_ns, living.addresses) = (monotonic_ns(), carrier.addresses());
-        let (at_ns, addresses) = (living.began_ns, living.addresses);
+        let (at_ns, addresses) = (monotonic_ns(), carrier.addresses());
+        (living.began_ns, living.addresses) = (at_ns, addresses.map(Box::new));
         (tell.tell)(Told::Established { at_ns, addresses });
     }
 
@@ -218,7 +228,7 @@ impl Script {
     pub(crate) fn is_over(&self, progress: &Progress) -> bool {
         match (&progress.living, &self.life) {
             (Some(living), Some(life)) => living.is_over(life),
-            _ => progress.done == self.steps.len(),
+            _ => progress.done as usize == self.steps.len(),
         }
     }
 
@@ -239,11 +249,11 @@ impl Script {
         if let (Some(living), Some(life)) = (&progress.living, &self.life) {
             return living.has_sent_all(life);
         }
-        match self.steps.get(progress.done) {
-            Some(step) if progress.done + 1 == self.sending_steps => {
+        match self.step(progress) {
+            Some(step) if progress.done as usize + 1 == self.sending_steps => {
                 progress.sent == step.amounts().0
             }
-            _ => progress.done >= self.sending_steps,
+            _ => progress.done as usize >= self.sending_steps,
         }
     }
 
@@ -255,8 +265,12 @@ impl Script {
 
     /// Whether the next thing is to receive, and nothing of it has come.
     pub(super) fn awaits(&self, progress: &Progress) -> bool {
-        progress.received == 0
-            && matches!(self.steps.get(progress.done), Some(LifeStep::Receive { .. }))
+        progress.received == 0 && matches!(self.step(progress), Some(LifeStep::Receive { .. }))
+    }
+
+    /// The step that runs, where all send or receive a fixed size; absent: they are over.
+    fn step(&self, progress: &Progress) -> Option<&LifeStep> {
+        self.steps.get(progress.done as usize)
     }
 
     /// What the connection waits for.
@@ -264,7 +278,7 @@ impl Script {
         if let Some(living) = &progress.living {
             return living.interest();
         }
-        match self.steps.get(progress.done) {
+        match self.step(progress) {
             Some(LifeStep::Send { .. }) => Interest::Writable,
             _ => Interest::Readable,
         }
@@ -281,9 +295,10 @@ impl Script {
         wait: &mut S::Wait,
     ) -> io::Result<()> {
         if let Some(life) = &self.life {
-            return progress.advance_living(life, stream, tally, local, wait);
+            let texts = self.texts.as_ref().map_or(tally, |flow| &flow.tally);
+            return progress.advance_living(life, stream, (tally, texts), local, wait);
         }
-        match self.steps.get(progress.done) {
+        match self.step(progress) {
             None => {}
             Some(step @ LifeStep::Send { .. }) => {
                 let sent = self.send(step.amounts().0 - progress.sent, stream, tally, local)?;
@@ -307,7 +322,7 @@ impl Script {
         progress.received += received;
         progress.moved += sent + received;
         progress.has_received |= received > 0;
-        while let Some(step) = self.steps.get(progress.done)
+        while let Some(step) = self.step(progress)
             && step.amounts() == (progress.sent, progress.received)
         {
             (progress.done, progress.sent, progress.received) = (progress.done + 1, 0, 0);
@@ -365,13 +380,13 @@ impl Progress {
         &mut self,
         life: &Life,
         stream: &mut S,
-        tally: &Tally,
+        (tally, texts): (&Tally, &Tally),
         local: &mut Local,
         wait: &mut S::Wait,
     ) -> io::Result<()> {
         let Some(living) = &mut self.living else { return Ok(()) };
         let had_sent_all = living.has_sent_all(life);
-        let outcome = living.advance(life, stream, tally, local, wait);
+        let outcome = living.advance(life, stream, (tally, texts), local, wait);
         let (sent, received) = living.moved();
         self.moved = sent.saturating_add(received);
         self.has_received = living.has_received();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_measure::Handshake;
 use linerate_measure::report::{Handshakes, SocketFacts};
-use linerate_measure::step::{Churn, FlowSchedule, StepEnd};
+use linerate_measure::step::{Churn, StepEnd};
 use socket2::Socket;
 
 use super::LONGEST_WAIT_NS;
@@ -17,6 +17,10 @@ use crate::phase::{Phase, Reached};
 use crate::socket::segment_bytes;
 use crate::tally::Tally;
 use crate::timetable::Timetable;
+
+/// The shortest time between two sweeps, and how much longer the time is for each slot: a sweep looks at all of them.
+const SWEEP_NS: u64 = LONGEST_WAIT_NS;
+const SWEEP_NS_PER_SLOT: u64 = 20_000;
 
 /// After a connection that couldn't be made, this long none is begun in its slot.
 const PAUSE_NS: u64 = MILLISECOND_NS;
@@ -78,12 +82,22 @@ pub(crate) struct Rules {
 /// One slot for a connection.
 struct Slot {
     shared: Arc<FlowShared>,
+    facts: Option<Box<SlotFacts>>,
+}
+
+/// What few slots have.
+#[derive(Default)]
+struct SlotFacts {
     errors: BTreeMap<&'static str, u64>,
     handshakes: Handshakes,
     /// What is told of the sockets of all its connections.
     socket: Option<Box<SocketFacts>>,
-    /// Nothing is begun here before this time.
-    free_at_ns: u64,
+}
+
+impl Slot {
+    fn facts(&mut self) -> &mut SlotFacts {
+        self.facts.get_or_insert_default()
+    }
 }
 
 /// The slots of one shard.
@@ -92,8 +106,8 @@ pub(crate) struct Slots {
     /// Slots without a connection.
     idle: Vec<usize>,
     rules: Rules,
-    /// Idle slots that pause after a failure.
-    pausing: Vec<usize>,
+    /// Idle slots that pause after a failure, and until when.
+    pausing: Vec<(usize, u64)>,
     timetable: Option<Timetable>,
     /// How connections are to agree on their keys, where they have any.
     agreement: Option<Agreement>,
@@ -135,39 +149,26 @@ pub(crate) struct Milestones {
 }
 
 impl Slots {
-    /// One slot for each flow, with the parts of one load to do; `None` where there is nothing.
-    pub(crate) fn new(steps: &[Churn], flows: Vec<Arc<FlowShared>>) -> Option<Self> {
-        let step = steps.first()?;
-        let left = steps.iter().fold(0_u64, |sum, step| match step.end {
-            StepEnd::Count { count } => sum.saturating_add(count),
-            _ => u64::MAX,
-        });
-        // The schedule of all together: whichever slot is free takes the next.
-        let schedule = step
-            .schedule
-            .map(|first| FlowSchedule { per_s: first.per_s * steps.len() as f64, ..first });
-        let slot = |shared| Slot {
-            shared,
-            errors: BTreeMap::new(),
-            handshakes: Handshakes::default(),
-            socket: None,
-            free_at_ns: 0,
-        };
-        Some(Self {
+    /// One slot for each flow, for what all of them do together: whichever slot is free takes the next connection.
+    pub(crate) fn new(churn: &Churn, flows: Vec<Arc<FlowShared>>) -> Self {
+        Self {
             idle: (0..flows.len()).rev().collect(),
             rules: Rules::default(),
-            slots: flows.into_iter().map(slot).collect(),
+            slots: flows.into_iter().map(|shared| Slot { shared, facts: None }).collect(),
             pausing: Vec::new(),
-            timetable: schedule.as_ref().map(Timetable::new),
+            timetable: churn.schedule.as_ref().map(Timetable::new),
             agreement: None,
-            timeout_ns: step.timeout_ns,
-            left,
+            timeout_ns: churn.timeout_ns,
+            left: match churn.end {
+                StepEnd::Count { count } => count,
+                _ => u64::MAX,
+            },
             ends_ns: u64::MAX,
             measured_from_ns: None,
             withdrawn: 0,
             never_begun: None,
             next_sweep_ns: 0,
-        })
+        }
     }
 
     /// The same under a dialect's rules.
@@ -280,7 +281,7 @@ impl Slots {
     #[inline]
     pub(crate) fn see(&mut self, index: usize, socket: &Socket) {
         if self.rules.tells_segments {
-            self.slots[index].socket.get_or_insert_with(|| {
+            self.slots[index].facts().socket.get_or_insert_with(|| {
                 Box::new(SocketFacts { mss_bytes: segment_bytes(socket), ..SocketFacts::default() })
             });
         }
@@ -299,7 +300,7 @@ impl Slots {
                 return self.fail(index, NOT_RESUMED, times.warm_up, times.closed_ns);
             }
             if !times.warm_up {
-                slot.handshakes.record(handshake);
+                slot.facts().handshakes.record(handshake);
             }
         }
         let tally = &self.slots[index].shared.tally;
@@ -329,22 +330,21 @@ impl Slots {
     pub(crate) fn fail(&mut self, index: usize, kind: &'static str, warm_up: bool, now_ns: u64) {
         let slot = &mut self.slots[index];
         if !warm_up {
-            *slot.errors.entry(kind).or_insert(0) += 1;
+            *slot.facts().errors.entry(kind).or_insert(0) += 1;
         }
         self.left = self.left.saturating_add(u64::from(self.rules.makes_up));
         slot.shared.tally.last_ns.set(now_ns);
-        slot.free_at_ns = now_ns + PAUSE_NS;
         if let Some(agreement) = self.agreement.as_ref().filter(|_| kind != NOT_RESUMED) {
             agreement.give_forerunner();
         }
-        self.pausing.push(index);
+        self.pausing.push((index, now_ns + PAUSE_NS));
     }
 
     /// Ends pauses that have been long enough.
     pub(crate) fn end_pauses(&mut self, now_ns: u64) {
-        let (slots, idle) = (&self.slots, &mut self.idle);
-        self.pausing.retain(|index| {
-            let pauses = slots[*index].free_at_ns > now_ns;
+        let idle = &mut self.idle;
+        self.pausing.retain(|(index, until_ns)| {
+            let pauses = *until_ns > now_ns;
             if !pauses {
                 idle.push(*index);
             }
@@ -357,7 +357,7 @@ impl Slots {
         if now_ns < self.next_sweep_ns {
             return None;
         }
-        self.next_sweep_ns = now_ns + LONGEST_WAIT_NS;
+        self.next_sweep_ns = now_ns + SWEEP_NS + SWEEP_NS_PER_SLOT * self.slots.len() as u64;
         Some(now_ns.saturating_sub(self.timeout_ns))
     }
 
@@ -386,11 +386,12 @@ impl Slots {
             }
             // The shard's, and so told once.
             let transactions_unsent = never_begun.take();
+            let facts = slot.facts.map(|facts| *facts).unwrap_or_default();
             let ending = Ending {
-                errors: slot.errors,
+                errors: facts.errors,
                 transactions_unsent,
-                handshakes: self.agreement.as_ref().map(|_| slot.handshakes),
-                socket: slot.socket,
+                handshakes: self.agreement.as_ref().map(|_| facts.handshakes),
+                socket: facts.socket,
                 ..Ending::default()
             };
             slot.shared.set_ended(ending, local);

@@ -28,6 +28,8 @@ pub enum TcpEvent {
     Status(TcpStatus),
     /// An interval is over.
     Sample(Box<Sample>),
+    /// What a user should know of how it runs, as a sentence.
+    Note(String),
     /// The time limit was reached.
     TimeIsUp,
     /// The pause before the end begins.

@@ -132,8 +132,8 @@ impl TcpPlan {
         self.idle_timeout.map_or(u64::MAX, of)
     }
 
-    /// What each of the workload's flows does.
-    pub(super) fn steps(&self, flows: u32) -> Vec<Vec<Step>> {
+    /// What each of the workload's flows does, the same for all.
+    pub(super) fn steps(&self) -> Vec<Vec<Step>> {
         let churn = |end| Churn {
             end,
             timeout_ns: self.timeout_ns(),
@@ -147,6 +147,6 @@ impl TcpPlan {
             }
             TcpEnd::Server { .. } => Step::Accept(Box::new(churn(StepEnd::Peer))),
         };
-        vec![vec![step]; flows as usize]
+        vec![vec![step]]
     }
 }

@@ -11,7 +11,7 @@ use linerate_measure::{EndReport, Sample};
 use super::tcp_event::{TcpConnectionEnd, TcpEvent, TcpStatus, TcpTotals};
 use super::tcp_plan::{TcpEnd, TcpPlan};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::connections::{Accept, Dial, Routes, Rules, TellConnections, Tells, Told};
+use crate::connections::{Accept, AcceptLimits, Dial, Routes, Rules, TellConnections, Tells, Told};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::{Connections, Load};
@@ -68,11 +68,10 @@ pub fn run_tcp(
         tell: Arc::new(move |happening| drop(sender.send(happening))),
         asks_kernel: plan.asks_kernel,
     };
-    let workload = plan.workload();
-    let connections = connections(plan, teller)?;
-    let steps = plan.steps(workload.flows);
-    let load =
-        Load::prepare_given(plan.role(), &workload, steps, &plan.cpus, &waker, Some(connections))?;
+    let (load, shortcoming) = prepare(plan, teller, &waker)?;
+    if let Some(shortcoming) = shortcoming {
+        tell(TcpEvent::Note(shortcoming));
+    }
     let (totals, last) = (TcpTotals::default(), (began_ns, (0, 0)));
     let mut course = Course { load, told, tell, began_ns, totals, last };
     course.load.open(monotonic_ns());
@@ -80,6 +79,36 @@ pub fn run_tcp(
     let is_stopped = course.conduct(plan, &waker, cancel);
     course.pause(plan.pause_at_end, cancel);
     Ok(course.conclude(is_stopped))
+}
+
+/// The load; and why a server holds no more connections than a process has open files, where that is so.
+fn prepare(
+    plan: &TcpPlan,
+    tell: TellConnections,
+    waker: &Arc<Waker>,
+) -> Result<(Load, Option<String>), Error> {
+    let workload = plan.workload();
+    let prepared = |connections| {
+        let (role, steps) = (plan.role(), plan.steps());
+        Load::prepare_given(role, &workload, steps, &plan.cpus, waker, Some(connections))
+    };
+    match connections(plan, tell)? {
+        Connections::Accept(accept) => {
+            let limits =
+                AcceptLimits { full_tables: Some(Arc::default()), ..accept.limits.clone() };
+            let own_tables = Connections::Accept(Accept { limits, ..accept.clone() });
+            prepared(own_tables).map(|load| (load, None)).or_else(|_refused| {
+                let mut load = prepared(Connections::Accept(accept))?;
+                let shortcoming =
+                    "this server holds no more connections than it may have open files \
+                                   (ulimit -n): the system gives no thread a file table of its own"
+                        .to_owned();
+                load.note(shortcoming.clone());
+                Ok((load, Some(shortcoming)))
+            })
+        }
+        dial => Ok((prepared(dial)?, None)),
+    }
 }
 
 /// What makes the connections, or accepts them.
@@ -111,7 +140,10 @@ fn connections(plan: &TcpPlan, tell: TellConnections) -> Result<Connections, Err
                 .ok_or_else(|| Error::Plan("there is no address to listen on".to_owned()))?;
             Ok(Connections::Accept(Accept {
                 more_listeners: listeners.collect(),
-                left: limit.map(|limit| Arc::new(AtomicU64::new(limit))),
+                limits: AcceptLimits {
+                    left: limit.map(|limit| Arc::new(AtomicU64::new(limit))),
+                    ..AcceptLimits::default()
+                },
                 at_once: ACCEPTED_AT_ONCE,
                 chooses_wake_ups: false,
                 tells: Tells { each: Some(tell), ..Tells::default() },

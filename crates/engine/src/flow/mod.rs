@@ -31,7 +31,7 @@ use crate::pattern::Pattern;
 use crate::phase::{Phase, Reached, SharedPhase};
 use crate::ready_count::ReadyCount;
 use crate::socket::{ThreadUsage, thread_cpu_since, thread_usage};
-use crate::tally::{Counts, PathGauge, Progress, Tally};
+use crate::tally::{Counts, PathGauge, Progress, TallyPlace};
 use crate::transport::{
     Awake, ByteStream, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp,
     TlsStream, ZeroCopy,
@@ -317,7 +317,7 @@ pub(crate) struct FlowShared {
     pub(crate) number: u32,
     /// The flow's socket, where it is in the conductor's file table too.
     pub(crate) socket: Option<Arc<Socket>>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: TallyPlace,
     /// What the flow had done when its measured part began, once it has.
     base: OnceLock<Box<Base>>,
     /// Set once, when the flow ends; never touched while it carries load.
@@ -337,10 +337,15 @@ struct OtherDirection {
 
 impl FlowShared {
     pub(crate) fn new(number: u32, socket: Option<Arc<Socket>>) -> Self {
+        Self::with_tally(number, socket, TallyPlace::alone())
+    }
+
+    /// The same, with a tally among those of other flows.
+    pub(crate) fn with_tally(number: u32, socket: Option<Arc<Socket>>, tally: TallyPlace) -> Self {
         Self {
             number,
             socket,
-            tally: Tally::default(),
+            tally,
             base: OnceLock::new(),
             ending: Mutex::new(None),
             path: OnceLock::new(),

@@ -9,6 +9,7 @@ use socket2::Socket;
 
 use super::Load;
 use crate::flow::{DatagramSettings, FlowShared, Fresh, Over};
+use crate::tally::Tallies;
 use crate::transport::Negotiation;
 
 impl Load {
@@ -22,8 +23,8 @@ impl Load {
     /// Whether the association is one of this load's and hasn't come yet.
     pub(crate) fn lacks_association(&self, number: u32) -> bool {
         let is_quic = self.workload.transport == Transport::Quic;
-        let come = self.associated.get(number as usize).copied().unwrap_or(false);
-        is_quic && number < self.most_associations && !come
+        let come = self.associations.come.get(number as usize).copied().unwrap_or(false);
+        is_quic && number < self.associations.most && !come
     }
 
     /// How many associations a client opens for its load over QUIC: one a shard.
@@ -35,10 +36,11 @@ impl Load {
     /// carry QUIC over.
     pub(crate) fn add_association(&mut self, number: u32, socket: Socket) {
         let number = number as usize;
-        if self.associated.len() <= number {
-            self.associated.resize(number + 1, false);
+        let associated = &mut self.associations.come;
+        if associated.len() <= number {
+            associated.resize(number + 1, false);
         }
-        if let Some(come) = self.associated.get_mut(number) {
+        if let Some(come) = associated.get_mut(number) {
             *come = true;
         }
         let index = number % self.shards.len().max(1);
@@ -64,8 +66,8 @@ impl Load {
     ///
     /// Shards with file tables of their own get connections in turn: each has room for its share of them only.
     pub(crate) fn add_connection(&self, number: u32, socket: Socket) {
-        let turn = match &self.handed_over {
-            Some(handed_over) => handed_over.replace(handed_over.get().wrapping_add(1)),
+        let turn = match &self.apart {
+            Some(apart) => apart.handed_over.replace(apart.handed_over.get().wrapping_add(1)),
             None => number as usize,
         };
         let index = turn % self.shards.len().max(1);
@@ -77,7 +79,7 @@ impl Load {
 
     /// Whether its shards have file tables of their own.
     pub(crate) fn is_apart(&self) -> bool {
-        self.handed_over.is_some()
+        self.apart.is_some()
     }
 
     /// Adds a flow of datagrams over a connected socket.
@@ -89,7 +91,7 @@ impl Load {
     pub(super) fn hand_over(&mut self, flow: u32, socket: Socket, over: Over) {
         let socket = Arc::new(socket);
         let kept = (!self.is_apart()).then(|| Arc::clone(&socket));
-        let made = flows_of(&self.workload, self.role, flow, kept);
+        let made = flows_of(&self.workload, self.role, flow, kept, &mut self.tallies);
         for flow in &made {
             if let Some(slot) = self.flows.get_mut(flow.number as usize) {
                 *slot = Some(Arc::clone(flow));
@@ -138,9 +140,10 @@ pub(super) fn flows_of(
     role: Role,
     flow: u32,
     kept: Option<Arc<Socket>>,
+    tallies: &mut Tallies,
 ) -> Vec<Arc<FlowShared>> {
     if !workload.duplex {
-        return vec![Arc::new(FlowShared::new(flow, kept))];
+        return vec![Arc::new(FlowShared::with_tally(flow, kept, tallies.next_place()))];
     }
     let sends_other = role == Role::Server;
     let (own, other) = FlowShared::duplex(flow, flow + workload.flows, sends_other, kept);

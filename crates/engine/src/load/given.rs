@@ -21,7 +21,7 @@ use crate::tally::Counts;
 /// What a dialect gives of its load beside the workload.
 #[derive(Default)]
 pub(crate) struct Given {
-    /// The steps of each flow.
+    /// The steps of each flow; one list alone is that of all.
     pub(crate) steps: Vec<Vec<Step>>,
     /// Where the flows are carried, where the dialect says so.
     pub(crate) placement: Option<Placement>,
@@ -66,7 +66,7 @@ pub(crate) struct ThreadsEnd {
 }
 
 impl Load {
-    /// A load whose flows do what a dialect has given, one list of steps for each flow. The
+    /// A load whose flows do what a dialect has given, one list of steps for each flow or for all. The
     /// workload says the rest: how many flows there are and over what, when the load ends, how long
     /// a sample is, and the largest call, for the buffers.
     pub(crate) fn prepare_given(

@@ -9,6 +9,7 @@ mod carriage;
 mod closing;
 mod end;
 mod given;
+mod growth;
 mod intervals;
 mod meter;
 mod own_loop;
@@ -34,12 +35,14 @@ use crate::probe::{host_facts, processors, raise_open_files_limit};
 use crate::quic_load::Claims;
 use crate::ready_count::ReadyCount;
 use crate::shard::Shard;
+use crate::tally::Tallies;
 use crate::transport::PageCache;
 use crate::waker::Waker;
 
 use arrival::flows_of;
 use closing::Standstill;
 pub(crate) use given::{Given, PlacedShard, Placement, ThreadsEnd};
+use growth::Growth;
 pub(crate) use intervals::{Interval, Intervals};
 use meter::Meter;
 pub(crate) use own_loop::Connections;
@@ -60,19 +63,18 @@ pub(crate) struct Load {
     given: Given,
     phase: Arc<SharedPhase>,
     ready_count: Arc<ReadyCount>,
-    /// Where the shards have file tables of their own: how many connections that come and go were handed to them.
-    handed_over: Option<Cell<usize>>,
+    /// Where the shards have file tables of their own.
+    apart: Option<Apart>,
     shards: Vec<Shard>,
     /// Each shard's: takes connections that come and go and that others accepted, or associations
     /// that QUIC goes over.
     inlets: Vec<Sender<Socket>>,
-    /// Which associations have come, at the server.
-    associated: Vec<bool>,
-    /// How many associations there may be.
-    most_associations: u32,
+    associations: Associations,
     /// What flows send from that have no bytes of their own.
     file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
+    /// Where the tallies of flows that arrive are allocated.
+    tallies: Tallies,
     /// Where flows come from that shards take in themselves.
     claims: Option<Arc<Claims>>,
     /// Why a flow never came to its shard.
@@ -100,6 +102,23 @@ pub(crate) struct Load {
     /// Tells that a load stands still that would never be stopped.
     standstill: Option<Standstill>,
     notes: Vec<String>,
+}
+
+/// What a load has whose shards have file tables of their own.
+#[derive(Default)]
+struct Apart {
+    /// How many connections that come and go were handed to them.
+    handed_over: Cell<usize>,
+    /// What further shards are made from, where the load may get more.
+    growth: Option<Growth>,
+}
+
+/// The associations of a load over QUIC, at the server.
+struct Associations {
+    /// Which have come.
+    come: Vec<bool>,
+    /// How many there may be.
+    most: u32,
 }
 
 impl Load {
@@ -146,9 +165,12 @@ impl Load {
         let stands = connections.is_some() && !is_claimed;
         let mut standing = vec![None; total as usize];
         let opened = if workload.duplex { workload.flows } else { total };
-        for flow in (0..opened).filter(|_| stands).flat_map(|n| flows_of(workload, role, n, None)) {
-            if let Some(slot) = standing.get_mut(flow.number as usize) {
-                *slot = Some(flow);
+        let mut tallies = Tallies::new(total as usize);
+        for number in (0..opened).filter(|_| stands) {
+            for flow in flows_of(workload, role, number, None, &mut tallies) {
+                if let Some(slot) = standing.get_mut(flow.number as usize) {
+                    *slot = Some(flow);
+                }
             }
         }
         let mut load = Self {
@@ -157,13 +179,16 @@ impl Load {
             given,
             phase: Arc::new(SharedPhase::new()),
             ready_count: Arc::new(ReadyCount::new(total)),
-            handed_over: spread.apart.then(Cell::default),
+            apart: spread.apart.then(Apart::default),
             shards: Vec::new(),
             inlets: Vec::new(),
-            associated: Vec::new(),
-            most_associations: most_associations(workload, raise_open_files_limit()),
+            associations: Associations {
+                come: Vec::new(),
+                most: most_associations(workload, raise_open_files_limit()),
+            },
             file: None,
             flows: standing,
+            tallies,
             claims: is_claimed.then(|| Arc::new(Claims::new(workload))),
             undelivered: None,
             meter: Meter::new(role, host),
@@ -189,8 +214,10 @@ impl Load {
     }
 
     fn steps_of(&self, flow: u32) -> Vec<Step> {
-        if !self.given.steps.is_empty() {
-            return self.given.steps.get(flow as usize).cloned().unwrap_or_default();
+        match &self.given.steps[..] {
+            [] => {}
+            [all] => return all.clone(),
+            each => return each.get(flow as usize).cloned().unwrap_or_default(),
         }
         let steps = flow_steps(&self.workload, flow);
         match self.role {
@@ -244,6 +271,7 @@ impl Load {
     /// Does what is due at this time; returns the sample of an interval that is over.
     pub(crate) fn tick(&mut self, now_ns: u64) -> Option<Sample> {
         self.take_claimed();
+        growth::grow(self);
         let opened_ns = self.meter.opened_ns()?;
         let load_ns = now_ns.saturating_sub(opened_ns);
         let warming = self.phase.current() == Phase::WarmUp;
@@ -352,6 +380,9 @@ fn spread_for(
         Some(Connections::Quic(_)) => {
             let shards = associations(workload, threads).max(1);
             return Ok(Spread { shards, apart: false });
+        }
+        Some(connections) if growth::grows(connections) => {
+            return Ok(Spread { shards: threads.max(1), apart: true });
         }
         Some(_) => workload.total_flows(),
         None => workload.opened_flows(),

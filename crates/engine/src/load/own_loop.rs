@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use linerate_measure::Kind;
-use linerate_measure::step::{Churn, Step};
+use linerate_measure::step::{Churn, Step, StepEnd};
 use socket2::Socket;
 
 use super::Load;
 use crate::connections::{Accept, Accepting, Dial, Dialing};
-use crate::flow::FlowShared;
+use crate::flow::{Ending, FlowShared};
 use crate::quic_load::{Quic, QuicAcceptor, QuicDialer, QuicFlows, Side};
 use crate::shard::OwnLoop;
 
@@ -24,6 +24,18 @@ pub(crate) enum Connections {
     /// In a loop that a test has made: of the flows of a shard.
     #[cfg(test)]
     Made(fn(Vec<Arc<FlowShared>>) -> OwnLoop),
+}
+
+impl Connections {
+    /// What shards accept from that have file tables of their own.
+    pub(super) fn listeners(&self) -> Vec<Arc<Socket>> {
+        match self {
+            Self::Accept(accept) if accept.limits.full_tables.is_some() => {
+                accept.listener.iter().chain(&accept.more_listeners).cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Load {
@@ -42,26 +54,42 @@ impl Load {
             #[cfg(test)]
             Connections::Made(make) => make(own),
             Connections::Dial(dial) => {
-                let steps = own.iter().filter_map(|shared| self.churn(shared.number)).collect();
-                let dialing =
-                    Dialing { dial: dial.clone(), steps, flows: own, shard: (index, shards) };
-                Box::new(move |waker, local| dialing.run(waker, local))
-            }
-            Connections::Accept(accept) => {
-                let accept =
-                    if self.is_apart() { accept.without_listener() } else { accept.clone() };
-                let accepting = own
-                    .into_iter()
-                    .next()
-                    .zip(self.churn(0))
-                    .map(|(shared, step)| Accepting { accept, step, shared });
-                Box::new(move |waker, local| {
-                    if let Some(accepting) = accepting {
-                        accepting.run(waker, local);
-                    }
+                let (dial, shard) = (dial.clone(), (index, shards));
+                let churn = self.churn_of_all(&own);
+                Box::new(move |waker, local| match churn {
+                    Some(churn) => Dialing { dial, churn, flows: own, shard }.run(waker, local),
+                    None => own.iter().for_each(|flow| flow.set_ended(Ending::default(), local)),
                 })
             }
+            Connections::Accept(_) => match own.first() {
+                Some(flow) => self.accepting_loop(connections, flow),
+                None => Box::new(|_, _| ()),
+            },
         }
+    }
+
+    /// The loop of a server's shard, which this flow stands for.
+    pub(super) fn accepting_loop(
+        &self,
+        connections: &Connections,
+        flow: &Arc<FlowShared>,
+    ) -> OwnLoop {
+        let (Connections::Accept(accept), Some(step)) = (connections, self.churn(0)) else {
+            return Box::new(|_, _| ());
+        };
+        let accept = match self.is_apart() {
+            true => accept.without_listener(self.most_handed()),
+            false => accept.clone(),
+        };
+        let accepting = Accepting { accept, step, shared: Arc::clone(flow) };
+        Box::new(move |waker, local| accepting.run(waker, local))
+    }
+
+    /// Connections that come and go that one of the shards with file tables of their own may hold: its share, as many
+    /// again that are about to close, and a few more.
+    fn most_handed(&self) -> usize {
+        let shards = self.flows.len().max(1);
+        (self.workload.total_flows() as usize).div_ceil(shards) * 2 + 64
     }
 
     /// What a flow of connections that come and go does at this end.
@@ -70,6 +98,25 @@ impl Load {
             Some(Step::Connect(churn) | Step::Accept(churn)) => Some(*churn),
             _ => None,
         }
+    }
+
+    /// What flows do together: as many connections as all of them, at the rate of all. `None`: there are no flows.
+    fn churn_of_all(&self, flows: &[Arc<FlowShared>]) -> Option<Churn> {
+        let mut parts = flows.iter().filter_map(|flow| self.churn(flow.number));
+        let mut all = parts.next()?;
+        let mut flows = 1_u32;
+        for part in parts {
+            flows += 1;
+            if let (StepEnd::Count { count }, StepEnd::Count { count: more }) =
+                (&mut all.end, part.end)
+            {
+                *count = count.saturating_add(more);
+            }
+        }
+        if let Some(schedule) = &mut all.schedule {
+            schedule.per_s *= f64::from(flows);
+        }
+        Some(all)
     }
 
     fn quic_loop(
@@ -89,7 +136,7 @@ impl Load {
             (connects || is_client) && is_opened && number as usize % shards == index
         };
         let flows: Vec<_> = all.iter().filter(is_own).cloned().collect();
-        let steps = flows.iter().filter_map(|shared| self.churn(shared.number)).collect();
+        let churn = self.churn_of_all(&flows);
         let (quic, workload) = (quic.clone(), self.workload.clone());
         match (connects, is_client) {
             (false, _) => {
@@ -99,7 +146,7 @@ impl Load {
             }
             (true, true) => {
                 let shard = (index, shards);
-                let dialer = QuicDialer { quic, workload, steps, flows, shard, inlet };
+                let dialer = QuicDialer { quic, workload, churn, flows, shard, inlet };
                 Box::new(move |waker, local| dialer.run(waker, local))
             }
             (true, false) => {

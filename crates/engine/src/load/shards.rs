@@ -5,21 +5,36 @@ use std::sync::mpsc::channel;
 
 use linerate_measure::sample::Role;
 use linerate_measure::{Kind, Workload};
+use socket2::Socket;
 
 use super::Connections;
 use super::carriage::{file_for, pattern_for};
+use super::growth::Growth;
 use super::spread::spread;
 use super::{Load, Spread, Waker};
 use crate::error::Error;
 use crate::flow::ActiveFlows;
 use crate::latencies::Latencies;
+use crate::pattern::Pattern;
 use crate::probe::{processors, raise_open_files_limit};
-use crate::shard::{Shape, Shard, ShardPlan};
+use crate::shard::{OwnLoop, Shape, Shard, ShardPlan};
 
 /// A shard's receive buffer, unless larger sends ask for a larger one. (Measured with TCP in bulk, both
 /// ends on one processor, sends of 128 KiB: 1.05 times the rate that 128 KiB have.)
 pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 const MOST_RECEIVE_BYTES: usize = 1 << 20;
+
+/// What all shards of a load have alike.
+pub(super) struct ShardTemplate {
+    /// Whether each has a file table of its own.
+    apart: bool,
+    cpus: Vec<u32>,
+    receive_bytes: usize,
+    pattern: Arc<Pattern>,
+    /// What each accepts from in its own file table.
+    listeners: Vec<Arc<Socket>>,
+}
+
 impl Load {
     pub(super) fn spawn_shards(
         &mut self,
@@ -42,13 +57,19 @@ impl Load {
             || workload.duplex;
         let shards = spread.shards as usize;
         let active = self.active_flows(shards)?;
+        let template = ShardTemplate {
+            apart: spread.apart,
+            cpus: cpus.to_vec(),
+            receive_bytes,
+            pattern,
+            listeners: connections.as_ref().map_or_else(Vec::new, Connections::listeners),
+        };
         let standing: Vec<_> = self.flows.iter().flatten().cloned().collect();
         for index in 0..shards {
             let share = |whole: usize| (whole - index).div_ceil(shards);
             let in_turn = share(self.flows.len().min(self.workload.opened_flows() as usize));
             let placed = self.given.placement.as_ref().and_then(|given| given.shards.get(index));
-            let (flows, receive_bytes) =
-                placed.map_or((in_turn, receive_bytes), |shard| (shard.flows, shard.receive_bytes));
+            let flows = placed.map_or(in_turn, |shard| shard.flows);
             let own_loop = match &connections {
                 Some(connections) => {
                     let (sender, receiver) = channel();
@@ -57,28 +78,49 @@ impl Load {
                 }
                 None => None,
             };
+            let shape = match flows {
+                _ if own_loop.is_some() => Shape::Own,
+                _ if workload.busy_poll => Shape::Spinning,
+                1 if !spread.apart && !overlaps => Shape::Alone,
+                _ => Shape::Polled,
+            };
             let plan = ShardPlan {
-                shape: match flows {
-                    _ if own_loop.is_some() => Shape::Own,
-                    _ if workload.busy_poll => Shape::Spinning,
-                    1 if !spread.apart && !overlaps => Shape::Alone,
-                    _ => Shape::Polled,
-                },
-                flows,
                 active: active
                     .map_or(ActiveFlows::ALL, |most| ActiveFlows::new(share(most), flows)),
-                apart: spread.apart,
-                cpu: cpus.get(index % cpus.len().max(1)).copied(),
-                receive_bytes,
-                pattern: Arc::clone(&pattern),
-                latencies: Latencies::new(workload, self.role),
-                phase: Arc::clone(&self.phase),
-                ready_count: Arc::clone(&self.ready_count),
-                own_loop,
+                receive_bytes: placed.map_or(receive_bytes, |shard| shard.receive_bytes),
+                ..self.shard_plan(&template, index, (shape, flows), own_loop)
             };
             self.shards.push(Shard::spawn(plan, waker)?);
         }
+        if let Some(apart) = &mut self.apart {
+            apart.growth = Growth::new(connections, template, waker);
+        }
         Ok(())
+    }
+
+    /// What the shard of this number is to be, with so many flows.
+    pub(super) fn shard_plan(
+        &self,
+        template: &ShardTemplate,
+        index: usize,
+        (shape, flows): (Shape, usize),
+        own_loop: Option<OwnLoop>,
+    ) -> ShardPlan {
+        let cpus = &template.cpus;
+        ShardPlan {
+            shape,
+            flows,
+            active: ActiveFlows::ALL,
+            apart: template.apart,
+            cpu: cpus.get(index % cpus.len().max(1)).copied(),
+            receive_bytes: template.receive_bytes,
+            pattern: Arc::clone(&template.pattern),
+            latencies: Latencies::new(&self.workload, self.role),
+            phase: Arc::clone(&self.phase),
+            ready_count: Arc::clone(&self.ready_count),
+            own_loop,
+            listeners: template.listeners.clone(),
+        }
     }
 
     /// How many flows of this end have a request on their way at a time, where that is limited.

@@ -22,6 +22,11 @@ pub(crate) fn is_apart(flows: u32, open_files: u64) -> bool {
     u64::from(flows) > open_files / 2
 }
 
+/// Flows for which a shard's own file table has descriptors, of so many in all.
+pub(super) fn room_in_table(open_files: u64) -> u64 {
+    open_files.saturating_sub(OTHERS_APART)
+}
+
 /// The most associations that a client opens for a load over QUIC. Where the plan leaves the number of threads to the
 /// client there may be as many as any has, and no more than a quarter of a file table holds. Each is a socket in the
 /// table that all share.
@@ -50,7 +55,7 @@ pub(crate) fn spread(flows: u32, threads: u32, open_files: u64) -> Result<Spread
     if !is_apart(flows, open_files) {
         return Ok(Spread { shards: threads, apart: false });
     }
-    let most = open_files.saturating_sub(OTHERS_APART).min(MOST_FLOWS_APART);
+    let most = room_in_table(open_files).min(MOST_FLOWS_APART);
     let needed = u64::from(flows).checked_div(most).map_or(u64::MAX, |whole| whole + 1);
     let shards = needed.max(threads.into());
     match u32::try_from(shards) {

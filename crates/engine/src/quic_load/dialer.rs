@@ -26,8 +26,8 @@ use crate::transport::quic::{ClientSide, Event, Link, StreamAbort, shared_patter
 pub(crate) struct QuicDialer {
     pub(crate) quic: Quic,
     pub(crate) workload: Workload,
-    /// What each flow does; the parts of one load.
-    pub(crate) steps: Vec<Churn>,
+    /// What all its flows do together; absent: it has none.
+    pub(crate) churn: Option<Churn>,
     pub(crate) flows: Vec<Arc<FlowShared>>,
     /// Which shard this is, of how many.
     pub(crate) shard: (usize, usize),
@@ -50,7 +50,7 @@ impl QuicDialer {
     /// Runs until the load is stopped and the last connection is closed.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let flows = self.flows.clone();
-        let dialer = Dialer::new(&self.quic, &self.steps, self.flows, self.shard, local);
+        let dialer = Dialer::new(&self.quic, self.churn, self.flows, self.shard, local);
         let sockets = Sockets::new(&self.quic, &self.workload, self.inlet);
         let (Some(mut dialer), Ok(mut sockets)) = (dialer, sockets) else {
             flows.iter().for_each(|flow| flow.set_ended(Ending::default(), local));
@@ -91,18 +91,20 @@ impl Dialer {
     /// `None` where the shard has nothing to do.
     fn new(
         quic: &Quic,
-        steps: &[Churn],
+        churn: Option<Churn>,
         flows: Vec<Arc<FlowShared>>,
         (shard, shards): (usize, usize),
         local: &Local,
     ) -> Option<Self> {
         let Side::Client { server, client, agreement } = quic.side.clone() else { return None };
-        let life = &steps.first()?.life;
+        let churn = churn?;
+        let life = &churn.life;
         let opening = Opening { flow: shard as u32, token: quic.token };
         // QUIC agrees on the keys before anything is sent in a stream.
         let keys = (None, agreement.wanted());
-        let part = Part::new(life, &Buffers::default(), Some(opening), keys, local);
-        let mut slots = Slots::new(steps, flows)?;
+        let mut part = Part::new(life, &Buffers::default(), Some(opening), keys, local);
+        part.script = part.script.counting_texts_in(flows.first());
+        let mut slots = Slots::new(&churn, flows);
         slots.count_handshakes(agreement);
         Some(Self {
             client,

@@ -108,8 +108,8 @@ fn send_when_counted(mut message: impl FnMut() -> Result<usize, Errno>) -> io::R
 pub(crate) enum Inlet {
     /// In the shared table.
     Shared { inbox: Receiver<(Parcel, Arc<Socket>)>, waker: Arc<Waker> },
-    /// Apart.
-    Apart { inbox: Receiver<Parcel>, link: OwnedFd },
+    /// Apart, with what it accepts from.
+    Apart { inbox: Receiver<Parcel>, link: OwnedFd, listeners: Vec<Arc<Socket>> },
 }
 
 /// What has come.
@@ -132,7 +132,7 @@ impl Inlet {
                 Err(TryRecvError::Empty) => Coming::Nothing,
                 Err(TryRecvError::Disconnected) => Coming::Closed,
             },
-            Self::Apart { inbox, link } => take_descriptor(link, inbox),
+            Self::Apart { inbox, link, .. } => take_descriptor(link, inbox),
         }
     }
 
@@ -153,6 +153,14 @@ impl Inlet {
     /// Whether its shard has a file table of its own.
     pub(crate) fn is_apart(&self) -> bool {
         matches!(self, Self::Apart { .. })
+    }
+
+    /// Where it is apart: the listeners in its shard's file table.
+    pub(crate) fn listeners(&self) -> &[Arc<Socket>] {
+        match self {
+            Self::Shared { .. } => &[],
+            Self::Apart { listeners, .. } => listeners,
+        }
     }
 
     /// Takes what only wakes; a connection that comes meanwhile is closed.

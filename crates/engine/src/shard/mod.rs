@@ -73,6 +73,8 @@ pub(crate) struct ShardPlan {
     pub(crate) ready_count: Arc<ReadyCount>,
     /// For [`Shape::Own`].
     pub(crate) own_loop: Option<OwnLoop>,
+    /// Where it is apart: what it accepts from, of which its table gets a copy.
+    pub(crate) listeners: Vec<Arc<Socket>>,
 }
 
 /// What a shard leaves when its flows have ended.
@@ -223,20 +225,27 @@ fn spawn_apart(
     own_vitals: Arc<Vitals>,
     tell_end: SyncSender<ShardEnd>,
 ) -> Result<(Outlet, Thread), Error> {
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-    let (near, far) = pair.map_err(|error| {
+    let no_descriptor = |error: io::Error| {
         Error::Host(format!(
             "can't open another file descriptor ({error}): raise the limit (ulimit -n)"
         ))
-    })?;
-    let (far, waker) = (Arc::new(far), conductor.descriptor());
-    let keep = [Arc::clone(&far), Arc::clone(&waker)];
+    };
+    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let (near, far) = pair.map_err(|error| no_descriptor(error.into()))?;
+    let mut plan = plan;
+    let mut kept = vec![Arc::new(far), conductor.descriptor()];
+    for listener in std::mem::take(&mut plan.listeners) {
+        kept.push(Arc::new(listener.try_clone().map_err(no_descriptor)?.into()));
+    }
+    let keep = kept.clone();
     let (inbox, receiver) = channel();
     let (tell, told) = sync_channel(1);
     // Nothing that goes into the thread but these may hold a descriptor.
     let thread = start(move || {
-        if let Ok([link, waker]) = own_table_of(keep, &tell) {
-            let inlet = Inlet::Apart { inbox: receiver, link };
+        let mut own = own_table_of(keep, &tell).unwrap_or_default().into_iter();
+        if let (Some(link), Some(waker)) = (own.next(), own.next()) {
+            let listeners = own.map(|descriptor| Arc::new(Socket::from(descriptor))).collect();
+            let inlet = Inlet::Apart { inbox: receiver, link, listeners };
             run(plan, &inlet, Arc::new(Waker::of(waker)), &own_vitals, &tell_end);
         }
     })?;
@@ -249,15 +258,15 @@ fn spawn_apart(
              twice their number, ask for fewer --flows, or let the container call unshare"
         ))
     })?;
-    drop((far, waker));
+    drop(kept);
     Ok((Outlet::Apart { inbox, link: near }, thread))
 }
 
 /// [`own_table`], and the other thread told.
-fn own_table_of<const N: usize>(
-    keep: [Arc<OwnedFd>; N],
+fn own_table_of(
+    keep: Vec<Arc<OwnedFd>>,
     tell: &SyncSender<io::Result<()>>,
-) -> io::Result<[OwnedFd; N]> {
+) -> io::Result<Vec<OwnedFd>> {
     let own = own_table(keep);
     let outcome = match &own {
         Ok(_) => Ok(()),

@@ -11,6 +11,7 @@
     reason = "a test may stop at the first surprise and say what it saw"
 )]
 
+mod ctstraffic;
 #[allow(dead_code, reason = "the tests of lifecycles use all of it")]
 #[path = "../lifecycle/document.rs"]
 mod document;

@@ -29,30 +29,44 @@ pub enum Move {
     Over,
 }
 
-/// One connection's place in its life.
+/// One connection's place in its life. A load may hold half a million of them, so what few lives have is boxed.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// Steps that are over.
-    done: usize,
-    outgoing: Way,
-    incoming: Way,
-    /// Of a step in turns: the bytes behind the turn that runs, and whether this end sends in it.
-    turns: (u64, bool),
-    /// Of the text that runs, or of the last one: the bytes, and how many of them have moved.
-    text: ([u8; ID_BYTES], usize),
-    /// The id, from when it is sent or has come; zeros before.
-    id: [u8; ID_BYTES],
-    /// When the step that holds the connection is over; 0: it hasn't begun.
-    held_until_ns: u64,
+    done: u32,
+    text: TextCourse,
     /// Whether anything has come, payload or text.
     has_received: bool,
-    pacing: Pacing,
     /// Whether it closes by a reset, where each connection draws that.
     resets: bool,
+    /// Of a step in turns: the bytes behind the turn that runs, and whether this end sends in it.
+    turns: (u64, bool),
+    outgoing: Way,
+    incoming: Way,
+    /// The id, or as much of it as has come.
+    id: Option<Box<[u8; ID_BYTES]>>,
+    /// When the step that holds the connection is over; 0: it hasn't begun.
+    held_until_ns: u64,
+    /// Where the life has a pace.
+    pacing: Option<Box<Pacing>>,
     /// The random numbers of both ends, and this end's.
     shared: u64,
     own: u64,
 }
+
+/// How far the text that runs has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextCourse {
+    /// Bytes of it that have moved.
+    done: u8,
+    /// Whether one of those that came is another than the text's.
+    differs: bool,
+    /// Whether the connection's id is known: it is sent, or has come.
+    has_id: bool,
+}
+
+/// An id that isn't known.
+const NO_ID: [u8; ID_BYTES] = [0; ID_BYTES];
 
 /// One direction.
 #[derive(Clone, Debug, Default)]
@@ -104,15 +118,15 @@ impl Course {
         };
         let mut course = Self {
             done: 0,
+            text: TextCourse::default(),
+            has_received: false,
+            resets,
+            turns: (0, false),
             outgoing: Way { first: send_first, ..Way::default() },
             incoming: Way { first: receive_first, ..Way::default() },
-            turns: (0, false),
-            text: ([0; ID_BYTES], 0),
-            id: [0; ID_BYTES],
+            id: None,
             held_until_ns: 0,
-            has_received: false,
-            pacing: Pacing { bytes_per_s, ..Pacing::default() },
-            resets,
+            pacing: life.pace.map(|_| Box::new(Pacing { bytes_per_s, ..Pacing::default() })),
             shared,
             own,
         };
@@ -122,11 +136,11 @@ impl Course {
 
     /// What comes next. The time counts only where the life [is timed](Life::is_timed).
     pub fn poll_move(&mut self, life: &Life, now_ns: u64) -> Move {
-        let Some(step) = life.steps.get(self.done) else { return Move::Over };
+        let Some(step) = self.step(life) else { return Move::Over };
         match step {
             LifeStep::SendText { .. } => Move::SendText,
             LifeStep::ReceiveText { text } => {
-                Move::ReceiveText(text.length().saturating_sub(self.text.1))
+                Move::ReceiveText(text.length().saturating_sub(self.text.done.into()))
             }
             LifeStep::Hold { time_ns } => {
                 if self.held_until_ns == 0 {
@@ -155,14 +169,22 @@ impl Course {
             };
             let unit = unit.min(self.outgoing.left);
             self.outgoing.unit_left = unit;
-            self.pacing.begin_send(life.pace, unit, now_ns);
+            if let Some(pacing) = &mut self.pacing {
+                pacing.begin_send(life.pace, unit, now_ns);
+            }
         }
-        let waits = self.outgoing.unit_left > 0 && now_ns < self.pacing.due_ns;
+        let due_ns = self.pacing.as_ref().map_or(0, |pacing| pacing.due_ns);
+        let waits = self.outgoing.unit_left > 0 && now_ns < due_ns;
         Move::Transfer {
             send_bytes: if waits { 0 } else { self.outgoing.unit_left },
             receive_bytes,
-            resumes_ns: waits.then_some(self.pacing.due_ns),
+            resumes_ns: waits.then_some(due_ns),
         }
+    }
+
+    /// The step that runs; absent: all are over.
+    fn step<'a>(&self, life: &'a Life) -> Option<&'a LifeStep> {
+        life.steps.get(self.done as usize)
     }
 
     /// So much payload was sent.
@@ -180,14 +202,17 @@ impl Course {
 
     /// The rest of the text that is to be sent.
     pub fn text_to_send(&self, life: &Life) -> &[u8] {
-        let Some(LifeStep::SendText { text }) = life.steps.get(self.done) else { return &[] };
-        let (bytes, done) = &self.text;
-        bytes.get(*done..text.length()).unwrap_or_default()
+        let bytes: &[u8] = match self.step(life) {
+            Some(LifeStep::SendText { text: Text::Fixed { bytes } }) => bytes.as_bytes(),
+            Some(LifeStep::SendText { text: Text::Id }) => self.id(),
+            _ => &[],
+        };
+        bytes.get(usize::from(self.text.done)..).unwrap_or_default()
     }
 
     /// So much of the text was sent.
     pub fn record_text_sent(&mut self, life: &Life, bytes: usize) {
-        self.text.1 += bytes;
+        self.text.done = self.text.done.saturating_add(as_count(bytes));
         if self.text_to_send(life).is_empty() {
             self.end_step(life);
         }
@@ -199,24 +224,29 @@ impl Course {
     ///
     /// [`LifeFault::WrongText`] where it is whole, and another.
     pub fn record_text_received(&mut self, life: &Life, came: &[u8]) -> Result<(), LifeFault> {
-        let Some(LifeStep::ReceiveText { text }) = life.steps.get(self.done) else { return Ok(()) };
+        let Some(LifeStep::ReceiveText { text }) = self.step(life) else { return Ok(()) };
         self.has_received = true;
-        let (bytes, done) = &mut self.text;
-        for (place, byte) in bytes.iter_mut().skip(*done).zip(came) {
-            *place = *byte;
+        let done = usize::from(self.text.done);
+        match text {
+            Text::Fixed { bytes } => {
+                let expected = bytes.as_bytes().get(done..).unwrap_or_default();
+                self.text.differs |= came.iter().zip(expected).any(|(came, byte)| came != byte);
+            }
+            Text::Id => {
+                let id = self.id.get_or_insert_with(|| Box::new(NO_ID));
+                for (place, byte) in id.iter_mut().skip(done).zip(came) {
+                    *place = *byte;
+                }
+            }
         }
-        *done += came.len();
-        if *done < text.length() {
+        self.text.done = self.text.done.saturating_add(as_count(came.len()));
+        if usize::from(self.text.done) < text.length() {
             return Ok(());
         }
-        if let Text::Fixed { bytes: expected } = text
-            && bytes.get(..expected.len()) != Some(expected.as_bytes())
-        {
+        if self.text.differs {
             return Err(LifeFault::WrongText);
         }
-        if *text == Text::Id {
-            self.id = *bytes;
-        }
+        self.text.has_id |= *text == Text::Id;
         self.end_step(life);
         Ok(())
     }
@@ -232,12 +262,12 @@ impl Course {
 
     /// Whether nothing is left but the close.
     pub fn is_over(&self, life: &Life) -> bool {
-        self.done >= life.steps.len()
+        self.done as usize >= life.steps.len()
     }
 
     /// Holds the connection no longer, where nothing else is left.
     pub fn end_hold(&mut self, life: &Life) -> bool {
-        let holds = matches!(life.steps.get(self.done), Some(LifeStep::Hold { .. }));
+        let holds = matches!(self.step(life), Some(LifeStep::Hold { .. }));
         if holds {
             self.held_until_ns = 1;
         }
@@ -246,18 +276,20 @@ impl Course {
 
     /// Whether nothing is left to send.
     pub fn has_sent_all(&self, life: &Life) -> bool {
-        let sends_now = match life.steps.get(self.done) {
-            Some(LifeStep::Alternate { .. }) => self.outgoing.left > 0 || self.turns.0 > 0,
+        let sends_now = match self.step(life) {
+            Some(LifeStep::Alternate { .. }) => {
+                self.outgoing.left > 0 || self.turns.0 > 0
+            }
             Some(LifeStep::SendText { .. }) => true,
             _ => self.outgoing.left > 0,
         };
-        let later = life.steps.get(self.done + 1..).unwrap_or_default();
+        let later = life.steps.get(self.done as usize + 1..).unwrap_or_default();
         !sends_now && !later.iter().any(LifeStep::sends)
     }
 
     /// Whether all transfers are over, whatever texts and pauses are left.
     pub fn has_transferred(&self, life: &Life) -> bool {
-        let rest = life.steps.get(self.done..).unwrap_or_default();
+        let rest = life.steps.get(self.done as usize..).unwrap_or_default();
         rest.iter().all(|step| step.bytes().is_none())
     }
 
@@ -268,7 +300,7 @@ impl Course {
 
     /// The connection's id, from when it is sent or has come; zeros before.
     pub fn id(&self) -> &[u8; ID_BYTES] {
-        &self.id
+        self.id.as_deref().filter(|_| self.text.has_id).unwrap_or(&NO_ID)
     }
 
     /// Payload that has been sent, and that has been received.
@@ -291,7 +323,7 @@ impl Course {
         if self.outgoing.left > 0 || self.incoming.left > 0 {
             return;
         }
-        match life.steps.get(self.done) {
+        match self.step(life) {
             Some(LifeStep::Alternate { .. }) if self.turns.0 > 0 => self.begin_turn(life),
             Some(_) => self.end_step(life),
             None => {}
@@ -306,12 +338,17 @@ impl Course {
     /// Begins the step that comes next and has anything to do.
     fn begin_step(&mut self, life: &Life) {
         (self.held_until_ns, self.outgoing.unit_left) = (0, 0);
-        while let Some(step) = life.steps.get(self.done) {
+        (self.text.done, self.text.differs) = (0, false);
+        while let Some(step) = self.step(life) {
             let drawn = step.bytes().map(|bytes| bytes.draw(&mut self.shared));
             match (step, drawn) {
-                (LifeStep::SendText { text }, _) => return self.begin_text(*text),
-                (LifeStep::ReceiveText { .. }, _) => return self.text = ([0; ID_BYTES], 0),
-                (LifeStep::Hold { .. }, _) => return,
+                (LifeStep::SendText { text: Text::Id }, _) => return self.draw_id(),
+                (
+                    LifeStep::SendText { .. }
+                    | LifeStep::ReceiveText { .. }
+                    | LifeStep::Hold { .. },
+                    _,
+                ) => return,
                 (LifeStep::Send { .. }, Some(bytes)) => self.outgoing.left = bytes,
                 (LifeStep::Receive { .. }, Some(bytes)) => self.incoming.left = bytes,
                 (LifeStep::Duplex { .. }, Some(bytes)) => {
@@ -333,8 +370,7 @@ impl Course {
     }
 
     fn begin_turn(&mut self, life: &Life) {
-        let Some(LifeStep::Alternate { send_bytes, receive_bytes, .. }) = life.steps.get(self.done)
-        else {
+        let Some(LifeStep::Alternate { send_bytes, receive_bytes, .. }) = self.step(life) else {
             return;
         };
         let (rest, sent) = self.turns;
@@ -347,22 +383,17 @@ impl Course {
         self.turns = (if turn == 0 { 0 } else { rest - turn }, sends);
     }
 
-    fn begin_text(&mut self, text: Text) {
-        let mut bytes = [0; ID_BYTES];
-        match text {
-            Text::Fixed { bytes: fixed } => {
-                for (place, byte) in bytes.iter_mut().zip(fixed.as_bytes()) {
-                    *place = *byte;
-                }
-            }
-            Text::Id => {
-                let words = [next_word(&mut self.own), next_word(&mut self.own)];
-                write_uuid(&mut bytes, words);
-                self.id = bytes;
-            }
-        }
-        self.text = (bytes, 0);
+    fn draw_id(&mut self) {
+        let words = [next_word(&mut self.own), next_word(&mut self.own)];
+        let id = self.id.get_or_insert_with(|| Box::new(NO_ID));
+        write_uuid(id, words);
+        self.text.has_id = true;
     }
+}
+
+/// Bytes of a text, which has few.
+fn as_count(bytes: usize) -> u8 {
+    u8::try_from(bytes).unwrap_or(u8::MAX)
 }
 
 impl Way {

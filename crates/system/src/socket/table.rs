@@ -16,15 +16,16 @@ const STANDARD: RawFd = 3;
 ///
 /// The caller must see to it that another thread drops its clones of `keep` last, or these clones'
 /// numbers stay open in the other table.
-pub fn own_table<const N: usize>(keep: [Arc<OwnedFd>; N]) -> io::Result<[OwnedFd; N]> {
+pub fn own_table(keep: Vec<Arc<OwnedFd>>) -> io::Result<Vec<OwnedFd>> {
     // SAFETY: this thread gets a copy of the table, so every number that it knows still names what
     // it named. Closing a number closes it in one of the tables only, which is what this
     // function is for and what its callers look after.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
-    let mut numbers = keep.each_ref().map(|descriptor| descriptor.as_fd().as_raw_fd());
+    let mut numbers: Vec<RawFd> =
+        keep.iter().map(|descriptor| descriptor.as_fd().as_raw_fd()).collect();
     // The originals belong to the other table; here the numbers alone count.
     drop(keep);
-    let order = numbers;
+    let order = numbers.clone();
     numbers.sort_unstable();
     let mut from = STANDARD;
     for number in numbers {
@@ -34,7 +35,7 @@ pub fn own_table<const N: usize>(keep: [Arc<OwnedFd>; N]) -> io::Result<[OwnedFd
     close_between(from, RawFd::MAX)?;
     // SAFETY: each number is open in this thread's table, because it was kept open in the table
     // that was copied, and nobody else owns it in this one.
-    Ok(order.map(|number| unsafe { OwnedFd::from_raw_fd(number) }))
+    Ok(order.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 
 /// Closes all numbers from `first` on that are less than `end`.

@@ -84,7 +84,7 @@ fn run(life: &Life, other: Life, count: u64, handshake: Handshake) -> (End, End)
     let dialer = QuicDialer {
         quic,
         workload: workload.clone(),
-        steps: vec![churn(life.clone(), StepEnd::Count { count })],
+        churn: Some(churn(life.clone(), StepEnd::Count { count })),
         flows: vec![Arc::clone(&client.shared)],
         shard: (0, 1),
         inlet,

@@ -26,7 +26,7 @@ use crate::output::narrate;
 use crate::signals::stop_on_signals;
 
 /// The tool's name.
-const NAME: &str = "ctsTraffic";
+pub(super) const NAME: &str = "ctsTraffic";
 
 /// Does what a command line of `ctsTraffic` says; its exit code.
 pub(super) fn perform(_name: &str, words: &[String]) -> u8 {

@@ -17,9 +17,11 @@ use linerate_personality::ctstraffic::output::tcp_info::{self, TcpInfo};
 use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::Role;
 
+use super::NAME;
 use super::console::{Console, Heads};
 use super::document::{render_tcp_end, render_tcp_run, render_tcp_status};
 use super::files::Files;
+use crate::output::narrate;
 
 /// Writes lines as things happen.
 pub(super) struct TcpPrinter<'a> {
@@ -53,6 +55,7 @@ impl<'a> TcpPrinter<'a> {
             }
             TcpEvent::Finished(end) => self.tell_end(end),
             TcpEvent::Status(status) => self.tell_status(status),
+            TcpEvent::Note(note) => narrate(&format!("{NAME}: {note}\n")),
             TcpEvent::Sample(_) => {}
             TcpEvent::TimeIsUp => self.console.tell_time_limit(),
             TcpEvent::Pausing => self.console.tell_pause(),
