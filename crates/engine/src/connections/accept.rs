@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use linerate_measure::step::{Churn, Close, StepEnd};
 use socket2::Socket;
 
 use super::attempt::Carrier;
 use super::incoming::{Fate, Incoming, Stage};
+use super::listeners::{LISTENER, Listeners, MORE_LISTENERS};
 use super::pending::Pending;
 use super::script::Script;
 use super::spin_wait::{CONNECTIONS_PER_LOOK, SpinWait};
@@ -24,14 +24,8 @@ use crate::shard::{Coming, Inlet};
 use crate::socket::{accept_stream, is_short_of_descriptors, set_defer_accept};
 use crate::tally::Tally;
 
-/// Marks the listener among the events.
-const LISTENER: usize = 0;
 /// The first index of a connection among the events.
 const FIRST_INCOMING: usize = 1;
-/// The first index of the other listeners among the events. There are fewer connections.
-const MORE_LISTENERS: usize = usize::MAX / 2;
-/// How long a shard leaves the listener alone when there are no more descriptors.
-const SHORTAGE: Duration = Duration::from_millis(1);
 /// A connection without its opening after this time goes to the server's first thread too.
 const OPENING_NS: u64 = SECOND_NS;
 
@@ -64,14 +58,10 @@ pub(crate) struct Accepting {
 
 struct Acceptor<'a> {
     accept: &'a Accept,
-    /// What it accepts from.
-    listeners: Vec<Arc<Socket>>,
-    /// Whether its file table holds no further connection, and the listeners are left to other loops.
-    is_table_full: bool,
+    /// When it is over, and how long a connection may take.
+    step: &'a Churn,
+    listeners: Listeners,
     script: Script,
-    timeout_ns: u64,
-    /// After so many it is over.
-    count: u64,
     tally: &'a Tally,
     poll: Poll,
     incoming: Vec<Option<Incoming>>,
@@ -93,25 +83,13 @@ struct Acceptor<'a> {
     spin_wait: Option<SpinWait>,
 }
 
-/// All sockets that a loop accepts from: those in its own file table, where it has one.
-fn listeners(accept: &Accept, waker: &Inlet) -> Vec<Arc<Socket>> {
-    let given = accept.listener.iter().chain(&accept.more_listeners);
-    given.chain(waker.listeners()).cloned().collect()
-}
-
-fn watch_listeners(poll: &Poll, listeners: &[Arc<Socket>]) -> bool {
-    let index = |place| if place == 0 { LISTENER } else { MORE_LISTENERS + place - 1 };
-    let mut placed = listeners.iter().enumerate();
-    placed.all(|(place, listener)| poll.watch_listener(listener, index(place)))
-}
-
 impl Accepting {
     /// Runs until the load has ended.
     pub(crate) fn run(self, waker: &Inlet, local: &mut Local) {
         let mut ending = Ending::default();
-        let listeners = listeners(&self.accept, waker);
+        let listeners = Listeners::new(&self.accept, waker);
         if let Some(poll) = Poll::new(waker)
-            && watch_listeners(&poll, &listeners)
+            && listeners.watch(&poll)
         {
             self.shared.set_ready(local);
             let script = Script::new(&self.step.life, &self.accept.buffers)
@@ -121,14 +99,9 @@ impl Accepting {
             let pending = self.accept.shared.as_ref().map(|shared| Arc::clone(&shared.pending));
             let mut acceptor = Acceptor {
                 accept: &self.accept,
+                step: &self.step,
                 listeners,
-                is_table_full: false,
                 script,
-                timeout_ns: self.step.timeout_ns,
-                count: match self.step.end {
-                    StepEnd::Count { count } => count,
-                    _ => u64::MAX,
-                },
                 tally: &self.shared.tally,
                 poll,
                 incoming: Vec::new(),
@@ -157,8 +130,12 @@ impl Accepting {
 impl Acceptor<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
+        let most = match self.step.end {
+            StepEnd::Count { count } => count,
+            _ => u64::MAX,
+        };
         while local.phase() < Phase::Drained
-            && self.tally.transactions.value() < self.count
+            && self.tally.transactions.value() < most
             && !self.is_exhausted()
         {
             if self.blocks() && self.accept.loops.load(Ordering::Relaxed) > 1 {
@@ -224,7 +201,8 @@ impl Acceptor<'_> {
     /// Whether all connections were accepted that there may be, and those of this loop have ended.
     fn is_exhausted(&self) -> bool {
         let is_last = |left: &Arc<AtomicU64>| left.load(Ordering::Relaxed) == 0;
-        self.accept.limits.left.as_ref().is_some_and(is_last) && self.free.len() == self.incoming.len()
+        self.accept.limits.left.as_ref().is_some_and(is_last)
+            && self.free.len() == self.incoming.len()
     }
 
     /// Whether one more may be accepted; the listeners are left alone where none may.
@@ -233,42 +211,17 @@ impl Acceptor<'_> {
         let less = |left: u64| left.checked_sub(1);
         let is_taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
         if !is_taken {
-            self.listeners.iter().for_each(|listener| self.poll.forget(listener));
+            self.listeners.forget(&self.poll);
         }
         is_taken
-    }
-
-    /// There is no descriptor for another connection. Where the loop has a file table of its own, that is full, and
-    /// the listeners are left to the other loops until a connection has gone.
-    fn lack_descriptors(&mut self, error: &io::Error, local: &Local) {
-        match &self.accept.limits.full_tables {
-            Some(full_tables) if error.raw_os_error() == Some(libc::EMFILE) => {
-                self.is_table_full = true;
-                full_tables.fetch_add(1, Ordering::Relaxed);
-                self.listeners.iter().for_each(|listener| self.poll.forget(listener));
-                local.ring_conductor();
-            }
-            // The server's first thread makes room in time; the listener would be ready all the while.
-            _ => std::thread::sleep(SHORTAGE),
-        }
-    }
-
-    /// A connection has gone: there is a descriptor for another one.
-    fn have_descriptors(&mut self) {
-        if let (true, Some(full_tables)) = (self.is_table_full, &self.accept.limits.full_tables) {
-            self.is_table_full = false;
-            full_tables.fetch_sub(1, Ordering::Relaxed);
-            let _is_watched = watch_listeners(&self.poll, &self.listeners);
-        }
     }
 
     /// Says whether there was a connection.
     fn accept_one(&mut self, from: usize, local: &mut Local, ending: &mut Ending) -> bool {
         let blocks = self.blocks() && !self.wake_ups.once();
-        if self.is_table_full || !self.take_one_of_left() {
+        let Some(listener) = self.listeners.get(from).filter(|_| self.take_one_of_left()) else {
             return false;
-        }
-        let Some(listener) = self.listeners.get(from) else { return false };
+        };
         let socket = match accept_stream(listener, blocks) {
             Ok(socket) => socket,
             Err(error) => {
@@ -276,7 +229,7 @@ impl Acceptor<'_> {
                     left.fetch_add(1, Ordering::Relaxed);
                 }
                 if is_short_of_descriptors(&error) {
-                    self.lack_descriptors(&error, local);
+                    self.listeners.handle_shortage(&error, &self.poll, local);
                 }
                 return false;
             }
@@ -475,7 +428,7 @@ impl Acceptor<'_> {
 
     fn remove(&mut self, index: usize) -> Option<Incoming> {
         let mut one = self.incoming.get_mut(index)?.take()?;
-        self.have_descriptors();
+        self.listeners.handle_departure(&self.poll);
         self.pending.leave(&mut one);
         self.free.push(index);
         if let Some(shared) = &self.accept.shared {
@@ -515,7 +468,7 @@ impl Acceptor<'_> {
             let Some(one) = &mut self.incoming[index] else { continue };
             let opening = matches!(one.stage, Stage::Opening);
             if one.expires_ns == 0 || (times_silence && one.has_moved(now_ns)) {
-                let limit_ns = if opening { OPENING_NS } else { self.timeout_ns };
+                let limit_ns = if opening { OPENING_NS } else { self.step.timeout_ns };
                 one.expires_ns = now_ns.saturating_add(limit_ns);
             } else if one.expires_ns <= now_ns
                 && let Some(one) = self.remove(index)

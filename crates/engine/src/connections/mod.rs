@@ -15,6 +15,7 @@ mod carrier;
 mod dial;
 mod finished;
 mod incoming;
+mod listeners;
 mod living;
 mod opening;
 mod pending;

@@ -277,9 +277,7 @@ impl Course {
     /// Whether nothing is left to send.
     pub fn has_sent_all(&self, life: &Life) -> bool {
         let sends_now = match self.step(life) {
-            Some(LifeStep::Alternate { .. }) => {
-                self.outgoing.left > 0 || self.turns.0 > 0
-            }
+            Some(LifeStep::Alternate { .. }) => self.outgoing.left > 0 || self.turns.0 > 0,
             Some(LifeStep::SendText { .. }) => true,
             _ => self.outgoing.left > 0,
         };
