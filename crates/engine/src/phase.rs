@@ -33,6 +33,14 @@ pub(crate) struct Reached {
     pub(crate) ends_ns: u64,
 }
 
+impl Reached {
+    /// Whether the load begins with a warm-up, as far as that is known.
+    pub(crate) fn has_warm_up(&self) -> bool {
+        let is_over = self.measuring_ns < u64::MAX && self.opened_ns < self.measuring_ns;
+        self.phase == Phase::WarmUp || is_over
+    }
+}
+
 /// A phase that one thread sets and many look at.
 #[derive(Debug)]
 pub(crate) struct SharedPhase {

@@ -34,7 +34,7 @@ pub struct SequenceTracker {
     reordered: u64,
     late: u64,
     jitter: Jitter,
-    warm_up_seen: bool,
+    has_warm_up: bool,
     /// Least measured number, `u64::MAX` before the first.
     lowest_measured: u64,
     /// One more than the greatest measured number.
@@ -60,11 +60,16 @@ impl SequenceTracker {
             reordered: 0,
             late: 0,
             jitter: Jitter::default(),
-            warm_up_seen: false,
+            has_warm_up: false,
             lowest_measured: u64::MAX,
             after_measured: 0,
             seen: Box::new([0; WORDS]),
         }
+    }
+
+    /// The flow begins with a warm-up, whether anything of it arrives or not.
+    pub fn expect_warm_up(&mut self) {
+        self.has_warm_up = true;
     }
 
     /// Records the arrival of datagram `seq`, sent at `sent_ns` on the sender's clock and received
@@ -81,7 +86,7 @@ impl SequenceTracker {
         self.next_expected = seq + 1;
         self.arrived += 1;
         if warm_up {
-            self.warm_up_seen = true;
+            self.has_warm_up = true;
             return;
         }
         self.lowest_measured = self.lowest_measured.min(seq);
@@ -113,7 +118,7 @@ impl SequenceTracker {
         self.next_expected = after;
         self.arrived += u64::from(count);
         if warm_up {
-            self.warm_up_seen = true;
+            self.has_warm_up = true;
             return;
         }
         self.lowest_measured = self.lowest_measured.min(first_seq);
@@ -128,7 +133,7 @@ impl SequenceTracker {
     /// `dropped_by_socket` is passed on.
     pub fn counts(&self, sent: Option<u64>, dropped_by_socket: Option<u64>) -> DatagramCounts {
         // Without any sign of a warm-up, the measured numbers began at 0.
-        let first = if self.warm_up_seen { self.lowest_measured } else { 0 };
+        let first = if self.has_warm_up { self.lowest_measured } else { 0 };
         let expected = sent.unwrap_or(self.after_measured.saturating_sub(first));
         DatagramCounts {
             sent,
@@ -179,7 +184,7 @@ impl SequenceTracker {
     #[cold]
     fn record_behind(&mut self, seq: u64, sent_ns: u64, received_ns: u64, warm_up: bool) {
         let measured = u64::from(!warm_up);
-        self.warm_up_seen |= warm_up;
+        self.has_warm_up |= warm_up;
         if seq == u64::MAX || self.next_expected - seq > WINDOW_DATAGRAMS {
             self.late += measured;
             return;

@@ -99,8 +99,9 @@ impl FrameCounts {
 /// 2. A frame whose last datagram arrives at its playout time at the latest is completed; up to
 ///    [`LATE_NS`] after it, late. The others up to the newest that came are dropped.
 /// 3. A second arrival of a datagram changes nothing.
-/// 4. Without a warm-up, frames begin with number 0. After one they begin with the frame of the
-///    first measured datagram that arrives: which frames before it were measured isn't known.
+/// 4. Without a warm-up, frames begin with number 0. After one, of which nothing need have arrived, they
+///    begin with the frame of the first measured datagram that arrives: which frames before it were
+///    measured isn't known.
 ///
 /// Frames of the warm-up are left out. A frame is known to lack something when so many newer ones have
 /// begun that it leaves the window, or at the end. Memory is fixed, and no arrival costs more than
@@ -113,7 +114,7 @@ pub struct FrameTracker {
     /// A bit for each of them, likewise, [`FrameTracker::words`] words a frame.
     seen: Box<[u64]>,
     words: usize,
-    warm_up_seen: bool,
+    has_warm_up: bool,
     /// The oldest frame of the window; `None` before the first measured datagram.
     oldest: Option<u64>,
     /// One more than the newest frame of which anything came.
@@ -136,7 +137,7 @@ impl FrameTracker {
             arrived: vec![0; window].into(),
             seen: vec![0; window.saturating_mul(words)].into(),
             words,
-            warm_up_seen: false,
+            has_warm_up: false,
             oldest: None,
             after_newest: 0,
             first: (0, 0),
@@ -147,11 +148,16 @@ impl FrameTracker {
         }
     }
 
+    /// The flow begins with a warm-up, whether anything of it arrives or not.
+    pub fn expect_warm_up(&mut self) {
+        self.has_warm_up = true;
+    }
+
     /// Records the arrival of datagram `seq` at `received_ns`, by this end's clock.
     #[inline]
     pub fn record(&mut self, seq: u64, received_ns: u64, warm_up: bool) {
         if warm_up {
-            self.warm_up_seen = true;
+            self.has_warm_up = true;
             return;
         }
         let datagrams = u64::from(self.frames.datagrams);
@@ -195,7 +201,7 @@ impl FrameTracker {
 
     #[cold]
     fn record_first(&mut self, frame: u64, place: usize, received_ns: u64) {
-        let oldest = if self.warm_up_seen { frame } else { 0 };
+        let oldest = if self.has_warm_up { frame } else { 0 };
         self.first = (frame, received_ns.saturating_add(self.frames.buffer_depth_ns));
         self.oldest = Some(oldest);
         self.after_newest = oldest;

@@ -112,6 +112,23 @@ fn frames_of_the_warm_up_are_left_out() {
 }
 
 #[test]
+fn frames_of_a_warm_up_that_is_lost_are_left_out() {
+    for (is_expected, dropped) in [(true, 0), (false, 5)] {
+        let mut tracker = FrameTracker::new(frames(50, 4, 100));
+        if is_expected {
+            tracker.expect_warm_up();
+        }
+        for (seq, at_ns) in stream().into_iter().skip(20) {
+            tracker.record(seq, at_ns, false);
+        }
+        tracker.finish();
+        let counts = tracker.counts();
+        assert_eq!((counts.completed, counts.dropped), (Some(5), Some(dropped)));
+        assert_eq!(tracker.loss_bursts().1, dropped * 4);
+    }
+}
+
+#[test]
 fn any_numbers_are_counted_without_a_panic() {
     for datagrams in [1, 64, 65, 32_768] {
         let mut tracker = FrameTracker::new(frames(100, datagrams, 0));

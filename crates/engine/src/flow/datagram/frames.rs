@@ -109,6 +109,11 @@ impl FrameReceiver {
         Self { tracker, delays, malformed: 0 }
     }
 
+    /// The flow begins with a warm-up.
+    pub(super) fn expect_warm_up(&mut self) {
+        self.tracker.expect_warm_up();
+    }
+
     /// A datagram of the flow has come.
     #[inline]
     pub(super) fn record(&mut self, mark: &Mark, now_ns: u64, latencies: &mut Latencies) {

@@ -37,6 +37,8 @@ pub(crate) trait Heading: Copy + Send + 'static {
 pub(crate) trait Arrivals: Default {
     /// So many datagrams came with numbers that follow each other, sent at one time.
     fn record_run(&mut self, first: Mark, count: u32, now_ns: u64);
+    /// There is a warm-up, whether anything of it comes or not.
+    fn expect_warm_up(&mut self) {}
     /// The measured part has begun; marks may tell that, too.
     fn end_warm_up(&mut self) {}
     /// Tells the flow's tally what is known after a call that brought datagrams of so many bytes.
@@ -49,6 +51,10 @@ impl Arrivals for SequenceTracker {
     #[inline]
     fn record_run(&mut self, first: Mark, count: u32, now_ns: u64) {
         Self::record_run(self, first.seq, count, first.sent_ns, now_ns, first.warm_up);
+    }
+
+    fn expect_warm_up(&mut self) {
+        Self::expect_warm_up(self);
     }
 
     /// Duplicates don't count: a stream is complete when every datagram has come, not when as many have.

@@ -25,6 +25,8 @@ pub(crate) struct DatagramReceiver<H: Heading> {
     frames: Option<Box<FrameReceiver>>,
     rules: ReceiverRules,
     goal: Option<Arc<Goal>>,
+    /// Whether there is a warm-up, as far as that is known.
+    warms_up: bool,
     /// Whether the measured part has begun.
     measures: bool,
     /// What came with the call during which the measured part began; it counts in it.
@@ -69,6 +71,7 @@ impl<H: Heading> DatagramReceiver<H> {
             frames: step.frames.map(|frames| Box::new(FrameReceiver::new(frames))),
             rules: rules.receiver,
             goal: rules.goal.clone().filter(|goal| goal.is_set()),
+            warms_up: false,
             measures: false,
             uncounted: Came::default(),
         }
@@ -145,8 +148,16 @@ impl<H: Heading> DatagramReceiver<H> {
     }
 
     #[inline]
-    fn look_for_end_of_warm_up(&mut self, local: &Local) {
-        if !self.measures && local.is_measuring() {
+    fn look_for_end_of_warm_up(&mut self, local: &mut Local) {
+        if self.measures {
+            return;
+        }
+        if !self.warms_up && local.reached().has_warm_up() {
+            self.warms_up = true;
+            self.arrivals.expect_warm_up();
+            self.frames.iter_mut().for_each(|frames| frames.expect_warm_up());
+        }
+        if local.is_measuring() {
             self.measures = true;
             self.arrivals.end_warm_up();
         }
