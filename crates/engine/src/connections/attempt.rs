@@ -121,6 +121,14 @@ pub(crate) trait Carrier: LifeStream {
 
     /// Closes at once.
     fn reset(self);
+
+    /// Closes what has failed, so that the peer knows it has.
+    fn fail(self)
+    where
+        Self: Sized,
+    {
+        self.reset();
+    }
 }
 
 /// A connection under way.

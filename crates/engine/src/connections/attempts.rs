@@ -132,7 +132,8 @@ impl<C: Carrier> Attempts<C> {
             Some(cause) if cause.is::<GivenUp>() && self.slots.parts_in_order() => {
                 attempt.carrier.close();
             }
-            _ => attempt.carrier.reset(),
+            Some(cause) if cause.is::<GivenUp>() => attempt.carrier.reset(),
+            _ => attempt.carrier.fail(),
         }
         self.slots.fail(index, error_kind(error), warm_up, now_ns);
     }

@@ -13,7 +13,7 @@ use socket2::Socket;
 
 use super::connected::Connected;
 use super::opening::ArrivingOpening;
-use super::{FOREIGN, Quic, Sockets};
+use super::{FAILED, FOREIGN, Quic, Sockets};
 use crate::buffers::Buffers;
 use crate::clock::monotonic_ns;
 use crate::connections::{LifeStream, Progress, Script, Timers};
@@ -122,7 +122,10 @@ impl Acceptor {
         let (script, tally) = (&mut self.script, &self.shared.tally);
         match one.advance(&self.token, script, &self.pattern, tally, local) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                one.connected.connection.borrow_mut().close(FOREIGN, b"");
+                // Until its opening is right nobody knows whose it is.
+                let has_lived = matches!(one.stage, Stage::Living(..));
+                let code = if has_lived { FAILED } else { FOREIGN };
+                one.connected.connection.borrow_mut().close(code, b"");
                 self.incoming.remove(&link);
                 self.count(&error);
             }

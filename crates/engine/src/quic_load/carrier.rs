@@ -5,8 +5,8 @@ use std::io;
 use bytes::Bytes;
 use linerate_measure::Handshake;
 
-use super::DONE;
 use super::connected::Connected;
+use super::{DONE, FAILED};
 use crate::clock::monotonic_ns;
 use crate::connections::{Awaited, Carrier, LifeStream, Milestones, Part, Progress};
 use crate::flow::Local;
@@ -162,5 +162,9 @@ impl Carrier for QuicCarrier {
 
     fn reset(self) {
         self.close();
+    }
+
+    fn fail(self) {
+        self.connected.connection.borrow_mut().close(FAILED, b"");
     }
 }

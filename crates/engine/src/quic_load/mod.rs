@@ -50,6 +50,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const DONE: u32 = 0;
 /// What it closes with on one that isn't of its test.
 const FOREIGN: u32 = 1;
+/// What it closes with where the connection's life has failed.
+const FAILED: u32 = 2;
 
 /// What a load over QUIC needs beside its workload.
 #[derive(Clone)]
