@@ -1,16 +1,33 @@
 //! Where threads run.
 
+use rustix::thread::CpuSet;
+
 /// Pins the calling thread to one processor.
 ///
 /// # Errors
 /// A sentence about a processor that the thread can't have.
 pub fn pin(cpu: u32) -> Result<(), String> {
-    let mut set = rustix::thread::CpuSet::new();
-    if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(format!("CPU {cpu} is beyond the kernel's limit"));
+    pin_to(&[cpu])
+}
+
+/// Lets the calling thread run on these processors only; without any, on those that it has.
+///
+/// # Errors
+/// A sentence about processors that the thread can't have.
+pub fn pin_to(cpus: &[u32]) -> Result<(), String> {
+    if cpus.is_empty() {
+        return Ok(());
     }
-    set.set(cpu as usize);
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if *cpu as usize >= CpuSet::MAX_CPU {
+            return Err(format!("CPU {cpu} is beyond the kernel's limit"));
+        }
+        set.set(*cpu as usize);
+    }
     rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
-        format!("a thread could not be pinned to CPU {cpu} ({error}): it ran on any CPU")
+        let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let cpus = names.join(", ");
+        format!("a thread could not be pinned to CPU {cpus} ({error}): it ran on any CPU")
     })
 }

@@ -100,6 +100,12 @@ impl Dialing {
     }
 }
 
+/// A shard's part of what all may have together; one at least, so that each goes on.
+fn share(most: usize, shard: usize, shards: usize) -> usize {
+    let shards = shards.max(1);
+    (most / shards + usize::from(shard < most % shards)).max(1)
+}
+
 impl Dialer {
     fn new(dialing: Dialing, is_apart: bool, local: &Local) -> Self {
         let Dialing { dial, churn, flows, shard: (shard, shards) } = dialing;
@@ -111,8 +117,7 @@ impl Dialer {
         let mut part = Part::new(life, &dial.buffers, opening, keys, local);
         part.script = part.script.telling(life, dial.tell).counting_texts_in(flows.first());
         let mut slots = Slots::new(&churn, flows).with_rules(dial.rules);
-        let most_pending =
-            dial.rules.most_pending.unwrap_or(MOST_PENDING).div_ceil(shards.max(1)).max(1);
+        let most_pending = share(dial.rules.most_pending.unwrap_or(MOST_PENDING), shard, shards);
         let has_tls = part.tls.is_some();
         if has_tls {
             slots.count_handshakes(dial.agreement);
@@ -236,5 +241,19 @@ impl Dialer {
             slots.see(index, socket);
         }
         self.attempts.finish(index, local);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shards_share_a_limit_exactly() {
+        for (most, shards) in [(1, 1), (3, 2), (7, 3), (8, 4), (1000, 7)] {
+            let shares = (0..shards).map(|shard| share(most, shard, shards));
+            assert_eq!(shares.sum::<usize>(), most, "{most} {shards}");
+        }
+        assert_eq!((share(1, 1, 2), share(usize::MAX, 0, 1)), (1, usize::MAX));
     }
 }

@@ -96,7 +96,7 @@ impl Finished {
         let (sent_bytes, received_bytes) = living.map_or((0, 0), Living::moved);
         Self {
             at_ns,
-            addresses: living.and_then(|living| living.addresses.as_deref().copied()),
+            addresses: living.and_then(|living| Some(living.standing.as_ref()?.addresses)),
             has_lived: living.is_some(),
             id: living.map_or([0; ID_BYTES], Living::id),
             sent_bytes,

@@ -28,8 +28,16 @@ pub(super) struct Living {
     pub(super) held_ns: u64,
     /// When all transfers were over; 0: they aren't.
     pub(super) transferred_ns: u64,
-    /// This end and the other, where connections are recorded.
-    pub(super) addresses: Option<Box<(SocketAddr, SocketAddr)>>,
+    /// Where connections are recorded.
+    pub(super) standing: Option<Box<Standing>>,
+}
+
+/// What is known of a connection from when it stands.
+pub(super) struct Standing {
+    /// This end and the other.
+    pub(super) addresses: (SocketAddr, SocketAddr),
+    /// How often the first segment was sent again, where the kernel is asked.
+    pub(super) syn_retransmissions: Option<u64>,
 }
 
 impl Living {
@@ -44,7 +52,7 @@ impl Living {
             began_ns: 0,
             held_ns: 0,
             transferred_ns: 0,
-            addresses: None,
+            standing: None,
         }
     }
 

@@ -10,7 +10,7 @@ use linerate_measure::step::{Close, Life, LifeFault, LifeStep};
 use super::Interest;
 use super::attempt::Carrier;
 use super::finished::{Finished, TellConnections, Told};
-use super::living::{Living, fault};
+use super::living::{Living, Standing, fault};
 use super::spin_wait::Awaited;
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::monotonic_ns;
@@ -170,7 +170,11 @@ impl Script {
     pub(super) fn tell_established(&self, progress: &mut Progress, carrier: &impl Carrier) {
         let (Some(tell), Some(living)) = (&self.tell, progress.living_mut()) else { return };
         let (at_ns, addresses) = (monotonic_ns(), carrier.addresses());
-        (living.began_ns, living.addresses) = (at_ns, addresses.map(Box::new));
+        // Nothing has been sent yet: what was sent again is the first segment.
+        let figures = tell.asks_kernel.then(|| carrier.kernel_figures()).flatten();
+        let syn_retransmissions = figures.map(|(status, _)| status.retransmitted_segments.into());
+        let standing = |addresses| Box::new(Standing { addresses, syn_retransmissions });
+        (living.began_ns, living.standing) = (at_ns, addresses.map(standing));
         (tell.tell)(Told::Established { at_ns, addresses });
     }
 
@@ -185,6 +189,10 @@ impl Script {
         let mut finished = Finished::new(monotonic_ns(), living, error);
         if tell.asks_kernel {
             finished.tcp = carrier.and_then(Carrier::kernel_figures);
+            let standing = living.and_then(|living| living.standing.as_ref());
+            if let (Some((_, counts)), Some(standing)) = (&mut finished.tcp, standing) {
+                counts.syn_retransmissions = standing.syn_retransmissions;
+            }
         }
         (tell.tell)(Told::Finished(Box::new(finished)));
     }

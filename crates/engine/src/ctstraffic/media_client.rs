@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
@@ -14,21 +15,22 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use socket2::Socket;
 
-use super::media_event::{
-    MediaError, MediaEvent, MediaRun, MediaStreamEnd, StatusRows, plus, since,
-};
+use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, plus, since};
 use super::media_plan::MediaClientPlan;
+use super::media_run::{MediaEnd, conduct};
 use super::media_server::ticks;
-use super::{Events, LOOK_NS, MediaTotals, with_events};
+use super::{Events, MediaTotals, with_events};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::timespec;
 use crate::probe::raise_open_files_limit;
-use crate::socket::receive_batch;
+use crate::socket::{
+    LONGEST_TRAIN_BYTES, MOST_TRAINS, ReceivedTrain, enable_receive_offload, receive_trains,
+};
 
-/// Datagrams of one call.
-const BATCH: usize = 64;
+/// Streams whose datagrams are read between two looks at the clock.
+const READY: usize = 1024;
 /// Calls of one stream before the others have their turn.
 const CALLS_PER_TURN: u32 = 8;
 /// A stream that couldn't be begun is followed by the next after so long.
@@ -47,7 +49,11 @@ pub fn run_media_client(
     let poll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| {
         Error::Host(format!("can't wait for datagrams (epoll_create: {error})"))
     })?;
-    with_events(tell, |events| MediaClient::new(plan, poll, events).run(cancel))
+    with_events(tell, &plan.sockets.cpus, |events| {
+        let client = MediaClient::new(plan, poll, events);
+        let began_ns = client.began_ns;
+        conduct(client, &plan.times, began_ns, events, cancel)
+    })
 }
 
 /// A stream that is asked for, or received.
@@ -61,6 +67,14 @@ struct Stream {
     due_ns: u64,
 }
 
+/// Memory for what a turn reads.
+struct Room {
+    /// Trains of datagrams, in equal parts.
+    buffer: Vec<u8>,
+    /// Sockets that have something to read.
+    ready: Vec<Event>,
+}
+
 struct MediaClient<'a> {
     plan: &'a MediaClientPlan,
     poll: OwnedFd,
@@ -69,8 +83,7 @@ struct MediaClient<'a> {
     free: Vec<usize>,
     due: BinaryHeap<Reverse<(u64, usize)>>,
     reference: Option<Reference>,
-    /// Room for a batch of datagrams, in equal parts.
-    buffer: Vec<u8>,
+    room: Room,
     /// Streams that were begun, or tried.
     begun: u64,
     /// No stream is begun before.
@@ -82,9 +95,7 @@ struct MediaClient<'a> {
 impl<'a> MediaClient<'a> {
     fn new(plan: &'a MediaClientPlan, poll: OwnedFd, events: &'a Events<'a>) -> Self {
         let shape = plan.receiver.shape;
-        // One byte more than a datagram may have, so that longer ones show; and room for an id.
         let longest = shape.frame_bytes.min(shape.datagram_bytes) as usize;
-        let slot_bytes = longest.max(64) + 1;
         Self {
             plan,
             poll,
@@ -93,70 +104,15 @@ impl<'a> MediaClient<'a> {
             free: Vec::new(),
             due: BinaryHeap::new(),
             reference: plan.verifies_data.then(|| Reference::new(longest)),
-            buffer: vec![0; BATCH * slot_bytes],
+            room: Room {
+                buffer: vec![0; MOST_TRAINS * LONGEST_TRAIN_BYTES],
+                ready: Vec::with_capacity(READY),
+            },
             begun: 0,
             next_begin_ns: 0,
             totals: MediaTotals::default(),
             began_ns: monotonic_ns(),
         }
-    }
-
-    fn run(mut self, cancel: &Cancel) -> MediaRun {
-        let limit = self.plan.time_limit.map(|limit| limit.as_nanos() as u64);
-        let ends_ns = limit.map_or(u64::MAX, |limit| self.began_ns.saturating_add(limit));
-        let mut rows = StatusRows::new(self.began_ns, self.plan.status_ns);
-        self.tell_status(&mut rows, self.began_ns);
-        let mut events = Vec::with_capacity(BATCH);
-        let is_complete = loop {
-            let now_ns = monotonic_ns();
-            if cancel.requested() {
-                break false;
-            }
-            if now_ns >= ends_ns {
-                self.events.tell(MediaEvent::TimeIsUp);
-                break false;
-            }
-            self.begin_streams(now_ns);
-            if self.open() == 0 && self.plan.total.is_some_and(|total| self.begun >= total) {
-                break true;
-            }
-            self.handle_due(now_ns);
-            if now_ns >= rows.next_ns() {
-                self.tell_status(&mut rows, now_ns);
-            }
-            self.wait(rows.next_ns().min(ends_ns).min(now_ns + LOOK_NS), &mut events);
-            for index in events.iter().map(|event: &Event| event.data.u64() as usize) {
-                self.receive(index);
-            }
-        };
-        let now_ns = monotonic_ns();
-        self.tell_status(&mut rows, now_ns);
-        MediaRun {
-            totals: self.totals,
-            open: self.open() as u64,
-            elapsed_ns: now_ns - self.began_ns,
-            is_complete,
-        }
-    }
-
-    fn open(&self) -> usize {
-        self.streams.len() - self.free.len()
-    }
-
-    fn tell_status(&mut self, rows: &mut StatusRows, now_ns: u64) {
-        for stream in self.streams.iter_mut().flatten() {
-            count(stream, &mut self.totals);
-        }
-        self.events.tell(MediaEvent::Status(rows.cut(now_ns, self.open(), self.totals.counts)));
-    }
-
-    fn wait(&self, until_ns: u64, events: &mut Vec<Event>) {
-        let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
-        let wait_ns = due_ns.min(until_ns).saturating_sub(monotonic_ns());
-        events.clear();
-        // Interrupted by a signal: a round with no events.
-        let _interrupted =
-            epoll::wait(&self.poll, spare_capacity(events), Some(&timespec(wait_ns)));
     }
 
     fn begin_streams(&mut self, now_ns: u64) {
@@ -195,6 +151,8 @@ impl<'a> MediaClient<'a> {
         let socket = self.plan.sockets.bind(route.local.unwrap_or(any))?;
         // From then on the kernel takes datagrams from the server's address alone.
         socket.connect(&route.server.into())?;
+        // Without it datagrams come one by one.
+        let _one_by_one = enable_receive_offload(socket.as_fd());
         epoll::add(&self.poll, socket.as_fd(), EventData::new_u64(index as u64), EventFlags::IN)?;
         let local = socket.local_addr()?.as_socket().unwrap_or(any);
         Ok(Stream {
@@ -263,28 +221,30 @@ impl<'a> MediaClient<'a> {
 
     fn receive(&mut self, index: usize) {
         let Some(mut stream) = self.streams.get_mut(index).and_then(Option::take) else { return };
-        let mut lengths = [0; BATCH];
+        let mut trains = [ReceivedTrain::default(); MOST_TRAINS];
         for _ in 0..CALLS_PER_TURN {
             if stream.receiver.is_over() {
                 break;
             }
-            let mut buffer = std::mem::take(&mut self.buffer);
-            let slot_bytes = buffer.len() / BATCH;
-            let received =
-                receive_batch(stream.socket.as_fd(), &mut buffer, slot_bytes, &mut lengths);
+            let mut buffer = std::mem::take(&mut self.room.buffer);
+            let received = receive_trains(
+                stream.socket.as_fd(),
+                &mut buffer,
+                LONGEST_TRAIN_BYTES,
+                &mut trains,
+            );
             let now_ns = monotonic_ns();
             let count = *received.as_ref().unwrap_or(&0);
-            let lengths = lengths.get(..count).unwrap_or_default();
-            for (slot, length) in buffer.chunks_exact(slot_bytes).zip(lengths) {
-                let bytes = slot.get(..*length).unwrap_or_default();
-                self.handle_datagram(&mut stream, now_ns, bytes);
+            let came = trains.get(..count).unwrap_or_default();
+            for (slot, train) in buffer.chunks_exact(LONGEST_TRAIN_BYTES).zip(came) {
+                self.handle_train(&mut stream, now_ns, slot, *train);
             }
-            self.buffer = buffer;
+            self.room.buffer = buffer;
             if let Err(error) = received {
                 handle_failure(&mut stream, now_ns, &error);
                 break;
             }
-            if count < BATCH {
+            if count < MOST_TRAINS {
                 break;
             }
         }
@@ -292,6 +252,16 @@ impl<'a> MediaClient<'a> {
             self.end(index, stream);
         } else {
             self.streams[index] = Some(stream);
+        }
+    }
+
+    fn handle_train(&self, stream: &mut Stream, now_ns: u64, slot: &[u8], train: ReceivedTrain) {
+        let bytes = slot.get(..train.length).unwrap_or_default();
+        if bytes.is_empty() {
+            return self.handle_datagram(stream, now_ns, bytes);
+        }
+        for datagram in bytes.chunks(train.segment_bytes.max(1)) {
+            self.handle_datagram(stream, now_ns, datagram);
         }
     }
 
@@ -327,6 +297,46 @@ impl<'a> MediaClient<'a> {
             elapsed_ns: stream.receiver.elapsed_ns(now_ns),
             fault,
         })));
+    }
+}
+
+impl MediaEnd for MediaClient<'_> {
+    fn is_done(&self) -> bool {
+        self.open() == 0 && self.plan.total.is_some_and(|total| self.begun >= total)
+    }
+
+    fn open(&self) -> usize {
+        self.streams.len() - self.free.len()
+    }
+
+    fn totals(&mut self) -> MediaTotals {
+        for stream in self.streams.iter_mut().flatten() {
+            count(stream, &mut self.totals);
+        }
+        self.totals
+    }
+
+    fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64) {
+        self.begin_streams(now_ns);
+        self.handle_due(now_ns);
+        // Datagrams of many streams are read together, but for more than one turn has room for.
+        if self.room.ready.len() < READY {
+            let rest_ns = rest_until_ns.saturating_sub(monotonic_ns());
+            if rest_ns > 0 {
+                std::thread::sleep(Duration::from_nanos(rest_ns));
+            }
+        }
+        let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
+        let wait_ns = due_ns.min(until_ns).saturating_sub(monotonic_ns());
+        let mut ready = std::mem::take(&mut self.room.ready);
+        ready.clear();
+        // Interrupted by a signal: a round with nothing to read.
+        let _interrupted =
+            epoll::wait(&self.poll, spare_capacity(&mut ready), Some(&timespec(wait_ns)));
+        for index in ready.iter().map(|event| event.data.u64() as usize) {
+            self.receive(index);
+        }
+        self.room.ready = ready;
     }
 }
 

@@ -38,6 +38,8 @@ pub enum MediaEvent {
     Status(MediaStatus),
     /// The time limit was reached.
     TimeIsUp,
+    /// The pause before the end begins.
+    Pausing,
 }
 
 /// What is wrong with a datagram.
@@ -81,6 +83,8 @@ pub struct MediaStatus {
     pub streams: u64,
     /// Frames and bits of that time.
     pub counts: FrameCounts,
+    /// What came of all streams until its end.
+    pub totals: MediaTotals,
 }
 
 /// What came of a run's streams so far.
@@ -124,6 +128,8 @@ pub struct MediaRun {
     pub elapsed_ns: u64,
     /// Whether all was done that was asked: neither the time limit nor a user ended it.
     pub is_complete: bool,
+    /// Events that were not told because too many waited for the caller.
+    pub lost_events: u64,
 }
 
 /// Both added up.
@@ -143,38 +149,5 @@ fn combine(a: FrameCounts, b: FrameCounts, of: fn(u64, u64) -> u64) -> FrameCoun
         repeated: of(a.repeated, b.repeated),
         errors: of(a.errors, b.errors),
         bits: of(a.bits, b.bits),
-    }
-}
-
-/// Cuts rows of status.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StatusRows {
-    began_ns: u64,
-    interval_ns: u64,
-    last_ns: u64,
-    last: FrameCounts,
-}
-
-impl StatusRows {
-    pub(super) fn new(began_ns: u64, interval_ns: u64) -> Self {
-        let interval_ns = interval_ns.max(1_000_000);
-        Self { began_ns, interval_ns, last_ns: began_ns, last: FrameCounts::default() }
-    }
-
-    /// When the next row is due.
-    pub(super) fn next_ns(&self) -> u64 {
-        self.last_ns.saturating_add(self.interval_ns)
-    }
-
-    /// The row of the time since the last one.
-    pub(super) fn cut(&mut self, now_ns: u64, streams: usize, counts: FrameCounts) -> MediaStatus {
-        let row = MediaStatus {
-            at_ns: now_ns - self.began_ns,
-            slice_ns: now_ns - self.last_ns,
-            streams: streams as u64,
-            counts: since(counts, self.last),
-        };
-        (self.last_ns, self.last) = (now_ns, counts);
-        row
     }
 }

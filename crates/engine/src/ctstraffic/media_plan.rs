@@ -3,12 +3,12 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_wire::ctstraffic::media::receiver::ReceiverSettings;
 use linerate_wire::ctstraffic::media::shape::StreamShape;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::media_run::MediaTimes;
 use crate::error::Error;
 
 /// What a server of media streams is to do.
@@ -24,12 +24,12 @@ pub struct MediaServerPlan {
     pub max_rate_bps: Option<u64>,
     /// The rate of the streams to one address, likewise.
     pub max_address_rate_bps: Option<u64>,
+    /// Whether its thread never sleeps, so that frames are sent when they are due.
+    pub spins: bool,
     /// How its sockets are made.
     pub sockets: MediaSockets,
-    /// Time between two rows of status.
-    pub status_ns: u64,
-    /// After so long everything ends; absent: never.
-    pub time_limit: Option<Duration>,
+    /// When rows are due, and when the run ends.
+    pub times: MediaTimes,
 }
 
 impl MediaServerPlan {
@@ -70,10 +70,8 @@ pub struct MediaClientPlan {
     pub tells_jitter: bool,
     /// How its sockets are made.
     pub sockets: MediaSockets,
-    /// Time between two rows of status.
-    pub status_ns: u64,
-    /// After so long everything ends; absent: never.
-    pub time_limit: Option<Duration>,
+    /// When rows are due, and when the run ends.
+    pub times: MediaTimes,
 }
 
 impl fmt::Debug for MediaClientPlan {
@@ -104,6 +102,8 @@ pub struct MediaSockets {
     pub dscp: Option<u8>,
     /// The device that sockets are bound to.
     pub device: Option<String>,
+    /// The processors that the thread with them runs on; none: all.
+    pub cpus: Vec<u32>,
 }
 
 impl MediaSockets {

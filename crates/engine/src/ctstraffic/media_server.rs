@@ -10,25 +10,33 @@ use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{
-    DataHeader, HEADER_BYTES, SENDER_FREQUENCY, check_start, encode_id,
+    DATAGRAM_LEAST_BYTES, DataHeader, HEADER_BYTES, SENDER_FREQUENCY, check_start, encode_id,
 };
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
-use linerate_wire::ctstraffic::media::sender::{OutgoingDatagram, StreamSender};
+use linerate_wire::ctstraffic::media::sender::{Outgoing, StreamSender};
+use linerate_wire::ctstraffic::media::shape::{Train, TrainLimits};
 use rustix::event::{PollFd, PollFlags};
 
-use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, StatusRows};
+use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd};
 use super::media_plan::MediaServerPlan;
-use super::{Events, LOOK_NS, MediaTotals, with_events};
+use super::media_run::{MediaEnd, conduct};
+use super::{Events, MediaTotals, with_events};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::control::random;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::poll_until;
+use crate::socket::{Outgoing as Packets, send_packets};
 
 /// STARTs that are read before frames have their turn.
 const STARTS_PER_TURN: u32 = 64;
-/// Datagrams of one stream before other streams and STARTs have their turn.
-const DATAGRAMS_PER_TURN: u32 = 64;
+/// Sends of one stream before other streams and STARTs have their turn.
+const SENDS_PER_TURN: u32 = 16;
+/// What the kernel cuts into datagrams: of every kernel that has UDP_SEGMENT (linux/udp.h), and what an IPv4 datagram
+/// has room for.
+const TRAIN: TrainLimits = TrainLimits { most_datagrams: 64, most_bytes: 65_507 };
+/// One by one.
+const SINGLE: TrainLimits = TrainLimits { most_datagrams: 1, most_bytes: u32::MAX };
 /// A full queue of this machine is tried again after so long.
 const AGAIN_NS: u64 = MILLISECOND_NS / 10;
 /// What is read of a datagram to a server: longer than START, so that other ones show.
@@ -64,7 +72,11 @@ pub fn run_media_server(
     for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
         tell(MediaEvent::Listening(address));
     }
-    with_events(tell, |events| MediaServer::new(plan, sockets, events).run(cancel))
+    with_events(tell, &plan.sockets.cpus, |events| {
+        let server = MediaServer::new(plan, sockets, events);
+        let began_ns = server.began_ns;
+        conduct(server, &plan.times, began_ns, events, cancel)
+    })
 }
 
 /// A stream that is being sent.
@@ -75,8 +87,10 @@ struct Stream {
     sender: StreamSender,
     began_ns: u64,
     bits: u64,
-    /// A datagram that the socket has not taken yet.
-    unsent: Option<OutgoingDatagram>,
+    /// What the socket has not taken yet.
+    unsent: Option<Outgoing>,
+    /// What goes out with one call: one datagram where the path doesn't carry them from one buffer.
+    limits: TrainLimits,
 }
 
 struct MediaServer<'a> {
@@ -89,8 +103,9 @@ struct MediaServer<'a> {
     by_address: HashMap<IpAddr, u64>,
     /// When each stream has something to send.
     due: BinaryHeap<Reverse<(u64, usize)>>,
-    /// A datagram with the data that all have, whose header is written anew each time.
-    datagram: Vec<u8>,
+    /// Datagrams of the full length with the data that all have, one behind the other. Headers are written anew each
+    /// time.
+    train: Vec<u8>,
     accepted: u64,
     totals: MediaTotals,
     began_ns: u64,
@@ -98,9 +113,14 @@ struct MediaServer<'a> {
 
 impl<'a> MediaServer<'a> {
     fn new(plan: &'a MediaServerPlan, sockets: Vec<UdpSocket>, events: &'a Events<'a>) -> Self {
-        let longest = plan.shape.datagram_bytes.min(plan.shape.frame_bytes) as usize;
+        let longest = plan.shape.datagram_bytes.max(DATAGRAM_LEAST_BYTES);
+        let longest = longest.min(plan.shape.frame_bytes) as usize;
         let mut datagram = vec![0; HEADER_BYTES];
-        datagram.extend_from_slice(Reference::new(longest).part(0, longest));
+        datagram.extend_from_slice(
+            Reference::new(longest).part(0, longest.saturating_sub(HEADER_BYTES)),
+        );
+        let most =
+            (TRAIN.most_bytes as usize / longest.max(1)).clamp(1, TRAIN.most_datagrams as usize);
         Self {
             plan,
             sockets,
@@ -110,64 +130,11 @@ impl<'a> MediaServer<'a> {
             by_peer: HashMap::new(),
             by_address: HashMap::new(),
             due: BinaryHeap::new(),
-            datagram,
+            train: datagram.repeat(most),
             accepted: 0,
             totals: MediaTotals::default(),
             began_ns: monotonic_ns(),
         }
-    }
-
-    fn run(mut self, cancel: &Cancel) -> MediaRun {
-        let limit = self.plan.time_limit.map(|limit| limit.as_nanos() as u64);
-        let ends_ns = limit.map_or(u64::MAX, |limit| self.began_ns.saturating_add(limit));
-        let mut rows = StatusRows::new(self.began_ns, self.plan.status_ns);
-        self.tell_status(&mut rows, self.began_ns);
-        let is_complete = loop {
-            let now_ns = monotonic_ns();
-            if cancel.requested() {
-                break false;
-            }
-            if now_ns >= ends_ns {
-                self.events.tell(MediaEvent::TimeIsUp);
-                break false;
-            }
-            if self.plan.limit.is_some_and(|limit| self.totals.ended() >= limit) {
-                break true;
-            }
-            (0..self.sockets.len()).for_each(|socket| self.receive(socket));
-            self.send_due();
-            if now_ns >= rows.next_ns() {
-                self.tell_status(&mut rows, now_ns);
-            }
-            self.wait(rows.next_ns().min(ends_ns).min(now_ns + LOOK_NS));
-        };
-        let now_ns = monotonic_ns();
-        self.tell_status(&mut rows, now_ns);
-        MediaRun {
-            totals: self.totals,
-            open: self.by_peer.len() as u64,
-            elapsed_ns: now_ns - self.began_ns,
-            is_complete,
-        }
-    }
-
-    fn tell_status(&self, rows: &mut StatusRows, now_ns: u64) {
-        self.events.tell(MediaEvent::Status(rows.cut(
-            now_ns,
-            self.by_peer.len(),
-            self.totals.counts,
-        )));
-    }
-
-    /// Waits until there is something to read, something to send, or this time.
-    fn wait(&self, until_ns: u64) {
-        let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
-        let mut polled: Vec<PollFd<'_>> = self
-            .sockets
-            .iter()
-            .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN))
-            .collect();
-        poll_until(&mut polled, due_ns.min(until_ns));
     }
 
     fn receive(&mut self, socket: usize) {
@@ -226,6 +193,7 @@ impl<'a> MediaServer<'a> {
             began_ns: now_ns,
             bits: 0,
             unsent: None,
+            limits: TRAIN,
         };
         let addresses = (self.local_address(socket), peer);
         let index = self.free.pop().unwrap_or(self.streams.len());
@@ -277,35 +245,65 @@ impl<'a> MediaServer<'a> {
         self.due.push(Reverse((next_ns, index)));
     }
 
-    /// Sends the datagrams of a stream that are due now.
+    /// Sends what is due of a stream now.
     fn send_frame(&mut self, stream: &mut Stream) -> io::Result<()> {
-        let socket = &self.sockets[stream.socket];
-        for _ in 0..DATAGRAMS_PER_TURN {
-            let next = stream.unsent.take().or_else(|| stream.sender.poll_datagram(monotonic_ns()));
-            let Some(datagram) = next else { return Ok(()) };
-            let sent = match datagram {
-                OutgoingDatagram::Id => {
-                    socket.send_to(&encode_id(&stream.id), stream.peer).map(|_| 0)
-                }
-                OutgoingDatagram::Data { sequence, bytes, .. } => {
-                    let sender_counter = ticks(monotonic_ns() - self.began_ns);
-                    let sender_frequency = SENDER_FREQUENCY;
-                    DataHeader { sequence, sender_counter, sender_frequency }
-                        .encode(&mut self.datagram);
-                    let datagram = self.datagram.get(..bytes as usize).unwrap_or_default();
-                    socket.send_to(datagram, stream.peer)
-                }
-            };
-            match sent {
-                Ok(bytes) => {
-                    stream.bits += 8 * bytes as u64;
-                    self.totals.counts.bits += 8 * bytes as u64;
-                }
-                Err(error) => {
-                    stream.unsent = Some(datagram);
+        for _ in 0..SENDS_PER_TURN {
+            let limits = stream.limits;
+            let next =
+                stream.unsent.take().or_else(|| stream.sender.poll_send(monotonic_ns(), limits));
+            let Some(next) = next else { return Ok(()) };
+            if let Err(error) = self.send(stream, next) {
+                let is_train = matches!(next, Outgoing::Data { train, .. } if train.datagram_bytes < train.bytes);
+                stream.unsent = Some(next);
+                if !is_train || stream.limits == SINGLE || is_passing(&error) {
                     return Err(error);
                 }
+                // The path's longest packet is shorter than a datagram, or its device can't: fragments may do.
+                stream.limits = SINGLE;
             }
+        }
+        Ok(())
+    }
+
+    /// Sends with one call; what is left of it is kept.
+    fn send(&mut self, stream: &mut Stream, next: Outgoing) -> io::Result<()> {
+        let id;
+        let (bytes, segment_bytes) = match next {
+            Outgoing::Id => {
+                id = encode_id(&stream.id);
+                (&id[..], None)
+            }
+            Outgoing::Data { sequence, train, due_ns } => {
+                let datagram = Train { bytes: train.datagram_bytes, ..train };
+                let now = if stream.limits == SINGLE { datagram } else { train };
+                let header = DataHeader {
+                    sequence,
+                    sender_counter: ticks(monotonic_ns() - self.began_ns),
+                    sender_frequency: SENDER_FREQUENCY,
+                };
+                let bytes = self.train.get_mut(..now.bytes as usize).unwrap_or_default();
+                bytes.chunks_mut(now.datagram_bytes as usize).for_each(|one| header.encode(one));
+                if now != train {
+                    let left = train.after_first();
+                    stream.unsent = left.map(|train| Outgoing::Data { sequence, train, due_ns });
+                }
+                let is_train = now.datagram_bytes < now.bytes;
+                (&*bytes, u16::try_from(now.datagram_bytes).ok().filter(|_| is_train))
+            }
+        };
+        let packets = Packets {
+            to: Some(stream.peer),
+            from: None,
+            class: 0,
+            ipv4: stream.peer.is_ipv4(),
+            segment_bytes,
+            bytes,
+        };
+        send_packets(self.sockets[stream.socket].as_fd(), &packets)?;
+        if !matches!(next, Outgoing::Id) {
+            let bits = 8 * bytes.len() as u64;
+            stream.bits += bits;
+            self.totals.counts.bits += bits;
         }
         Ok(())
     }
@@ -329,6 +327,35 @@ impl<'a> MediaServer<'a> {
             elapsed_ns: now_ns - stream.began_ns,
             fault,
         })));
+    }
+}
+
+impl MediaEnd for MediaServer<'_> {
+    fn is_done(&self) -> bool {
+        self.plan.limit.is_some_and(|limit| self.totals.ended() >= limit)
+    }
+
+    fn open(&self) -> usize {
+        self.by_peer.len()
+    }
+
+    fn totals(&mut self) -> MediaTotals {
+        self.totals
+    }
+
+    fn turn(&mut self, _now_ns: u64, until_ns: u64, rest_until_ns: u64) {
+        (0..self.sockets.len()).for_each(|socket| self.receive(socket));
+        self.send_due();
+        if self.plan.spins {
+            return;
+        }
+        let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
+        let mut polled: Vec<PollFd<'_>> = self
+            .sockets
+            .iter()
+            .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN))
+            .collect();
+        poll_until(&mut polled, due_ns.min(until_ns).max(rest_until_ns));
     }
 }
 

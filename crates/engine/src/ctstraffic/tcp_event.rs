@@ -66,6 +66,8 @@ pub struct TcpKernelFigures {
     pub mss_bytes: u32,
     /// Bytes that were sent again.
     pub retransmitted_bytes: Option<u64>,
+    /// How often this end's first segment was sent again.
+    pub syn_retransmissions: Option<u64>,
     /// Retransmission time-outs.
     pub timeouts: Option<u64>,
 }
@@ -154,6 +156,7 @@ fn kernel_figures(status: KernelStatus, counts: TcpCounts) -> TcpKernelFigures {
         min_rtt_us: status.min_rtt_us,
         mss_bytes: status.mss_bytes,
         retransmitted_bytes: counts.retransmitted_bytes,
+        syn_retransmissions: counts.syn_retransmissions,
         timeouts: counts.timeouts,
     }
 }

@@ -104,18 +104,19 @@ impl TcpPlan {
     /// The nearest native workload.
     pub fn workload(&self) -> Workload {
         let threads = processors(&self.cpus);
-        let (flows, count) = match &self.end {
-            TcpEnd::Client { connections, iterations, .. } => {
+        let (flows, count, most_threads) = match &self.end {
+            TcpEnd::Client { connections, iterations, most_pending, .. } => {
                 let total = iterations.map(|count| count.saturating_mul((*connections).into()));
-                (*connections, total)
+                // Each thread has a part of the connections that may be on their way.
+                (*connections, total, most_pending.unwrap_or(u32::MAX))
             }
             // At a server, a flow stands for all connections of a thread.
-            TcpEnd::Server { limit, .. } => (threads, *limit),
+            TcpEnd::Server { limit, .. } => (threads, *limit, u32::MAX),
         };
         let mut workload = Workload {
             end: End::Count { count: count.unwrap_or(u64::MAX) },
             flows,
-            threads: Some(threads.clamp(1, flows.max(1))),
+            threads: Some(threads.min(most_threads).clamp(1, flows.max(1))),
             interval_ns: self.status_ns,
             verify: self.life.verifies(),
             ..Workload::connect(Transport::Tcp)

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use linerate_measure::dialect::{SampleExtension, ctstraffic};
 use linerate_measure::{EndReport, Sample};
 
-use super::tcp_event::{TcpConnectionEnd, TcpEvent, TcpStatus, TcpTotals};
+use super::tcp_event::{TcpEvent, TcpStatus, TcpTotals};
+use super::tcp_notices::Notices;
 use super::tcp_plan::{TcpEnd, TcpPlan};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::connections::{Accept, AcceptLimits, Dial, Routes, Rules, TellConnections, Tells, Told};
+use crate::connections::{Accept, AcceptLimits, Dial, Routes, Rules, TellConnections, Tells};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::{Connections, Load};
@@ -37,15 +37,16 @@ pub struct TcpRun {
     pub elapsed_ns: u64,
     /// What this end counted.
     pub report: EndReport,
+    /// Events of connections that were counted and not told, because too many waited for the caller.
+    pub lost_events: u64,
 }
 
 /// What is going on.
 struct Course<'a> {
     load: Load,
-    told: Receiver<Told>,
+    notices: Notices,
     tell: &'a mut dyn FnMut(TcpEvent),
     began_ns: u64,
-    totals: TcpTotals,
     /// The last row of status: when, and the bytes that had been sent and received.
     last: (u64, (u64, u64)),
 }
@@ -62,18 +63,12 @@ pub fn run_tcp(
 ) -> Result<TcpRun, Error> {
     let began_ns = monotonic_ns();
     let waker = Arc::new(Waker::new()?);
-    let (sender, told) = channel();
-    let teller = TellConnections {
-        // The conductor reads to the end.
-        tell: Arc::new(move |happening| drop(sender.send(happening))),
-        asks_kernel: plan.asks_kernel,
-    };
+    let (notices, teller) = Notices::new(began_ns, plan.asks_kernel);
     let (load, shortcoming) = prepare(plan, teller, &waker)?;
     if let Some(shortcoming) = shortcoming {
         tell(TcpEvent::Note(shortcoming));
     }
-    let (totals, last) = (TcpTotals::default(), (began_ns, (0, 0)));
-    let mut course = Course { load, told, tell, began_ns, totals, last };
+    let mut course = Course { load, notices, tell, began_ns, last: (began_ns, (0, 0)) };
     course.load.open(monotonic_ns());
     course.tell_status(monotonic_ns());
     let is_stopped = course.conduct(plan, &waker, cancel);
@@ -161,7 +156,7 @@ impl Course<'_> {
         });
         loop {
             let now_ns = monotonic_ns();
-            self.take_told();
+            self.notices.take(self.tell);
             if let Some(sample) = self.load.tick(now_ns) {
                 self.tell_status(now_ns);
                 self.tell_sample(sample);
@@ -184,7 +179,7 @@ impl Course<'_> {
     /// Leaves what stands open for so long.
     fn pause(&mut self, time: Option<Duration>, cancel: &Cancel) {
         let Some(time) = time.filter(|_| !cancel.requested()) else { return };
-        self.take_told();
+        self.notices.take(self.tell);
         (self.tell)(TcpEvent::Pausing);
         let began = Instant::now();
         while let Some(left) = time.checked_sub(began.elapsed()).filter(|_| !cancel.requested()) {
@@ -196,19 +191,18 @@ impl Course<'_> {
     /// failed.
     fn conclude(mut self, is_stopped: bool) -> TcpRun {
         let now_ns = monotonic_ns();
-        self.take_told();
+        self.notices.take(self.tell);
         self.tell_status(now_ns);
         if is_stopped {
             self.load.abort();
         }
-        let Self { load, told, tell, began_ns, mut totals, last } = self;
+        let Self { load, mut notices, tell, began_ns, last } = self;
         let (sample, report) = load.finish(monotonic_ns());
         // The shards have ended, and with them what they tell.
-        for happening in told.try_iter() {
-            note(happening, &mut totals, began_ns, tell);
-        }
+        notices.take(tell);
+        let totals = notices.totals();
         if let Some(sample) = sample {
-            tell(TcpEvent::Sample(Box::new(extended(sample, &totals))));
+            tell(TcpEvent::Sample(Box::new(extended(sample, totals))));
         }
         let (_, (sent_bytes, received_bytes)) = last;
         TcpRun {
@@ -217,13 +211,7 @@ impl Course<'_> {
             received_bytes,
             elapsed_ns: monotonic_ns().saturating_sub(began_ns),
             report,
-        }
-    }
-
-    fn take_told(&mut self) {
-        let Self { told, totals, began_ns, tell, .. } = self;
-        for happening in told.try_iter() {
-            note(happening, totals, *began_ns, tell);
+            lost_events: notices.lost(),
         }
     }
 
@@ -235,40 +223,25 @@ impl Course<'_> {
             slice_ns: now_ns.saturating_sub(last_ns),
             sent_bytes: sent.saturating_sub(sent_before),
             received_bytes: received.saturating_sub(received_before),
-            totals: self.totals,
+            totals: self.notices.totals(),
         };
         self.last = (now_ns, (sent, received));
         (self.tell)(TcpEvent::Status(status));
     }
 
     fn tell_sample(&mut self, sample: Sample) {
-        (self.tell)(TcpEvent::Sample(Box::new(extended(sample, &self.totals))));
-    }
-}
-
-/// Counts what happened, and tells it.
-fn note(happening: Told, totals: &mut TcpTotals, began_ns: u64, tell: &mut dyn FnMut(TcpEvent)) {
-    match happening {
-        Told::Established { at_ns, addresses } => {
-            totals.open += 1;
-            tell(TcpEvent::Established { at_ns: at_ns.saturating_sub(began_ns), addresses });
-        }
-        Told::Finished(finished) => {
-            let Some(end) = TcpConnectionEnd::new(&finished, began_ns) else { return };
-            totals.open = totals.open.saturating_sub(u64::from(finished.has_lived));
-            totals.count(end.fault.as_ref());
-            tell(TcpEvent::Finished(Box::new(end)));
-        }
+        (self.tell)(TcpEvent::Sample(Box::new(extended(sample, self.notices.totals()))));
     }
 }
 
 /// A sample with what came of connections until its end.
-fn extended(sample: Sample, totals: &TcpTotals) -> Sample {
+fn extended(sample: Sample, totals: TcpTotals) -> Sample {
     let extension = SampleExtension::Ctstraffic(ctstraffic::Interval {
         open: totals.open,
         completed: totals.completed,
         network_errors: totals.network_errors,
         data_errors: totals.data_errors,
+        frames: None,
     });
     Sample { extension: Some(extension), ..sample }
 }

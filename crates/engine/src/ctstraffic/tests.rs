@@ -26,9 +26,9 @@ fn server_plan() -> MediaServerPlan {
         limit: None,
         max_rate_bps: None,
         max_address_rate_bps: None,
+        spins: false,
         sockets: MediaSockets::default(),
-        status_ns: 100_000_000,
-        time_limit: None,
+        times: MediaTimes { status_ns: 100_000_000, ..MediaTimes::default() },
     }
 }
 
@@ -45,8 +45,7 @@ fn client_plan(server: SocketAddr, streams: u32) -> MediaClientPlan {
         verifies_data: true,
         tells_jitter: true,
         sockets: MediaSockets::default(),
-        status_ns: 100_000_000,
-        time_limit: None,
+        times: MediaTimes { status_ns: 100_000_000, ..MediaTimes::default() },
     }
 }
 
@@ -204,8 +203,8 @@ fn a_server_keeps_its_rates() {
 #[test]
 fn a_server_that_anybody_reaches_needs_a_limit() {
     let listen = vec![SocketAddr::from(([0; 4], 0))];
-    let plan =
-        MediaServerPlan { listen, time_limit: Some(Duration::from_millis(1)), ..server_plan() };
+    let times = MediaTimes { time_limit: Some(Duration::from_millis(1)), ..server_plan().times };
+    let plan = MediaServerPlan { listen, times, ..server_plan() };
     let error = run_media_server(&plan, &mut |_| {}, &Cancel::default()).unwrap_err().to_string();
     assert!(error.contains("--max-rate"), "{error}");
     let limited = MediaServerPlan { max_rate_bps: Some(1), ..plan };
@@ -282,8 +281,8 @@ fn a_client_without_a_server_fails_with_all_frames_dropped() {
 #[test]
 fn a_time_limit_ends_a_client() {
     let server = Running::start(server_plan());
-    let time_limit = Some(Duration::from_millis(300));
-    let plan = MediaClientPlan { total: None, time_limit, ..client_plan(server.address, 2) };
+    let times = MediaTimes { time_limit: Some(Duration::from_millis(300)), ..server_plan().times };
+    let plan = MediaClientPlan { total: None, times, ..client_plan(server.address, 2) };
     let (run, events) = run_client(&plan);
     assert!(!run.is_complete);
     assert_eq!((run.open, run.totals.ended()), (2, 0));

@@ -15,6 +15,23 @@ pub struct Interval {
     pub network_errors: u64,
     /// Connections that an error of the protocol ended: data that was wrong, missing or too much.
     pub data_errors: u64,
+    /// Media streams: frames of the interval. A server knows nothing of what arrives: its counts are of START.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
+}
+
+/// Frames of media streams by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Frames {
+    /// Frames of which as many bytes came in time as they have.
+    pub completed: u64,
+    /// Frames of which less came.
+    pub dropped: u64,
+    /// Frames of which more came. Server: repeated STARTs.
+    pub repeated: u64,
+    /// Datagrams that were too late, too early, malformed or wrong. Server: datagrams that were not START.
+    pub errors: u64,
 }
 
 /// One end in all.
@@ -31,4 +48,7 @@ pub struct EndTotals {
     pub sent_bytes: u64,
     /// Bytes received, likewise.
     pub received_bytes: u64,
+    /// Media streams: frames of them all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
 }

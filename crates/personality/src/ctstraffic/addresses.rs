@@ -1,6 +1,6 @@
 //! What is checked of hosts only after their names are resolved.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_wire::ctstraffic::Span;
 
@@ -13,13 +13,14 @@ pub const EVERYWHERE: &str = "*";
 pub const UNSPECIFIED: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
-/// A client's addresses: each pair of one of both lists that is of one family can connect.
+/// A client's addresses, without their ports: each pair of one of both lists that is of one family can connect.
+/// Link-local addresses have their interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAddresses {
     /// Where to connect.
-    pub targets: Vec<IpAddr>,
+    pub targets: Vec<SocketAddr>,
     /// From where.
-    pub binds: Vec<IpAddr>,
+    pub binds: Vec<SocketAddr>,
 }
 
 /// Leaves out the addresses whose family the other list doesn't have. Without any `-Bind` a client
@@ -27,10 +28,14 @@ pub struct ClientAddresses {
 ///
 /// # Errors
 /// Nothing is left.
-pub fn match_families(targets: &[IpAddr], binds: &[IpAddr]) -> Result<ClientAddresses, Refusal> {
-    let binds = if binds.is_empty() { &UNSPECIFIED } else { binds };
-    let of_family = |addresses: &[IpAddr], others: &[IpAddr]| {
-        let is_matched = |a: &&IpAddr| others.iter().any(|b| a.is_ipv4() == b.is_ipv4());
+pub fn match_families(
+    targets: &[SocketAddr],
+    binds: &[SocketAddr],
+) -> Result<ClientAddresses, Refusal> {
+    let unspecified = UNSPECIFIED.map(|address| SocketAddr::new(address, 0));
+    let binds = if binds.is_empty() { &unspecified } else { binds };
+    let of_family = |addresses: &[SocketAddr], others: &[SocketAddr]| {
+        let is_matched = |a: &&SocketAddr| others.iter().any(|b| a.is_ipv4() == b.is_ipv4());
         addresses.iter().filter(is_matched).copied().collect::<Vec<_>>()
     };
     let matched =
@@ -58,8 +63,8 @@ pub fn unresolved(option: &str) -> Refusal {
 impl ClientAddresses {
     /// The addresses of the connection with this number, from 0: both lists are used in turn. A target
     /// of another family than the local address is passed over.
-    pub fn pair(&self, number: u64) -> Option<(IpAddr, IpAddr)> {
-        let at = |list: &[IpAddr], number: u64| {
+    pub fn pair(&self, number: u64) -> Option<(SocketAddr, SocketAddr)> {
+        let at = |list: &[SocketAddr], number: u64| {
             let count = list.len().max(1) as u64;
             list.get((number % count) as usize).copied()
         };
@@ -75,8 +80,12 @@ impl ClientAddresses {
 mod tests {
     use super::*;
 
-    fn addresses(text: &str) -> Vec<IpAddr> {
-        text.split_whitespace().map(|address| address.parse().unwrap()).collect()
+    fn address(text: &str) -> SocketAddr {
+        SocketAddr::new(text.parse().unwrap(), 0)
+    }
+
+    fn addresses(text: &str) -> Vec<SocketAddr> {
+        text.split_whitespace().map(address).collect()
     }
 
     #[test]
@@ -103,9 +112,8 @@ mod tests {
         let matched =
             match_families(&addresses("1.0.0.1 ::1 1.0.0.2"), &addresses("2.0.0.1 ::2")).unwrap();
         let pairs: Vec<_> = (0..4).filter_map(|number| matched.pair(number)).collect();
-        let target = |text: &str| text.parse::<IpAddr>().unwrap();
         let targets: Vec<_> = pairs.iter().map(|(_, target)| *target).collect();
-        assert_eq!(targets, ["1.0.0.1", "::1", "1.0.0.2", "::1"].map(target));
+        assert_eq!(targets, ["1.0.0.1", "::1", "1.0.0.2", "::1"].map(address));
         assert!(pairs.iter().all(|(bind, target)| bind.is_ipv4() == target.is_ipv4()));
     }
 }

@@ -158,6 +158,8 @@ const CHECKS: &[Check] = &[
     (|o| !is_udp(o) && o.own.max_rate_bps.is_some(), "--max-rate requires -Protocol:UDP"),
     (|o| !is_udp(o) && o.own.max_address_rate_bps.is_some(),
         "--max-address-rate requires -Protocol:UDP"),
+    (|o| !is_udp(o) && o.own.busy_poll, "--busy-poll requires -Protocol:UDP"),
+    (|o| !is_server(o) && o.own.busy_poll, "--busy-poll requires -Listen"),
     (|o| !is_server(o) && o.own.max_rate_bps.is_some(), "--max-rate requires -Listen"),
     (|o| !is_server(o) && o.own.max_address_rate_bps.is_some(),
         "--max-address-rate requires -Listen"),
@@ -268,6 +270,10 @@ fn note_without_effect(options: &mut Options) {
         (
             requests.outstanding_receives.is_some(),
             "-PrePostRecvs does nothing here: a receive is over when anything has come",
+        ),
+        (
+            options.output.verbosity == Some(6),
+            "-ConsoleVerbosity:6 prints no more than 5 here: there is no trace of states",
         ),
         (
             is_udp(options) && options.output.tcp_info_file.is_some(),

@@ -374,4 +374,6 @@ pub const OWN_TABLE: &[OwnFlag] = &[
         |o, v| put(&mut o.own.max_rate_bps, positive(v, "--max-rate"))),
     own("--max-address-rate", "<bits/s>", "udp server: likewise for the streams to one address",
         |o, v| put(&mut o.own.max_address_rate_bps, positive(v, "--max-address-rate"))),
+    own("--busy-poll", "", "udp server: never sleep, so that frames are sent when they are due",
+        |o, _| set(&mut o.own.busy_poll, Ok(true))),
 ];

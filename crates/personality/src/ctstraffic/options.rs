@@ -255,4 +255,6 @@ pub struct OwnOptions {
     pub max_rate_bps: Option<u64>,
     /// `--max-address-rate`: the most bits per second of all streams to one address.
     pub max_address_rate_bps: Option<u64>,
+    /// `--busy-poll`: the thread of a server's streams never sleeps.
+    pub busy_poll: bool,
 }

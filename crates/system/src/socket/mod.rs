@@ -25,7 +25,7 @@ mod tcp_info;
 mod tun;
 mod usage;
 
-pub use batch::{receive_batch, send_batch};
+pub use batch::{MOST_TRAINS, ReceivedTrain, receive_batch, receive_trains, send_batch};
 pub use descriptors_at_start::stdout_was_closed;
 pub use discard::discard;
 pub use drops::socket_drops;

@@ -54,7 +54,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { bytes: [0; 128], length: 0 }
     }
 
@@ -70,6 +70,15 @@ impl Control {
         space[ALIGNMENT + 4..HEADER_BYTES].copy_from_slice(&kind.to_ne_bytes());
         space[HEADER_BYTES..total].copy_from_slice(data);
         self.length += space.len();
+    }
+
+    /// The length of each datagram but the last, where the kernel merged several (UDP_GRO).
+    pub(super) fn gro_segment_bytes(&self) -> Option<usize> {
+        let (_, _, data) = self
+            .messages()
+            .find(|(level, kind, _)| (*level, *kind) == (libc::SOL_UDP, libc::UDP_GRO))?;
+        let bytes = i32::from_ne_bytes(*data.first_chunk()?);
+        usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)
     }
 
     /// The messages: level, kind, data.
@@ -222,17 +231,13 @@ pub fn receive_packets(socket: BorrowedFd<'_>, into: &mut BytesMut) -> io::Resul
 }
 
 fn facts(control: &Control, from: Option<SocketAddr>, length: usize) -> Incoming {
-    let mut incoming = Incoming { from, to: None, ecn: 0, segment_bytes: length.max(1), length };
+    let segment_bytes = control.gro_segment_bytes().unwrap_or(length.max(1));
+    let mut incoming = Incoming { from, to: None, ecn: 0, segment_bytes, length };
     for (level, kind, data) in control.messages() {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                 let byte = if cfg!(target_endian = "big") { data.last() } else { data.first() };
                 incoming.ecn = byte.copied().unwrap_or(0) & 0b11;
-            }
-            (libc::SOL_UDP, libc::UDP_GRO) => {
-                let bytes = data.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
-                incoming.segment_bytes =
-                    usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(length.max(1));
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 let address: Option<&[u8; 4]> = data.last_chunk();

@@ -9,7 +9,7 @@ use linerate_wire::ctstraffic::media::sender::StreamSender;
 use linerate_wire::ctstraffic::media::shape::{Split, StreamShape};
 use proptest::prelude::*;
 
-use crate::stream_pair::{FREQUENCY, MS, Sent, id, receive, reference, send_all, settings};
+use crate::stream_pair::{FREQUENCY, MS, SINGLE, Sent, id, receive, reference, send_all, settings};
 
 /// 125 frames of 10,000 bytes, 40 ms apart.
 fn shape() -> StreamShape {
@@ -46,7 +46,7 @@ fn frames_leave_one_frame_time_apart() {
 fn late_frames_are_sent_at_once_and_none_is_left_out() {
     let mut sender = StreamSender::new(shape(), 0);
     let mut datagrams = 0;
-    while sender.poll_datagram(1000 * MS).is_some() {
+    while sender.poll_send(1000 * MS, SINGLE).is_some() {
         datagrams += 1;
     }
     assert_eq!(datagrams, 1 + 25 * 8);

@@ -6,8 +6,8 @@ use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{DataHeader, HEADER_BYTES, encode_id};
 use linerate_wire::ctstraffic::media::receiver::{ReceiverSettings, Rendered, StreamReceiver};
-use linerate_wire::ctstraffic::media::sender::{OutgoingDatagram, StreamSender};
-use linerate_wire::ctstraffic::media::shape::StreamShape;
+use linerate_wire::ctstraffic::media::sender::{Outgoing, StreamSender};
+use linerate_wire::ctstraffic::media::shape::{StreamShape, TrainLimits};
 
 /// Data that all tests share: it takes a while to lay out.
 pub(crate) fn reference() -> &'static Reference {
@@ -18,6 +18,9 @@ pub(crate) fn reference() -> &'static Reference {
 pub(crate) const MS: u64 = 1_000_000;
 /// Ticks per second of both ends' counters.
 pub(crate) const FREQUENCY: i64 = 10_000_000;
+
+/// Datagrams are sent one by one.
+pub(crate) const SINGLE: TrainLimits = TrainLimits { most_datagrams: 1, most_bytes: u32::MAX };
 
 pub(crate) fn id() -> ConnectionId {
     ConnectionId::of_random([9; 16])
@@ -47,15 +50,15 @@ pub(crate) fn send_all(shape: StreamShape, begun_ns: u64) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     while let Some(due_ns) = sender.next_time() {
         now_ns = now_ns.max(due_ns);
-        let (sequence, bytes) = match sender.poll_datagram(now_ns).unwrap() {
-            OutgoingDatagram::Id => (0, encode_id(&id()).to_vec()),
-            OutgoingDatagram::Data { sequence, bytes, due_ns } => {
+        let (sequence, bytes) = match sender.poll_send(now_ns, SINGLE).unwrap() {
+            Outgoing::Id => (0, encode_id(&id()).to_vec()),
+            Outgoing::Data { sequence, train, due_ns } => {
                 assert_eq!(due_ns, now_ns);
                 let mut datagram = vec![0; HEADER_BYTES];
                 let sender_counter = now_ns as i64 / 100;
                 let header = DataHeader { sequence, sender_counter, sender_frequency: FREQUENCY };
                 header.encode(&mut datagram);
-                datagram.extend(reference.part(0, bytes as usize - HEADER_BYTES));
+                datagram.extend(reference.part(0, train.bytes as usize - HEADER_BYTES));
                 (sequence, datagram)
             }
         };

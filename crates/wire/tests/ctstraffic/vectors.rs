@@ -5,7 +5,7 @@ use linerate_wire::ctstraffic::media::datagram::{
     DataHeader, Datagram, DatagramError, START, check_start, encode_id,
 };
 use linerate_wire::ctstraffic::media::jitter::{Jitter, Stamps};
-use linerate_wire::ctstraffic::media::shape::{ShapeError, Split, StreamShape};
+use linerate_wire::ctstraffic::media::shape::{ShapeError, Split, StreamShape, Train, TrainLimits};
 use linerate_wire::ctstraffic::{CONNECTION_ID_BYTES, ConnectionId, DONE};
 
 use crate::sha256::sha256;
@@ -81,6 +81,30 @@ fn frames_are_split_as_the_original_splits_them() {
     assert_eq!(split(1401, 1400), [1374, 27]);
     assert_eq!(split(2800, 1400), [1400, 1400]);
     assert_eq!(Split::new(123_456_789, 1400).count(), 88_184);
+}
+
+#[test]
+fn the_datagrams_of_a_frame_go_in_trains_of_one_length() {
+    let trains = |frame_bytes, most, most_datagrams, most_bytes| {
+        let mut split = Split::new(frame_bytes, most);
+        let limits = TrainLimits { most_datagrams, most_bytes };
+        let next = || split.next_train(limits).map(|train| (train.datagram_bytes, train.bytes));
+        std::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    assert_eq!(trains(10_000, 1400, 64, 65_507), [(1400, 10_000)]);
+    assert_eq!(trains(10_000, 1400, 3, 65_507), [(1400, 4200), (1400, 4200), (1400, 1600)]);
+    assert_eq!(
+        trains(10_000, 1400, 64, 4000),
+        [(1400, 2800), (1400, 2800), (1400, 2800), (1400, 1600)]
+    );
+    assert_eq!(trains(3000, 1400, 1, 65_507), [(1400, 1400), (1400, 1400), (200, 200)]);
+    assert_eq!(trains(3000, 1400, 64, 10), [(1400, 1400), (1400, 1400), (200, 200)]);
+    // The datagram before the last is shorter than the others: the last goes by itself.
+    assert_eq!(trains(10_000, 999, 64, 65_507), [(999, 9973), (27, 27)]);
+    let train = Train { datagram_bytes: 1400, bytes: 3000 };
+    let rest = train.after_first().and_then(Train::after_first);
+    assert_eq!(rest, Some(Train { datagram_bytes: 200, bytes: 200 }));
+    assert_eq!(rest.and_then(Train::after_first), None);
 }
 
 #[test]

@@ -160,8 +160,14 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Writes what stands at the end.
-    pub(super) fn conclude(&self, summary: &str) {
+    /// Writes what stands at the end. `lost` events were counted and have no line.
+    pub(super) fn conclude(&self, summary: &str, lost: u64) {
+        if lost > 0 {
+            narrate(&format!(
+                "{NAME}: {lost} events have no line, as the output was too slow for them; the \
+                 totals count them\n"
+            ));
+        }
         self.say(summary);
         if let Some(log) = self.files.connections.as_ref().filter(|log| !log.is_csv) {
             log.write(summary);

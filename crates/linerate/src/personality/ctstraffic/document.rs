@@ -98,6 +98,7 @@ pub(super) fn render_tcp_run(run: &TcpRun, exit_code: u8) -> Value {
         "received_bytes": run.received_bytes,
         "send_bps": bps(run.sent_bytes),
         "receive_bps": bps(run.received_bytes),
+        "lost_events": run.lost_events,
         "exit_code": exit_code,
     })
 }
@@ -133,6 +134,7 @@ pub(super) fn render_stream_run(run: &MediaRun, exit_code: u8) -> Value {
         "network_errors": totals.network_errors,
         "data_errors": totals.protocol_errors,
         "refused": totals.refused,
+        "lost_events": run.lost_events,
         "exit_code": exit_code,
     });
     with_frames(part, &totals.counts)

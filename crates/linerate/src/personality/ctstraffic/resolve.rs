@@ -1,7 +1,7 @@
 //! From names to addresses.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 
 use linerate_personality::ctstraffic::Refusal;
 use linerate_personality::ctstraffic::addresses::{
@@ -12,7 +12,7 @@ use linerate_personality::ctstraffic::options::HostOptions;
 /// Where a server listens.
 pub(super) fn listening(hosts: &HostOptions, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
     let addresses = resolve(&hosts.listen, "listen")?;
-    Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+    Ok(addresses.into_iter().map(|address| with_port(address, port)).collect())
 }
 
 /// Where a client connects to, and from where.
@@ -20,17 +20,19 @@ pub(super) fn client_addresses(hosts: &HostOptions) -> Result<ClientAddresses, R
     match_families(&resolve(&hosts.targets, "target")?, &resolve(&hosts.binds, "bind")?)
 }
 
-/// The addresses of names, each once.
-fn resolve(names: &[String], option: &str) -> Result<Vec<IpAddr>, Refusal> {
+/// The address with this port. A link-local one keeps its interface.
+pub(super) fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
+    address.set_port(port);
+    address
+}
+
+/// The addresses of names, each once. The interface of a link-local address stands behind a `%`.
+fn resolve(names: &[String], option: &str) -> Result<Vec<SocketAddr>, Refusal> {
     let mut addresses = Vec::new();
     for name in names {
         let found = match name.as_str() {
-            EVERYWHERE => UNSPECIFIED.to_vec(),
-            name => (name, 0)
-                .to_socket_addrs()
-                .map_err(|_| unresolved(option))?
-                .map(|address| address.ip())
-                .collect(),
+            EVERYWHERE => UNSPECIFIED.map(|address| SocketAddr::new(address, 0)).to_vec(),
+            name => (name, 0).to_socket_addrs().map_err(|_| unresolved(option))?.collect(),
         };
         for address in found {
             if !addresses.contains(&address) {
@@ -81,11 +83,22 @@ mod tests {
     fn names_become_addresses_each_once() {
         let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let everywhere = resolve(&names("* 0.0.0.0 127.0.0.1 ::1"), "listen").unwrap();
-        let text: Vec<String> = everywhere.iter().map(IpAddr::to_string).collect();
+        let text: Vec<String> = everywhere.iter().map(|found| found.ip().to_string()).collect();
         assert_eq!(text, ["0.0.0.0", "::", "127.0.0.1", "::1"]);
         let refused = resolve(&names("no-such-name.invalid"), "target").unwrap_err();
         assert_eq!(refused.text, "-target value did not resolve to an IP address");
         assert!(resolve(&[], "bind").unwrap().is_empty());
+    }
+
+    #[test]
+    fn link_local_addresses_keep_their_interface() {
+        let hosts =
+            HostOptions { targets: vec!["fe80::1%lo".to_owned()], ..HostOptions::default() };
+        let addresses = client_addresses(&hosts).unwrap();
+        let SocketAddr::V6(target) = with_port(addresses.targets[0], 7) else { panic!("IPv6") };
+        assert_eq!((target.scope_id(), target.port()), (1, 7));
+        let nowhere = resolve(&["fe80::1%no-such-device".to_owned()], "target").unwrap_err();
+        assert_eq!(nowhere.text, "-target value did not resolve to an IP address");
     }
 
     #[test]

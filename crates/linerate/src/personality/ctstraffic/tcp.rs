@@ -1,7 +1,5 @@
 //! A client or a server over TCP, from its options to its exit code.
 
-use std::net::SocketAddr;
-
 use linerate_engine::ctstraffic::{TcpEnd, TcpEvent, TcpPlan, TcpRun, run_tcp};
 use linerate_engine::event::Cancel;
 use linerate_measure::dialect::ctstraffic::EndTotals;
@@ -10,7 +8,7 @@ use linerate_personality::ctstraffic::output::banner::RunAddresses;
 use linerate_personality::ctstraffic::{Refusal, exit};
 
 use super::files::Files;
-use super::resolve::{client_addresses, listening};
+use super::resolve::{client_addresses, listening, with_port};
 use super::tcp_plan::{Hosts, plan};
 use super::tcp_printer::TcpPrinter;
 use super::{not_started, record};
@@ -32,9 +30,8 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
             TcpPrinter::begin(options, files, RunAddresses::Server(listening))
         }
         Hosts::Client(addresses) => {
-            let with_port = |address| SocketAddr::new(address, options.port());
-            let targets: Vec<_> = addresses.targets.iter().copied().map(with_port).collect();
-            let binds = &addresses.binds;
+            let targets = addresses.targets.iter().map(|target| with_port(*target, options.port()));
+            let (targets, binds): (Vec<_>, _) = (targets.collect(), &addresses.binds);
             TcpPrinter::begin(options, files, RunAddresses::Client { targets: &targets, binds })
         }
     };
@@ -75,6 +72,7 @@ fn end_totals(run: &TcpRun) -> EndTotals {
         data_errors: run.totals.data_errors,
         sent_bytes: run.sent_bytes,
         received_bytes: run.received_bytes,
+        frames: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! From options to the engine's plan of a client or a server over TCP.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use linerate_personality::ctstraffic::addresses::{ClientAddresses, local_port};
 use linerate_personality::ctstraffic::options::Options;
 use linerate_wire::ctstraffic::Span;
 
-use super::resolve::{device, processors};
+use super::resolve::{device, processors, with_port};
 
 /// The addresses of a run.
 pub(super) enum Hosts {
@@ -66,10 +66,9 @@ fn routes(
     let count = ports.saturating_mul(addresses.binds.len().max(1) as u64);
     let find = move |number| {
         let (bind, target) = addresses.pair(number).unwrap_or(fallback);
-        let bind = Some(bind).filter(|bind: &IpAddr| !bind.is_unspecified());
         Route {
-            server: SocketAddr::new(target, port),
-            bind: bind.map(|bind| SocketAddr::new(bind, 0)),
+            server: with_port(target, port),
+            bind: Some(bind).filter(|bind| !bind.ip().is_unspecified()),
             port: local_ports.map(|ports| local_port(ports, number)),
         }
     };

@@ -80,7 +80,7 @@ impl<'a> TcpPrinter<'a> {
         if let (Some(log), Some(kernel)) = (&console.files.tcp_info, &end.kernel) {
             let info = TcpInfo {
                 retransmitted_bytes: kernel.retransmitted_bytes,
-                syn_retransmits: None,
+                syn_retransmits: kernel.syn_retransmissions,
                 min_rtt_us: kernel.min_rtt_us.map(u64::from),
                 mss_bytes: Some(kernel.mss_bytes.into()),
                 timeouts: kernel.timeouts,
@@ -129,7 +129,7 @@ impl<'a> TcpPrinter<'a> {
         };
         let (received_bytes, sent_bytes) = (run.received_bytes, run.sent_bytes);
         let transferred = Transferred::Tcp { received_bytes, sent_bytes };
-        self.console.conclude(&render_summary(&totals, &transferred));
+        self.console.conclude(&render_summary(&totals, &transferred), run.lost_events);
         if let Some(document) = &mut self.console.document {
             document.conclude(render_tcp_run(run, exit_code));
         }

@@ -1,27 +1,32 @@
 //! A client or a server of media streams over UDP, from its options to its exit code.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::ctstraffic::{
-    MediaClientPlan, MediaEvent, MediaRoute, MediaRun, MediaServerPlan, MediaSockets,
-    run_media_client, run_media_server,
+    MediaClientPlan, MediaEvent, MediaRoute, MediaRun, MediaServerPlan, MediaSockets, MediaStatus,
+    MediaTimes, run_media_client, run_media_server,
 };
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
-use linerate_measure::dialect::ctstraffic::EndTotals;
-use linerate_measure::{Direction, End, EndReport, Kind, Rate, Role, Workload};
+use linerate_measure::dialect::SampleExtension;
+use linerate_measure::dialect::ctstraffic::{EndTotals, Frames, Interval};
+use linerate_measure::sample::Traffic;
+use linerate_measure::{Direction, End, EndReport, Kind, Rate, Role, Sample, Workload};
 use linerate_personality::ctstraffic::addresses::{ClientAddresses, local_port};
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::output::banner::RunAddresses;
 use linerate_personality::ctstraffic::{Refusal, exit};
+use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use linerate_wire::ctstraffic::media::shape::StreamShape;
 
 use super::files::Files;
-use super::resolve::{client_addresses, device, listening};
+use super::resolve::{client_addresses, device, listening, processors, with_port};
 use super::udp_printer::UdpPrinter;
 use super::{not_started, record};
+use crate::personality::recorder::utc_ns;
+use crate::personality::run_document::RunRecord;
 
 /// Runs it; its exit code.
 pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<u8, Refusal> {
@@ -37,14 +42,19 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
         Ok(record) => record,
         Err(sentence) => return Ok(not_started(&sentence)),
     };
+    let role = if options.is_server() { Role::Server } else { Role::Client };
     let mut printer = UdpPrinter::begin(options, files, end.addresses());
     record::start(&mut record);
     let aborts = options.run.aborts_on_error;
+    let mut samples = 0;
     let mut tell = |event: MediaEvent| {
         if cancel.requested() {
             printer.console.stop();
         }
         printer.tell(&event);
+        if let MediaEvent::Status(status) = &event {
+            record_status(&mut record, status, role, &mut samples);
+        }
         if aborts && matches!(&event, MediaEvent::Finished(end) if end.fault.is_some()) {
             std::process::abort();
         }
@@ -59,11 +69,9 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
     if cancel.requested() {
         printer.console.stop();
     }
-    pause(options, &printer, cancel);
     let failed = run.totals.network_errors.saturating_add(run.totals.protocol_errors);
     let code = exit::exit_code(failed, is_finished(options, &run));
     printer.conclude(&run, code);
-    let role = if options.is_server() { Role::Server } else { Role::Client };
     let report = EndReport { elapsed_ns: run.elapsed_ns, ..EndReport::nothing(role) };
     record::finish(record, report, end_totals(&run, role), code, cancel);
     Ok(code)
@@ -72,7 +80,7 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
 /// Which end, and what it does.
 enum UdpEnd {
     Server(MediaServerPlan),
-    Client { plan: MediaClientPlan, targets: Vec<SocketAddr>, binds: Vec<IpAddr> },
+    Client { plan: MediaClientPlan, targets: Vec<SocketAddr>, binds: Vec<SocketAddr> },
 }
 
 impl UdpEnd {
@@ -98,9 +106,9 @@ fn server_plan(options: &Options, shape: StreamShape) -> Result<MediaServerPlan,
         limit: options.server_exit_limit(),
         max_rate_bps: options.own.max_rate_bps,
         max_address_rate_bps: options.own.max_address_rate_bps,
+        spins: options.own.busy_poll,
         sockets: sockets(options)?,
-        status_ns: status_ns(options),
-        time_limit: time_limit(options),
+        times: times(options),
     })
 }
 
@@ -109,15 +117,15 @@ fn client_plan(options: &Options, addresses: ClientAddresses) -> Result<UdpEnd, 
     let receiver = receiver.ok_or_else(|| Refusal::new("-FrameRate is required"))?;
     let fallback = addresses.pair(0).ok_or_else(|| Refusal::new("-target"))?;
     let port = options.port();
-    let targets = addresses.targets.iter().map(|target| SocketAddr::new(*target, port)).collect();
+    let targets = addresses.targets.iter().map(|target| with_port(*target, port)).collect();
     let (binds, local_ports) = (addresses.binds.clone(), options.hosts.local_ports);
     let route = move |number| {
         let (bind, target) = addresses.pair(number).unwrap_or(fallback);
         let local = local_ports.map_or(0, |ports| local_port(ports, number));
         MediaRoute {
-            server: SocketAddr::new(target, port),
-            local: Some(SocketAddr::new(bind, local))
-                .filter(|local| !bind.is_unspecified() || local.port() > 0),
+            server: with_port(target, port),
+            local: Some(with_port(bind, local))
+                .filter(|local| !local.ip().is_unspecified() || local.port() > 0),
         }
     };
     let plan = MediaClientPlan {
@@ -128,8 +136,7 @@ fn client_plan(options: &Options, addresses: ClientAddresses) -> Result<UdpEnd, 
         verifies_data: options.verifies_data(),
         tells_jitter: options.output.jitter_file.is_some(),
         sockets: sockets(options)?,
-        status_ns: status_ns(options),
-        time_limit: time_limit(options),
+        times: times(options),
     };
     Ok(UdpEnd::Client { plan, targets, binds })
 }
@@ -140,6 +147,7 @@ fn sockets(options: &Options) -> Result<MediaSockets, Refusal> {
         send_buffer_bytes: options.sockets.send_buffer_bytes,
         dscp: options.sockets.dscp,
         device: device(&options.hosts)?,
+        cpus: processors(options.run.cpu_group)?,
     })
 }
 
@@ -147,16 +155,12 @@ fn status_ns(options: &Options) -> u64 {
     u64::from(options.status_update_ms()) * 1_000_000
 }
 
-fn time_limit(options: &Options) -> Option<Duration> {
-    options.run.time_limit_ms.map(|ms| Duration::from_millis(ms.into()))
-}
-
-/// Waits as asked before the summary.
-fn pause(options: &Options, printer: &UdpPrinter<'_>, cancel: &Cancel) {
-    let Some(ms) = options.run.pause_at_end_ms.filter(|_| !cancel.requested()) else { return };
-    printer.console.tell_pause();
-    for _ in (0..ms).step_by(10).take_while(|_| !cancel.requested()) {
-        std::thread::sleep(Duration::from_millis(10));
+fn times(options: &Options) -> MediaTimes {
+    let milliseconds = |time: Option<u32>| time.map(|ms| Duration::from_millis(ms.into()));
+    MediaTimes {
+        status_ns: status_ns(options),
+        time_limit: milliseconds(options.run.time_limit_ms),
+        pause_at_end: milliseconds(options.run.pause_at_end_ms),
     }
 }
 
@@ -187,6 +191,38 @@ fn workload(options: &Options, shape: &StreamShape) -> Workload {
     workload
 }
 
+/// Records what a row of status says, but for the first one, which has no time.
+fn record_status(record: &mut RunRecord, status: &MediaStatus, role: Role, samples: &mut u32) {
+    if status.slice_ns == 0 {
+        return;
+    }
+    let traffic = Some(Traffic { bytes: status.counts.bits / 8, calls: None });
+    let interval = Interval {
+        open: status.streams,
+        completed: status.totals.completed,
+        network_errors: status.totals.network_errors,
+        data_errors: status.totals.protocol_errors,
+        frames: Some(frames(&status.counts)),
+    };
+    let sample = Sample {
+        index: *samples,
+        from_ns: status.at_ns.saturating_sub(status.slice_ns),
+        to_ns: status.at_ns,
+        utc_ns: utc_ns(),
+        sent: traffic.filter(|_| role == Role::Server),
+        received: traffic.filter(|_| role == Role::Client),
+        extension: Some(SampleExtension::Ctstraffic(interval)),
+        ..Sample::nothing(role)
+    };
+    record.record_sample(&sample);
+    *samples += 1;
+}
+
+fn frames(counts: &FrameCounts) -> Frames {
+    let FrameCounts { completed, dropped, repeated, errors, .. } = *counts;
+    Frames { completed, dropped, repeated, errors }
+}
+
 fn end_totals(run: &MediaRun, role: Role) -> EndTotals {
     let bytes = run.totals.counts.bits / 8;
     EndTotals {
@@ -195,5 +231,6 @@ fn end_totals(run: &MediaRun, role: Role) -> EndTotals {
         data_errors: run.totals.protocol_errors,
         sent_bytes: if role == Role::Server { bytes } else { 0 },
         received_bytes: if role == Role::Client { bytes } else { 0 },
+        frames: Some(frames(&run.totals.counts)),
     }
 }

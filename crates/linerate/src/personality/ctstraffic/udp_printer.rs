@@ -70,6 +70,7 @@ impl<'a> UdpPrinter<'a> {
             }
             MediaEvent::Status(status) => self.tell_status(status),
             MediaEvent::TimeIsUp => self.console.tell_time_limit(),
+            MediaEvent::Pausing => self.console.tell_pause(),
         }
     }
 
@@ -123,7 +124,7 @@ impl<'a> UdpPrinter<'a> {
             true => Transferred::Unknown,
             false => Transferred::Frames(run.totals.counts),
         };
-        self.console.conclude(&render_summary(&totals, &transferred));
+        self.console.conclude(&render_summary(&totals, &transferred), run.lost_events);
         if let Some(document) = &mut self.console.document {
             document.conclude(render_stream_run(run, exit_code));
         }

@@ -149,6 +149,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("-target:h --idle-timeout:0", "--idle-timeout"),
     ("-target:h STREAM --idle-timeout:5", "--idle-timeout requires -Protocol:TCP"),
     ("-target:h --strict", "--strict requires -Protocol:UDP"),
+    ("-listen:* --busy-poll", "--busy-poll requires -Protocol:UDP"),
+    ("-target:h STREAM --busy-poll", "--busy-poll requires -Listen"),
     ("-listen:* --max-rate:5", "--max-rate requires -Protocol:UDP"),
     ("-target:h STREAM --max-rate:5", "--max-rate requires -Listen"),
     ("-target:h STREAM --max-address-rate:5", "--max-address-rate requires -Listen"),

@@ -1,6 +1,6 @@
 //! The settings, as they are printed at the start of a run.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::Span;
@@ -17,7 +17,7 @@ pub enum RunAddresses<'a> {
         /// The targets.
         targets: &'a [SocketAddr],
         /// The local addresses.
-        binds: &'a [IpAddr],
+        binds: &'a [SocketAddr],
     },
 }
 
@@ -146,7 +146,7 @@ fn push_client(
     lines: &mut Vec<String>,
     options: &Options,
     targets: &[SocketAddr],
-    binds: &[IpAddr],
+    binds: &[SocketAddr],
 ) {
     if let Some(index) = options.hosts.interface_index {
         lines.push(format!("InterfaceIndex: {index}"));
@@ -154,7 +154,7 @@ fn push_client(
     lines.push("Connecting out to addresses:".to_owned());
     lines.extend(targets.iter().map(|address| format!("\t{address}")));
     lines.push("Binding to local addresses for outgoing connections:".to_owned());
-    lines.extend(binds.iter().map(|address| format!("\t{address}")));
+    lines.extend(binds.iter().map(|address| format!("\t{}", without_port(address))));
     if let Some(ports) = options.hosts.local_ports {
         let ports = render_span(ports);
         lines.push(format!("Using local port for outgoing connections: {ports}"));
@@ -206,6 +206,13 @@ fn render_limit(limit: Option<u64>) -> String {
     match limit.unwrap_or(u64::MAX) {
         number if number > i32::MAX as u64 => format!("{number:#x}"),
         number => format!("{number} [{number:#x}]"),
+    }
+}
+
+fn without_port(address: &SocketAddr) -> String {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
+        other => other.ip().to_string(),
     }
 }
 

@@ -1,18 +1,18 @@
 //! The server's end of one stream: which datagram is sent when.
 
-use super::shape::{Split, StreamShape};
+use super::shape::{Split, StreamShape, Train, TrainLimits};
 
-/// A datagram to send.
+/// What to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutgoingDatagram {
+pub enum Outgoing {
     /// The stream's id ([`encode_id`](super::datagram::encode_id)).
     Id,
-    /// A part of a frame: a header, then data from offset 0 on.
+    /// Datagrams of a frame: each a header, then data from offset 0 on.
     Data {
         /// The frame's number.
         sequence: i64,
-        /// Bytes of the datagram, header included.
-        bytes: u32,
+        /// Their lengths, headers included.
+        train: Train,
         /// When the frame was due, ns.
         due_ns: u64,
     },
@@ -37,11 +37,11 @@ impl StreamSender {
         Self { shape, begun_ns: now_ns, sent_id: false, sequence: 0, frame }
     }
 
-    /// The next datagram, if it is due. It counts as sent.
-    pub fn poll_datagram(&mut self, now_ns: u64) -> Option<OutgoingDatagram> {
+    /// What to send next, if it is due. It counts as sent.
+    pub fn poll_send(&mut self, now_ns: u64, limits: TrainLimits) -> Option<Outgoing> {
         if !self.sent_id {
             self.sent_id = true;
-            return Some(OutgoingDatagram::Id);
+            return Some(Outgoing::Id);
         }
         if self.frame.left_bytes() == 0 {
             if self.next_time()? > now_ns {
@@ -50,9 +50,9 @@ impl StreamSender {
             self.sequence += 1;
             self.frame = self.shape.datagrams();
         }
-        let bytes = self.frame.next()?;
+        let train = self.frame.next_train(limits)?;
         let due_ns = self.due_ns(self.sequence);
-        Some(OutgoingDatagram::Data { sequence: self.sequence as i64, bytes, due_ns })
+        Some(Outgoing::Data { sequence: self.sequence as i64, train, due_ns })
     }
 
     /// When the next datagram is due, ns; `None`: all are sent.

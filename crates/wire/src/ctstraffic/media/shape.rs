@@ -105,6 +105,49 @@ impl Split {
     pub fn left_bytes(&self) -> u32 {
         self.left_bytes
     }
+
+    /// The next datagrams that a kernel can cut from one buffer: one at least; where there are more, all have the full
+    /// length, but the last may be shorter.
+    pub fn next_train(&mut self, limits: TrainLimits) -> Option<Train> {
+        let datagram_bytes = self.next()?;
+        let (mut bytes, mut datagrams, mut last_bytes) = (datagram_bytes, 1, datagram_bytes);
+        while datagrams < limits.most_datagrams && last_bytes == self.datagram_bytes {
+            let mut after = *self;
+            let Some(next_bytes) = after.next() else { break };
+            if next_bytes > datagram_bytes || bytes + next_bytes > limits.most_bytes {
+                break;
+            }
+            *self = after;
+            (bytes, datagrams, last_bytes) = (bytes + next_bytes, datagrams + 1, next_bytes);
+        }
+        Some(Train { datagram_bytes, bytes })
+    }
+}
+
+/// The most that goes out with one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainLimits {
+    /// Datagrams.
+    pub most_datagrams: u32,
+    /// Bytes of them all, headers included. The first goes out all the same.
+    pub most_bytes: u32,
+}
+
+/// Datagrams of one frame that lie one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// Bytes of each but the last, which may have fewer.
+    pub datagram_bytes: u32,
+    /// Bytes of them all.
+    pub bytes: u32,
+}
+
+impl Train {
+    /// What is left when the first datagram has been sent; `None`: nothing.
+    pub fn after_first(self) -> Option<Self> {
+        let bytes = self.bytes.checked_sub(self.datagram_bytes).filter(|bytes| *bytes > 0)?;
+        Some(Self { bytes, datagram_bytes: self.datagram_bytes.min(bytes) })
+    }
 }
 
 impl Iterator for Split {

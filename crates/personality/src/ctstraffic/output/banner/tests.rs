@@ -11,7 +11,7 @@ fn options(line: &str) -> Options {
 
 fn client(line: &str) -> String {
     let targets = ["127.0.0.1:4444".parse().unwrap()];
-    let binds = ["0.0.0.0".parse().unwrap()];
+    let binds = ["0.0.0.0:0".parse().unwrap()];
     let addresses = RunAddresses::Client { targets: &targets, binds: &binds };
     render_banner(&options(line), addresses)
 }

@@ -1,0 +1,135 @@
+//! What both ends of media streams share: when rows are due, when a run ends, the pause before its end.
+
+use std::time::Duration;
+
+use linerate_wire::ctstraffic::media::receiver::FrameCounts;
+
+use super::media_event::{MediaEvent, MediaRun, MediaStatus, MediaTotals, since};
+use super::{Events, LOOK_NS};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::event::Cancel;
+
+/// From so many streams on, an end has a turn every [`TURN_NS`] and not for each frame: a thread that wakes up
+/// 60,000 times a second does little else.
+const MANY_STREAMS: usize = 64;
+/// So much later than due a frame of many streams may be.
+const TURN_NS: u64 = MILLISECOND_NS;
+
+/// How a run of streams goes on and ends.
+#[derive(Clone, Debug, Default)]
+pub struct MediaTimes {
+    /// Time between two rows of status.
+    pub status_ns: u64,
+    /// After so long everything ends; absent: never.
+    pub time_limit: Option<Duration>,
+    /// How long sockets stay open at the end.
+    pub pause_at_end: Option<Duration>,
+}
+
+/// One end with all its streams.
+pub(super) trait MediaEnd {
+    /// Whether all was done that was asked.
+    fn is_done(&self) -> bool;
+
+    /// Streams that run.
+    fn open(&self) -> usize;
+
+    /// What came of all streams until now.
+    fn totals(&mut self) -> MediaTotals;
+
+    /// Does what is due, then waits until there is more to do, or until a time; not before `rest_until_ns` in any
+    /// case.
+    fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64);
+}
+
+/// Runs an end until all is done, until the time is up or until it is cancelled.
+pub(super) fn conduct(
+    mut end: impl MediaEnd,
+    times: &MediaTimes,
+    began_ns: u64,
+    events: &Events<'_>,
+    cancel: &Cancel,
+) -> MediaRun {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let limit_ns = times.time_limit.map_or(u64::MAX, ns);
+    let ends_ns = began_ns.saturating_add(limit_ns);
+    let mut rows = StatusRows::new(began_ns, times.status_ns);
+    let tell_status = |end: &mut dyn MediaEnd, rows: &mut StatusRows, now_ns| {
+        let row = rows.cut(now_ns, end.open(), end.totals());
+        events.tell(MediaEvent::Status(row));
+    };
+    tell_status(&mut end, &mut rows, began_ns);
+    let is_complete = loop {
+        let now_ns = monotonic_ns();
+        if cancel.requested() {
+            break false;
+        }
+        if now_ns >= ends_ns {
+            events.tell(MediaEvent::TimeIsUp);
+            break false;
+        }
+        if end.is_done() {
+            break true;
+        }
+        if now_ns >= rows.next_ns() {
+            tell_status(&mut end, &mut rows, now_ns);
+        }
+        take_turn(&mut end, now_ns, rows.next_ns().min(ends_ns));
+    };
+    if let Some(pause) = times.pause_at_end.filter(|_| !cancel.requested()) {
+        events.tell(MediaEvent::Pausing);
+        let until_ns = monotonic_ns().saturating_add(ns(pause));
+        // What is under way goes on meanwhile.
+        while monotonic_ns() < until_ns && !cancel.requested() {
+            take_turn(&mut end, monotonic_ns(), until_ns);
+        }
+    }
+    let now_ns = monotonic_ns();
+    tell_status(&mut end, &mut rows, now_ns);
+    MediaRun {
+        totals: end.totals(),
+        open: end.open() as u64,
+        elapsed_ns: now_ns - began_ns,
+        is_complete,
+        lost_events: events.lost(),
+    }
+}
+
+fn take_turn(end: &mut impl MediaEnd, now_ns: u64, until_ns: u64) {
+    let rest_until_ns = if end.open() < MANY_STREAMS { now_ns } else { now_ns + TURN_NS };
+    end.turn(now_ns, until_ns.min(now_ns + LOOK_NS), rest_until_ns);
+}
+
+/// Cuts rows of status.
+#[derive(Clone, Copy, Debug)]
+struct StatusRows {
+    began_ns: u64,
+    interval_ns: u64,
+    last_ns: u64,
+    last: FrameCounts,
+}
+
+impl StatusRows {
+    fn new(began_ns: u64, interval_ns: u64) -> Self {
+        let interval_ns = interval_ns.max(MILLISECOND_NS);
+        Self { began_ns, interval_ns, last_ns: began_ns, last: FrameCounts::default() }
+    }
+
+    /// When the next row is due.
+    fn next_ns(&self) -> u64 {
+        self.last_ns.saturating_add(self.interval_ns)
+    }
+
+    /// The row of the time since the last one.
+    fn cut(&mut self, now_ns: u64, streams: usize, totals: MediaTotals) -> MediaStatus {
+        let row = MediaStatus {
+            at_ns: now_ns - self.began_ns,
+            slice_ns: now_ns - self.last_ns,
+            streams: streams as u64,
+            counts: since(totals.counts, self.last),
+            totals,
+        };
+        (self.last_ns, self.last) = (now_ns, totals.counts);
+        row
+    }
+}
