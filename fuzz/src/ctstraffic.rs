@@ -2,9 +2,12 @@
 //! machine or decoder is wrong.
 
 use linerate_wire::ctstraffic::data::Reference;
-use linerate_wire::ctstraffic::media::datagram::{Datagram, HEADER_BYTES, encode_id};
+use linerate_wire::ctstraffic::media::datagram::{
+    Datagram, HEADER_BYTES, START, check_start, encode_id,
+};
 use linerate_wire::ctstraffic::media::receiver::{ReceiverSettings, StreamReceiver};
-use linerate_wire::ctstraffic::media::shape::StreamShape;
+use linerate_wire::ctstraffic::media::sender::{Outgoing, StreamSender};
+use linerate_wire::ctstraffic::media::shape::{StreamShape, TrainLimits};
 
 /// Datagrams for a stream's client, each behind its length: what decodes encodes to the same bytes,
 /// and every frame is counted once.
@@ -40,6 +43,47 @@ pub fn ctstraffic_datagram(data: &[u8]) {
     match receiver.fault() {
         None => assert_eq!((judged, frames), (shape.frames, shape.frames)),
         Some(_) => assert!(judged == frames || judged == shape.frames),
+    }
+}
+
+/// The numbers of a stream, what one call sends, and a datagram to a server: a frame's datagrams add up to its bytes,
+/// each with a header and a byte at least, in trains of one length.
+pub fn ctstraffic_frames(data: &[u8]) {
+    let Some((numbers, start)) = data.split_first_chunk::<16>() else { return };
+    assert_eq!(check_start(start).is_ok(), start == START);
+    let [bits, rate, lengths, limits] = [0, 4, 8, 12].map(|at| {
+        let four = numbers.get(at..at + 4).and_then(<[u8]>::first_chunk);
+        four.map_or(0, |four| u32::from_le_bytes(*four))
+    });
+    let (length_s, datagram_bytes) = (lengths & 0xffff, lengths >> 16);
+    let Ok(shape) = StreamShape::derive(bits.into(), rate, length_s, datagram_bytes) else {
+        return;
+    };
+    assert!(
+        shape.frames > 0 && shape.total_bytes() <= u64::from(bits) / 8 * u64::from(length_s.max(1))
+    );
+    let limits = TrainLimits { most_datagrams: limits & 0xff, most_bytes: limits >> 8 };
+    let mut sender = StreamSender::new(shape, 0);
+    assert_eq!(sender.poll_send(0, limits), Some(Outgoing::Id));
+    // As many frames as a target has time for.
+    let (mut frames, mut left, mut sends) = (0, 0, 0);
+    while let Some(due_ns) = sender.next_time().filter(|_| sends < 5000) {
+        let Some(Outgoing::Data { sequence, train, .. }) = sender.poll_send(due_ns, limits) else {
+            unreachable!("what is due is sent")
+        };
+        if left == 0 {
+            (frames, left) = (frames + 1, shape.frame_bytes);
+        }
+        assert_eq!(sequence, frames);
+        let mut rest = Some(train);
+        while let Some(train) = rest {
+            let bytes = train.datagram_bytes.min(train.bytes);
+            assert!(bytes as usize > HEADER_BYTES && bytes <= datagram_bytes.max(53));
+            left -= bytes;
+            rest = train.after_first();
+        }
+        assert!(train.bytes <= limits.most_bytes.max(train.datagram_bytes));
+        sends += 1;
     }
 }
 

@@ -6,6 +6,11 @@
 #[path = "../../../fuzz/src/measure.rs"]
 mod targets;
 
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[allow(clippy::expect_used, clippy::indexing_slicing, reason = "a target fails by panicking")]
+#[path = "../../../fuzz/src/life.rs"]
+mod life;
+
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
@@ -24,4 +29,9 @@ fn histogram() {
 #[test]
 fn link() {
     replay("link", targets::link);
+}
+
+#[test]
+fn connection_life() {
+    replay("connection_life", life::connection_life);
 }

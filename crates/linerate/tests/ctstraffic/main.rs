@@ -15,4 +15,6 @@ mod hostile;
 mod output;
 mod pairs;
 mod peer;
+mod reader;
+mod replay;
 mod streams;

@@ -44,8 +44,7 @@ fn each_level_of_the_console_shows_its_lines() {
     }
 }
 
-/// What a reader of status files does with one (Network-Performance-Visualization): rows of numbers under the
-/// names of its columns, and at least one of them.
+/// A status file: rows of numbers under the names of its columns, and at least one of them.
 fn read_status(text: &str) -> Vec<Vec<f64>> {
     let (head, rows) = text.split_once('\n').unwrap();
     assert_eq!(head, "TimeSlice,SendBps,RecvBps,In-Flight,Completed,NetError,DataError");

@@ -14,6 +14,7 @@
 )]
 
 mod black_hole;
+mod ctstraffic;
 mod dark_path;
 mod document;
 mod emulation;

@@ -13,3 +13,8 @@ use replay::replay;
 fn datagram() {
     replay("ctstraffic_datagram", targets::ctstraffic_datagram);
 }
+
+#[test]
+fn frames() {
+    replay("ctstraffic_frames", targets::ctstraffic_frames);
+}
