@@ -1,4 +1,5 @@
-"""What linerate is measured by alone: memory over time, and the time to its first byte."""
+"""What linerate is measured by alone: memory over time, the time to its first byte, a percentile of
+latency, and the processors that each end takes."""
 
 import json
 import statistics
@@ -92,3 +93,57 @@ def _started_s(client):
     """When the load began, seconds after exec; the whole process where the document lacks it."""
     started_ns = json.loads(client.output())["environment"].get("started_utc_ns")
     return client.wall_s if started_ns is None else started_ns / 1e9 - client.started_utc_s
+
+
+def run_percentile(row, place, context, outcome):
+    """A percentile by itself; less is better."""
+    return _run_alone(row, place, context, outcome, lambda tool, _work, measured: measured.figure)
+
+
+def run_sides(row, place, context, outcome):
+    """Processors that the busier end takes; a run in which anything was dropped is a failed one."""
+
+    ends = []
+
+    def processors(tool, work, measured):
+        if measured.extra["dropped"]:
+            raise RunFailed(f"{measured.extra['dropped']} frames were dropped")
+        seconds = (tool.client_cpu_s, measured.cpu_s - tool.client_cpu_s)
+        ends.append([cpu_s / work.seconds for cpu_s in seconds])
+        return max(ends[-1])
+
+    own_cpu_s = _run_alone(row, place, context, outcome, processors)
+    if ends:
+        client, server = map(statistics.median, zip(*ends))
+        outcome.notes.append(f"processors, medians: client {client:.3f}, server {server:.3f}")
+    return own_cpu_s
+
+
+def _run_alone(row, place, context, outcome, value_of):
+    outcome.smaller_is_better = True
+    outcome.least_values = LEAST_VALUES
+    tool = context.tool(row.ours[0])
+    work = context.prepared(row.ours[1])
+    own_cpu_s = 0.0
+    try:
+        tool.start_server(place, work)
+        tried = 0
+        while len(outcome.values) < context.pairs:
+            tried += 1
+            try:
+                measured = tool.run(work)
+                value = value_of(tool, work, measured)
+            except RunFailed as failure:
+                outcome.failures.append(f"run {tried}: {failure}")
+                if len(outcome.failures) >= GIVE_UP_AFTER_FAILURES:
+                    break
+                tool.stop()
+                tool.start_server(place, work)
+                continue
+            own_cpu_s += measured.cpu_s
+            outcome.values.append(value)
+            outcome.pairs.append({"ours": {"figure": value}, "theirs": {"figure": None}})
+            context.progress(outcome, len(outcome.values))
+        return own_cpu_s
+    finally:
+        tool.stop()

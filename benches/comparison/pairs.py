@@ -9,9 +9,9 @@ from .crowd import run_crowd
 from .growth import run_growth
 from .interval import LEAST_VALUES
 from .outcome import Outcome
-from .own import run_first_byte, run_memory
+from .own import run_first_byte, run_memory, run_percentile, run_sides
 from .process import BROKEN, PeerFailed, RunFailed, reason_of
-from .tools import BareLoop, Linerate, LinerateBefore, Personality
+from .tools import BareLoop, Linerate, LinerateBefore, OurCtsTraffic, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
 CALIBRATION_RUNS = 3
@@ -28,6 +28,8 @@ def run_row(row, place, context):
         "loss": _run_loss_pairs,
         "memory": run_memory,
         "first_byte": run_first_byte,
+        "percentile": run_percentile,
+        "sides": run_sides,
         "growth": run_growth,
         "crowd": run_crowd,
     }[row.measure]
@@ -87,7 +89,7 @@ class _Sides:
 
 def _is_ours(tool):
     """Whether this project is to blame where it fails; an earlier build is a peer."""
-    return isinstance(tool, (Linerate, BareLoop, Personality)) and tool.name != LinerateBefore.name
+    return isinstance(tool, (Linerate, BareLoop, OurCtsTraffic, Personality)) and tool.name != LinerateBefore.name
 
 
 def _side_record(measured):

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from ..tools import (Iperf3New, Netperf, OurIperf3, OurIperf3Client, OurIperf3Server, OurNetperf,
-                     OurNetperfClient, OurNetserver, OurSecnetperf, Secnetperf, Work)
+from ..tools import (BareLoop, CtsTrafficOneWay, Iperf3New, Linerate, Netperf, OurCtsTraffic, OurIperf3,
+                     OurIperf3Client, OurIperf3Server, OurNetperf, OurNetperfClient, OurNetserver,
+                     OurSecnetperf, Secnetperf, Work)
 from .quic import REQUESTS, STREAM
-from .row import PINNED, replacing
+from .row import PINNED, Row, alone, replacing
 
 BULK = Work("tcp_stream", 128 * 1024)
 FREE = ("free",)
@@ -14,7 +15,7 @@ LONG_S = 600.0  # longer than a thousand tests take to begin
 
 def personality_rows():
     """Every tool whose place linerate takes."""
-    return [*_netperf_rows(), *_iperf3_rows(), *_secnetperf_rows()]
+    return [*_netperf_rows(), *_iperf3_rows(), *_secnetperf_rows(), *_ctstraffic_rows()]
 
 
 def _netperf_rows():
@@ -77,3 +78,28 @@ def _secnetperf_rows():
             ("hps", Work("quic_crr", None), None, "connections/s"),
         )
     ]
+
+
+def _ctstraffic_rows():
+    """The original doesn't run here. Transfers are verified, and held against linerate's own streams that
+    aren't; media streams against a bare loop, and by the processors of the busier end."""
+    plain = Work("tcp_stream", 64 * 1024, flows=8)
+    verified, name = replace(plain, verify=True), OurCtsTraffic.name
+    rows = [
+        Row(f"{name} {pattern} / {Linerate.name}", (OurCtsTraffic, replace(verified, down=down)),
+            (Linerate, replace(plain, down=down)), 0.9, "bit/s", placements=FREE)
+        for pattern, down in (("push", False), ("pull", True))
+    ]
+    both = replace(verified, both=True)
+    rows.append(Row(f"{name} duplex / {CtsTrafficOneWay.name}", (OurCtsTraffic, both),
+                    (CtsTrafficOneWay, both), 0.9, "bit/s", placements=FREE))
+    stream = Work("udp_media", 1400)
+    rows.append(alone(f"{name} 1,000 streams", replace(stream, flows=1000), 0.6, "processors", "sides",
+                      tool=OurCtsTraffic, placements=FREE))
+    late = replace(stream, percentile=99)
+    rows.append(Row(f"{name} p99 of send delay / {BareLoop.name}", (OurCtsTraffic, late),
+                    (BareLoop, replace(late, size=1448)), 1.5, "us", measure="latency",
+                    placements=("split",)))
+    rows.append(alone(f"{name} p99 of send delay --busy-poll", replace(late, spin=True), 100, "us",
+                      "percentile", tool=OurCtsTraffic, placements=("split",)))
+    return rows

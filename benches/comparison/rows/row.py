@@ -17,7 +17,8 @@ class Row:
     theirs: tuple  # (None, None) where linerate alone is measured
     bar: float | None
     figure: str  # what the ratio is of
-    measure: str = "ratio"  # or "cpu", "latency", "loss", "memory", "first_byte", "growth", "crowd"
+    # or "cpu", "latency", "loss", "memory", "first_byte", "percentile", "sides", "growth", "crowd"
+    measure: str = "ratio"
     placements: tuple = PINNED
     fraction: float = 1.0  # of the peer's best received rate, for "loss"
 
@@ -39,9 +40,9 @@ def replacing(personality, peer, name, work, bar, figure, **more):
                figure, **more)
 
 
-def alone(name, work, bar, figure, measure, **more):
+def alone(name, work, bar, figure, measure, tool=Linerate, **more):
     """linerate by itself."""
-    return Row(name, (Linerate, work), (None, None), bar, figure, measure, **more)
+    return Row(name, (tool, work), (None, None), bar, figure, measure, **more)
 
 
 def self_check_rows():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ..tools import BareLoop, Iperf3, Iperf3New, Work
-from .row import against
+from .row import against, alone
 
 SIZES = (64, 1400)
 FRACTIONS = (0.5, 0.8, 1.0)
@@ -35,4 +35,9 @@ def udp_rows():
     for name, work, bar in (("", media, 1.5), (" --busy-poll", replace(media, spin=True), None)):
         rows.append(against(BareLoop, f"p99 of media send delay{name}", work, bar, "us",
                             measure="latency", placements=("split",)))
+    rows.append(alone("p99 of media send delay --busy-poll alone", replace(media, spin=True), 100, "us",
+                      "percentile", placements=("split",)))
+    # A thousand video calls; the processors of the busier end.
+    many = replace(media, flows=1000, rate_bps=2e6)
+    rows.append(alone("media 1,000 flows", many, 0.6, "processors", "sides", placements=("free",)))
     return rows

@@ -2,6 +2,7 @@
 search.py, its rows in ../rows, and a captured output in ../tests."""
 
 from .bare import BareLoop, BareStream, BareTls
+from .ctstraffic import CtsTrafficOneWay, OurCtsTraffic
 from .iperf import Iperf2, Iperf3, Iperf3New
 from .linerate import Linerate, LinerateBefore
 from .neper import Neper
@@ -16,9 +17,10 @@ from .sockperf import Sockperf
 from .tool import GRACE_S, Measured, Tool, Work
 
 __all__ = [
-    "BareLoop", "BareStream", "BareTls", "BeforeIperf3", "BeforeNetperf", "BeforeSecnetperf", "Ethr",
-    "GRACE_S", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "LinerateBefore", "Measured", "Neper", "Netperf",
-    "Nuttcp", "OurIperf3", "OurIperf3Client", "OurIperf3Server", "OurNetperf", "OurNetperfClient",
-    "OurNetserver", "OurSecnetperf", "OwnIperf3", "OwnNetperf", "OwnSecnetperf", "Personality", "QuinnPerf",
-    "S2nPerf", "Secnetperf", "Sockperf", "Tool", "Work",
+    "BareLoop", "BareStream", "BareTls", "BeforeIperf3", "BeforeNetperf", "BeforeSecnetperf",
+    "CtsTrafficOneWay", "Ethr", "GRACE_S", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "LinerateBefore",
+    "Measured", "Neper", "Netperf", "Nuttcp", "OurCtsTraffic", "OurIperf3", "OurIperf3Client",
+    "OurIperf3Server", "OurNetperf", "OurNetperfClient", "OurNetserver", "OurSecnetperf", "OwnIperf3",
+    "OwnNetperf", "OwnSecnetperf", "Personality", "QuinnPerf", "S2nPerf", "Secnetperf", "Sockperf", "Tool",
+    "Work",
 ]

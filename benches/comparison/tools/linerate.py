@@ -105,7 +105,9 @@ class Linerate(Tool):
         summary = json.loads(client.output())["summary"]
         if work.kind == "udp_media":
             late_us = summary["send_delay_ns"][f"p{work.percentile}"] / 1e3
-            return Measured(late_us, summary["datagrams"]["received"])
+            frames = summary["datagrams"]["frames"]
+            extra = {"dropped": frames["dropped"] + frames["late"]}
+            return Measured(late_us, summary["datagrams"]["received"], extra=extra)
         if work.kind.endswith("_crr"):
             return Measured(summary["connections_per_s"], summary["transactions"])
         if not work.is_stream:

@@ -20,6 +20,7 @@ class Work:
     active: str | None = None  # rr: what --active is; None: as rr has it by itself
     response: int | None = None  # rr: bytes of a response, where not `size`
     down: bool = False  # a stream from the server
+    both: bool = False  # ctsTraffic: a stream each way on one connection
     threads: int | None = None  # linerate's, at each end; None: as many as it takes unasked
     streams: int = 1  # QUIC: flows that share a connection
     rsa: bool = False  # linerate's server shows an RSA key of 2,048 bits, as secnetperf's always does
@@ -80,6 +81,7 @@ class Tool:
         self.placement = None
         self.notes = []  # what a reader of the row should know
         self.prepared_cpu_s = 0.0  # what `start_server` used for runs of its own
+        self.client_cpu_s = 0.0  # of the last run
 
     @classmethod
     def parts(cls):
@@ -152,6 +154,7 @@ class Tool:
             raise RunFailed(f"{self.name}: the client ended with {code}: {detail}")
         self.finish_server(work)
         measured = self.read_result(work, client)
+        self.client_cpu_s = client.cpu_s
         measured.cpu_s = client.cpu_s + self.server.cpu_so_far_s() - before_s
         return measured
 
