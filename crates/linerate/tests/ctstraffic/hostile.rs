@@ -37,6 +37,8 @@ fn a_crowd_of_silent_clients_ends_no_connection_that_stands() {
     drop(crowd);
     // Those that come when the crowd has gone are served.
     be_client(TcpStream::connect((address, PORT)).unwrap(), "push", &TURNS, true);
+    // The reset is on its way.
+    thread::sleep(Duration::from_millis(500));
     let ended = server.interrupt();
     assert_eq!(ended.totals()[0], 4, "{ended:?}");
 }
