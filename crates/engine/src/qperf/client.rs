@@ -1,5 +1,6 @@
 //! The client: one connection, one stream, until the run time is over.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -18,7 +19,9 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::MachineTimes;
 use crate::socket::thread_usage;
-use crate::transport::quic::{Dir, Endpoint, Event, Link, SharedConnection, StreamId, StreamRead};
+use crate::transport::quic::{
+    Dir, Endpoint, Event, EventLog, Link, SharedConnection, StreamId, StreamRead,
+};
 use crate::waiting;
 
 /// What a connection closes with: the packet key turns it into the transport's own close, which takes the last byte.
@@ -63,6 +66,8 @@ pub struct Report {
     pub lost: Option<String>,
     /// Events that were dropped because they were not taken in time.
     pub dropped_events: u64,
+    /// Why the file of events is not whole.
+    pub file_fault: Option<String>,
     /// What this end counted, from the first byte on.
     pub own: EndReport,
 }
@@ -110,15 +115,15 @@ struct Client<'a> {
     stream: Option<StreamId>,
     download: Download,
     meter: Option<Meter>,
-    began_ns: u64,
     machine: MachineTimes,
     was_refused: bool,
     lost: Option<String>,
+    events: Option<Arc<EventLog>>,
 }
 
 impl<'a> Client<'a> {
     fn new(plan: &'a ClientPlan, teller: Teller<ClientEvent>) -> Result<Self, Error> {
-        let (mut endpoint, client) = plan.endpoint()?;
+        let (mut endpoint, client, events) = plan.endpoint()?;
         let failed = |source| Error::Io {
             operation: "connect to",
             address: plan.remote.to_string(),
@@ -140,10 +145,10 @@ impl<'a> Client<'a> {
             stream: None,
             download: Download::new(began_ns, runtime_ns),
             meter: None,
-            began_ns,
             machine: MachineTimes::now(),
             was_refused: false,
             lost: None,
+            events,
         })
     }
 
@@ -247,7 +252,8 @@ impl<'a> Client<'a> {
         self.connection.borrow_mut().close(0, reason);
         self.endpoint.flush(LAST_WORDS);
         self.endpoint.linger(QUIET, LAST_WORDS);
-        Report { dropped_events: self.teller.dropped, ..report }
+        let file_fault = self.events.as_ref().and_then(|events| events.finish().err());
+        Report { dropped_events: self.teller.dropped, file_fault, ..report }
     }
 
     fn report(&self, total: Counts, ended_ns: u64) -> Report {
@@ -272,9 +278,10 @@ impl<'a> Client<'a> {
         };
         Report {
             total,
-            first_byte_ns: first_ns.map(|first_ns| first_ns.saturating_sub(self.began_ns)),
+            first_byte_ns: self.download.first_byte_ns(),
             lost: self.lost.clone(),
             dropped_events: 0,
+            file_fault: None,
             own,
         }
     }

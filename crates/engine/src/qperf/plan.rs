@@ -12,7 +12,8 @@ use crate::access::Identity;
 use crate::control::{KeyLog, Trusts, client_tls, server_tls};
 use crate::error::Error;
 use crate::transport::quic::{
-    Acknowledging, ClientSide, Congestion, ConnectionIds, Endpoint, Extras, ServerSide, Settings,
+    Acknowledging, ClientSide, Congestion, ConnectionIds, Endpoint, EventLog, Extras, ServerSide,
+    Settings,
 };
 
 /// The UDP payload of the original's packets, bytes.
@@ -51,6 +52,8 @@ pub struct QuicPlan {
     pub draft_29: bool,
     /// The file that TLS secrets are appended to (SSLKEYLOGFILE).
     pub key_log: Option<PathBuf>,
+    /// The file that what happens to each connection goes to, with quicly's names.
+    pub events: Option<PathBuf>,
 }
 
 /// What a client does.
@@ -111,8 +114,13 @@ impl QuicPlan {
         }
     }
 
-    fn extras(&self) -> Extras {
+    fn events(&self) -> Result<Option<Arc<EventLog>>, Error> {
+        self.events.as_deref().map(EventLog::create).transpose()
+    }
+
+    fn extras(&self, events: Option<&Arc<EventLog>>) -> Extras {
         Extras {
+            events: events.cloned(),
             counts: true,
             transport_close: true,
             no_ack_frequency: self.ack_delay.is_none(),
@@ -134,25 +142,27 @@ impl QuicPlan {
 }
 
 impl ClientPlan {
-    /// The client's endpoint with its socket, and what it needs to connect.
+    /// The client's endpoint with its socket, what it needs to connect, and where events go.
     ///
     /// # Errors
     ///
     /// Where this machine has no socket, or a log can't be written.
-    pub(super) fn endpoint(&self) -> Result<(Endpoint, ClientSide), Error> {
+    pub(super) fn endpoint(&self) -> Result<(Endpoint, ClientSide, Option<Arc<EventLog>>), Error> {
         // Trains of packets that come are taken whole whatever is asked for: nobody sees that.
         let settings = self.quic.settings();
         let mut tls = client_tls(|_| Ok(Trusts::Unread), &[], Vec::new())?;
         if let Some(log) = self.quic.key_log()? {
             tls.key_log = log;
         }
-        let mut client = ClientSide::new(Arc::new(tls), &settings, self.quic.extras())?;
+        let events = self.quic.events()?;
+        let extras = self.quic.extras(events.as_ref());
+        let mut client = ClientSide::new(Arc::new(tls), &settings, extras)?;
         if let Some(directory) = &self.logs {
             client = client.with_logs(directory)?;
         }
         let socket = Arc::new(self.socket()?);
         let endpoint = Endpoint::over(socket, &settings, None)?.counting(true).looking();
-        Ok((endpoint, client))
+        Ok((endpoint, client, events))
     }
 
     fn socket(&self) -> Result<Socket, Error> {
@@ -175,26 +185,39 @@ impl ClientPlan {
 }
 
 impl ServerPlan {
-    /// The server's endpoint over a socket that was bound for it.
-    ///
-    /// # Errors
-    ///
-    /// Where the key is none, or a log can't be written.
-    pub(super) fn endpoint(&self, socket: Socket) -> Result<Endpoint, Error> {
-        let settings = Settings {
+    fn settings(&self) -> Settings {
+        Settings {
             streams: STREAMS,
             offload: self.quic.segments,
             stream_window_bytes: REQUEST_BYTES,
             connection_window_bytes: REQUEST_BYTES,
             ..self.quic.settings()
-        };
+        }
+    }
+
+    /// What the server needs to take connections, and where events go.
+    ///
+    /// # Errors
+    ///
+    /// Where the key is none, or a log can't be written.
+    pub(super) fn side(&self) -> Result<(ServerSide, Option<Arc<EventLog>>), Error> {
         let mut tls = server_tls(&self.identity, &[], Vec::new())?;
         if let Some(log) = self.quic.key_log()? {
             tls.key_log = log;
         }
-        let extras = Extras { any_protocol: true, ..self.quic.extras() };
-        let accepts = ServerSide::new(Arc::new(tls), &settings, extras)?;
-        Ok(Endpoint::over(Arc::new(socket), &settings, Some(&accepts))?.counting(true).looking())
+        let events = self.quic.events()?;
+        let extras = Extras { any_protocol: true, ..self.quic.extras(events.as_ref()) };
+        Ok((ServerSide::new(Arc::new(tls), &self.settings(), extras)?, events))
+    }
+
+    /// The server's endpoint over a socket that was bound for it.
+    ///
+    /// # Errors
+    ///
+    /// Where the socket can't be set up.
+    pub(super) fn endpoint(&self, socket: Socket, side: &ServerSide) -> Result<Endpoint, Error> {
+        let endpoint = Endpoint::over(Arc::new(socket), &self.settings(), Some(side))?;
+        Ok(endpoint.counting(true).looking())
     }
 
     /// A socket that no other program shares.

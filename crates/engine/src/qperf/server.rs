@@ -14,9 +14,9 @@ use linerate_wire::visible::visible_line;
 
 use super::binding::{Binding, Request};
 use super::{Counts, EVENTS_WAITING, Interval, LOOK, ServerPlan, Teller};
-use crate::clock::monotonic_ns;
+use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::error::Error;
-use crate::transport::quic::{Cause, Dir, Endpoint, Event, Link, StreamId};
+use crate::transport::quic::{Cause, Dir, Endpoint, Event, EventLog, Link, StreamId};
 
 /// What is lent to QUIC at once: few long pieces cost less than many short ones.
 const FILL_BYTES: usize = 512 << 10;
@@ -128,6 +128,8 @@ pub enum ServerEvent {
         /// How long it sent, from the first request on, ns.
         elapsed_ns: u64,
     },
+    /// A file that the server writes is not whole, for this reason.
+    FileFault(String),
     /// The server can't go on.
     Broken(String),
 }
@@ -150,15 +152,18 @@ impl Server {
         let socket = plan.socket()?;
         let address = socket.local_addr().ok().and_then(|address| address.as_socket());
         let address = address.unwrap_or(plan.address);
-        // An endpoint belongs to the thread that makes it; what is wrong with a key or a log is said here.
-        drop(plan.endpoint(socket.try_clone().map_err(|error| Error::no_thread(&error))?)?);
+        let (side, events_log) = plan.side()?;
         let (sender, events) = sync_channel(EVENTS_WAITING);
         let stop = Arc::new(AtomicBool::new(false));
         let (plan, stops) = (plan.clone(), Arc::clone(&stop));
         let work = move || {
             let mut teller = Teller::new(sender);
-            match plan.endpoint(socket) {
-                Ok(endpoint) => Worker::new(endpoint, plan.interval_ns, teller).run(&stops),
+            // An endpoint belongs to the thread that makes it.
+            match plan.endpoint(socket, &side) {
+                Ok(endpoint) => {
+                    let files = Files::new(events_log);
+                    Worker::new(endpoint, plan.interval_ns, files, teller).run(&stops);
+                }
                 Err(error) => teller.tell(ServerEvent::Broken(error.to_string())),
             }
         };
@@ -209,13 +214,52 @@ struct Worker {
     fill: Bytes,
     /// When the next interval of any connection is over.
     next_ns: u64,
+    files: Files,
+}
+
+/// What a server writes to files.
+struct Files {
+    events: Option<Arc<EventLog>>,
+    /// When they are next brought up to date.
+    next_ns: u64,
+}
+
+impl Files {
+    fn new(events: Option<Arc<EventLog>>) -> Self {
+        let next_ns = if events.is_some() { 0 } else { u64::MAX };
+        Self { events, next_ns }
+    }
+
+    /// Writes what is there to be written; why a file is not whole, told once.
+    fn finish(&mut self) -> Option<String> {
+        let fault = self.events.as_ref()?.finish().err();
+        if fault.is_some() {
+            self.events = None;
+        }
+        fault
+    }
+
+    /// Likewise, now and then.
+    fn tick(&mut self, now_ns: u64) -> Option<String> {
+        if now_ns < self.next_ns {
+            return None;
+        }
+        self.next_ns = now_ns.saturating_add(SECOND_NS);
+        self.finish()
+    }
 }
 
 impl Worker {
-    fn new(endpoint: Endpoint, interval_ns: u64, teller: Teller<ServerEvent>) -> Self {
+    fn new(
+        endpoint: Endpoint,
+        interval_ns: u64,
+        files: Files,
+        teller: Teller<ServerEvent>,
+    ) -> Self {
         let fill = Bytes::from(vec![FILL; FILL_BYTES]);
         let bindings = HashMap::new();
-        Self { endpoint, interval_ns, teller, bindings, count: 0, fill, next_ns: u64::MAX }
+        let next_ns = u64::MAX;
+        Self { endpoint, interval_ns, teller, bindings, count: 0, fill, next_ns, files }
     }
 
     fn run(mut self, stop: &AtomicBool) {
@@ -229,6 +273,9 @@ impl Worker {
             self.tell_closed(&binding, Close::Stopped);
         }
         self.endpoint.flush(LAST_WORDS);
+        if let Some(fault) = self.files.finish() {
+            self.teller.tell(ServerEvent::FileFault(fault));
+        }
     }
 
     fn turn(&mut self) -> std::io::Result<()> {
@@ -344,6 +391,9 @@ impl Worker {
     /// Tells the intervals that are over.
     fn tick(&mut self) {
         let now_ns = monotonic_ns();
+        if let Some(fault) = self.files.tick(now_ns) {
+            self.teller.tell(ServerEvent::FileFault(fault));
+        }
         if now_ns < self.next_ns {
             return;
         }

@@ -54,6 +54,11 @@ pub(super) fn write<T: AsRef<str>>(pieces: impl Iterator<Item = T>) -> io::Resul
     stdout.flush()
 }
 
+/// Output was lost, as was told already: the exit code says so.
+pub(super) fn note_loss() {
+    LOST.store(true, Ordering::Relaxed);
+}
+
 /// Tells that output was lost, once, unless its reader has gone: a pipe that was closed.
 pub(super) fn note(target: &str, error: &io::Error) {
     if error.kind() == ErrorKind::BrokenPipe || LOST.swap(true, Ordering::Relaxed) {

@@ -12,6 +12,7 @@
 mod skipped;
 
 mod documents;
+mod events;
 mod fixture;
 mod original;
 mod pairs;

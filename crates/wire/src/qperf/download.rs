@@ -44,6 +44,11 @@ impl Download {
         self.first_ns
     }
 
+    /// How long the first byte took from the beginning.
+    pub fn first_byte_ns(&self) -> Option<u64> {
+        Some(self.first_ns?.saturating_sub(self.began_ns))
+    }
+
     /// When it is over, once that is known.
     pub fn ends_ns(&self) -> Option<u64> {
         let first_ns = self.first_ns?;
@@ -70,6 +75,7 @@ mod tests {
         assert_eq!(download.handle_received(7, 1_013), Some(13));
         assert_eq!(download.handle_received(5, 1_014), None);
         assert_eq!((download.received_bytes(), download.first_ns()), (12, Some(1_013)));
+        assert_eq!(download.first_byte_ns(), Some(13));
         assert_eq!((download.is_over(1_512), download.is_over(1_513)), (false, true));
     }
 

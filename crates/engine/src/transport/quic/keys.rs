@@ -6,14 +6,14 @@ use quinn_proto::crypto::{CryptoError, PacketKey};
 use super::hello::take_varint;
 
 /// A packet that is sealed as ever, a close in it changed before.
-pub(super) struct ClosingPacket(pub(super) Box<dyn rustls::quic::PacketKey>);
+pub(super) struct ClosingPacket(pub(super) Box<dyn PacketKey>);
 
 impl PacketKey for ClosingPacket {
     fn encrypt(&self, packet: u64, bytes: &mut [u8], header_bytes: usize) {
         if let Some(payload) = bytes.get_mut(header_bytes..) {
             close_as_transport(payload);
         }
-        PacketKey::encrypt(&self.0, packet, bytes, header_bytes);
+        self.0.encrypt(packet, bytes, header_bytes);
     }
 
     fn decrypt(
@@ -22,7 +22,7 @@ impl PacketKey for ClosingPacket {
         header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
-        PacketKey::decrypt(&self.0, packet, header, payload)
+        self.0.decrypt(packet, header, payload)
     }
 
     fn tag_len(&self) -> usize {

@@ -25,6 +25,7 @@ mod said;
 
 use super::clear::{ClearHeader, ClearPacket};
 use super::counted::PacketCounts;
+use super::events::ConnectionEvents;
 use super::hello::{Hello, Offer, parameter, parameter_ids};
 use super::keys::ClosingPacket;
 use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
@@ -171,12 +172,14 @@ struct Session {
     is_clear: bool,
     log: Option<Arc<Log>>,
     counts: Option<Arc<PacketCounts>>,
+    events: Option<ConnectionEvents>,
 }
 
 impl Session {
     fn new(side: Side, version: Version, suite: Suite, extras: Extras, stage: Stage) -> Self {
         Self {
             counts: extras.counts.then(Arc::default),
+            events: extras.events.as_ref().map(|log| log.connection()),
             side,
             version,
             suite,
@@ -226,12 +229,11 @@ impl Session {
     }
 
     fn packet_key(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn crypto::PacketKey> {
-        let key: Box<dyn crypto::PacketKey> = match (self.is_clear, self.extras.transport_close) {
-            (true, closes) => Box::new(ClearPacket { closes }),
-            (false, true) => Box::new(ClosingPacket(key)),
-            (false, false) => Box::new(key),
-        };
-        self.logged(key, PacketKind::Data)
+        let closes = self.extras.transport_close;
+        let key: Box<dyn crypto::PacketKey> =
+            if self.is_clear { Box::new(ClearPacket { closes }) } else { Box::new(key) };
+        let key = self.logged(key, PacketKind::Data);
+        if closes && !self.is_clear { Box::new(ClosingPacket(key)) } else { key }
     }
 
     /// The same key, its packets counted and written down where they are to be.
@@ -243,6 +245,10 @@ impl Session {
         let inner: Box<dyn crypto::PacketKey> = match &self.counts {
             None => inner,
             Some(counts) => Box::new(counts.counted(inner, kind)),
+        };
+        let inner = match &self.events {
+            None => inner,
+            Some(events) => events.traced(inner, kind),
         };
         match &self.log {
             None => inner,

@@ -11,7 +11,7 @@ use linerate_personality::qperf::output::{
 };
 
 use super::record::{self, counts, interval};
-use super::{Failure, NAME, plan};
+use super::{Failure, NAME, complain, plan};
 use crate::output::narrate;
 use crate::personality::run_document::RunRecord;
 use crate::personality::stdout::say;
@@ -35,6 +35,9 @@ pub(super) fn run(
     if report.dropped_events > 0 {
         let count = report.dropped_events;
         narrate(&format!("{NAME}: output was read too slowly: {count} lines are lost\n"));
+    }
+    if let Some(why) = &report.file_fault {
+        complain(why);
     }
     let failure = lost(&report, &plan.remote.to_string());
     record::finish_client(record, report, failure.as_ref(), cancel);

@@ -58,12 +58,17 @@ pub(super) fn perform(name: &str, words: &[String]) -> u8 {
     if cancel.requested() { exit::INTERRUPTED } else { code }
 }
 
+/// Tells that a file is not whole; the exit code says so, too.
+fn complain(why: &str) {
+    narrate(&format!("{NAME}: {why}\n"));
+    stdout::note_loss();
+}
+
 /// Options that are accepted and do nothing.
-fn without_effect(options: &Options) -> [(&'static str, bool); 3] {
+fn without_effect(options: &Options) -> [(&'static str, bool); 2] {
     [
         ("--session", options.files.session.is_some()),
         ("--session-cache", options.listen.session_cache.is_some()),
-        ("--events", options.files.events.is_some()),
     ]
 }
 

@@ -20,6 +20,7 @@ fn quic(options: &Options) -> QuicPlan {
         ack_delay: options.acks.max_delay_ms.map(|ms| Duration::from_millis(ms.into())),
         draft_29: options.version == Some(Version::Draft29),
         key_log: options.files.tls_log.clone(),
+        events: options.files.events.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use linerate_personality::qperf::output::{
 };
 
 use super::record::{ServerRecords, counts, interval, server_recorder};
-use super::{Failure, plan};
+use super::{Failure, complain, plan};
 use crate::certificates::read_identity_of;
 use crate::output::narrate;
 use crate::personality::stdout::say;
@@ -69,6 +69,7 @@ fn tell(event: ServerEvent, style: Style, records: &mut ServerRecords) {
         ServerEvent::Closed { number, close, total, .. } => {
             say(&render_closed(*number, &close_of(close), counts(*total)));
         }
+        ServerEvent::FileFault(why) => complain(why),
         ServerEvent::Broken(why) => narrate(&format!("qperf: the server can't go on: {why}\n")),
     }
     records.record(&event);

@@ -1,8 +1,11 @@
 //! What a session says and does beyond the standard.
 
+use std::sync::Arc;
+
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{TransportError, TransportErrorCode};
 
+use super::super::events::EventLog;
 use super::super::hello::{parameter, parameters as each, render_varint};
 use super::super::ids::Mark;
 
@@ -19,7 +22,7 @@ const MARKED_IDS: u64 = 0x1000;
 const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
 /// What a session does beyond the standard.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Extras {
     /// Further transport parameters, number and value.
     pub(crate) parameters: Vec<(u64, Vec<u8>)>,
@@ -35,6 +38,8 @@ pub(crate) struct Extras {
     pub(crate) any_protocol: bool,
     /// Whether the extension that asks for other acknowledgements isn't spoken (draft-ietf-quic-ack-frequency).
     pub(crate) no_ack_frequency: bool,
+    /// Where what happens to each connection is written down, with quicly's names.
+    pub(crate) events: Option<Arc<EventLog>>,
     /// The mark of connection ids, which must be as long as the peer's.
     pub(crate) mark: Option<Mark>,
 }
