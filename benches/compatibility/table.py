@@ -4,13 +4,17 @@ from .case import is_wrong
 
 HEAD = """# {name}: every option, case by case
 
-Made by `benches/compat {name} --markdown`; versions: linerate (ours), {versions}.
-*ours to* a release: our client with its server; *to ours*: its client with our server. A cell is
-right when both ends exit alike (of netperf the client: its server is ended), print the original's fields or lines, and agree on the bytes where
-both tell them; of two tries one must be so, over emulated links of four, and of three times as many beside an original in cases in which originals fail
-by themselves. A case that a release doesn't know has a dash. A cell that begins with *no failure of ours* is of a case in which two originals
-fail by themselves, for the reason in brackets (there is a right result where no run of theirs had one, or their client ends with our server as
-it did with its own), or lacks what the peer's release doesn't tell.
+Made by `benches/compat {name} --markdown`. Versions: linerate (ours), {versions}.
+
+* *ours to* a release: our client with its server. *to ours*: its client with our server.
+* `ok`: both ends exit alike, print the original's fields or lines, and agree on the bytes. Of
+  netperf only the client's exit counts. One of two tries must be so, over emulated links one of
+  four. In cases that break the originals, an original gets three times as many tries.
+* `-`: the release doesn't know the case.
+* *no failure of ours*, with a reason in brackets: two originals fail by themselves. Our run had a
+  result where no pair of originals had one. Or an original's client ended with our server as it did
+  with its own.
+* *no failure of ours*, with a list of fields: the peer's release doesn't send these figures.
 
 """
 
