@@ -104,16 +104,20 @@ fn tests() -> Vec<(&'static str, Parameters)> {
 
 #[test]
 fn datagrams_behind_the_last_that_arrived_are_lost() {
-    let server = Running::start(ServePlan::default());
-    for (words, parameters) in tests() {
-        for passed in [0, PASSED] {
-            // A receiver that gets nothing is no reason to end: its time is longer than the test.
-            let report = test(server.port, parameters.clone(), passed);
-            for stream in streams(&report) {
-                assert_told(&stream, passed, words);
-            }
+    std::thread::scope(|scope| {
+        for (words, parameters) in tests() {
+            scope.spawn(move || {
+                let server = Running::start(ServePlan::default());
+                for passed in [0, PASSED] {
+                    // A receiver that gets nothing is no reason to end: its time is longer than the test.
+                    let report = test(server.port, parameters.clone(), passed);
+                    for stream in streams(&report) {
+                        assert_told(&stream, passed, words);
+                    }
+                }
+            });
         }
-    }
+    });
 }
 
 #[test]
@@ -121,12 +125,16 @@ fn an_originals_counts_tell_the_same() {
     if !has_original() {
         return;
     }
-    for (words, parameters) in tests() {
-        let began = Instant::now();
-        let (mut server, port) = serve(Program::Original, "");
-        for stream in streams(&test(port, parameters, PASSED)) {
-            assert_told(&stream, PASSED, words);
+    std::thread::scope(|scope| {
+        for (words, parameters) in tests() {
+            scope.spawn(move || {
+                let began = Instant::now();
+                let (mut server, port) = serve(Program::Original, "");
+                for stream in streams(&test(port, parameters, PASSED)) {
+                    assert_told(&stream, PASSED, words);
+                }
+                assert_eq!(server.wait(), 0, "{words} {:?}", began.elapsed());
+            });
         }
-        assert_eq!(server.wait(), 0, "{words} {:?}", began.elapsed());
-    }
+    });
 }

@@ -77,34 +77,41 @@ fn outstanding_responses_are_awaited_after_an_interruption() {
 #[test]
 fn an_interrupted_warm_up_has_no_figures() {
     let server = Server::start("");
-    for load in [
-        "stream --down",
-        "stream --both --udp --rate 20M",
-        "stream --quic",
-        "rr",
-        "rr --rate 1k",
-        "connect",
-        "connect --quic",
-    ] {
-        let client = server.start_test(&format!("{load} --omit 60s --time 60s --interval 50ms"));
-        let_pass(Duration::from_millis(700));
-        client.signal(Signal::INT);
-        let document = client.finish_within(PATIENCE).document(130);
-        assert_eq!(document.message(), "in the warm-up: nothing was measured", "{load}");
-        let summary = &document.json()["summary"];
-        for figure in ["goodput_bps", "sent_bytes", "received_bytes", "latency_ns", "cpu_s_per_gb"]
-        {
-            assert!(summary[figure].is_null(), "{load}: {summary}");
+    std::thread::scope(|scope| {
+        for load in [
+            "stream --down",
+            "stream --both --udp --rate 20M",
+            "stream --quic",
+            "rr",
+            "rr --rate 1k",
+            "connect",
+            "connect --quic",
+        ] {
+            let server = &server;
+            scope.spawn(move || {
+                let words = format!("{load} --omit 60s --time 60s --interval 50ms");
+                let client = server.start_test(&words);
+                let_pass(Duration::from_millis(700));
+                client.signal(Signal::INT);
+                assert_no_figures(&client.finish_within(PATIENCE).document(130), load);
+            });
         }
-        for count in ["transactions", "connections", "transactions_unsent"] {
-            assert_eq!(summary[count].as_u64().unwrap_or(0), 0, "{load}: {summary}");
-        }
-        for role in ["client", "server"] {
-            assert!(
-                document.samples(role).iter().all(|sample| sample["warm_up"] == true),
-                "{load}"
-            );
-        }
+    });
+}
+
+#[track_caller]
+fn assert_no_figures(document: &Document, load: &str) {
+    assert_eq!(document.message(), "in the warm-up: nothing was measured", "{load}");
+    let summary = &document.json()["summary"];
+    for figure in ["goodput_bps", "sent_bytes", "received_bytes", "latency_ns", "cpu_s_per_gb"] {
+        assert!(summary[figure].is_null(), "{load}: {summary}");
+    }
+    for count in ["transactions", "connections", "transactions_unsent"] {
+        assert_eq!(summary[count].as_u64().unwrap_or(0), 0, "{load}: {summary}");
+    }
+    for role in ["client", "server"] {
+        let samples = document.samples(role);
+        assert!(samples.iter().all(|sample| sample["warm_up"] == true), "{load}");
     }
 }
 
@@ -128,18 +135,23 @@ fn datagrams_are_counted_to_the_last_when_their_sender_is_interrupted() {
 
 #[test]
 fn an_interruption_is_one_though_the_server_says_nothing_more() {
-    let server = Server::start("");
-    for load in ["rr --udp", "stream --down --rate 10M"] {
-        let client = server.start_test(&format!("{load} --time 60s"));
-        let_pass(Duration::from_millis(500));
-        server.signal(Signal::STOP);
-        client.signal(Signal::INT);
-        let document = client.finish_within(Duration::from_secs(20)).document(130);
-        server.signal(Signal::CONT);
-        assert_eq!(document.outcome(), "interrupted", "{load}: {}", document.message());
-        assert!(document.message().contains("didn't arrive"), "{load}: {}", document.message());
-        document.report("client");
-    }
+    std::thread::scope(|scope| {
+        for load in ["rr --udp", "stream --down --rate 10M"] {
+            scope.spawn(move || {
+                let server = Server::start("");
+                let client = server.start_test(&format!("{load} --time 60s"));
+                let_pass(Duration::from_millis(500));
+                server.signal(Signal::STOP);
+                client.signal(Signal::INT);
+                let document = client.finish_within(Duration::from_secs(20)).document(130);
+                server.signal(Signal::CONT);
+                let message = document.message();
+                assert_eq!(document.outcome(), "interrupted", "{load}: {message}");
+                assert!(message.contains("didn't arrive"), "{load}: {message}");
+                document.report("client");
+            });
+        }
+    });
 }
 
 #[test]

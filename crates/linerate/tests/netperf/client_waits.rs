@@ -281,17 +281,24 @@ fn who_asks_to_stop_while_results_are_awaited_is_heard() {
 
 #[test]
 fn who_sent_datagrams_to_a_server_that_never_hears_the_end_keeps_what_was_counted() {
-    for (then, end, interrupted) in [
+    let both = [
         (Then::WaitsFromEnd, TestEnd::Seconds(1), false),
         (Then::WaitsFromData, TestEnd::Interrupt, true),
-    ] {
+    ];
+    let keeps = |then, end, interrupted| {
         let plan = slow(TestTransport::Udp, end);
         let outcome = test_against(then, &plan, &Cancel::default()).unwrap();
         assert_eq!((outcome.interrupted, outcome.server_told), (interrupted, false), "{end:?}");
         assert!(outcome.local().bytes_sent() > 0, "{outcome:?}");
         let note = "the client did not wait for the server: the server's figures are missing";
-        assert!(outcome.client.notes.iter().any(|told| told == note), "{:?}", outcome.client.notes);
-    }
+        let notes = &outcome.client.notes;
+        assert!(notes.iter().any(|told| told == note), "{notes:?}");
+    };
+    std::thread::scope(|scope| {
+        for (then, end, interrupted) in both {
+            scope.spawn(move || keeps(then, end, interrupted));
+        }
+    });
 }
 
 #[test]
