@@ -41,11 +41,11 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     };
     let mut workload = Workload::stream(direction, transport_of(&args.load));
     apply_load(&mut workload, &args.load);
-    workload.verify = args.verify;
-    workload.duplex = asked.duplex;
+    workload.payload.verify = args.verify;
+    workload.payload.duplex = asked.duplex;
     workload.quic.unidirectional = args.unidirectional;
     let VariantArgs { zero_copy, splice, discard } = args.variant;
-    workload.variant = Variant { zero_copy, splice, discard };
+    workload.payload.variant = Variant { zero_copy, splice, discard };
     if let Some(bytes) = args.bytes {
         workload.end = End::Bytes { bytes };
     }
@@ -76,7 +76,7 @@ pub fn plans_from_media(args: &MediaArgs) -> Result<Vec<Plan>, Error> {
         _ => Direction::Up,
     });
     apply_load(&mut workload, &args.load);
-    workload.verify = args.verify;
+    workload.payload.verify = args.verify;
     workload.rate = Some(Rate::EachFlow { bps: args.rate });
     if let Kind::Stream { media, .. } = &mut workload.kind {
         *media = Some(Media { frames_per_s: args.fps, buffer_depth_ns: args.buffer_depth });
@@ -146,7 +146,7 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
         hold_ns: args.life.hold.unwrap_or(0),
         schedule: schedule_of(args.rate, args.arrivals),
     };
-    workload.verify = args.life.verify;
+    workload.payload.verify = args.life.verify;
     workload.tls.handshake = match args.handshake {
         Some(HandshakeName::Resumed) => Handshake::Resumed,
         Some(HandshakeName::Early) => Handshake::Early,
@@ -255,9 +255,9 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
     }
     workload.omit_ns = load.omit;
     workload.flows = load.flows;
-    workload.threads = load.threads;
+    workload.threading.threads = load.threads;
     workload.interval_ns = load.interval;
-    workload.busy_poll = load.busy_poll;
+    workload.threading.busy_poll = load.busy_poll;
     workload.socket = SocketOptions {
         no_delay: load.no_delay,
         congestion: load.congestion.clone(),
@@ -358,8 +358,8 @@ fn flag_of(field: &str, workload: &Workload) -> Option<&'static str> {
         "title" => "--title",
         "tags" => "--tag",
         "close" => "--close",
-        "variant" if workload.variant.zero_copy => "--zero-copy",
-        "variant" if workload.variant.splice => "--splice",
+        "variant" if workload.payload.variant.zero_copy => "--zero-copy",
+        "variant" if workload.payload.variant.splice => "--splice",
         "variant" => "--discard",
         "source port" => "--source-ports",
         "outstanding requests" => "--outstanding",

@@ -46,9 +46,9 @@ pub mod units;
 pub use dialect::{Dialect, DialectOptions};
 pub use media::Media;
 pub use plan::{
-    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Pacing, Plan, PlanError,
-    QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant,
-    Workload,
+    Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Pacing, Payload, Plan, PlanError,
+    QuicOptions, QuicVersion, Rate, Schedule, SocketOptions, Threading, TlsOptions, Transport,
+    Variant, Workload,
 };
 pub use report::{EndReport, FlowReport};
 pub use run::{Environment, Outcome, Run, Status};

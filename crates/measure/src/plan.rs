@@ -134,27 +134,17 @@ pub struct Workload {
     pub omit_ns: u64,
     /// Number of flows (in each direction, where there are two).
     pub flows: u32,
-    /// Threads that carry the flows at each end; absent: one per flow, at most one per processor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<u32>,
+    /// The threads of both ends.
+    #[serde(flatten)]
+    pub threading: Threading,
     /// The rate that a stream keeps to; absent: as fast as it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How a stream's bytes are moved, where not by plain copies.
-    #[serde(default)]
-    pub variant: Variant,
+    /// What is done with the bytes.
+    #[serde(flatten)]
+    pub payload: Payload,
     /// Length of a sample.
     pub interval_ns: u64,
-    /// Send a pattern that depends on the position in the stream and check every received byte.
-    #[serde(default)]
-    pub verify: bool,
-    /// Of a stream in both directions: one connection, or QUIC stream, carries a flow of each direction at the
-    /// same time.
-    #[serde(default)]
-    pub duplex: bool,
-    /// Poll without sleeping, at both ends.
-    #[serde(default)]
-    pub busy_poll: bool,
     /// Options for the sockets of both ends.
     #[serde(default)]
     pub socket: SocketOptions,
@@ -164,6 +154,32 @@ pub struct Workload {
     /// Options for the keys of connections, over TLS and QUIC.
     #[serde(default, skip_serializing_if = "TlsOptions::is_default")]
     pub tls: TlsOptions,
+}
+
+/// The threads that carry a load at each end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Threading {
+    /// Threads that carry the flows at each end; absent: one per flow, at most one per processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Poll without sleeping, at both ends.
+    #[serde(default)]
+    pub busy_poll: bool,
+}
+
+/// What is done with a load's bytes beside carrying them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Payload {
+    /// How a stream's bytes are moved, where not by plain copies.
+    #[serde(default)]
+    pub variant: Variant,
+    /// Send a pattern that depends on the position in the stream and check every received byte.
+    #[serde(default)]
+    pub verify: bool,
+    /// Of a stream in both directions: one connection, or QUIC stream, carries a flow of each direction at the
+    /// same time.
+    #[serde(default)]
+    pub duplex: bool,
 }
 
 /// Bulk transfer or request and response.

@@ -116,11 +116,11 @@ impl TcpPlan {
         let mut workload = Workload {
             end: End::Count { count: count.unwrap_or(u64::MAX) },
             flows,
-            threads: Some(threads.min(most_threads).clamp(1, flows.max(1))),
             interval_ns: self.status_ns,
-            verify: self.life.verifies(),
             ..Workload::connect(Transport::Tcp)
         };
+        workload.threading.threads = Some(threads.min(most_threads).clamp(1, flows.max(1)));
+        workload.payload.verify = self.life.verifies();
         if let Kind::Connect { transfer, timeout_ns, .. } = &mut workload.kind {
             *transfer = Some(self.transfer);
             *timeout_ns = self.timeout_ns().clamp(*TIMEOUT_NS.start(), *TIMEOUT_NS.end());

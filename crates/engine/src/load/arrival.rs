@@ -142,7 +142,7 @@ pub(super) fn flows_of(
     kept: Option<Arc<Socket>>,
     tallies: &mut Tallies,
 ) -> Vec<Arc<FlowShared>> {
-    if !workload.duplex {
+    if !workload.payload.duplex {
         return vec![Arc::new(FlowShared::with_tally(flow, kept, tallies.next_place()))];
     }
     let sends_other = role == Role::Server;

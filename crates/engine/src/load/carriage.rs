@@ -22,8 +22,8 @@ pub(super) fn pattern_for(workload: &Workload, steps: &[Step], longest: usize) -
             BytePattern::Native => Pattern::new(longest),
             BytePattern::Count => Pattern::counting(longest),
         }),
-        _ if workload.variant.zero_copy => Pattern::lasting(),
-        _ if workload.verify => Arc::new(Pattern::new(longest)),
+        _ if workload.payload.variant.zero_copy => Pattern::lasting(),
+        _ if workload.payload.verify => Arc::new(Pattern::new(longest)),
         _ => Pattern::beginning(longest),
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn file_for(
     longest: usize,
     spread: Spread,
 ) -> Result<Option<PageCache>, Error> {
-    if !workload.variant.splice {
+    if !workload.payload.variant.splice {
         return Ok(None);
     }
     if spread.apart {

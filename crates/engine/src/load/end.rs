@@ -69,7 +69,7 @@ pub(super) fn report(
     let mut host = meter.host.clone();
     let (latencies, used) = merge(ends, &mut host.ran_on_cpus, &mut notes);
     let (cpu, mut waiting) = if meter.measured_nothing() { Default::default() } else { used };
-    waiting.spins = load.workload.busy_poll;
+    waiting.spins = load.workload.threading.busy_poll;
     EndReport {
         role: load.role,
         host,
@@ -170,7 +170,7 @@ fn count_errors(
     errors: &mut BTreeMap<String, u64>,
 ) {
     // Two flows that share a connection end with one error. It counts for the first of them.
-    if workload.duplex && flow >= workload.flows {
+    if workload.payload.duplex && flow >= workload.flows {
         return;
     }
     if let Some(error) = &ending.error {

@@ -164,7 +164,7 @@ impl Load {
             matches!(connections, Some(Connections::Quic(_))) && role == Role::Server && !connects;
         let stands = connections.is_some() && !is_claimed;
         let mut standing = vec![None; total as usize];
-        let opened = if workload.duplex { workload.flows } else { total };
+        let opened = if workload.payload.duplex { workload.flows } else { total };
         let mut tallies = Tallies::new(total as usize);
         for number in (0..opened).filter(|_| stands) {
             for flow in flows_of(workload, role, number, None, &mut tallies) {

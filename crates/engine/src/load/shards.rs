@@ -53,8 +53,8 @@ impl Load {
         // can't be in a blocking call.
         let overlaps = workload.outstanding() > 1
             || workload.schedule().is_some()
-            || workload.variant.zero_copy
-            || workload.duplex;
+            || workload.payload.variant.zero_copy
+            || workload.payload.duplex;
         let shards = spread.shards as usize;
         let active = self.active_flows(shards)?;
         let template = ShardTemplate {
@@ -80,7 +80,7 @@ impl Load {
             };
             let shape = match flows {
                 _ if own_loop.is_some() => Shape::Own,
-                _ if workload.busy_poll => Shape::Spinning,
+                _ if workload.threading.busy_poll => Shape::Spinning,
                 1 if !spread.apart && !overlaps => Shape::Alone,
                 _ => Shape::Polled,
             };
@@ -151,7 +151,7 @@ pub fn client_threads(workload: &Workload, cpus: &[u32]) -> Result<u32, Error> {
 /// Threads that a load is to have: one for each processor unless told otherwise, and where flows take
 /// turns no more at the client than may be active.
 pub(super) fn threads(role: Role, workload: &Workload, processors: u32) -> u32 {
-    let threads = workload.threads.unwrap_or(processors);
+    let threads = workload.threading.threads.unwrap_or(processors);
     match workload.active_flows() {
         Some(active) if role == Role::Client => threads.min(active),
         _ => threads,

@@ -42,7 +42,7 @@ pub(crate) fn associations(workload: &Workload, untold: u32) -> u32 {
         Kind::Connect { .. } => workload.flows,
         Kind::Stream { .. } | Kind::Rr { .. } => workload.quic_connections(),
     };
-    workload.threads.unwrap_or(untold).min(connections)
+    workload.threading.threads.unwrap_or(untold).min(connections)
 }
 
 /// Spreads so many flows over `threads` shards, or more where a file table can't hold that many.
@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn a_client_has_an_association_for_each_thread_and_no_more_than_connections() {
         let most = |flows, threads, open_files| {
-            let workload = Workload { flows, threads, ..Workload::rr(Transport::Quic) };
+            let mut workload = Workload { flows, ..Workload::rr(Transport::Quic) };
+            workload.threading.threads = threads;
             most_associations(&workload, open_files)
         };
         assert_eq!((most(100_000, Some(7), 20_000), most(5, Some(7), 20_000)), (7, 5));

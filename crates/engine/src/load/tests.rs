@@ -67,8 +67,9 @@ fn a_load_without_a_time_that_stands_still_is_given_up_and_says_so() {
 #[test]
 fn an_error_counts_once_for_each_connection_however_many_flows_go_over_it() {
     for (duplex, errors) in [(false, 4), (true, 2)] {
-        let stream = Workload::stream(Direction::Both, Transport::Tcp);
-        let load = opened(&Workload { flows: 2, duplex, ..stream }, reset);
+        let mut stream = Workload::stream(Direction::Both, Transport::Tcp);
+        stream.payload.duplex = duplex;
+        let load = opened(&Workload { flows: 2, ..stream }, reset);
         let (_, report) = load.finish(OPENED_NS + SECOND_NS);
         assert_eq!(report.errors, [("reset".to_owned(), errors)].into());
         assert_eq!(report.flows.iter().filter(|flow| flow.error.is_some()).count(), 4);
@@ -115,7 +116,8 @@ fn failing(flows: Vec<Arc<FlowShared>>) -> OwnLoop {
 
 #[test]
 fn a_thread_that_fails_ends_the_load_and_makes_it_no_sound_result() {
-    let workload = Workload { flows: 2, threads: Some(2), ..Workload::rr(Transport::Tcp) };
+    let mut workload = Workload { flows: 2, ..Workload::rr(Transport::Tcp) };
+    workload.threading.threads = Some(2);
     let mut load = opened(&workload, failing);
     let began = std::time::Instant::now();
     while !load.all_ended() {

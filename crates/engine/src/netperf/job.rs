@@ -134,9 +134,9 @@ impl Job {
             }
         }
         workload.interval_ns = self.interval_ns;
-        workload.threads = Some(1);
-        workload.busy_poll = self.busy_poll;
-        workload.variant = Variant {
+        workload.threading.threads = Some(1);
+        workload.threading.busy_poll = self.busy_poll;
+        workload.payload.variant = Variant {
             splice: self.task == Task::Send && self.movement == Movement::Splice,
             ..Variant::default()
         };

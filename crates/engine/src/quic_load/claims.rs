@@ -33,7 +33,7 @@ impl Claims {
         if number >= self.workload.opened_flows() || !come.numbers.insert(number) {
             return None;
         }
-        let flow = if self.workload.duplex {
+        let flow = if self.workload.payload.duplex {
             // A server sends what goes down.
             let other = number + self.workload.flows;
             let (flow, other) = FlowShared::duplex(number, other, true, None);

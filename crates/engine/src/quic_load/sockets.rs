@@ -47,7 +47,7 @@ impl Sockets {
             Side::Client { .. } => None,
         };
         let endpoint = Endpoint::new(&quic.settings, accepts)?.keeping_foreign();
-        let (spins, quic) = (workload.busy_poll, quic.clone());
+        let (spins, quic) = (workload.threading.busy_poll, quic.clone());
         Ok(Self { quic, inlet, endpoint, spins, closed: false, rung: true, rounds: 0 })
     }
 

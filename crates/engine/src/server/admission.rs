@@ -145,6 +145,7 @@ impl Admission {
             },
             flows_apart,
             threads: workload
+                .threading
                 .threads
                 .unwrap_or_else(|| processors(&[]))
                 .min(workload.opened_flows())
@@ -240,7 +241,8 @@ impl Admission {
             ));
         }
         let most_threads = self.limits.most_threads_of_a_test();
-        if let Some(threads) = workload.threads.map(u64::from).filter(|asked| *asked > most_threads)
+        if let Some(threads) =
+            workload.threading.threads.map(u64::from).filter(|asked| *asked > most_threads)
         {
             return Some(format!(
                 "{threads} threads are more than a test may have at this server ({most_threads}): ask \

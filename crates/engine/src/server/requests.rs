@@ -130,11 +130,11 @@ impl Acceptor {
     ) -> Result<([u8; 16], [u8; 16], Load), Error> {
         let token = random()?;
         let mut granted = workload.clone();
-        let refused = match workload.busy_poll {
+        let refused = match workload.threading.busy_poll {
             true => self.admission.handle_busy_poll(number).err(),
             false => None,
         };
-        granted.busy_poll &= refused.is_none();
+        granted.threading.busy_poll &= refused.is_none();
         let connections = self.connections(&granted, token)?;
         let cpus = &self.options.cpus;
         let mut load = Load::prepare(Role::Server, &granted, cpus, &self.waker, connections)?;

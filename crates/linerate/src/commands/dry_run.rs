@@ -52,7 +52,7 @@ fn steps_of(plan: &Plan, flow: u32) -> FlowPlan {
     let steps = flow_steps(&plan.workload, flow);
     FlowPlan {
         flow,
-        direction: match plan.workload.duplex {
+        direction: match plan.workload.payload.duplex {
             true => Direction::Both,
             false => plan.workload.flow_direction(flow),
         },

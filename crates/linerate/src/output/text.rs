@@ -144,7 +144,7 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         flows => format!("{flows} flows"),
     };
     let mut parts = vec![format!("{} {what}", render_transport(workload)), flows];
-    parts.extend(workload.duplex.then(|| "duplex".to_owned()));
+    parts.extend(workload.payload.duplex.then(|| "duplex".to_owned()));
     parts.extend(workload.active_flows().map(|active| format!("{active} active at a time")));
     parts.push(render_size(workload));
     parts.push(match workload.end {
@@ -167,7 +167,7 @@ pub(crate) fn render_title(plan: &Plan) -> String {
         )
     }));
     parts.extend(render_requests(workload));
-    parts.extend(render_variant(workload.variant));
+    parts.extend(render_variant(workload.payload.variant));
     let title = plan.title.as_ref().map_or(String::new(), |title| format!("{title}\n"));
     format!("{title}{}", parts.join(", "))
 }

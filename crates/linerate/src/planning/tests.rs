@@ -34,7 +34,10 @@ fn defaults_are_tcp_up_for_ten_seconds() {
     assert_eq!(plan.workload.direction(), Some(Direction::Up));
     assert_eq!(plan.workload.transport, Transport::Tcp);
     assert_eq!(plan.workload.end, End::Time { duration_ns: 10_000_000_000 });
-    assert_eq!((plan.workload.flows, plan.workload.threads, plan.workload.rate), (1, None, None));
+    assert_eq!(
+        (plan.workload.flows, plan.workload.threading.threads, plan.workload.rate),
+        (1, None, None)
+    );
     assert_eq!((plan.family, plan.start_at_utc_ns), (None, None));
 }
 
@@ -51,11 +54,11 @@ fn every_flag_of_the_load_arrives() {
         workload.kind,
         Kind::Stream { direction: Direction::Both, send_bytes: 65_536, media: None }
     );
-    assert_eq!((workload.flows, workload.threads), (4, Some(2)));
+    assert_eq!((workload.flows, workload.threading.threads), (4, Some(2)));
     assert_eq!(workload.rate, Some(Rate::AllFlows { bps: 2_500_000_000 }));
     assert_eq!(workload.end, End::Time { duration_ns: 60_000_000_000 });
     assert_eq!((workload.omit_ns, workload.interval_ns), (500_000_000, 100_000_000));
-    assert!(workload.verify && workload.busy_poll && workload.socket.no_delay);
+    assert!(workload.payload.verify && workload.threading.busy_poll && workload.socket.no_delay);
     assert_eq!(workload.socket.congestion.as_deref(), Some("cubic"));
     assert_eq!(workload.socket.window_bytes, Some(1 << 20));
     assert_eq!((workload.socket.mss_bytes, workload.socket.dscp), (Some(1400), Some(46)));

@@ -68,7 +68,6 @@ const WIDE: &[Exception] = &[
     ("engine", "Worker", 14, STATE),
     ("linerate", "LinkArgs", 14, OPTIONS),
     ("measure", "DirectionText", 14, FORMAT),
-    ("measure", "Workload", 15, OPTIONS),
     ("wire", "Server", 14, STATE),
     ("personality", "Options", 15, OPTIONS),
     ("engine", "ServeOptions", 13, OPTIONS),

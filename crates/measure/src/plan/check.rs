@@ -43,7 +43,7 @@ impl Workload {
 
     fn check_flows(&self) -> Checked {
         within("number of flows", self.flows, &limits::FLOWS, in_digits)?;
-        let Some(threads) = self.threads else {
+        let Some(threads) = self.threading.threads else {
             return Ok(());
         };
         within("number of threads", threads, &limits::THREADS, in_digits)?;
@@ -183,7 +183,7 @@ impl Workload {
         let has_transactions = self.has_transactions();
         let connects = matches!(self.kind, Kind::Connect { .. });
         let udp = self.transport == Transport::Udp;
-        let variant = self.variant;
+        let variant = self.payload.variant;
         [
             (
                 has_transactions && self.rate.is_some(),
@@ -192,7 +192,7 @@ impl Workload {
                  schedule of requests per second, or measure a stream",
             ),
             (
-                has_transactions && self.verify && self.transfer().is_none(),
+                has_transactions && self.payload.verify && self.transfer().is_none(),
                 "verification",
                 "verification with requests and responses: leave it out, or verify a stream or transfers of \
                  connections",
@@ -203,12 +203,12 @@ impl Workload {
                 "connections over UDP, which has no connections: leave it out, or use TCP or TLS",
             ),
             (
-                connects && self.busy_poll,
+                connects && self.threading.busy_poll,
                 "busy polling",
                 "busy polling with connections that come and go: leave it out, or measure rr",
             ),
             (
-                self.has_datagrams() && self.verify && self.carries_only_headers(),
+                self.has_datagrams() && self.payload.verify && self.carries_only_headers(),
                 "verification",
                 "datagrams that hold only their header have no bytes to verify: make the datagrams \
                  larger, or leave verification out",
@@ -231,7 +231,7 @@ impl Workload {
                 "a receiver can't use both discard and splice: leave one of them out",
             ),
             (
-                self.verify && (variant.discard || variant.splice),
+                self.payload.verify && (variant.discard || variant.splice),
                 "verification",
                 "verification with discard or splice, where the receiver doesn't read the bytes: leave \
                  one of them out",
@@ -240,21 +240,21 @@ impl Workload {
     }
 
     fn contradictions_of_duplex(&self) -> [Contradiction; 3] {
-        let variant = self.variant;
+        let variant = self.payload.variant;
         [
             (
-                self.duplex && self.direction() != Some(Direction::Both),
+                self.payload.duplex && self.direction() != Some(Direction::Both),
                 "duplex",
                 "duplex without a stream in both directions: leave it out, or ask for both directions",
             ),
             (
-                self.duplex && self.has_datagrams(),
+                self.payload.duplex && self.has_datagrams(),
                 "duplex",
                 "duplex needs connections, and datagrams have none: leave it out, or use TCP, TLS or \
                  streams of QUIC",
             ),
             (
-                self.duplex && (variant != Variant::default() || self.quic.unidirectional),
+                self.payload.duplex && (variant != Variant::default() || self.quic.unidirectional),
                 "duplex",
                 "duplex with zero copy, splice, discard or streams of one direction: leave one of them out",
             ),

@@ -1,8 +1,8 @@
 //! Workloads with their defaults, and what each flow's part of a workload is.
 
 use super::{
-    Closing, ConnectTransfer, Direction, End, Kind, QuicOptions, Rate, Schedule, SocketOptions,
-    TlsOptions, Transport, Variant, Workload, limits,
+    Closing, ConnectTransfer, Direction, End, Kind, Payload, QuicOptions, Rate, Schedule,
+    SocketOptions, Threading, TlsOptions, Transport, Workload, limits,
 };
 use crate::media::{Frames, Media};
 
@@ -99,13 +99,10 @@ impl Workload {
             end: End::Time { duration_ns: DEFAULT_DURATION_NS },
             omit_ns: 0,
             flows: 1,
-            threads: None,
+            threading: Threading::default(),
             rate: None,
-            variant: Variant::default(),
+            payload: Payload::default(),
             interval_ns: DEFAULT_INTERVAL_NS,
-            verify: false,
-            duplex: false,
-            busy_poll: false,
             socket: SocketOptions::default(),
             quic: QuicOptions::default(),
             tls: TlsOptions::default(),
@@ -231,7 +228,7 @@ impl Workload {
     /// Number of flows that have a connection, or QUIC stream, of their own: all of them, or where they are duplex
     /// the first half, of which each carries the one so much further on too.
     pub fn opened_flows(&self) -> u32 {
-        if self.duplex { self.flows } else { self.total_flows() }
+        if self.payload.duplex { self.flows } else { self.total_flows() }
     }
 
     /// Which way the bytes of flow number `flow` go: [`Direction::Up`] or [`Direction::Down`],

@@ -37,7 +37,7 @@ pub fn flow_steps(workload: &Workload, flow: u32) -> FlowSteps {
     if flow >= workload.opened_flows() {
         return FlowSteps { client: Vec::new(), server: Vec::new() };
     }
-    if let (Kind::Stream { send_bytes, .. }, true) = (&workload.kind, workload.duplex) {
+    if let (Kind::Stream { send_bytes, .. }, true) = (&workload.kind, workload.payload.duplex) {
         return duplex(workload, *send_bytes, flow);
     }
     let (mut leading, mut following) = match workload.kind {
@@ -82,7 +82,7 @@ fn transfers(workload: &Workload, unit_bytes: u32, flow: u32) -> (Transfer, Tran
         frames: workload.frames_of(flow),
         content: content(workload, flow),
         framing: framing(workload),
-        movement: match workload.variant {
+        movement: match workload.payload.variant {
             Variant { discard: true, .. } => Movement::Discard,
             Variant { splice: true, .. } => Movement::Splice,
             _ => Movement::Copy,
@@ -95,7 +95,7 @@ fn transfers(workload: &Workload, unit_bytes: u32, flow: u32) -> (Transfer, Tran
             .rate_per_flow_bps()
             .filter(|_| workload.frames().is_none())
             .map(|bps| pace_of(workload, flow, bps, unit_bytes)),
-        movement: match workload.variant {
+        movement: match workload.payload.variant {
             Variant { zero_copy: true, .. } => Movement::ZeroCopy,
             Variant { splice: true, .. } => Movement::Splice,
             _ => Movement::Copy,
@@ -141,7 +141,7 @@ fn connect(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
         Closing::Server => (Close::AfterPeer, Close::AtOnce),
     };
     let mut life = match transfer {
-        Some(transfer) => transfer.life(closes, workload.verify),
+        Some(transfer) => transfer.life(closes, workload.payload.verify),
         None => Life::exchange(request_bytes, response_bytes, closes),
     };
     let accept = Churn {
@@ -168,7 +168,7 @@ fn framing(workload: &Workload) -> Framing {
 }
 
 fn content(workload: &Workload, flow: u32) -> Content {
-    if workload.verify {
+    if workload.payload.verify {
         Content::Pattern { offset: u64::from(flow) * PATTERN_STRIDE }
     } else {
         Content::Filler

@@ -205,7 +205,7 @@ fn judge_bytes(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
             first.flow,
         ));
     }
-    if workload.verify && flows.unchecked_flows > 0 {
+    if workload.payload.verify && flows.unchecked_flows > 0 {
         reasons.push(format!(
             "verification was asked, and {} of {} flows {} were not checked",
             flows.unchecked_flows,

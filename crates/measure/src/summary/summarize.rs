@@ -37,7 +37,7 @@ pub fn summarize(
     };
     let of_server = server.filter(|_| !matches!(workload.kind, Kind::Connect { .. }));
     summary.errors = merge_errors(client, of_server);
-    let corrupt = server.filter(|_| workload.verify && of_server.is_none());
+    let corrupt = server.filter(|_| workload.payload.verify && of_server.is_none());
     if let Some(count) = corrupt.and_then(|report| report.errors.get(CORRUPT)) {
         let total = summary.errors.entry(CORRUPT.to_owned()).or_default();
         *total = total.saturating_add(*count);

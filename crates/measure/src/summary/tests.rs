@@ -285,7 +285,7 @@ fn bytes_that_do_not_fit() {
 #[test]
 fn wrong_and_unchecked_bytes() {
     let (mut workload, mut client, server) = sound();
-    workload.verify = true;
+    workload.payload.verify = true;
     let reasons = judge(&workload, Some(&client), Some(&server));
     assert_one_reason(&reasons, &["verification was asked", "1 of 1 flows"]);
     client.flows[0].verification = Some(Verification {

@@ -54,12 +54,9 @@ fn churn(life: &Life, count: u64) -> Churn {
 }
 
 fn load(role: Role, step: Step, count: u64, flows: u32, connections: Connections) -> Load {
-    let workload = Workload {
-        end: End::Count { count },
-        flows,
-        threads: Some(1),
-        ..Workload::connect(Transport::Tcp)
-    };
+    let mut workload =
+        Workload { end: End::Count { count }, flows, ..Workload::connect(Transport::Tcp) };
+    workload.threading.threads = Some(1);
     let steps = vec![vec![step]; flows as usize];
     let waker = Arc::new(Waker::new().unwrap());
     let mut load =

@@ -1,4 +1,4 @@
-use linerate_measure::{Arrivals, Schedule, Transport};
+use linerate_measure::{Arrivals, Payload, Schedule, Threading, Transport};
 
 use super::*;
 
@@ -11,6 +11,10 @@ fn admission(max_tests: u32) -> Admission {
         processors: 2,
         spinning_threads: None,
     })
+}
+
+fn threading(threads: Option<u32>) -> Threading {
+    Threading { threads, ..Threading::default() }
 }
 
 fn workload() -> Workload {
@@ -88,7 +92,7 @@ fn flows_apart_take_nothing_of_the_shared_table() {
 fn two_flows_that_share_a_connection_take_one_open_file_and_one_thread() {
     let duplex = |flows| Workload {
         flows,
-        duplex: true,
+        payload: Payload { duplex: true, ..Payload::default() },
         ..Workload::stream(Direction::Both, Transport::Tcp)
     };
     for (flows, fits) in [(6_000, 3), (4_000, 4)] {
@@ -105,7 +109,7 @@ fn two_flows_that_share_a_connection_take_one_open_file_and_one_thread() {
         );
     }
     let mut admission = admission(8);
-    let one = Workload { threads: Some(8), ..duplex(1) };
+    let one = Workload { threading: threading(Some(8)), ..duplex(1) };
     assert_eq!(admission.handle_request(1, &one, false), Verdict::Admitted);
     assert_eq!(admission.running[0].threads, 1);
 }
@@ -114,7 +118,7 @@ fn two_flows_that_share_a_connection_take_one_open_file_and_one_thread() {
 fn a_load_over_quic_takes_an_open_file_for_each_thread_that_its_client_may_have() {
     let quic = |flows, threads| Workload {
         flows,
-        threads,
+        threading: threading(threads),
         ..Workload::stream(Direction::Up, Transport::Quic)
     };
     let mut admission = admission(100);
@@ -155,7 +159,8 @@ fn a_load_over_quic_takes_an_open_file_for_each_thread_that_its_client_may_have(
 fn threads_are_shared_by_all_tests() {
     let mut admission = admission(8);
     admission.limits.processors = 500;
-    let threads = |threads| Workload { flows: 1024, threads: Some(threads), ..workload() };
+    let threads =
+        |threads| Workload { flows: 1024, threading: threading(Some(threads)), ..workload() };
     assert_eq!(admission.handle_request(1, &threads(1000), false), Verdict::Admitted);
     let refused = admission.handle_request(2, &threads(25), false);
     assert!(matches!(refused, Verdict::Refused(_, why) if why.contains("--threads")));
@@ -267,7 +272,8 @@ fn requests_and_responses_count_as_what_they_carry_each_second() {
 
 #[test]
 fn no_test_has_more_threads_than_its_share() {
-    let with = |threads| Workload { threads: Some(threads), flows: 1024, ..workload() };
+    let with =
+        |threads| Workload { threading: threading(Some(threads)), flows: 1024, ..workload() };
     let mut shared = admission(64);
     let verdict = shared.handle_request(1, &with(65), false);
     assert!(matches!(verdict, Verdict::Refused(RefusalCause::Limit, why) if why.contains("(64)")));
@@ -282,8 +288,10 @@ fn no_test_has_more_threads_than_its_share() {
 
 #[test]
 fn threads_poll_without_sleeping_where_the_server_allows_it_and_never_on_all_processors() {
-    let with =
-        |threads| Workload { threads: Some(threads), flows: 8, busy_poll: true, ..workload() };
+    let with = |threads| {
+        let threading = Threading { threads: Some(threads), busy_poll: true };
+        Workload { threading, flows: 8, ..workload() }
+    };
     let mut never = admission(8);
     assert_eq!(never.handle_request(1, &with(1), false), Verdict::Admitted);
     assert!(never.handle_busy_poll(1).is_err_and(|why| why.contains("serve --busy-poll")));

@@ -182,7 +182,7 @@ fn workload(options: &Options, shape: &StreamShape) -> Workload {
     let length_s = u64::from(options.stream.length_s.unwrap_or_default());
     workload.end = End::Time { duration_ns: length_s.saturating_mul(1_000_000_000) };
     workload.interval_ns = status_ns(options);
-    workload.verify = options.verifies_data();
+    workload.payload.verify = options.verifies_data();
     if let Kind::Stream { send_bytes, media: Some(media), .. } = &mut workload.kind {
         *send_bytes = shape.datagram_bytes;
         media.frames_per_s = shape.frame_rate;

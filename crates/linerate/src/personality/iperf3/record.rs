@@ -157,8 +157,8 @@ fn workload(parameters: &Parameters, interval: Option<Duration>) -> Workload {
     workload.interval_ns = interval.map_or(duration_ns.max(1_000_000_000), |interval| {
         u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)
     });
-    workload.variant.splice = parameters.zero_copy && !udp;
-    workload.variant.discard = parameters.skip_rx_copy && !udp;
+    workload.payload.variant.splice = parameters.zero_copy && !udp;
+    workload.payload.variant.discard = parameters.skip_rx_copy && !udp;
     workload.socket.no_delay = parameters.no_delay;
     workload.socket.congestion = parameters.congestion.as_deref().map(visible);
     workload.socket.window_bytes = parameters.window_bytes.filter(|bytes| *bytes > 0);

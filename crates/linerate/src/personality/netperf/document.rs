@@ -99,9 +99,9 @@ fn workload(test: &TestPlan) -> Workload {
         (TestEnd::Units(units), false) => End::Bytes { bytes: units.into() },
         (TestEnd::Interrupt, _) => End::Time { duration_ns: 0 },
     };
-    workload.threads = Some(1);
+    workload.threading.threads = Some(1);
     workload.interval_ns = test.interval_ns.unwrap_or(INTERVAL_NS);
-    workload.busy_poll = test.busy_poll;
+    workload.threading.busy_poll = test.busy_poll;
     workload.socket.no_delay = test.options.no_delay;
     workload.socket.congestion = test.local.congestion.clone();
     workload.socket.mss_bytes = test.options.mss_bytes;

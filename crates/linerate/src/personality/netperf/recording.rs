@@ -56,7 +56,7 @@ fn workload(request: &Request) -> Workload {
         Length::Units(units) => End::Count { count: units.into() },
         Length::Open => End::Time { duration_ns: 0 },
     };
-    workload.threads = Some(1);
+    workload.threading.threads = Some(1);
     workload.socket.no_delay = request.no_delay;
     workload.socket.congestion = request.congestion.as_deref().map(visible);
     workload.socket.dscp = request.service.map(|service| service >> 2);

@@ -57,7 +57,7 @@ fn workload(options: &ClientOptions) -> Workload {
 /// The load begins. Samples are as long as the nearest native load's, where anybody wants them.
 pub(super) fn start(record: &mut RunRecord, plan: &mut ClientPlan) {
     if let Some(draft) = record.draft() {
-        draft.plan.workload.threads = Some(plan.threads);
+        draft.plan.workload.threading.threads = Some(plan.threads);
         plan.tells.interval_ns = Some(draft.plan.workload.interval_ns);
     }
     record.start(utc_ns());

@@ -82,7 +82,7 @@ impl Workload {
                 "a limit of active flows needs one outstanding request per flow: leave one of them out",
             ),
         ])?;
-        let threads = self.threads.unwrap_or(1);
+        let threads = self.threading.threads.unwrap_or(1);
         refuse_if(threads > active, "number of threads", || {
             format!(
                 "{threads} threads for {active} active flows: ask for at most as many threads as \

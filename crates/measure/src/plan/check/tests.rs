@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 
-use super::super::{Arrivals, ConnectTransfer, Direction, Local, Schedule};
+use super::super::{Arrivals, ConnectTransfer, Direction, Local, Payload, Schedule};
 use super::*;
 use crate::Media;
 use crate::step::Size;
@@ -54,8 +54,8 @@ fn numbers_out_of_range() {
     let tcp = || stream(Transport::Tcp);
     assert_refused(tcp(), |w| w.flows = 0, &["flows 0 is", "1 to 1000000"]);
     assert_refused(tcp(), |w| w.flows = 1_000_001, &["1000001"]);
-    assert_refused(tcp(), |w| w.threads = Some(0), &["threads 0 is", "1 to 1024"]);
-    assert_refused(tcp(), |w| w.threads = Some(2), &["2 threads for 1 flows"]);
+    assert_refused(tcp(), |w| w.threading.threads = Some(0), &["threads 0 is", "1 to 1024"]);
+    assert_refused(tcp(), |w| w.threading.threads = Some(2), &["2 threads for 1 flows"]);
     assert_refused(tcp(), |w| w.omit_ns = 86_400_000_000_000, &["warm-up 86400 s"]);
     assert_refused(tcp(), |w| w.interval_ns = 9_999_999, &["interval", "10.0 ms to 3600 s"]);
     assert_refused(tcp(), |w| w.end = End::Time { duration_ns: 0 }, &["measured time 0 ns"]);
@@ -134,7 +134,7 @@ fn contradictions() {
     let (tcp, udp) = (|| stream(Transport::Tcp), || stream(Transport::Udp));
     let rate = Rate::EachFlow { bps: 1_000_000 };
     assert_refused(rr(), |w| w.rate = Some(rate), &["rate", "leave the rate out"]);
-    assert_refused(rr(), |w| w.verify = true, &["verification", "verify a stream"]);
+    assert_refused(rr(), |w| w.payload.verify = true, &["verification", "verify a stream"]);
     assert_refused(rr(), |w| w.end = End::Bytes { bytes: 9 }, &["9 bytes", "transactions"]);
     assert_refused(tcp(), |w| w.socket.no_offload = true, &["offload", "UDP"]);
     assert_refused(udp(), |w| w.socket.congestion = Some("bbr".into()), &["congestion", "UDP"]);
@@ -142,7 +142,7 @@ fn contradictions() {
     assert_refused(udp(), |w| w.socket.no_delay = true, &["no delay", "UDP"]);
     let bare =
         Kind::Stream { direction: Direction::Up, send_bytes: DATAGRAM_HEADER_BYTES, media: None };
-    assert_refused(Workload { kind: bare, ..udp() }, |w| w.verify = true, &["header"]);
+    assert_refused(Workload { kind: bare, ..udp() }, |w| w.payload.verify = true, &["header"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn active_flows_that_make_no_sense() {
         let words = [&*number.to_string(), "active flows", "1 to 9"];
         assert_refused(active(1), |w| *w = active(number), &words);
     }
-    assert_refused(active(2), |w| w.threads = Some(3), &["3 threads for 2 active flows"]);
+    assert_refused(active(2), |w| w.threading.threads = Some(3), &["3 threads for 2 active flows"]);
     assert_refused(active(2), |w| w.transport = Transport::Quic, &["needs TCP or TLS"]);
     assert_refused(active(2), |w| *w = scheduled(w.clone(), 10.0), &["a schedule decides"]);
     assert_eq!(Workload::rr(Transport::Tcp).active_flows(), None);
@@ -239,47 +239,61 @@ fn variants_go_with_tcp_streams_only() {
     let splice = Variant { splice: true, ..Variant::default() };
     let discard = Variant { discard: true, ..Variant::default() };
     for variant in [zero_copy, splice, discard, Variant { discard: true, ..zero_copy }] {
-        assert_eq!(Workload { variant, ..stream(Transport::Tcp) }.check(), Ok(()));
+        let payload = Payload { variant, ..Payload::default() };
+        assert_eq!(Workload { payload, ..stream(Transport::Tcp) }.check(), Ok(()));
         for start in [
             stream(Transport::Udp),
             stream(Transport::Tls),
             Workload::rr(Transport::Tcp),
             Workload::connect(Transport::Tcp),
         ] {
-            assert_refused(start, |w| w.variant = variant, &["zero copy, splice or discard"]);
+            assert_refused(
+                start,
+                |w| w.payload.variant = variant,
+                &["zero copy, splice or discard"],
+            );
         }
     }
     let tcp = || stream(Transport::Tcp);
     let both = Variant { splice: true, ..zero_copy };
-    assert_refused(tcp(), |w| w.variant = both, &["both zero copy and splice", "sender"]);
+    assert_refused(tcp(), |w| w.payload.variant = both, &["both zero copy and splice", "sender"]);
     let both = Variant { splice: true, ..discard };
-    assert_refused(tcp(), |w| w.variant = both, &["both discard and splice", "receiver"]);
+    assert_refused(tcp(), |w| w.payload.variant = both, &["both discard and splice", "receiver"]);
     for variant in [splice, discard] {
-        let unread = |w: &mut Workload| (w.verify, w.variant) = (true, variant);
+        let unread = |w: &mut Workload| (w.payload.verify, w.payload.variant) = (true, variant);
         assert_refused(tcp(), unread, &["verification", "doesn't read"]);
     }
-    assert_eq!(Workload { verify: true, variant: zero_copy, ..tcp() }.check(), Ok(()));
+    let payload = Payload { verify: true, variant: zero_copy, duplex: false };
+    assert_eq!(Workload { payload, ..tcp() }.check(), Ok(()));
 }
 
 #[test]
 fn duplex_goes_with_streams_of_both_directions_over_connections() {
     let both = |transport| {
         let mut workload = Workload::stream(Direction::Both, transport);
-        workload.duplex = true;
+        workload.payload.duplex = true;
         workload
     };
     for transport in [Transport::Tcp, Transport::Tls, Transport::Quic] {
         both(transport).check().unwrap();
     }
     let up = Workload::stream(Direction::Up, Transport::Tcp);
-    assert_refused(up, |w| w.duplex = true, &["duplex", "both"]);
-    assert_refused(Workload::rr(Transport::Tcp), |w| w.duplex = true, &["duplex", "stream"]);
+    assert_refused(up, |w| w.payload.duplex = true, &["duplex", "both"]);
+    assert_refused(
+        Workload::rr(Transport::Tcp),
+        |w| w.payload.duplex = true,
+        &["duplex", "stream"],
+    );
     let udp = Workload::stream(Direction::Both, Transport::Udp);
-    assert_refused(udp, |w| w.duplex = true, &["duplex", "datagrams"]);
+    assert_refused(udp, |w| w.payload.duplex = true, &["duplex", "datagrams"]);
     assert_refused(both(Transport::Quic), Workload::use_quic_datagrams, &["duplex", "datagrams"]);
     assert_refused(both(Transport::Quic), |w| w.quic.unidirectional = true, &["one direction"]);
-    assert_refused(both(Transport::Tcp), |w| w.variant.zero_copy = true, &["zero copy"]);
-    assert_refused(both(Transport::Tcp), |w| w.threads = Some(2), &["2 threads for 1 flows"]);
+    assert_refused(both(Transport::Tcp), |w| w.payload.variant.zero_copy = true, &["zero copy"]);
+    assert_refused(
+        both(Transport::Tcp),
+        |w| w.threading.threads = Some(2),
+        &["2 threads for 1 flows"],
+    );
 }
 
 #[test]
@@ -296,8 +310,8 @@ fn connections_that_make_no_sense() {
     };
     let over_udp = |w: &mut Workload| (w.kind, w.transport) = (datagrams, Transport::Udp);
     assert_refused(connect(), over_udp, &["connections over UDP", "TCP or TLS"]);
-    assert_refused(connect(), |w| w.busy_poll = true, &["busy polling"]);
-    assert_refused(connect(), |w| w.verify = true, &["verification"]);
+    assert_refused(connect(), |w| w.threading.busy_poll = true, &["busy polling"]);
+    assert_refused(connect(), |w| w.payload.verify = true, &["verification"]);
     assert_refused(connect(), |w| w.end = End::Bytes { bytes: 9 }, &["9 bytes", "transactions"]);
     let rate = Some(Rate::EachFlow { bps: 1_000_000 });
     assert_refused(connect(), |w| w.rate = rate, &["rate in bits"]);
@@ -323,7 +337,8 @@ fn of_transfer(workload: &mut Workload) -> &mut ConnectTransfer {
 fn transfers_of_connections_that_make_no_sense() {
     let fixed = || transferring(Size::Fixed(1000), 0);
     assert_eq!(fixed().check(), Ok(()));
-    assert_eq!(Workload { verify: true, ..fixed() }.check(), Ok(()));
+    let payload = Payload { verify: true, ..Payload::default() };
+    assert_eq!(Workload { payload, ..fixed() }.check(), Ok(()));
     let range = |low_bytes, high_bytes| Size::Range { low_bytes, high_bytes };
     assert_eq!(transferring(range(1, 1_000_000_000_000_000), 1).check(), Ok(()));
     for bytes in [Size::Fixed(0), range(0, 5), range(9, 1_000_000_000_000_001)] {
@@ -447,7 +462,7 @@ proptest! {
         let mut workload = stream(transport);
         workload.kind = Kind::Stream { direction: Direction::Both, send_bytes: small[0], media: None };
         workload.flows = small[1];
-        workload.threads = Some(small[2]);
+        workload.threading.threads = Some(small[2]);
         workload.end = End::Bytes { bytes: numbers[0] };
         workload.rate = Some(Rate::AllFlows { bps: numbers[1] });
         workload.omit_ns = numbers[2];

@@ -85,9 +85,10 @@ fn any_workload() -> impl Strategy<Value = Workload> {
     ];
     (transport, direction, end, 1..20_u32, any::<bool>(), any::<bool>()).prop_map(
         |(transport, direction, end, flows, rr, verify)| {
-            let workload =
+            let mut workload =
                 if rr { Workload::rr(transport) } else { Workload::stream(direction, transport) };
-            Workload { end, flows, verify, ..workload }
+            workload.payload.verify = verify;
+            Workload { end, flows, ..workload }
         },
     )
 }

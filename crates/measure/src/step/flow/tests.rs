@@ -12,7 +12,7 @@ fn stream() -> Workload {
     workload.flows = 2;
     workload.end = End::Bytes { bytes: 101 };
     workload.rate = Some(Rate::EachFlow { bps: 8_000 });
-    workload.verify = true;
+    workload.payload.verify = true;
     workload
 }
 
@@ -89,7 +89,7 @@ fn a_stream_up_is_sent_by_the_client_and_closed_by_it() {
 #[test]
 fn each_end_moves_bytes_in_its_own_way() {
     let mut workload = stream();
-    workload.variant = Variant { zero_copy: true, discard: true, ..Variant::default() };
+    workload.payload.variant = Variant { zero_copy: true, discard: true, ..Variant::default() };
     for flow in 0..4 {
         let FlowSteps { client, server } = flow_steps(&workload, flow);
         for step in client.iter().chain(&server) {
@@ -100,7 +100,7 @@ fn each_end_moves_bytes_in_its_own_way() {
             }
         }
     }
-    workload.variant = Variant { splice: true, ..Variant::default() };
+    workload.payload.variant = Variant { splice: true, ..Variant::default() };
     let FlowSteps { client, server } = flow_steps(&workload, 0);
     let [Step::Send(send), _] = &client[..] else { panic!("{client:?}") };
     let [Step::Receive(receive), _] = &server[..] else { panic!("{server:?}") };
@@ -124,7 +124,8 @@ fn a_stream_down_is_sent_by_the_server_and_closed_by_it() {
 
 #[test]
 fn a_duplex_flow_sends_and_receives_what_two_flows_would() {
-    let (two, one) = (stream(), Workload { duplex: true, ..stream() });
+    let (two, mut one) = (stream(), stream());
+    one.payload.duplex = true;
     for flow in 0..2 {
         let (up, down) = (flow_steps(&two, flow), flow_steps(&two, flow + 2));
         let FlowSteps { client, server } = flow_steps(&one, flow);
@@ -284,7 +285,8 @@ fn both_ends_of_a_connection_have_one_life_and_one_of_them_closes_first() {
 
 #[test]
 fn a_transfer_ends_when_the_server_says_so_and_its_client_holds_the_connection() {
-    let mut workload = Workload { verify: true, ..Workload::connect(Transport::Tcp) };
+    let mut workload = Workload::connect(Transport::Tcp);
+    workload.payload.verify = true;
     let Kind::Connect { transfer, hold_ns, timeout_ns, .. } = &mut workload.kind else {
         panic!("a connect")
     };
