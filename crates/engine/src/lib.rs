@@ -38,6 +38,7 @@ mod phase;
 pub mod qperf;
 mod quic_load;
 mod ready_count;
+pub mod relay;
 mod server;
 mod shard;
 mod tally;
@@ -52,7 +53,7 @@ pub use server::{ServeOptions, Server};
 
 pub use linerate_system::error;
 pub use linerate_system::probe::{cpus_near, host_facts};
-pub use linerate_system::resolve::resolve as resolve_host;
+pub use linerate_system::resolve::{resolve as resolve_host, unknown_host};
 pub use linerate_system::socket::{HandedSockets, inherited_file, stdout_was_closed};
 
 // Rooms of the system, named as if they stood here.

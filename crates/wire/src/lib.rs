@@ -9,7 +9,8 @@
 //! [`native`] is linerate's own dialect, [`iperf3`], [`netperf`], [`perf`], [`ctstraffic`] and [`qperf`] are
 //! those of other tools. Each has a `Client` and a `Server` (`perf` has one view of a stream for both ends,
 //! `ctstraffic` one of a connection, `qperf` a client's), messages that encode and decode themselves, and the
-//! codec of its datagrams. [`visible`] says which characters of a peer's text may be shown.
+//! codec of its datagrams. [`relay`] has the rules of a proxy between two QUIC connections. [`visible`] says
+//! which characters of a peer's text may be shown.
 //!
 //! Bulk bytes never pass through a machine.
 //!
@@ -25,6 +26,7 @@ pub mod native;
 pub mod netperf;
 pub mod perf;
 pub mod qperf;
+pub mod relay;
 pub mod visible;
 
 pub use machine::{Machine, Now, Sign};

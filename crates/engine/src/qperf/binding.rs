@@ -120,9 +120,9 @@ impl Binding {
 
     /// Says goodbye.
     pub(super) fn close(&self) {
-        self.connection.borrow_mut().close(0, STOPPED);
+        self.connection.borrow_mut().close_as(true, 0, STOPPED);
     }
 }
 
-/// What a server that is stopped closes its connections with; the transport's own close takes the last byte.
-const STOPPED: &[u8] = b"server_stopped.";
+/// What a server that is stopped closes its connections with, as the transport.
+const STOPPED: &[u8] = b"server_stopped";

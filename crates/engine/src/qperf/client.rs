@@ -24,9 +24,9 @@ use crate::transport::quic::{
 };
 use crate::waiting;
 
-/// What a connection closes with: the packet key turns it into the transport's own close, which takes the last byte.
-const REASON: &[u8] = b"runtime_reached.";
-const INTERRUPTED: &[u8] = b"interrupted.";
+/// What a connection closes with, as the transport.
+const REASON: &[u8] = b"runtime_reached";
+const INTERRUPTED: &[u8] = b"interrupted";
 /// How long the last words may take to leave, and how long the peer's are listened to.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 const QUIET: Duration = Duration::from_millis(20);
@@ -249,7 +249,7 @@ impl<'a> Client<'a> {
     fn end(mut self, reason: &'static [u8]) -> Report {
         let (total, ended_ns) = (self.counts(), monotonic_ns());
         let report = self.report(total, ended_ns);
-        self.connection.borrow_mut().close(0, reason);
+        self.connection.borrow_mut().close_as(true, 0, reason);
         self.endpoint.flush(LAST_WORDS);
         self.endpoint.linger(QUIET, LAST_WORDS);
         let file_fault = self.events.as_ref().and_then(|events| events.finish().err());

@@ -316,7 +316,8 @@ impl Worker {
                     self.tell_closed(&binding, Close::of(cause));
                 }
             }
-            Event::Refused
+            Event::Incoming(_)
+            | Event::Refused
             | Event::StreamsAvailable(_)
             | Event::Delivered(_)
             | Event::Datagrams

@@ -213,7 +213,10 @@ impl Carrier {
                 }
             }
             Event::Closed(cause) => self.handle_close(place, &cause, local),
-            Event::StreamsOpened(_) | Event::StreamsAvailable(_) | Event::Refused => {}
+            Event::StreamsOpened(_)
+            | Event::StreamsAvailable(_)
+            | Event::Refused
+            | Event::Incoming(_) => {}
         }
     }
 

@@ -23,14 +23,13 @@ use std::net::SocketAddr;
 use linerate_measure::plan::LocalAddress;
 use socket2::Socket;
 
+use crate::acceptor::{listen_error, listening_address};
 use crate::access::{Identity, SharedKey};
 use crate::connections::limit_blocking;
 use crate::control::fingerprint;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
-use crate::socket::{
-    EVERYWHERE_V6, HandedSockets, bind_datagram, listen, local_socket_address, or_over_v4, plain,
-};
+use crate::socket::{HandedSockets, bind_datagram, listen, or_over_v4, plain};
 use acceptor::Acceptor;
 
 /// What a server is told.
@@ -140,14 +139,7 @@ fn open_port(options: &ServeOptions) -> Result<(Socket, Socket, SocketAddr), Err
         let datagrams = datagrams.map_err(|error| listen_error(port.address, &error))?;
         return Ok((port.listener, datagrams, plain(port.address)));
     }
-    let address = match &options.bind {
-        Some(address) => local_socket_address(address, options.port).map_err(|error| {
-            Error::Host(format!(
-                "can't listen on {address} ({error}): `ip address` lists this machine's addresses"
-            ))
-        })?,
-        None => SocketAddr::new(EVERYWHERE_V6, options.port),
-    };
+    let address = listening_address(options.bind.as_ref(), options.port)?;
     let open = || or_over_v4(address, |address| open_pair(address, options));
     let mut opened = open();
     // A port that the kernel chose for TCP may be taken for UDP: then it chooses again.
@@ -168,28 +160,4 @@ fn open_pair(
     let bound = listener.local_addr()?.as_socket().ok_or_else(unknown)?;
     let datagrams = bind_datagram(bound, device)?;
     Ok((listener, datagrams, plain(bound)))
-}
-
-fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
-    let port = address.port();
-    Error::Host(match error.raw_os_error() {
-        Some(libc::EADDRINUSE) => format!(
-            "port {port} is taken by another program: give another with --port, or end that \
-             program (ss -lntup shows which it is)"
-        ),
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "this user may not listen on {address} ({error}): choose a port above 1023 with \
-             --port, or run with the privilege"
-        ),
-        Some(libc::EADDRNOTAVAIL) => {
-            format!("{} isn't an address of this machine (--bind)", address.ip())
-        }
-        Some(libc::EINVAL) if address.is_ipv6() => {
-            format!(
-                "can't listen on {address} ({error}): does --bind name the interface, as in fe80::1%eth0?"
-            )
-        }
-        Some(libc::ENODEV) => "there is no such network device (--bind-device)".to_owned(),
-        _ => format!("can't listen on {address}: {error}"),
-    })
 }

@@ -7,6 +7,7 @@ mod link;
 mod load;
 mod media;
 mod output;
+mod proxy;
 mod run;
 mod serve;
 pub mod values;
@@ -19,6 +20,7 @@ pub use load::{
 };
 pub use media::MediaArgs;
 pub use output::OutputArgs;
+pub use proxy::{ProxyArgs, ProxyCongestionName};
 pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;
 
@@ -41,7 +43,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
-  linerate link --profile geo                    a satellite link between two namespaces",
+  linerate link --profile geo                    a satellite link between two namespaces
+  linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),
     subcommand_required = true,
     arg_required_else_help = true
@@ -90,6 +93,8 @@ pub enum Command {
     Run(RunArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
+    /// Carry QUIC connections on to a target, as a performance-enhancing proxy
+    Proxy(ProxyArgs),
     /// Print the JSON Schemas of plan, sample, run and link report
     Schema(SchemaArgs),
     /// Write the man pages into a directory

@@ -7,6 +7,7 @@ mod link;
 mod man_pages;
 mod measure;
 mod own_machine;
+mod proxy;
 mod run;
 mod serve;
 
@@ -117,6 +118,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         }
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
+        Command::Proxy(args) => proxy::carry(args, cancel),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),

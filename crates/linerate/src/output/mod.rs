@@ -14,6 +14,7 @@ mod narration;
 mod ndjson;
 mod own_machine;
 mod pairing;
+mod proxy;
 mod server_log;
 mod status_line;
 mod table;
@@ -33,6 +34,7 @@ pub use text::TextPrinter;
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;
+pub(crate) use proxy::{ProxyLine, render_proxy_begin, render_proxy_event, render_proxy_summary};
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;

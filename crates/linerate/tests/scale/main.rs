@@ -6,6 +6,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::string_slice,
     clippy::panic,
     clippy::print_stderr,
     reason = "a test may stop at the first surprise and say what it saw"
@@ -21,11 +22,20 @@ mod ends;
 mod held;
 mod low_limit;
 mod many;
+#[allow(dead_code, reason = "the tests of secnetperf use all of it")]
+#[path = "../secnetperf/fixture.rs"]
+mod perf;
+mod proxied;
+#[allow(dead_code, reason = "the tests of the proxy use all of it")]
+#[path = "../proxy/fixture.rs"]
+mod proxy;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// linerate, as cargo has built it for these tests.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 /// The most open files of every process here.
 const OPEN_FILES: u64 = 20_000;
 

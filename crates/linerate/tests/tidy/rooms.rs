@@ -38,6 +38,7 @@ const ROOMS: &[&str] = &[
     "netperf",
     "perf",
     "qperf",
+    "relay",
     "server",
     "lib",
 ];

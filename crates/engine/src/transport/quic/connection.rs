@@ -25,6 +25,7 @@ use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
 use super::delivery::Delivery;
 use super::governor::{CongestionCounts, Gate, Governor};
+use super::keys::TRANSPORT_MARK;
 use super::qlog::Log;
 use super::stock::Share;
 
@@ -79,6 +80,9 @@ pub(crate) struct Connection {
     held: Held,
 }
 
+/// The most of a close's reason that is sent: it fits into a packet that every path carries.
+const LONGEST_REASON: usize = 1_000;
+
 impl Connection {
     pub(super) fn new(
         proto: quinn_proto::Connection,
@@ -129,11 +133,27 @@ impl Connection {
 
     /// Says goodbye to the peer, with an application's code; what was not delivered is lost.
     pub(crate) fn close(&mut self, code: u32, reason: &'static [u8]) {
+        self.close_now(VarInt::from_u32(code), Bytes::from_static(reason));
+    }
+
+    /// Says goodbye as the transport, where its session can, or as the application. A reason is cut to what one
+    /// packet holds.
+    pub(crate) fn close_as(&mut self, is_transport: bool, code: u64, reason: &[u8]) {
+        let mut reason = reason.get(..reason.len().min(LONGEST_REASON)).unwrap_or(reason).to_vec();
+        while reason.last() == Some(&TRANSPORT_MARK) {
+            reason.pop();
+        }
+        reason.extend(is_transport.then_some(TRANSPORT_MARK));
+        self.close_now(VarInt::from_u64(code).unwrap_or(VarInt::MAX), reason.into());
+    }
+
+    fn close_now(&mut self, code: VarInt, reason: Bytes) {
         if !self.proto.is_closed() {
             if let Some(log) = &self.log {
-                log.record_close("local", Some(code.into()), &String::from_utf8_lossy(reason));
+                let text = String::from_utf8_lossy(&reason);
+                log.record_close("local", Some(code.into_inner()), &text);
             }
-            self.proto.close(Instant::now(), VarInt::from_u32(code), Bytes::from_static(reason));
+            self.proto.close(Instant::now(), code, reason);
             self.touch();
         }
     }
@@ -141,6 +161,26 @@ impl Connection {
     /// Lets senders have as much unacknowledged as keeps the path busy, and not much more.
     pub(crate) fn fit_send_window(&mut self) {
         self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()));
+    }
+
+    /// Likewise, but of what the congestion window doesn't hold only so much.
+    pub(crate) fn fit_send_window_with(&mut self, waiting_bytes: u64) {
+        let most = self.governor.window_bytes().saturating_add(waiting_bytes);
+        self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()).min(most));
+    }
+
+    /// Sends something that the peer acknowledges, to find out when the peer has all that was sent.
+    pub(crate) fn begin_flush(&mut self) {
+        self.proto.ping();
+        self.arrived.acks_before_flush = self.proto.stats().frame_rx.acks;
+        self.touch();
+    }
+
+    /// Whether the peer has all that was sent before the flush began.
+    pub(crate) fn is_flushed(&self) -> bool {
+        let has_acknowledged = self.proto.stats().frame_rx.acks > self.arrived.acks_before_flush;
+        let is_empty = self.governor.in_flight_bytes() == Some(0) && self.held() == Held::Empty;
+        self.lost.is_some() || has_acknowledged && is_empty
     }
 
     /// Awaits the end of the handshake.

@@ -118,7 +118,7 @@ impl Connection {
     ///
     /// `WouldBlock` where there is no room now, and an event says when there is; `FileTooLarge`
     /// where no packet can hold it.
-    fn send_datagram(&mut self, bytes: Bytes) -> io::Result<()> {
+    pub(crate) fn send_datagram(&mut self, bytes: Bytes) -> io::Result<()> {
         if let Some(cause) = &self.lost {
             return Err(cause.error());
         }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -44,6 +44,8 @@ use waiting::{EXACT, Waiting};
 /// What has happened to a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
+    /// A client at this address wants a connection, where its user decides: it is to be accepted or refused.
+    Incoming(SocketAddr),
     /// A client has begun the handshake; streams may come before it is done.
     Accepted,
     /// The handshake is done.
@@ -146,6 +148,18 @@ impl Endpoint {
         self
     }
 
+    /// One whose user decides which clients are accepted, and when: [`Event::Incoming`].
+    pub(crate) fn asking(mut self) -> Self {
+        self.half_open.undecided = Some(HashMap::new());
+        self
+    }
+
+    /// One whose own connections, of an endpoint that accepts others, are told this of their routes.
+    pub(crate) fn connecting(mut self, settings: Settings) -> Self {
+        self.blueprint.outgoing = Some(settings);
+        self
+    }
+
     /// One that asks again for a moment before it sleeps where much comes.
     pub(crate) fn looking(mut self) -> Self {
         self.waiting.looks = true;
@@ -172,6 +186,15 @@ impl Endpoint {
         self.blueprint.port(socket, self.accepts.as_ref())
     }
 
+    /// Sets a socket up for one connection alone of an endpoint that accepts others; nobody is accepted over it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::add`].
+    pub(crate) fn prepare_outgoing(&self, socket: Arc<Socket>) -> Result<Port, Error> {
+        self.blueprint.port(socket, None)
+    }
+
     /// Begins a connection over the socket of this number.
     ///
     /// # Errors
@@ -190,7 +213,8 @@ impl Endpoint {
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let local = port.packets.socket.local_addr().ok().and_then(|local| local.as_socket());
-        let link = self.insert(number, handle, proto);
+        let link = self.places.reserve();
+        self.insert(link, number, handle, proto);
         if let (Some(log), Some(connection)) = (log, self.connection(link)) {
             log.record_start(local, to);
             connection.borrow_mut().log = Some(log);
@@ -366,14 +390,14 @@ impl Endpoint {
         self.waiting.alone.take_if(|alone| *alone == number);
     }
 
-    /// A connection begins over this socket.
+    /// A connection begins over this socket, in the place that is reserved for it.
     fn insert(
         &mut self,
+        link: Link,
         number: u32,
         handle: ConnectionHandle,
         proto: quinn_proto::Connection,
-    ) -> Link {
-        let link = self.places.reserve();
+    ) {
         let location = Location { port: number, handle, place: link.index };
         let mut connection = Connection::new(proto, location, Rc::clone(&self.touched));
         connection.touch();
@@ -382,7 +406,6 @@ impl Endpoint {
             port.set_place(handle, Some(link.index));
             port.connections += 1;
         }
-        link
     }
 
     /// A connection is over. Since the machine has heard of that, its number may be another connection's.

@@ -124,6 +124,12 @@ pub(super) fn render_varint(value: u64, into: &mut Vec<u8>) {
     }
 }
 
+/// Writes one in 1, 2, 4 or 8 bytes, which it must fit into.
+pub(super) fn render_varint_in(value: u64, width: usize, into: &mut Vec<u8>) {
+    let mark = u64::from(width.trailing_zeros()) << (8 * width - 2);
+    into.extend((value | mark).to_be_bytes().iter().skip(8 - width));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use quinn_proto::crypto::{CryptoError, PacketKey};
 
-use super::hello::take_varint;
+use super::hello::{render_varint_in, take_varint};
 
 /// A packet that is sealed as ever, a close in it changed before.
 pub(super) struct ClosingPacket(pub(super) Box<dyn PacketKey>);
@@ -40,11 +40,11 @@ impl PacketKey for ClosingPacket {
 
 const APPLICATION_CLOSE: u8 = 0x1d;
 const TRANSPORT_CLOSE: u8 = 0x1c;
-/// Lengths up to this take one byte.
-const LONGEST_REASON: u64 = 63;
+/// The last byte of the reason of a close that is to be the transport's. No text in UTF-8 has it.
+pub(super) const TRANSPORT_MARK: u8 = 0xff;
 
-/// Makes an application's close (RFC 9000, section 19.19) the transport's, in the same room: the
-/// frame type that it has more than the other takes the place of the reason's last byte.
+/// Makes a close whose reason ends in the mark the transport's (RFC 9000, section 19.19), in the same room:
+/// the frame type, which only the transport's close has, takes the place of the mark.
 pub(super) fn close_as_transport(payload: &mut [u8]) {
     let Some(at) = close_at(payload) else { return };
     let Some(frame) = payload.get_mut(at..) else { return };
@@ -52,14 +52,20 @@ pub(super) fn close_as_transport(payload: &mut [u8]) {
         let mut rest = frame.get(1..)?;
         take_varint(&mut rest)?;
         let code_end = frame.len() - rest.len();
-        let reason_bytes = take_varint(&mut rest).filter(|n| (1..=LONGEST_REASON).contains(n))?;
-        (rest.len() as u64 >= reason_bytes).then_some((code_end, reason_bytes as usize))
+        let reason_bytes = usize::try_from(take_varint(&mut rest)?).ok()?;
+        let reason_at = frame.len() - rest.len();
+        let last = rest.get(..reason_bytes)?.last();
+        (last == Some(&TRANSPORT_MARK)).then_some((code_end, reason_at, reason_bytes))
     };
-    let Some((code_end, reason_bytes)) = after_code(frame) else { return };
-    let Some(room) = frame.get_mut(code_end..code_end + 1 + reason_bytes) else { return };
-    room.copy_within(1..reason_bytes, 2);
-    if let [frame_type, length, ..] = room {
-        (*frame_type, *length) = (0, reason_bytes as u8 - 1);
+    let Some((code_end, reason_at, reason_bytes)) = after_code(frame) else { return };
+    let Some(room) = frame.get_mut(code_end..reason_at + reason_bytes) else { return };
+    let length_bytes = reason_at - code_end;
+    room.copy_within(length_bytes..room.len() - 1, length_bytes + 1);
+    let mut length = Vec::new();
+    render_varint_in(reason_bytes as u64 - 1, length_bytes, &mut length);
+    if let Some((frame_type, rest)) = room.split_first_mut() {
+        *frame_type = 0;
+        rest.iter_mut().zip(length).for_each(|(place, byte)| *place = byte);
     }
     if let Some(kind) = frame.first_mut() {
         *kind = TRANSPORT_CLOSE;
@@ -96,16 +102,34 @@ pub(super) fn skip_acknowledgement(kind: u64, rest: &mut &[u8]) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hello::render_varint;
     use super::*;
 
     #[test]
     fn a_close_becomes_the_transports_in_the_same_room() {
         for acknowledgement in [vec![], vec![2, 9, 1, 0, 3], vec![3, 9, 1, 1, 3, 0, 1, 5, 6, 7]] {
             let mut payload = acknowledgement.clone();
-            payload.extend(b"\x1d\x05\x04why_");
-            payload.push(0xff);
+            payload.extend(b"\x1d\x05\x04why\xff");
+            payload.push(0xee);
             close_as_transport(&mut payload);
-            assert_eq!(payload[acknowledgement.len()..], *b"\x1c\x05\x00\x03why\xff");
+            assert_eq!(payload[acknowledgement.len()..], *b"\x1c\x05\x00\x03why\xee");
+        }
+    }
+
+    #[test]
+    fn a_long_reason_keeps_the_width_of_its_length() {
+        for reason_bytes in [63, 64, 300] {
+            let mut payload = vec![0x1d, 5];
+            render_varint(reason_bytes + 1, &mut payload);
+            let width = payload.len() - 2;
+            payload.extend((0..reason_bytes).map(|byte| byte as u8 & 0x7f));
+            payload.push(TRANSPORT_MARK);
+            close_as_transport(&mut payload);
+            let mut rest = &payload[..];
+            let numbers: Vec<u64> = (0..4).filter_map(|_| take_varint(&mut rest)).collect();
+            assert_eq!(numbers, [0x1c, 5, 0, reason_bytes]);
+            assert_eq!((payload.len() - rest.len(), rest.len() as u64), (3 + width, reason_bytes));
+            assert!(rest.iter().zip(0_u64..).all(|(byte, place)| u64::from(*byte) == place & 0x7f));
         }
     }
 
@@ -123,8 +147,15 @@ mod tests {
 
     #[test]
     fn what_is_no_close_stays() {
-        let others: [&[u8]; 6] =
-            [b"", b"\x01", b"\x1d", b"\x1d\x05\x00", b"\x1d\x05\x09why", b"\x02\xff"];
+        let others: [&[u8]; 7] = [
+            b"",
+            b"\x01",
+            b"\x1d",
+            b"\x1d\x05\x00",
+            b"\x1d\x05\x09why",
+            b"\x1d\x05\x04why_",
+            b"\x02\xff",
+        ];
         for payload in others {
             let mut changed = payload.to_vec();
             close_as_transport(&mut changed);

@@ -30,8 +30,10 @@ mod settings;
 mod stock;
 mod stream;
 
+#[cfg(test)]
+pub(crate) use cause::PeerClose;
 pub(crate) use cause::{Cause, peer_code};
-pub(crate) use connection::{SharedConnection, StreamAbort, StreamRead};
+pub(crate) use connection::{Connection, SharedConnection, StreamAbort, StreamRead};
 pub(crate) use datagrams::{Arrivals, QuicDatagrams};
 pub(crate) use endpoint::{Endpoint, Event, Link};
 pub(crate) use events::EventLog;
@@ -39,12 +41,17 @@ pub use ids::{ConnectionIds, Mark};
 pub(crate) use multiplexed::MultiplexedEndpoint;
 pub(crate) use quinn_proto::{Dir, Side, StreamId};
 pub(crate) use session::Extras;
+pub use settings::Congestion;
 pub(crate) use settings::{
-    Acknowledging, ClientSide, Congestion, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide,
-    Settings,
+    Acknowledging, ClientSide, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide, Settings,
 };
 pub(crate) use stock::Stock;
 pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};
+
+/// The stream of this number, where streams have such numbers (RFC 9000, section 2.1).
+pub(crate) fn stream_id(number: u64) -> Option<StreamId> {
+    quinn_proto::VarInt::from_u64(number).ok().map(StreamId::from)
+}
 
 #[cfg(test)]
 mod tests;

@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use linerate_wire::perf::answer::Start;
-use quinn_proto::{Dir, StreamId, VarInt};
+use quinn_proto::{Dir, StreamId};
 use rustls::pki_types::ServerName;
 
 use super::connection::{Connection, StreamRead};
 use super::endpoint::{Endpoint, Event, LAST_WORDS, Port, QUIET, UNSAID_LIMIT};
 use super::lent::{lend, part_of};
 use super::settings::{CONNECTION_WINDOW_BYTES, ClientSide};
+use super::stream_id;
 use crate::transport::multiplexer::{
     Destination, Ending, Link, LinkEvent, Multiplexer, QuicStatistics, Sending, Statistics,
     StreamWaits,
@@ -146,8 +147,8 @@ impl<'a> MultiplexedEndpoint<'a> {
             return;
         }
         match event {
-            // Those of the dialects that go over streams carry nothing else.
-            Event::Accepted | Event::Datagrams | Event::DatagramsWritable => {}
+            // Those of the dialects that go over streams carry nothing else, and take every client.
+            Event::Accepted | Event::Incoming(_) | Event::Datagrams | Event::DatagramsWritable => {}
             Event::Refused => self.give_up(link, "refused"),
             Event::Established => {
                 if let Some(slot) = self.slot(link) {
@@ -251,10 +252,6 @@ fn failure(kind: io::ErrorKind) -> Option<&'static str> {
         io::ErrorKind::Unsupported => Some("version"),
         _ => Some("other"),
     }
-}
-
-fn stream_id(number: u64) -> Option<StreamId> {
-    VarInt::from_u64(number).ok().map(StreamId::from)
 }
 
 impl Multiplexer for MultiplexedEndpoint<'_> {

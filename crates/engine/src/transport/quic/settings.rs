@@ -35,6 +35,9 @@ pub(super) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// What a server keeps of one client that it has not decided about, and of all of them over one socket.
+const UNDECIDED_BYTES: u64 = 64 << 10;
+const UNDECIDED_TOTAL_BYTES: u64 = 16 << 20;
 /// Versions by their numbers on the wire (RFC 9000, section 15).
 const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
@@ -46,12 +49,15 @@ const DATAGRAMS_RECEIVED_BYTES: usize = 8 << 20;
 
 /// Which congestion control connections have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Congestion {
+pub enum Congestion {
+    /// RFC 9438.
     #[default]
     Cubic,
     /// Cubic with HyStart++ (RFC 9406).
     CubicHystart,
+    /// NewReno (RFC 9002, section 7).
     Reno,
+    /// BBR, version 1.
     Bbr,
 }
 
@@ -375,7 +381,10 @@ impl ServerSide {
         let extras = Extras { mark: settings.ids.mark, ..extras };
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-        config.migration(settings.migrates);
+        config
+            .migration(settings.migrates)
+            .incoming_buffer_size(UNDECIDED_BYTES)
+            .incoming_buffer_size_total(UNDECIDED_TOTAL_BYTES);
         Ok(Self { config, transports: settings.transports() })
     }
 

@@ -13,6 +13,8 @@ pub(in super::super) struct Arrived {
     packets: u64,
     /// Datagrams with a mark of congestion.
     pub(super) ce_datagrams: u64,
+    /// Acknowledgements that had come when a flush began.
+    pub(super) acks_before_flush: u64,
 }
 
 impl Connection {

@@ -89,6 +89,16 @@ impl Connection {
         self.sent(sent)
     }
 
+    /// Likewise; what was not taken is left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::send`].
+    pub(crate) fn send_part(&mut self, id: StreamId, piece: &mut Bytes) -> io::Result<usize> {
+        let sent = write_chunks(&mut self.proto, id, std::slice::from_mut(piece));
+        self.sent(sent)
+    }
+
     /// Sends as [`Connection::send_shared`], and watches how much of the stream is delivered.
     ///
     /// # Errors
@@ -183,17 +193,33 @@ impl Connection {
         most: usize,
         look: &mut dyn FnMut(&[u8]),
     ) -> StreamRead {
+        let mut left = most;
+        self.read_pieces(id, most, &mut |piece| {
+            look(&piece);
+            left -= piece.len();
+            left
+        })
+    }
+
+    /// Takes bytes that have come, piece by piece in their order, not copied: the first of up to `most` bytes, and
+    /// each other of up to as many as `take` says then. 0: no more.
+    pub(crate) fn read_pieces(
+        &mut self,
+        id: StreamId,
+        most: usize,
+        take: &mut dyn FnMut(Bytes) -> usize,
+    ) -> StreamRead {
         let Some(mut stream) = receiver(&mut self.proto, id) else { return StreamRead::Closed };
         let Ok(mut chunks) = stream.read(true) else { return StreamRead::Closed };
-        let mut bytes = 0;
+        let (mut bytes, mut most) = (0, most);
         let read = loop {
-            if bytes >= most {
+            if most == 0 {
                 break StreamRead::Bytes(bytes);
             }
-            match chunks.next(most - bytes) {
+            match chunks.next(most) {
                 Ok(Some(chunk)) => {
-                    look(&chunk.bytes);
                     bytes += chunk.bytes.len();
+                    most = take(chunk.bytes);
                 }
                 Ok(None) => break StreamRead::Finished(bytes),
                 // A stream that was reset has nothing else to be read.

@@ -16,6 +16,8 @@ use crate::error::Error;
 /// What the sockets of an endpoint have in common, made once for all of them.
 pub(super) struct Blueprint {
     pub(super) settings: Settings,
+    /// Where some sockets accept and some don't, those of the latter.
+    pub(super) outgoing: Option<Settings>,
     config: Arc<EndpointConfig>,
 }
 
@@ -25,7 +27,7 @@ impl Blueprint {
     /// Where the settings are out of bounds, or this machine has no randomness.
     pub(super) fn new(settings: Settings) -> Result<Self, Error> {
         let config = Arc::new(settings.endpoint(random()?)?);
-        Ok(Self { settings, config })
+        Ok(Self { settings, outgoing: None, config })
     }
 
     /// Sets a socket up; it accepts connections if it's a server's.
@@ -38,13 +40,16 @@ impl Blueprint {
         socket: Arc<Socket>,
         accepts: Option<&ServerSide>,
     ) -> Result<Port, Error> {
-        let settings = &self.settings;
+        let outgoing = self.outgoing.as_ref().filter(|_| accepts.is_none());
+        let settings = outgoing.unwrap_or(&self.settings);
         // Each connection is accepted with what its peer's address asks for.
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let server = accepts.map(|server| server.config(any, None));
         let packets = Packets::new(socket, settings.offload, settings.ecn, settings.dscp)
             .map_err(|error| Error::Host(format!("can't set up a UDP socket for QUIC: {error}")))?;
-        let packets = if settings.datagrams { packets.telling_refusals() } else { packets };
+        // What is told of a packet that this machine refuses hides what is told of the target.
+        let tells = settings.datagrams && outgoing.is_none();
+        let packets = if tells { packets.telling_refusals() } else { packets };
         let route = settings.route_transport(|| packets.route());
         let finds_routes = route.is_none() && accepts.is_some() && settings.jumbo;
         let config = Arc::clone(&self.config);

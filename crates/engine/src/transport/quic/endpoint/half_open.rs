@@ -1,8 +1,10 @@
 //! Accepted connections whose handshake isn't done, and which of them makes room for others.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use super::receiving::Undecided;
 use crate::acceptor::{Origin, Pending};
 
 /// How long a handshake may take.
@@ -13,6 +15,8 @@ pub(super) struct HalfOpen {
     /// The place of each in the endpoint, and since when it is there.
     pending: Pending<(usize, Instant)>,
     most: usize,
+    /// Clients that the endpoint's user hasn't decided about, by their places, where it decides.
+    pub(super) undecided: Option<HashMap<u32, Undecided>>,
 }
 
 /// What becomes of a connection that somebody begins.
@@ -29,7 +33,7 @@ pub(super) enum Reply {
 
 impl HalfOpen {
     pub(super) fn new(most: usize) -> Self {
-        Self { pending: Pending::new(0), most }
+        Self { pending: Pending::new(0), most, undecided: None }
     }
 
     /// How to reply to a new client; `shown`: whether its address is validated. A client that is replaced is

@@ -47,6 +47,16 @@ impl Places {
         Some((Link { index, generation: place.generation }, place.connection.as_ref()?))
     }
 
+    /// A reserved place is not taken.
+    pub(super) fn release(&mut self, link: Link) {
+        if let Some(place) = self.all.get_mut(link.index as usize)
+            && place.connection.is_none()
+        {
+            place.generation = place.generation.wrapping_add(1);
+            self.vacant.push(link.index);
+        }
+    }
+
     pub(super) fn forget(&mut self, index: u32) {
         if let Some(place) = self.all.get_mut(index as usize)
             && place.connection.take().is_some()

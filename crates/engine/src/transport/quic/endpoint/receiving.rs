@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
-use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, Transmit};
+use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig, Transmit};
 
+use super::super::cause::Cause;
 use super::super::coalesced::{packets_in, split_off_last};
 use super::super::connection::SharedConnection;
 use super::super::settings::MOST_JUMBO_CONNECTIONS;
@@ -19,6 +21,19 @@ use super::{Endpoint, Event, Link};
 const FIRST_OF_QUIC: u8 = 0x40;
 /// What isn't QUIC's is kept until it is asked for, so many at most.
 const MOST_FOREIGN: usize = 16;
+
+/// A client that may be accepted.
+pub(super) struct Undecided {
+    /// The place that is reserved for it.
+    link: Link,
+    /// The socket that it came to.
+    number: u32,
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
+    packets: u64,
+    ecn: Option<EcnCodepoint>,
+    half_open_number: usize,
+}
 
 impl Endpoint {
     /// The first half of a turn: packets in where some have come, timers, and the events that come of them; says
@@ -77,7 +92,8 @@ impl Endpoint {
                 Ok(None) => return Ok(false),
                 // An earlier packet found the peer's port closed or no way there, or so somebody says.
                 Err(error) if is_of_the_path(&error) => {
-                    if error.kind() == io::ErrorKind::ConnectionRefused && self.accepts.is_none() {
+                    let is_client = self.accepts.is_none() || port.own.is_some();
+                    if error.kind() == io::ErrorKind::ConnectionRefused && is_client {
                         self.tell_refused(number);
                     }
                     continue;
@@ -180,24 +196,84 @@ impl Endpoint {
                 return;
             }
             Reply::Ignore => return port.proto.ignore(incoming),
-            Reply::Replace(place) => give_up(self.places.at(place as u32)),
+            Reply::Replace(place) => self.give_up(place as u32),
         }
-        match port.proto.accept(incoming, now, &mut self.outgoing, Some(config)) {
+        let link = self.places.reserve();
+        let half_open_number = self.half_open.add(from, link.index as usize, now);
+        let client = Undecided { link, number, incoming, config, packets, ecn, half_open_number };
+        match &mut self.half_open.undecided {
+            None => drop(self.admit(client)),
+            Some(undecided) => {
+                undecided.insert(link.index, client);
+                self.events.push_back((link, Event::Incoming(from)));
+            }
+        }
+    }
+
+    /// Accepts a client whose handshake then begins.
+    fn admit(&mut self, client: Undecided) -> bool {
+        let Undecided { link, number, incoming, config, packets, ecn, half_open_number } = client;
+        self.outgoing.clear();
+        let Some(port) = self.ports.at_mut(number) else { return false };
+        match port.proto.accept(incoming, Instant::now(), &mut self.outgoing, Some(config)) {
             Ok((handle, proto)) => {
-                let link = self.insert(number, handle, proto);
+                self.insert(link, number, handle, proto);
                 if let Some(connection) = self.places.get(link) {
-                    let half_open_number = self.half_open.add(from, link.index as usize, now);
                     let mut connection = connection.borrow_mut();
                     connection.record_datagram(packets, ecn);
                     connection.half_open_number = Some(half_open_number);
                 }
                 self.events.push_back((link, Event::Accepted));
+                true
             }
             Err(error) => {
                 if let Some(response) = error.response {
                     self.respond(number, &response);
                 }
+                self.half_open.remove(half_open_number);
+                self.places.release(link);
+                false
             }
+        }
+    }
+
+    /// Accepts a client that its user was asked about; whether the handshake can go on.
+    pub(crate) fn accept_incoming(&mut self, link: Link) -> bool {
+        let client =
+            self.half_open.undecided.as_mut().and_then(|clients| clients.remove(&link.index));
+        client.is_some_and(|client| self.admit(client))
+    }
+
+    /// Refuses a client that its user was asked about.
+    pub(crate) fn refuse_incoming(&mut self, link: Link) {
+        let client =
+            self.half_open.undecided.as_mut().and_then(|clients| clients.remove(&link.index));
+        let Some(Undecided { link, number, incoming, half_open_number, .. }) = client else {
+            return;
+        };
+        self.half_open.remove(half_open_number);
+        self.places.release(link);
+        self.refused += 1;
+        self.outgoing.clear();
+        if let Some(port) = self.ports.at_mut(number) {
+            let refusal = port.proto.refuse(incoming, &mut self.outgoing);
+            self.respond(number, &refusal);
+        }
+    }
+
+    /// Ends a connection whose handshake isn't done, or the wait of a client for a decision.
+    fn give_up(&mut self, index: u32) {
+        if let Some((_, connection)) = self.places.at(index) {
+            let mut connection = connection.borrow_mut();
+            connection.half_open_number = None;
+            return connection.close(0, b"");
+        }
+        let undecided = self.half_open.undecided.as_ref().and_then(|clients| clients.get(&index));
+        if let Some(link) = undecided.map(|client| client.link) {
+            self.refuse_incoming(link);
+            let (kind, text) = (io::ErrorKind::TimedOut, "nobody decided in time".to_owned());
+            let cause = Cause { kind, code: None, text, close: None };
+            self.events.push_back((link, Event::Closed(cause)));
         }
     }
 
@@ -223,7 +299,7 @@ impl Endpoint {
 
     fn handle_times(&mut self, now: Instant) {
         while let Some(place) = self.half_open.poll_overdue(now) {
-            give_up(self.places.at(place as u32));
+            self.give_up(place as u32);
         }
         while let Some(Reverse((due, index))) = self.times.peek().copied() {
             if due > now {
@@ -250,14 +326,5 @@ impl Endpoint {
     /// When a timer is due.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.times.peek().map(|Reverse((due, _))| *due)
-    }
-}
-
-/// Ends a connection whose handshake isn't done.
-fn give_up(place: Option<(Link, &SharedConnection)>) {
-    if let Some((_, connection)) = place {
-        let mut connection = connection.borrow_mut();
-        connection.half_open_number = None;
-        connection.close(0, b"");
     }
 }

@@ -66,7 +66,7 @@ impl Endpoint {
                 .map(|()| true);
         }
         self.outgoing = bytes;
-        let was_told = port.stay().is_some();
+        let (is_own, was_told) = (port.own.is_some(), port.stay().is_some());
         connection.untouch();
         let due = connection.next_time();
         if let Some(due) = due
@@ -76,7 +76,7 @@ impl Endpoint {
             self.times.push(Reverse((due, index)));
         }
         self.collect(index, connection);
-        if self.ports.are_apart {
+        if is_own {
             self.see_out(connection, was_told, now);
         } else if connection.proto.is_drained() {
             self.forget(index, connection);

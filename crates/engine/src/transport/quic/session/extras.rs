@@ -29,8 +29,8 @@ pub(crate) struct Extras {
     /// Whether packets after the handshake go in clear if the peer wants it too. A server says so
     /// only to a client that does.
     pub(crate) clear_packets: bool,
-    /// Whether a close goes out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
-    /// the application's. Its reason loses its last byte.
+    /// Whether a close can go out as the transport's own (0x1c of RFC 9000, section 19.19) and not as
+    /// the application's: one that is marked as such.
     pub(crate) transport_close: bool,
     /// Whether it is counted what became of the packets that come.
     pub(crate) counts: bool,

@@ -1,0 +1,217 @@
+//! A performance-enhancing proxy: it ends each client's connection and carries it on over another one, to
+//! the target. [`linerate_wire::relay`] has the rules of a pair of connections.
+//!
+//! [`Proxy::start`] starts a thread for each processor. The threads share the port (SO_REUSEPORT), and a
+//! thread owns both connections of each of its pairs.
+
+mod admission;
+mod counts;
+mod quic;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use linerate_measure::plan::LocalAddress;
+
+use crate::access::{Authority, Identity};
+use crate::control::fingerprint;
+use crate::error::Error;
+use crate::probe::raise_open_files_limit;
+use crate::socket::plain;
+use admission::Admission;
+use counts::Counts;
+pub use counts::{EndTotals, Totals};
+use quic::Worker;
+
+pub use crate::transport::quic::Congestion;
+
+/// Events that may wait for a reader; more are dropped.
+const EVENTS_WAITING_MAX: usize = 1_024;
+
+/// What a proxy does.
+#[derive(Clone)]
+pub struct ProxyPlan {
+    /// The address it listens on; absent: all, of both families.
+    pub bind: Option<LocalAddress>,
+    /// The port it listens on; 0: any free one.
+    pub port: u16,
+    /// Where its connections go.
+    pub target: SocketAddr,
+    /// The target's name, which TLS asks for.
+    pub target_name: String,
+    /// How many threads.
+    pub threads: u32,
+    /// What it may hold.
+    pub limits: ProxyLimits,
+    /// Whether a client's handshake goes on only when the connection to the target stands.
+    pub waits_for_target: bool,
+    /// How long the handshake with the target may take.
+    pub connect_timeout: Duration,
+    /// What TLS says of the protocol inside, on both connections; empty: nothing.
+    pub alpn: Option<String>,
+    /// The proxy's own certificate and key.
+    pub identity: Identity,
+    /// Who vouches for the target's certificate; absent: any certificate will do.
+    pub authority: Option<Authority>,
+    /// How the QUIC connections of each side send.
+    pub sending: Sending,
+}
+
+/// What a proxy may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyLimits {
+    /// Bytes that wait in the proxy, for each pair of connections and each direction.
+    pub buffer_bytes: u32,
+    /// Bytes that a peer may send before they are read: of a stream, and of a connection.
+    pub window_bytes: u32,
+    /// Streams of each class that a peer may have open.
+    pub streams: u32,
+    /// Pairs of connections.
+    pub connections: u32,
+    /// Those of them whose client has one address (or network /64 of IPv6).
+    pub connections_per_origin: u32,
+}
+
+/// How QUIC connections send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// The congestion control.
+    pub congestion: Congestion,
+    /// Packets of the first congestion window; absent: 10 (RFC 9002, section 7.2).
+    pub first_window_packets: Option<u32>,
+}
+
+/// Something that a proxy tells.
+#[derive(Clone, Debug)]
+pub enum ProxyEvent {
+    /// A client was refused; why.
+    Refused(SocketAddr, String),
+    /// The connection to the target failed, of this client; why.
+    TargetFailed(SocketAddr, String),
+    /// A thread can't go on.
+    Broken(String),
+}
+
+/// A proxy at work. It ends when it is dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    fingerprint: String,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    counts: Vec<Arc<Counts>>,
+    events: Receiver<ProxyEvent>,
+}
+
+/// What one thread shares with the others.
+#[derive(Clone)]
+struct Shared {
+    stop: Arc<AtomicBool>,
+    admission: Arc<Admission>,
+    events: SyncSender<ProxyEvent>,
+}
+
+impl Shared {
+    /// Tells something, unless too much waits to be read.
+    fn tell(&self, event: ProxyEvent) {
+        let _dropped_at_worst = self.events.try_send(event);
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Proxy {
+    /// Starts one.
+    ///
+    /// # Errors
+    ///
+    /// When it can't listen there, or this machine refuses keys or threads.
+    pub fn start(plan: &ProxyPlan) -> Result<Self, Error> {
+        raise_open_files_limit();
+        let (events, told) = sync_channel(EVENTS_WAITING_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let limits = plan.limits;
+        let admission = Admission::new(limits.connections, limits.connections_per_origin);
+        let shared = Shared { stop: Arc::clone(&stop), admission: Arc::new(admission), events };
+        let sockets = quic::bind(plan)?;
+        let address = sockets.first().and_then(|socket| socket.local_addr().ok()?.as_socket());
+        let address =
+            address.ok_or_else(|| Error::Host("a UDP socket has no address".to_owned()))?;
+        let mut proxy = Self {
+            address: plain(address),
+            fingerprint: fingerprint(&plan.identity.certificate_der),
+            stop,
+            threads: Vec::new(),
+            counts: Vec::new(),
+            events: told,
+        };
+        for (number, socket) in (0..).zip(sockets) {
+            let counts = Arc::new(Counts::default());
+            proxy.counts.push(Arc::clone(&counts));
+            let (plan, shared) = (plan.clone(), shared.clone());
+            let worker = move || {
+                let ended = Worker::new(&plan, number, socket, shared.clone(), counts)
+                    .and_then(|worker| worker.run().map_err(broken));
+                if let Err(error) = ended {
+                    shared.tell(ProxyEvent::Broken(error.to_string()));
+                }
+            };
+            let spawned = thread::Builder::new().name("proxy".to_owned()).spawn(worker);
+            proxy.threads.push(spawned.map_err(|error| Error::no_thread(&error))?);
+        }
+        Ok(proxy)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// SHA-256 of its certificate, in hexadecimal.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// What it tells, in order.
+    pub fn events(&self) -> &Receiver<ProxyEvent> {
+        &self.events
+    }
+
+    /// What it has done so far.
+    pub fn totals(&self) -> Totals {
+        self.counts.iter().fold(Totals::default(), |sum, counts| sum.with(counts))
+    }
+
+    /// Closes all connections and ends; what it has done, and what it had still to tell.
+    pub fn end(mut self) -> (Totals, Vec<ProxyEvent>) {
+        self.end_threads();
+        (self.totals(), self.events.try_iter().collect())
+    }
+
+    fn end_threads(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that broke off has nothing more to end.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.end_threads();
+    }
+}
+
+fn broken(error: io::Error) -> Error {
+    Error::Host(format!("a thread of the proxy can't go on: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! A client's connection and the one that carries it on, with what waits between them.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use linerate_wire::relay::{
+    Action, Class, Close, CloseKind, End, Ended, Limits, Moved, Relay, Sink, Source,
+};
+
+use super::super::admission::Admitted;
+use super::super::counts::Counts;
+use crate::clock::monotonic_ns;
+use crate::transport::multiplexer::Link;
+use crate::transport::quic::{
+    Connection, Dir, SharedConnection, StreamAbort, StreamId, StreamRead, stream_id,
+};
+
+/// One of the two connections.
+#[derive(Default)]
+struct Side {
+    link: Option<Link>,
+    connection: Option<SharedConnection>,
+    is_established: bool,
+    is_flushing: bool,
+}
+
+/// A client's connection and the one that carries it on.
+pub(super) struct Pair {
+    pub(super) client: SocketAddr,
+    relay: Relay,
+    sides: [Side; 2],
+    /// Pieces that one end gave and the other has not taken.
+    waiting: HashMap<(End, u64), Bytes>,
+    /// What may wait in QUIC's send buffer beside what is on its way.
+    send_buffer_bytes: u64,
+    counts: Arc<Counts>,
+    _admitted: Admitted,
+}
+
+fn one_way(dir: Dir) -> bool {
+    dir == Dir::Uni
+}
+
+fn dir(class: Class) -> Dir {
+    if class.one_way { Dir::Uni } else { Dir::Bi }
+}
+
+impl Pair {
+    pub(super) fn new(
+        client: SocketAddr,
+        limits: Limits,
+        send_buffer_bytes: u64,
+        counts: Arc<Counts>,
+        admitted: Admitted,
+    ) -> Self {
+        Self {
+            client,
+            relay: Relay::new(limits),
+            sides: Default::default(),
+            waiting: HashMap::new(),
+            send_buffer_bytes,
+            counts,
+            _admitted: admitted,
+        }
+    }
+
+    fn side(&self, end: End) -> &Side {
+        let [client, target] = &self.sides;
+        match end {
+            End::Client => client,
+            End::Target => target,
+        }
+    }
+
+    fn side_mut(&mut self, end: End) -> &mut Side {
+        let [client, target] = &mut self.sides;
+        match end {
+            End::Client => client,
+            End::Target => target,
+        }
+    }
+
+    /// The connection of this end has this place, and may not have begun.
+    pub(super) fn set_link(&mut self, end: End, link: Link) {
+        self.side_mut(end).link = Some(link);
+    }
+
+    pub(super) fn link(&self, end: End) -> Option<Link> {
+        self.side(end).link
+    }
+
+    /// The connection of this end begins its handshake.
+    pub(super) fn set_connection(&mut self, end: End, connection: SharedConnection) {
+        self.side_mut(end).connection = Some(connection);
+    }
+
+    pub(super) fn connection(&self, end: End) -> Option<&SharedConnection> {
+        self.side(end).connection.as_ref()
+    }
+
+    pub(super) fn is_established(&self, end: End) -> bool {
+        self.side(end).is_established
+    }
+
+    pub(super) fn relay(&mut self) -> &mut Relay {
+        &mut self.relay
+    }
+
+    pub(super) fn handle_established(&mut self, end: End) {
+        self.side_mut(end).is_established = true;
+        self.fit_send_window(end);
+        self.relay.handle_established(end);
+    }
+
+    pub(super) fn handle_streams_opened(&mut self, end: End, dir: Dir) {
+        self.relay.handle_streams_opened(end, one_way(dir));
+    }
+
+    pub(super) fn handle_streams_available(&mut self, end: End, dir: Dir) {
+        self.relay.handle_streams_available(end, one_way(dir));
+    }
+
+    pub(super) fn handle_writable(&mut self, end: End, stream: u64) {
+        self.fit_send_window(end);
+        self.relay.handle_writable(end, stream);
+    }
+
+    /// A connection has ended; the other one is closed when it has what came before.
+    pub(super) fn handle_ended(&mut self, end: End, ended: &Ended) {
+        self.relay.handle_ended(end, monotonic_ns(), ended);
+    }
+
+    /// What is done when time has passed, or acknowledgements have come.
+    pub(super) fn handle_time(&mut self) {
+        for end in End::ALL {
+            let side = self.side_mut(end);
+            let is_flushed = side.is_flushing
+                && side.connection.as_ref().is_none_or(|one| one.borrow().is_flushed());
+            if is_flushed {
+                side.is_flushing = false;
+                self.relay.handle_flushed(end);
+            }
+        }
+        self.relay.handle_timeout(monotonic_ns());
+    }
+
+    /// Whether it waits for time to pass.
+    pub(super) fn is_ending(&self) -> bool {
+        self.relay.next_time().is_some() || self.sides.iter().any(|side| side.is_flushing)
+    }
+
+    fn fit_send_window(&mut self, end: End) {
+        if let Some(connection) = &self.side(end).connection {
+            connection.borrow_mut().fit_send_window_with(self.send_buffer_bytes);
+        }
+    }
+
+    /// Passes on the datagrams that have come. One that the other end has no room for is dropped, as on any path.
+    pub(super) fn carry_datagrams(&mut self, from: End) {
+        let [source, sink] = [from, from.other()].map(|end| self.side(end).connection.as_ref());
+        let Some(source) = source else { return };
+        let counts = self.counts.end(from);
+        loop {
+            let Some(datagram) = source.borrow_mut().poll_datagram() else { return };
+            let sent = sink.is_some_and(|sink| sink.borrow_mut().send_datagram(datagram).is_ok());
+            if sent { counts.datagrams.add(1) } else { counts.dropped_datagrams.add(1) }
+        }
+    }
+
+    /// Does what the relay wants done; whether the pair is over then.
+    pub(super) fn work(&mut self) -> bool {
+        while let Some(action) = self.relay.poll_action() {
+            self.perform(action);
+        }
+        self.relay.is_over()
+    }
+
+    fn with<T>(&self, end: End, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        self.side(end).connection.as_ref().map(|connection| act(&mut connection.borrow_mut()))
+    }
+
+    fn with_stream(&self, end: End, stream: u64, act: impl FnOnce(&mut Connection, StreamId)) {
+        if let Some(id) = stream_id(stream) {
+            self.with(end, |connection| act(connection, id));
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Accept(class) => {
+                let taken = self.with(class.opener, |one| one.accept_stream(dir(class))).flatten();
+                self.relay.handle_accepted(class, taken.map(u64::from));
+            }
+            Action::Open(class) => {
+                let end = class.opener.other();
+                let opened = self.with(end, |one| one.open_stream(dir(class))).flatten();
+                self.counts.streams.add(u64::from(opened.is_some()));
+                self.relay.handle_opened(class, opened.map(u64::from));
+            }
+            Action::Move { from, stream, piece_bytes, most_bytes } => {
+                let moved = self.carry(from, stream, piece_bytes, most_bytes);
+                self.counts.end(from).bytes.add(moved.taken_bytes as u64);
+                self.relay.handle_moved(from, stream, moved);
+            }
+            Action::Finish(end, stream) => {
+                // Fails only where the peer has stopped the stream, which is told by itself.
+                self.with_stream(end, stream, |one, id| drop(one.finish(id)));
+            }
+            Action::Reset(end, stream, code) => {
+                self.waiting.remove(&(end.other(), stream));
+                self.with_stream(end, stream, |one, id| one.reset(id, code));
+            }
+            Action::Stop(end, stream, code) => {
+                self.with_stream(end, stream, |one, id| one.stop_sending(id, code));
+            }
+            Action::Drop(from, stream) => drop(self.waiting.remove(&(from, stream))),
+            Action::Flush(end) => {
+                self.with(end, |one| one.begin_flush());
+                self.side_mut(end).is_flushing = true;
+            }
+            Action::Close(end, close) => {
+                let Close { kind, code, reason } = close;
+                let is_transport = kind == CloseKind::Transport;
+                self.with(end, |one| one.close_as(is_transport, code, &reason));
+            }
+        }
+    }
+
+    /// Gives the other end what waits of a stream, then what can be read.
+    fn carry(&mut self, from: End, stream: u64, piece_bytes: usize, most_bytes: usize) -> Moved {
+        let held = self.waiting.remove(&(from, stream));
+        let [source, sink] = [from, from.other()].map(|end| self.side(end).connection.as_ref());
+        let (Some(source), Some(sink), Some(id)) = (source, sink, stream_id(stream)) else {
+            return Moved { source: Source::Gone, ..nothing_moved(0) };
+        };
+        let (mut source, mut sink) = (source.borrow_mut(), sink.borrow_mut());
+        let (moved, left) = carry(&mut source, &mut sink, id, held, [piece_bytes, most_bytes]);
+        drop((source, sink));
+        if let Some(left) = left {
+            self.waiting.insert((from, stream), left);
+        }
+        moved
+    }
+
+    /// Packets that were sent to this end, and that were lost.
+    pub(super) fn packets(&self, end: End) -> [u64; 2] {
+        let status = self.with(end, |connection| connection.status());
+        status.map_or([0; 2], |status| [status.sent_packets, status.lost_packets])
+    }
+
+    /// Bytes that came from this end and wait.
+    pub(super) fn held_bytes(&self, from: End) -> usize {
+        self.relay.held_bytes(from)
+    }
+}
+
+fn nothing_moved(held_bytes: usize) -> Moved {
+    let (source, sink) = (Source::More, Sink::Open);
+    Moved { read_bytes: 0, held_bytes, taken_bytes: 0, source, sink }
+}
+
+/// Gives one connection what waits of a stream, then pieces that the other has; what is left waits.
+fn carry(
+    source: &mut Connection,
+    sink: &mut Connection,
+    id: StreamId,
+    held: Option<Bytes>,
+    [piece_bytes, most_bytes]: [usize; 2],
+) -> (Moved, Option<Bytes>) {
+    let (mut moved, mut left) = (nothing_moved(held.as_ref().map_or(0, Bytes::len)), None);
+    let mut give = |moved: &mut Moved, mut piece: Bytes| {
+        // An event tells of room only after a send that took nothing.
+        while !piece.is_empty() && moved.sink == Sink::Open {
+            match sink.send_part(id, &mut piece) {
+                Ok(taken) => moved.taken_bytes += taken,
+                Err(error) => moved.sink = blocked(&error),
+            }
+        }
+        moved.held_bytes = piece.len();
+        if !piece.is_empty() {
+            left = Some(piece);
+        }
+    };
+    if let Some(held) = held {
+        give(&mut moved, held);
+    }
+    if moved.sink == Sink::Open {
+        let mut has_enough = false;
+        let read = source.read_pieces(id, piece_bytes, &mut |piece| {
+            moved.read_bytes += piece.len();
+            give(&mut moved, piece);
+            has_enough = moved.sink != Sink::Open || moved.taken_bytes >= most_bytes;
+            if has_enough { 0 } else { piece_bytes }
+        });
+        moved.source = match read {
+            StreamRead::Bytes(_) if has_enough => Source::More,
+            StreamRead::Bytes(_) | StreamRead::Blocked => Source::Empty,
+            StreamRead::Finished(_) => Source::Finished,
+            StreamRead::Reset(code) => Source::Reset(code),
+            StreamRead::Closed => Source::Gone,
+        };
+    }
+    (moved, left)
+}
+
+/// Why an end takes no more of a stream.
+fn blocked(error: &io::Error) -> Sink {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return Sink::Full;
+    }
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(StreamAbort::Stopped(code)) => Sink::Stopped(*code),
+        Some(StreamAbort::Reset(_)) | None => Sink::Gone,
+    }
+}

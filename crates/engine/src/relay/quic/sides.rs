@@ -1,0 +1,129 @@
+//! What the two sides of a proxy are told: the plan in the transport's terms.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::super::ProxyPlan;
+use crate::acceptor::{listen_error, listening_address};
+use crate::control::{Trusts, client_tls, server_tls};
+use crate::error::Error;
+use crate::socket::{bind_datagram, enlarge_datagram_buffers, or_over_v4, share_packets};
+use crate::transport::quic::{ClientSide, ConnectionIds, Endpoint, Extras, ServerSide, Settings};
+
+/// How often a silent connection to the target says something. The client's own silence ends both.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// Clients of one thread whose handshake isn't done.
+const HALF_OPEN_CONNECTIONS: usize = 4_096;
+/// Bytes of a packet in a first window (RFC 9002, section 7.2).
+const FIRST_PACKET_BYTES: u64 = 1_200;
+/// What may wait in pieces that the other end has not taken, of the buffer.
+const PIECES: u32 = 4;
+
+/// Bytes that wait in QUIC's send buffer beside those on their way, and in pieces.
+pub(super) fn buffers(plan: &ProxyPlan) -> (u64, usize) {
+    let buffer_bytes = plan.limits.buffer_bytes;
+    let pieces = buffer_bytes / PIECES;
+    (u64::from(buffer_bytes - pieces), pieces as usize)
+}
+
+fn settings(plan: &ProxyPlan) -> Settings {
+    let limits = &plan.limits;
+    let first_packets = plan.sending.first_window_packets;
+    Settings {
+        congestion: plan.sending.congestion,
+        initial_window_bytes: first_packets
+            .map(|packets| u64::from(packets).saturating_mul(FIRST_PACKET_BYTES)),
+        stream_window_bytes: limits.window_bytes,
+        connection_window_bytes: limits.window_bytes,
+        streams: limits.streams,
+        connections: limits.connections as usize,
+        half_open_connections: HALF_OPEN_CONNECTIONS,
+        datagrams: true,
+        jumbo: true,
+        ..Settings::default()
+    }
+}
+
+/// The ids of the thread of this number, so that packets come to its socket whatever becomes of a client's
+/// address.
+fn ids(number: u32) -> ConnectionIds {
+    ConnectionIds { partition: u16::try_from(number).ok(), ..ConnectionIds::default() }
+}
+
+/// The sockets of all threads, which share a port.
+///
+/// # Errors
+///
+/// Where nothing can listen there.
+pub(in super::super) fn bind(plan: &ProxyPlan) -> Result<Vec<Socket>, Error> {
+    let wanted = listening_address(plan.bind.as_ref(), plan.port)?;
+    let failed = |error| listen_error(wanted, &error);
+    let open = |address| {
+        bind_datagram(address, None).and_then(|socket| {
+            enlarge_datagram_buffers(&socket)?;
+            Ok(socket)
+        })
+    };
+    let first = or_over_v4(wanted, open).map_err(failed)?;
+    let address = first.local_addr().map_err(failed)?.as_socket().unwrap_or(wanted);
+    let number_at = 1 + ids(0).partition_at() as u32;
+    let mut sockets = vec![first];
+    for _ in 1..plan.threads.max(1) {
+        sockets.push(open(address).map_err(failed)?);
+    }
+    if let Some(first) = sockets.first() {
+        // Where the kernel has no such programs, clients must keep their addresses.
+        let _by_address = share_packets(first.as_fd(), number_at);
+    }
+    Ok(sockets)
+}
+
+/// The endpoint of the thread of this number: clients come over its socket.
+///
+/// # Errors
+///
+/// Where QUIC can't be set up as the plan has it.
+pub(super) fn endpoint(
+    plan: &ProxyPlan,
+    number: u32,
+    socket: Socket,
+) -> Result<(Endpoint, ClientSide), Error> {
+    let alpn = || plan.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+    let near = Settings { ids: ids(number), migrates: true, ..settings(plan) };
+    let far = Settings { keep_alive: Some(KEEP_ALIVE), ids: ids(number), ..settings(plan) };
+    let extras = || Extras { transport_close: true, ..Extras::default() };
+    let server = Arc::new(server_tls(&plan.identity, &[], alpn())?);
+    let server = ServerSide::new(server, &near, extras())?;
+    let trusts = |provider: &_| match &plan.authority {
+        Some(authority) => Trusts::vouched(authority, provider),
+        None => Ok(Trusts::Unread),
+    };
+    let client = Arc::new(client_tls(trusts, &[], alpn())?);
+    let client = ClientSide::new(client, &far, extras())?;
+    let endpoint = Endpoint::over(Arc::new(socket), &near, Some(&server))?;
+    Ok((endpoint.asking().connecting(far).looking(), client))
+}
+
+/// The name that a target is asked for: an address is asked for with no word, and so is a name that TLS can't say.
+pub(super) fn server_name(plan: &ProxyPlan) -> String {
+    if ServerName::try_from(plan.target_name.as_str()).is_ok() {
+        plan.target_name.clone()
+    } else {
+        plan.target.ip().to_string()
+    }
+}
+
+/// A socket for one connection to the target.
+pub(super) fn target_socket(target: SocketAddr) -> io::Result<Arc<Socket>> {
+    let kind = Type::DGRAM.nonblocking();
+    let socket = Socket::new(Domain::for_address(target), kind, Some(Protocol::UDP))?;
+    enlarge_datagram_buffers(&socket)?;
+    socket.connect(&target.into())?;
+    Ok(Arc::new(socket))
+}

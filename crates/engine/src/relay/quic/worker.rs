@@ -1,0 +1,366 @@
+//! One thread of a proxy: the pairs of connections whose clients came to its socket.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_wire::relay::{Close, CloseKind, Code, End, Ended, Limits};
+use socket2::Socket;
+
+use super::super::counts::Counts;
+use super::super::{ProxyEvent, ProxyPlan, Shared};
+use super::pair::Pair;
+use super::sides::{buffers, endpoint, server_name, target_socket};
+use crate::error::Error;
+use crate::transport::multiplexer::Link;
+use crate::transport::quic::{Cause, ClientSide, Endpoint, Event};
+
+/// How soon a request to stop is noticed.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often figures that cost something are counted.
+const COUNT_EVERY: Duration = Duration::from_millis(500);
+/// How long the last words may take to leave.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// Whose a connection is.
+#[derive(Clone, Copy)]
+struct Owner {
+    generation: u32,
+    pair: usize,
+    end: End,
+}
+
+/// One thread of a proxy.
+pub(in super::super) struct Worker {
+    plan: ProxyPlan,
+    target_name: String,
+    shared: Shared,
+    counts: Arc<Counts>,
+    endpoint: Endpoint,
+    client_side: ClientSide,
+    pairs: Vec<Option<Pair>>,
+    vacant: Vec<usize>,
+    /// By the places of connections.
+    owners: Vec<Option<Owner>>,
+    /// Connections to the target whose handshake isn't done, and until when it may take.
+    connecting: VecDeque<(Instant, Link)>,
+    /// Pairs of which one connection has ended.
+    ending: Vec<usize>,
+    /// Packets that connections sent which are gone, and those of them that were lost, by end.
+    packets: [[u64; 2]; 2],
+}
+
+impl Worker {
+    pub(in super::super) fn new(
+        plan: &ProxyPlan,
+        number: u32,
+        socket: Socket,
+        shared: Shared,
+        counts: Arc<Counts>,
+    ) -> Result<Self, Error> {
+        let (endpoint, client_side) = endpoint(plan, number, socket)?;
+        Ok(Self {
+            target_name: server_name(plan),
+            plan: plan.clone(),
+            shared,
+            counts,
+            endpoint,
+            client_side,
+            pairs: Vec::new(),
+            vacant: Vec::new(),
+            owners: Vec::new(),
+            connecting: VecDeque::new(),
+            ending: Vec::new(),
+            packets: [[0; 2]; 2],
+        })
+    }
+
+    /// Serves until the proxy stops.
+    pub(in super::super) fn run(mut self) -> io::Result<()> {
+        let mut counted = Instant::now();
+        while !self.shared.is_stopping() {
+            self.endpoint.send_out()?;
+            if !self.endpoint.is_busy() {
+                self.endpoint.close_ended();
+                self.endpoint.wait(LOOK, None)?;
+            }
+            self.endpoint.take_in()?;
+            while let Some((link, event)) = self.endpoint.poll_event() {
+                self.handle_event(link, event);
+            }
+            self.look_at_connecting();
+            self.look_at_ending();
+            if counted.elapsed() >= COUNT_EVERY {
+                counted = Instant::now();
+                self.count();
+            }
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn owner(&self, link: Link) -> Option<Owner> {
+        let owner = self.owners.get(link.index as usize).copied().flatten()?;
+        (owner.generation == link.generation).then_some(owner)
+    }
+
+    fn own(&mut self, link: Link, pair: usize, end: End) {
+        let index = link.index as usize;
+        if self.owners.len() <= index {
+            self.owners.resize(index + 1, None);
+        }
+        if let Some(place) = self.owners.get_mut(index) {
+            *place = Some(Owner { generation: link.generation, pair, end });
+        }
+    }
+
+    fn handle_event(&mut self, link: Link, event: Event) {
+        if let Event::Incoming(client) = event {
+            return self.begin(link, client);
+        }
+        let Some(Owner { pair: number, end, .. }) = self.owner(link) else { return };
+        let Some(pair) = self.pairs.get_mut(number).and_then(Option::as_mut) else { return };
+        match event {
+            Event::Incoming(_) | Event::DatagramsWritable => return,
+            Event::Accepted => return self.handle_accepted(link),
+            Event::Established => {
+                if end == End::Target && pair.connection(End::Client).is_none() {
+                    pair.handle_established(end);
+                    return self.accept_client(number);
+                }
+                pair.handle_established(end);
+            }
+            Event::Refused => {
+                let text = format!("the target {} refuses connections", self.plan.target);
+                return self.lose_target(number, text);
+            }
+            Event::StreamsOpened(dir) => pair.handle_streams_opened(end, dir),
+            Event::StreamsAvailable(dir) => pair.handle_streams_available(end, dir),
+            Event::Readable(id) => pair.relay().handle_readable(end, id.into()),
+            Event::Writable(id) => pair.handle_writable(end, id.into()),
+            Event::Delivered(id) => pair.relay().handle_delivered(end, id.into()),
+            Event::Stopped(id, code) => pair.relay().handle_stopped(end, id.into(), code),
+            Event::Datagrams => return pair.carry_datagrams(end),
+            Event::Closed(cause) => return self.handle_closed(number, end, &cause),
+        }
+        self.work(number);
+    }
+
+    /// A client wants a connection: connects to the target for it.
+    fn begin(&mut self, link: Link, client: SocketAddr) {
+        let admitted = match self.shared.admission.admit(client) {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                self.counts.refused.add(1);
+                self.shared.tell(ProxyEvent::Refused(client, why));
+                return self.endpoint.refuse_incoming(link);
+            }
+        };
+        let (send_buffer_bytes, pieces) = buffers(&self.plan);
+        let limits = Limits { buffer_bytes: pieces, streams: self.plan.limits.streams as usize };
+        let counts = Arc::clone(&self.counts);
+        let mut pair = Pair::new(client, limits, send_buffer_bytes, counts, admitted);
+        pair.set_link(End::Client, link);
+        let number = self.vacant.pop().unwrap_or_else(|| {
+            self.pairs.push(None);
+            self.pairs.len() - 1
+        });
+        if let Some(place) = self.pairs.get_mut(number) {
+            *place = Some(pair);
+        }
+        self.own(link, number, End::Client);
+        self.counts.connections.add(1);
+        self.counts.open.add(1);
+        let connected = self.connect(number);
+        if !self.plan.waits_for_target {
+            self.accept_client(number);
+        }
+        if let Err(error) = connected {
+            let text = format!("can't connect to the target {}: {error}", self.plan.target);
+            self.lose_target(number, text);
+        }
+    }
+
+    fn connect(&mut self, number: usize) -> io::Result<()> {
+        let target = self.plan.target;
+        let port =
+            self.endpoint.prepare_outgoing(target_socket(target)?).map_err(io::Error::other)?;
+        let link =
+            self.endpoint.connect_apart(port, target, &self.target_name, &self.client_side)?;
+        self.own(link, number, End::Target);
+        self.connecting.push_back((Instant::now() + self.plan.connect_timeout, link));
+        let connection = self.endpoint.connection(link).cloned();
+        if let (Some(pair), Some(connection)) = (self.pair(number), connection) {
+            pair.set_link(End::Target, link);
+            pair.set_connection(End::Target, connection);
+        }
+        Ok(())
+    }
+
+    fn pair(&mut self, number: usize) -> Option<&mut Pair> {
+        self.pairs.get_mut(number)?.as_mut()
+    }
+
+    /// Lets a client's handshake go on.
+    fn accept_client(&mut self, number: usize) {
+        let Some(link) = self.pair(number).and_then(|pair| pair.link(End::Client)) else { return };
+        if self.endpoint.accept_incoming(link) {
+            self.handle_accepted(link);
+        } else {
+            let ended = Ended::Failed("the client's first packet could not be read".to_owned());
+            self.end_side(number, End::Client, &ended);
+        }
+    }
+
+    fn handle_accepted(&mut self, link: Link) {
+        let Some(Owner { pair: number, end, .. }) = self.owner(link) else { return };
+        let connection = self.endpoint.connection(link).cloned();
+        if let (Some(pair), Some(connection)) = (self.pair(number), connection) {
+            pair.set_connection(end, connection);
+        }
+    }
+
+    /// The connection to the target failed before it stood, or this machine can't begin it.
+    fn lose_target(&mut self, number: usize, why: String) {
+        let Some(pair) = self.pair(number).filter(|pair| !pair.is_established(End::Target)) else {
+            return;
+        };
+        let client = pair.client;
+        if let Some(connection) = pair.connection(End::Target) {
+            connection.borrow_mut().close(0, b"");
+        }
+        self.counts.failed.add(1);
+        self.shared.tell(ProxyEvent::TargetFailed(client, why.clone()));
+        self.end_side(number, End::Target, &Ended::Refused(why));
+    }
+
+    fn handle_closed(&mut self, number: usize, end: End, cause: &Cause) {
+        let Some(pair) = self.pair(number) else { return };
+        let stood = pair.is_established(end);
+        if end == End::Target && !stood {
+            let text = format!("the target {} ended the handshake: {cause}", self.plan.target);
+            return self.lose_target(number, text);
+        }
+        let who = match end {
+            End::Client => "the client",
+            End::Target => "the target",
+        };
+        let ended = match (&cause.close, cause.kind) {
+            (Some(close), _) => Ended::Closed(Close {
+                kind: if close.frame.is_some() {
+                    CloseKind::Transport
+                } else {
+                    CloseKind::Application
+                },
+                code: close.code,
+                reason: close.reason.to_vec(),
+            }),
+            (None, io::ErrorKind::TimedOut) => Ended::Silent(format!("{who} stopped answering")),
+            (None, _) => Ended::Failed(format!("{who}: {cause}")),
+        };
+        self.end_side(number, end, &ended);
+    }
+
+    /// A connection of a pair has ended, or never began.
+    fn end_side(&mut self, number: usize, end: End, ended: &Ended) {
+        let Some(pair) = self.pair(number) else { return };
+        pair.handle_ended(end, ended);
+        if end == End::Target && pair.connection(End::Client).is_none() {
+            // A client that was not accepted yet hears the same as a refusal.
+            if let Some(link) = pair.link(End::Client) {
+                self.endpoint.refuse_incoming(link);
+            }
+            return self.forget(number);
+        }
+        self.ending.push(number);
+        self.work(number);
+    }
+
+    /// Has a pair do what there is to do.
+    fn work(&mut self, number: usize) {
+        if self.pair(number).is_some_and(Pair::work) {
+            self.forget(number);
+        }
+    }
+
+    fn look_at_connecting(&mut self) {
+        while let Some((limit, link)) = self.connecting.front().copied() {
+            let owner = self.owner(link);
+            let pair = owner.and_then(|owner| self.pairs.get(owner.pair)?.as_ref());
+            let is_connecting = pair.is_some_and(|pair| !pair.is_established(End::Target));
+            if is_connecting && Instant::now() < limit {
+                return;
+            }
+            self.connecting.pop_front();
+            if let Some(owner) = owner.filter(|_| is_connecting) {
+                let text = format!(
+                    "the target {} has not answered for {:?}",
+                    self.plan.target, self.plan.connect_timeout
+                );
+                self.lose_target(owner.pair, text);
+            }
+        }
+    }
+
+    fn look_at_ending(&mut self) {
+        for number in std::mem::take(&mut self.ending) {
+            let Some(pair) = self.pair(number) else { continue };
+            pair.handle_time();
+            if pair.work() {
+                self.forget(number);
+            } else if self.pair(number).is_some_and(|pair| pair.is_ending()) {
+                self.ending.push(number);
+            }
+        }
+    }
+
+    fn forget(&mut self, number: usize) {
+        let Some(pair) = self.pairs.get_mut(number).and_then(Option::take) else { return };
+        self.vacant.push(number);
+        self.counts.open.set(self.counts.open.value().saturating_sub(1));
+        for (end, packets) in End::ALL.into_iter().zip(&mut self.packets) {
+            let more = pair.packets(end);
+            packets.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            let place = pair.link(end).and_then(|link| self.owners.get_mut(link.index as usize));
+            if let Some(place) = place {
+                place.take_if(|owner| owner.pair == number);
+            }
+        }
+    }
+
+    /// Counts what the pairs hold.
+    fn count(&self) {
+        for (end, gone) in End::ALL.into_iter().zip(&self.packets) {
+            let (mut held_bytes, [mut sent, mut lost]) = (0, *gone);
+            for pair in self.pairs.iter().flatten() {
+                let packets = pair.packets(end);
+                held_bytes += pair.held_bytes(end);
+                (sent, lost) = (sent + packets[0], lost + packets[1]);
+            }
+            let counts = self.counts.end(end);
+            counts.held_bytes.set(held_bytes as u64);
+            counts.sent_packets.set(sent);
+            counts.lost_packets.set(lost);
+        }
+    }
+
+    /// Closes all connections and lets that be told.
+    fn end(&mut self) {
+        let close = Close::transport(Code::NoError, "the proxy ends");
+        for number in 0..self.pairs.len() {
+            let Some(pair) = self.pair(number) else { continue };
+            let undecided =
+                pair.link(End::Client).filter(|_| pair.connection(End::Client).is_none());
+            pair.relay().close(&close);
+            pair.work();
+            if let Some(link) = undecided {
+                self.endpoint.refuse_incoming(link);
+            }
+            self.forget(number);
+        }
+        self.endpoint.flush(LAST_WORDS);
+        self.count();
+    }
+}

@@ -1,0 +1,111 @@
+//! `proxy`: carry clients' connections on to a target.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use linerate_engine::error::Error;
+use linerate_engine::event::Cancel;
+use linerate_engine::relay::{
+    Congestion, Proxy, ProxyEvent, ProxyLimits, ProxyPlan, Sending, Totals,
+};
+use linerate_engine::{resolve_host, unknown_host};
+use linerate_measure::run::exit;
+
+use super::{Failure, await_file};
+use crate::args::{ProxyArgs, ProxyCongestionName};
+use crate::certificates::{read_authority, read_identity};
+use crate::identity::{Kept, server_identity};
+use crate::output::{
+    ProxyLine, narrate, render_proxy_begin, render_proxy_event, render_proxy_summary,
+};
+
+/// How often the live line and a request to stop are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Carries connections on until a signal comes.
+pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    let plan = plan_of(args, cancel)?;
+    let is_checked = plan.authority.is_some();
+    let target = plan.target;
+    let proxy = Proxy::start(&plan)?;
+    let (began, mut before) = (Instant::now(), Totals::default());
+    super::print(&render_proxy_begin(proxy.address(), target, proxy.fingerprint(), is_checked))?;
+    let mut line = ProxyLine::of_terminal().filter(|_| !args.quiet);
+    let mut broken = None;
+    while !cancel.requested() && broken.is_none() {
+        match proxy.events().recv_timeout(LOOK) {
+            Ok(ProxyEvent::Broken(why)) => broken = Some(why),
+            Ok(event) if !args.quiet => {
+                let cleared = line.as_mut().map_or("", ProxyLine::give_way);
+                narrate(&format!("{cleared}{}", render_proxy_event(&event)));
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if let Some(line) = &mut line {
+            narrate(&line.refresh(Instant::now(), &mut before, &proxy.totals()));
+        }
+    }
+    narrate(line.as_mut().map_or("", ProxyLine::give_way));
+    let (totals, _untold) = proxy.end();
+    super::print(&render_proxy_summary(&totals, began.elapsed()))?;
+    broken.map_or(Ok(exit::VALID), |why| Err(Failure::here(why)))
+}
+
+fn plan_of(args: &ProxyArgs, cancel: &Cancel) -> Result<ProxyPlan, Failure> {
+    let (host, port) = args.target.clone();
+    let found = {
+        let host = host.clone();
+        await_file(cancel, move || {
+            let found = resolve_host(&host, port, None);
+            found.map_err(|error| unknown_host(&host, &error).into())
+        })?
+    };
+    let target = found.first().copied().ok_or_else(|| {
+        let text = format!("the host \"{host}\" has no address: give another host");
+        Failure::from(Error::Unreachable(text))
+    })?;
+    let (directory, ca) = (args.identity.clone(), args.ca.clone());
+    let elsewhere = args.cert.clone().zip(args.key.clone());
+    let (kept, authority) = await_file(cancel, move || {
+        let kept = match &elsewhere {
+            Some((certificates, key)) => {
+                read_identity(certificates, key).map(|identity| Kept { identity, note: None })
+            }
+            None => server_identity(directory.as_deref()),
+        };
+        let authority = ca.as_deref().map(read_authority).transpose();
+        Ok((kept.map_err(Failure::here)?, authority.map_err(Failure::here)?))
+    })?;
+    if let Some(note) = kept.note.filter(|_| !args.quiet) {
+        narrate(&format!("linerate: {note}\n"));
+    }
+    let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    Ok(ProxyPlan {
+        bind: args.bind.clone(),
+        port: args.port,
+        target,
+        target_name: host,
+        threads: args.threads.unwrap_or_else(processors),
+        limits: ProxyLimits {
+            buffer_bytes: args.buffer,
+            window_bytes: args.window,
+            streams: args.streams,
+            connections: args.max_connections,
+            connections_per_origin: args.max_per_client.unwrap_or(u32::MAX),
+        },
+        waits_for_target: args.wait_for_svr,
+        connect_timeout: Duration::from_nanos(args.connect_timeout),
+        alpn: args.alpn.clone(),
+        identity: kept.identity,
+        authority,
+        sending: Sending {
+            congestion: match args.congestion {
+                ProxyCongestionName::Cubic => Congestion::Cubic,
+                ProxyCongestionName::Reno => Congestion::Reno,
+                ProxyCongestionName::Bbr => Congestion::Bbr,
+            },
+            first_window_packets: args.iw,
+        },
+    })
+}

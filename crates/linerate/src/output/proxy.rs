@@ -1,0 +1,162 @@
+//! A proxy as text: what it does, when it begins; a line that shows how it goes; what it did.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use linerate_engine::relay::{EndTotals, ProxyEvent, Totals};
+use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
+
+use super::{Style, Table, columns_of};
+
+/// How often the line changes.
+const EVERY: Duration = Duration::from_secs(1);
+/// Goes to the line's beginning and removes what stands there (ECMA-48: CR, EL).
+const CLEAR: &str = "\r\x1b[K";
+
+/// What the proxy will do, and what that means for encryption.
+pub(crate) fn render_proxy_begin(
+    listens: SocketAddr,
+    target: SocketAddr,
+    fingerprint: &str,
+    is_checked: bool,
+) -> String {
+    let check = if is_checked {
+        "the target's certificate is checked (--ca)"
+    } else {
+        "the target's certificate is not checked (--ca FILE checks it)"
+    };
+    format!(
+        "proxy on {listens}, QUIC, to {target}\nkey fingerprint {fingerprint}\n\
+         encryption ends here: this proxy could read and change all that its clients send and receive;\n\
+         {check}\n"
+    )
+}
+
+/// What a reader of the log is told.
+pub(crate) fn render_proxy_event(event: &ProxyEvent) -> String {
+    match event {
+        ProxyEvent::Refused(client, why) => format!("linerate: refused {client}: {why}\n"),
+        ProxyEvent::TargetFailed(client, why) => {
+            format!("linerate: closed the connection of {client}: {why}\n")
+        }
+        ProxyEvent::Broken(why) => format!("linerate: {why}\n"),
+    }
+}
+
+/// What the proxy did.
+pub(crate) fn render_proxy_summary(totals: &Totals, elapsed: Duration) -> String {
+    let time = render_duration_ns(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
+    let count = |count: u64| render_count(count as f64);
+    let mut text = format!(
+        "\nproxy up for {time}: {} connections, {} refused, {} failed at the target, {} streams\n\n",
+        count(totals.connections),
+        count(totals.refused),
+        count(totals.failed),
+        count(totals.streams),
+    );
+    let mut table = Table::with_head(&["", "to target", "to client"]);
+    // What goes to the target came from the client; packets are counted where they are sent to.
+    let (up, down) = (&totals.client, &totals.target);
+    let mut row = |name: &str, to_target: String, to_client: String| {
+        table.push(vec![name.to_owned(), to_target, to_client]);
+    };
+    row("bytes", render_bytes(up.bytes), render_bytes(down.bytes));
+    row("rate", rate(up.bytes, elapsed), rate(down.bytes, elapsed));
+    row("waiting", render_bytes(up.held_bytes), render_bytes(down.held_bytes));
+    row("packets sent", count(down.sent_packets), count(up.sent_packets));
+    row("packets lost, sent again by the proxy", count(down.lost_packets), count(up.lost_packets));
+    if up.datagrams + down.datagrams + up.dropped_datagrams + down.dropped_datagrams > 0 {
+        row("datagrams", count(up.datagrams), count(down.datagrams));
+        row("datagrams dropped", count(up.dropped_datagrams), count(down.dropped_datagrams));
+    }
+    text += &table.render(Style::Plain);
+    text
+}
+
+fn rate(bytes: u64, time: Duration) -> String {
+    render_rate(bytes as f64 * 8.0 / time.as_secs_f64().max(1e-9))
+}
+
+/// How it goes, on one line of a terminal that overwrites itself.
+pub(crate) struct ProxyLine {
+    columns: usize,
+    shown: Option<Instant>,
+    is_there: bool,
+}
+
+impl ProxyLine {
+    /// The line of standard error's terminal; `None` where there is none that understands it.
+    pub(crate) fn of_terminal() -> Option<Self> {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let columns = columns_of(&io::stderr());
+        let line = Self { columns, shown: None, is_there: false };
+        (io::stderr().is_terminal() && !dumb).then_some(line)
+    }
+
+    /// Takes the line away, since something else is printed.
+    pub(crate) fn give_way(&mut self) -> &'static str {
+        if std::mem::take(&mut self.is_there) { CLEAR } else { "" }
+    }
+
+    /// The line anew, where it is time; `before`: what had been done when it was last shown.
+    pub(crate) fn refresh(&mut self, now: Instant, before: &mut Totals, totals: &Totals) -> String {
+        let since = self.shown.map_or(EVERY, |shown| now.saturating_duration_since(shown));
+        if since < EVERY {
+            return String::new();
+        }
+        let text = render_line(before, totals, since);
+        (self.shown, self.is_there, *before) = (Some(now), true, *totals);
+        // One column less than there are: some terminals begin a line after the last.
+        let shown: String = text.chars().take(self.columns.saturating_sub(1)).collect();
+        format!("{CLEAR}{shown}")
+    }
+}
+
+fn render_line(before: &Totals, totals: &Totals, since: Duration) -> String {
+    let grown = |of: fn(&Totals) -> &EndTotals| of(totals).bytes.saturating_sub(of(before).bytes);
+    let [up, down] = [grown(|totals| &totals.client), grown(|totals| &totals.target)];
+    format!(
+        "{} connections  {} to the target  {} to clients  {} waiting  {} + {} packets lost",
+        render_count(totals.open as f64),
+        rate(up, since),
+        rate(down, since),
+        render_bytes(totals.client.held_bytes + totals.target.held_bytes),
+        render_count(totals.target.lost_packets as f64),
+        render_count(totals.client.lost_packets as f64),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals() -> Totals {
+        let client = EndTotals { bytes: 1_000_000, lost_packets: 3, ..EndTotals::default() };
+        let target = EndTotals { bytes: 5_000, held_bytes: 70, ..EndTotals::default() };
+        Totals { connections: 12, open: 2, failed: 1, streams: 20, client, target, refused: 0 }
+    }
+
+    #[test]
+    fn the_line_shows_what_happened_since_it_was_last_shown() {
+        let mut line = ProxyLine { columns: 200, shown: None, is_there: false };
+        let (mut before, now) = (Totals::default(), Instant::now());
+        let text = line.refresh(now, &mut before, &totals());
+        assert_eq!(
+            text.trim_start_matches(CLEAR),
+            "2 connections  8 Mbit/s to the target  40 kbit/s to clients  70 B waiting  0 + 3 packets lost"
+        );
+        assert_eq!(line.refresh(now + EVERY / 2, &mut before, &totals()), "");
+        let text = line.refresh(now + EVERY, &mut before, &totals());
+        assert!(text.contains("0 bit/s to the target"), "{text}");
+        assert_eq!((line.give_way(), line.give_way()), (CLEAR, ""));
+    }
+
+    #[test]
+    fn the_summary_has_both_directions() {
+        let text = render_proxy_summary(&totals(), Duration::from_secs(2));
+        assert!(text.contains("12 connections, 0 refused, 1 failed at the target, 20 streams"));
+        assert!(text.contains("4 Mbit/s") && text.contains("20 kbit/s"), "{text}");
+        assert!(!text.contains("datagrams"));
+    }
+}
