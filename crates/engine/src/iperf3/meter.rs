@@ -143,7 +143,8 @@ impl Meter {
         let end_ns = streams.ended_ns().max(self.start_ns + 1);
         let elapsed_ns = end_ns.saturating_sub(self.start_ns);
         let conductor = thread_cpu_since(self.conductor_before);
-        let ThreadsEnd { mut cpu, ran_on_cpus, notes } = streams.load.end_threads();
+        let ThreadsEnd { mut cpu, waiting, machine_cpu, ran_on_cpus, notes } =
+            streams.load.end_threads();
         cpu.user_s += conductor.user_s;
         cpu.system_s += conductor.system_s;
         let host = HostFacts { ran_on_cpus, ..HostFacts::default() };
@@ -175,6 +176,8 @@ impl Meter {
             flows,
             elapsed_ns,
             cpu: Some(cpu),
+            waiting: Some(waiting),
+            machine_cpu,
             notes,
             extension: Some(end_extension(cpu_percent, congestion)),
             ..EndReport::nothing(streams.setup.role)

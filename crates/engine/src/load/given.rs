@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use linerate_measure::Workload;
-use linerate_measure::report::EndReport;
-use linerate_measure::sample::{CpuSeconds, Role, Sample};
+use linerate_measure::report::{EndReport, Waiting};
+use linerate_measure::sample::{CpuSeconds, MachineCpu, Role, Sample};
 use linerate_measure::step::Step;
 use socket2::Socket;
 
@@ -61,6 +61,10 @@ impl Placement {
 pub(crate) struct ThreadsEnd {
     /// Processor time of the measured part.
     pub(crate) cpu: CpuSeconds,
+    /// How they waited in it.
+    pub(crate) waiting: Waiting,
+    /// CPU of the whole machine in it, processor by processor.
+    pub(crate) machine_cpu: Vec<MachineCpu>,
     pub(crate) ran_on_cpus: Vec<u32>,
     pub(crate) notes: Vec<String>,
 }
@@ -111,10 +115,11 @@ impl Load {
         if !self.ready_count.all_ended() {
             self.abort();
         }
+        let machine_cpu = self.meter.machine_since_measuring();
         let ends = self.shards.drain(..).map(Shard::join).collect();
-        let mut left = ThreadsEnd::default();
-        let (_, (cpu, _)) = merge(ends, &mut left.ran_on_cpus, &mut left.notes);
-        ThreadsEnd { cpu, ..left }
+        let mut left = ThreadsEnd { machine_cpu, ..ThreadsEnd::default() };
+        let (_, (cpu, waiting)) = merge(ends, &mut left.ran_on_cpus, &mut left.notes);
+        ThreadsEnd { cpu, waiting, ..left }
     }
 
     /// Gives up a load that was stopped and in which nothing moves only after so long. A dialect

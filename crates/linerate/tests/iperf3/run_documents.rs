@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_measure::record::Record;
-use linerate_measure::sample::DatagramCounts;
+use linerate_measure::sample::{DatagramCounts, MachineCpu};
 use linerate_measure::schema::{self, unknown_fields::unknown_fields};
 use linerate_measure::{Dialect, EndReport, Outcome, Role, Run, Transport};
 use rustix::process::{Pid, Signal, kill_process};
@@ -109,6 +109,18 @@ fn assert_sums_agree(run: &Run, printed: &Value, words: &str) {
     assert!(cpu.client.is_some() && cpu.server.is_some(), "{words}");
 }
 
+/// How the threads of the end that wrote the document waited, and what the whole machine did meanwhile.
+fn assert_waiting_and_machine_are_present(run: &Run, words: &str) {
+    let own = report(run, run.written_by);
+    let waiting = own.waiting.unwrap_or_else(|| panic!("{words}: no waiting in {own:?}"));
+    assert!(waiting.sleeps + waiting.looks > 0, "{words}: {waiting:?}");
+    let busy_s = |cpu: &MachineCpu| cpu.user_s + cpu.system_s + cpu.idle_s;
+    let machine_s: f64 = own.machine_cpu.iter().map(busy_s).sum();
+    // /proc/stat counts in hundredths of a second, and another guest may have the processors.
+    let elapsed_s = own.elapsed_ns as f64 / 1e9;
+    assert!(machine_s > 0.1 * elapsed_s && !own.machine_cpu.is_empty(), "{words}: {own:?}");
+}
+
 const KINDS: [&str; 8] = [
     "-b 20M",
     "-b 20M -R",
@@ -149,6 +161,7 @@ fn a_clients_document_says_what_it_printed() {
         assert!(run.environment.started_utc_ns.is_some());
         assert_samples_agree(&run, &printed, words);
         assert_sums_agree(&run, &printed, words);
+        assert_waiting_and_machine_are_present(&run, words);
     });
 }
 
@@ -178,6 +191,7 @@ fn both_ends_of_a_test_name_it_alike() {
     assert_eq!(environment.client.version, "3.12");
     assert!(!environment.server.as_ref().unwrap().kernel.is_empty());
     assert_samples_agree(&of_server, &printed, "server");
+    assert_waiting_and_machine_are_present(&of_server, "server");
 }
 
 #[test]
