@@ -148,6 +148,45 @@ fn a_run_document_and_its_records_have_connections_by_what_came_of_them() {
 }
 
 #[test]
+fn run_document_of_refused_run_says_failed() {
+    let stream = "-protocol:udp -bitspersecond:1000000 -framerate:30 -streamlength:1";
+    for (words, text) in [
+        (
+            "-target:no-such-name.invalid".to_owned(),
+            "-target value did not resolve to an IP address",
+        ),
+        (
+            format!("-target:no-such-name.invalid {stream}"),
+            "-target value did not resolve to an IP address",
+        ),
+        (
+            "-listen:no-such-name.invalid".to_owned(),
+            "-listen value did not resolve to an IP address",
+        ),
+        (
+            "-target:127.0.0.1 -statusfilename:no/such/folder.csv".to_owned(),
+            "can't write to no/such/folder.csv",
+        ),
+    ] {
+        let folder = Folder::new();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.arg("ctstraffic").args(words.split_whitespace()).current_dir(folder.path(""));
+        command.env("LINERATE_RUN_DOCUMENT", folder.path("run.json"));
+        let ended = start_command(command, &words).wait();
+        assert_eq!(ended.exit_code, 13, "{ended:?}");
+        assert!(ended.stderr.contains(&format!("Invalid argument specified: {text}")), "{ended:?}");
+        let run: Value = serde_json::from_str(&folder.read("run.json")).unwrap();
+        let status = &run["status"];
+        assert_eq!((&status["outcome"], &status["exit_code"]), (&"failed".into(), &13.into()));
+        assert!(status["message"].as_str().unwrap().starts_with(text), "{status}");
+        assert_eq!(
+            run["plan"]["workload"]["transport"],
+            if words.contains("udp") { "udp" } else { "tcp" }
+        );
+    }
+}
+
+#[test]
 fn an_interrupt_and_a_pause_end_a_run_with_its_summary() {
     let (address, folder) = (own_address(), Folder::new());
     let server = start_server(

@@ -69,5 +69,7 @@ fn a_client_without_a_server_leaves_a_document_that_says_so() {
     let mut client = command("-c nowhere.invalid", folder.path());
     client.env("LINERATE_RUN_DOCUMENT", &path);
     let ended = Running::start(client).wait();
-    assert_eq!((ended.exit_code, read(&path).status.outcome), (1, Outcome::Failed));
+    let status = read(&path).status;
+    assert_eq!((ended.exit_code, status.outcome), (1, Outcome::Failed));
+    assert_eq!(ended.stderr, format!("qperf: {}\n", status.message.unwrap()));
 }

@@ -13,9 +13,8 @@ pub const EVERYWHERE: &str = "*";
 pub const UNSPECIFIED: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
-/// A client's addresses, without their ports: each pair of one of both lists that is of one family can connect.
-/// Link-local addresses have their interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A client's addresses: each pair of one of both lists that is of one family can connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientAddresses {
     /// Where to connect.
     pub targets: Vec<SocketAddr>,
@@ -73,6 +72,12 @@ impl ClientAddresses {
         let mut targets = targets.filter_map(|skip| at(&self.targets, number.wrapping_add(skip)));
         let target = targets.find(|target| target.is_ipv4() == bind.is_ipv4())?;
         Some((bind, target))
+    }
+
+    /// Likewise. Addresses that were matched have a pair for each number; others give the unspecified address.
+    pub fn pair_or_unspecified(&self, number: u64) -> (SocketAddr, SocketAddr) {
+        let [v4, _] = UNSPECIFIED.map(|address| SocketAddr::new(address, 0));
+        self.pair(number).unwrap_or((v4, v4))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use linerate_engine::event::Cancel;
 use linerate_measure::dialect::EndExtension;
-use linerate_measure::dialect::ctstraffic::EndTotals;
 use linerate_measure::{Dialect, EndReport, Outcome, Plan, Role, Workload};
 use linerate_personality::ctstraffic::options::Options;
 
-use super::NAME;
+use super::{Failure, NAME, RunEnd};
 use crate::personality::recorder::{Recorder, command_line, utc_ns};
 use crate::personality::run_document::RunRecord;
 
@@ -28,19 +27,17 @@ pub(super) fn begin(
     Ok(recorder.begin(Plan::new(host, options.port(), workload)))
 }
 
-/// The load begins.
-pub(super) fn start(record: &mut RunRecord) {
+/// The load begins, with what it is by now known to be.
+pub(super) fn start(record: &mut RunRecord, workload: Workload) {
+    if let Some(draft) = record.draft() {
+        draft.plan.workload = workload;
+    }
     record.start(utc_ns());
 }
 
 /// It came to an end: what this end counted, and its connections.
-pub(super) fn finish(
-    mut record: RunRecord,
-    report: EndReport,
-    totals: EndTotals,
-    exit_code: u8,
-    cancel: &Cancel,
-) {
+pub(super) fn finish(mut record: RunRecord, end: RunEnd, cancel: &Cancel) {
+    let RunEnd { report, totals, exit_code } = end;
     if let Some(draft) = record.draft() {
         let extension = Some(EndExtension::Ctstraffic(totals));
         draft.record_report(EndReport { extension, ..report });
@@ -58,6 +55,6 @@ pub(super) fn finish(
 }
 
 /// It could not begin.
-pub(super) fn fail(record: RunRecord, exit_code: u8, why: &str) {
-    record.finish(Outcome::Failed, exit_code, Some(why.to_owned()));
+pub(super) fn fail(record: RunRecord, failure: &Failure) {
+    record.finish(Outcome::Failed, failure.exit_code(), Some(failure.text().to_owned()));
 }

@@ -7,16 +7,58 @@ use linerate_personality::ctstraffic::Refusal;
 use linerate_personality::ctstraffic::addresses::{
     ClientAddresses, EVERYWHERE, UNSPECIFIED, match_families, unresolved,
 };
-use linerate_personality::ctstraffic::options::HostOptions;
+use linerate_personality::ctstraffic::options::{HostOptions, Options};
+use linerate_personality::ctstraffic::output::banner::RunAddresses;
+
+/// What a run looks up on this machine.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Server: where it listens.
+    pub(super) listen: Vec<SocketAddr>,
+    /// Client: where it connects to, and from where.
+    pub(super) addresses: ClientAddresses,
+    /// Client: where it connects to, with the port.
+    targets: Vec<SocketAddr>,
+    /// The device that sockets are bound to.
+    pub(super) device: Option<String>,
+    /// The processors of its threads; all where there are none.
+    pub(super) processors: Vec<u32>,
+}
+
+impl Found {
+    /// Looks up what the options name.
+    pub(super) fn look_up(options: &Options) -> Result<Self, Refusal> {
+        let (hosts, port) = (&options.hosts, options.port());
+        let mut found = Self::default();
+        if options.is_server() {
+            found.listen = listening(hosts, port)?;
+        } else {
+            found.addresses = client_addresses(hosts)?;
+            let targets = found.addresses.targets.iter();
+            found.targets = targets.map(|target| with_port(*target, port)).collect();
+        }
+        found.device = device(hosts)?;
+        found.processors = processors(options.run.cpu_group)?;
+        Ok(found)
+    }
+
+    /// The addresses as they are printed.
+    pub(super) fn run_addresses(&self, options: &Options) -> RunAddresses<'_> {
+        match options.is_server() {
+            true => RunAddresses::Server(&self.listen),
+            false => RunAddresses::Client { targets: &self.targets, binds: &self.addresses.binds },
+        }
+    }
+}
 
 /// Where a server listens.
-pub(super) fn listening(hosts: &HostOptions, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+fn listening(hosts: &HostOptions, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
     let addresses = resolve(&hosts.listen, "listen")?;
     Ok(addresses.into_iter().map(|address| with_port(address, port)).collect())
 }
 
 /// Where a client connects to, and from where.
-pub(super) fn client_addresses(hosts: &HostOptions) -> Result<ClientAddresses, Refusal> {
+fn client_addresses(hosts: &HostOptions) -> Result<ClientAddresses, Refusal> {
     match_families(&resolve(&hosts.targets, "target")?, &resolve(&hosts.binds, "bind")?)
 }
 
@@ -47,7 +89,7 @@ fn resolve(names: &[String], option: &str) -> Result<Vec<SocketAddr>, Refusal> {
 }
 
 /// The device that sockets are bound to, where one is named or numbered.
-pub(super) fn device(hosts: &HostOptions) -> Result<Option<String>, Refusal> {
+fn device(hosts: &HostOptions) -> Result<Option<String>, Refusal> {
     let Some(index) = hosts.interface_index else { return Ok(hosts.compartment.clone()) };
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let mut names = entries.filter(|entry| {
@@ -59,7 +101,7 @@ pub(super) fn device(hosts: &HostOptions) -> Result<Option<String>, Refusal> {
 }
 
 /// The processors of a NUMA node; all of them where none is named.
-pub(super) fn processors(node: Option<u32>) -> Result<Vec<u32>, Refusal> {
+fn processors(node: Option<u32>) -> Result<Vec<u32>, Refusal> {
     let Some(node) = node else { return Ok(Vec::new()) };
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let list = fs::read_to_string(path).ok().filter(|list| !list.trim().is_empty());

@@ -2,40 +2,34 @@
 
 use linerate_engine::ctstraffic::{TcpEnd, TcpEvent, TcpPlan, TcpRun, run_tcp};
 use linerate_engine::event::Cancel;
+use linerate_measure::Workload;
 use linerate_measure::dialect::ctstraffic::EndTotals;
+use linerate_personality::ctstraffic::exit;
 use linerate_personality::ctstraffic::options::Options;
-use linerate_personality::ctstraffic::output::banner::RunAddresses;
-use linerate_personality::ctstraffic::{Refusal, exit};
 
 use super::files::Files;
-use super::resolve::{client_addresses, listening, with_port};
-use super::tcp_plan::{Hosts, plan};
+use super::resolve::Found;
+use super::tcp_plan::plan;
 use super::tcp_printer::TcpPrinter;
-use super::{not_started, record};
+use super::{Failure, RunEnd, record};
+use crate::personality::run_document::RunRecord;
 
-/// Runs it; its exit code.
-pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<u8, Refusal> {
-    let hosts = match options.is_server() {
-        true => Hosts::Server(listening(&options.hosts, options.port())?),
-        false => Hosts::Client(client_addresses(&options.hosts)?),
-    };
-    let plan = plan(options, &hosts)?;
+/// The nearest native workload.
+pub(super) fn workload(options: &Options) -> Workload {
+    plan(options, &Found::default()).workload()
+}
+
+/// Runs it.
+pub(super) fn run(
+    options: &Options,
+    found: &Found,
+    record: &mut RunRecord,
+    cancel: &Cancel,
+) -> Result<RunEnd, Failure> {
+    let plan = plan(options, found);
     let files = Files::open(options)?;
-    let mut record = match record::begin(options, plan.workload(), words, cancel) {
-        Ok(record) => record,
-        Err(sentence) => return Ok(not_started(&sentence)),
-    };
-    let mut printer = match &hosts {
-        Hosts::Server(listening) => {
-            TcpPrinter::begin(options, files, RunAddresses::Server(listening))
-        }
-        Hosts::Client(addresses) => {
-            let targets = addresses.targets.iter().map(|target| with_port(*target, options.port()));
-            let (targets, binds): (Vec<_>, _) = (targets.collect(), &addresses.binds);
-            TcpPrinter::begin(options, files, RunAddresses::Client { targets: &targets, binds })
-        }
-    };
-    record::start(&mut record);
+    let mut printer = TcpPrinter::begin(options, files, found.run_addresses(options));
+    record::start(record, plan.workload());
     let aborts = options.run.aborts_on_error;
     let mut tell = |event: TcpEvent| {
         if cancel.requested() {
@@ -49,20 +43,14 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
             std::process::abort();
         }
     };
-    let run = match run_tcp(&plan, &mut tell, cancel) {
-        Ok(run) => run,
-        Err(error) => {
-            record::fail(record, exit::NOT_STARTED, &error.to_string());
-            return Ok(not_started(&error.to_string()));
-        }
-    };
+    let run = run_tcp(&plan, &mut tell, cancel)?;
     if cancel.requested() {
         printer.console.stop();
     }
-    let code = exit::exit_code(run.totals.failed(), is_finished(&plan, &run));
-    printer.conclude(&run, code);
-    record::finish(record, run.report.clone(), end_totals(&run), code, cancel);
-    Ok(code)
+    let exit_code = exit::exit_code(run.totals.failed(), is_finished(&plan, &run));
+    printer.conclude(&run, exit_code);
+    let totals = end_totals(&run);
+    Ok(RunEnd { report: run.report, totals, exit_code })
 }
 
 fn end_totals(run: &TcpRun) -> EndTotals {

@@ -1,6 +1,5 @@
 //! A client or a server of media streams over UDP, from its options to its exit code.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,43 +7,39 @@ use linerate_engine::ctstraffic::{
     MediaClientPlan, MediaEvent, MediaRoute, MediaRun, MediaServerPlan, MediaSockets, MediaStatus,
     MediaTimes, run_media_client, run_media_server,
 };
-use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_measure::dialect::SampleExtension;
 use linerate_measure::dialect::ctstraffic::{EndTotals, Frames, Interval};
 use linerate_measure::sample::Traffic;
 use linerate_measure::{Direction, End, EndReport, Kind, Rate, Role, Sample, Workload};
-use linerate_personality::ctstraffic::addresses::{ClientAddresses, local_port};
+use linerate_personality::ctstraffic::addresses::local_port;
 use linerate_personality::ctstraffic::options::Options;
-use linerate_personality::ctstraffic::output::banner::RunAddresses;
 use linerate_personality::ctstraffic::{Refusal, exit};
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use linerate_wire::ctstraffic::media::shape::StreamShape;
 
 use super::files::Files;
-use super::resolve::{client_addresses, device, listening, processors, with_port};
+use super::resolve::{Found, with_port};
 use super::udp_printer::UdpPrinter;
-use super::{not_started, record};
+use super::{Failure, RunEnd, record};
 use crate::personality::recorder::utc_ns;
 use crate::personality::run_document::RunRecord;
 
-/// Runs it; its exit code.
-pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<u8, Refusal> {
-    // Options that were read have a stream.
-    let shape = options.stream_shape().and_then(Result::ok);
-    let shape = shape.ok_or_else(|| Refusal::new("-BitsPerSecond is required"))?;
+/// Runs it.
+pub(super) fn run(
+    options: &Options,
+    found: &Found,
+    record: &mut RunRecord,
+    cancel: &Cancel,
+) -> Result<RunEnd, Failure> {
     let end = match options.is_server() {
-        true => UdpEnd::Server(server_plan(options, shape)?),
-        false => client_plan(options, client_addresses(&options.hosts)?)?,
+        true => UdpEnd::Server(server_plan(options, found)?),
+        false => UdpEnd::Client(client_plan(options, found)?),
     };
     let files = Files::open(options)?;
-    let mut record = match record::begin(options, workload(options, &shape), words, cancel) {
-        Ok(record) => record,
-        Err(sentence) => return Ok(not_started(&sentence)),
-    };
     let role = if options.is_server() { Role::Server } else { Role::Client };
-    let mut printer = UdpPrinter::begin(options, files, end.addresses());
-    record::start(&mut record);
+    let mut printer = UdpPrinter::begin(options, files, found.run_addresses(options));
+    record::start(record, workload(options)?);
     let aborts = options.run.aborts_on_error;
     let mut samples = 0;
     let mut tell = |event: MediaEvent| {
@@ -53,74 +48,58 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
         }
         printer.tell(&event);
         if let MediaEvent::Status(status) = &event {
-            record_status(&mut record, status, role, &mut samples);
+            record_status(record, status, role, &mut samples);
         }
         if aborts && matches!(&event, MediaEvent::Finished(end) if end.fault.is_some()) {
             std::process::abort();
         }
     };
-    let run = match end.run(&mut tell, cancel) {
-        Ok(run) => run,
-        Err(error) => {
-            record::fail(record, exit::NOT_STARTED, &error.to_string());
-            return Ok(not_started(&error.to_string()));
-        }
-    };
+    let run = match &end {
+        UdpEnd::Server(plan) => run_media_server(plan, &mut tell, cancel),
+        UdpEnd::Client(plan) => run_media_client(plan, &mut tell, cancel),
+    }?;
     if cancel.requested() {
         printer.console.stop();
     }
     let failed = run.totals.network_errors.saturating_add(run.totals.protocol_errors);
-    let code = exit::exit_code(failed, is_finished(options, &run));
-    printer.conclude(&run, code);
+    let exit_code = exit::exit_code(failed, is_finished(options, &run));
+    printer.conclude(&run, exit_code);
     let report = EndReport { elapsed_ns: run.elapsed_ns, ..EndReport::nothing(role) };
-    record::finish(record, report, end_totals(&run, role), code, cancel);
-    Ok(code)
+    Ok(RunEnd { report, totals: end_totals(&run, role), exit_code })
 }
 
 /// Which end, and what it does.
 enum UdpEnd {
     Server(MediaServerPlan),
-    Client { plan: MediaClientPlan, targets: Vec<SocketAddr>, binds: Vec<SocketAddr> },
+    Client(MediaClientPlan),
 }
 
-impl UdpEnd {
-    fn addresses(&self) -> RunAddresses<'_> {
-        match self {
-            Self::Server(plan) => RunAddresses::Server(&plan.listen),
-            Self::Client { targets, binds, .. } => RunAddresses::Client { targets, binds },
-        }
-    }
-
-    fn run(&self, tell: &mut dyn FnMut(MediaEvent), cancel: &Cancel) -> Result<MediaRun, Error> {
-        match self {
-            Self::Server(plan) => run_media_server(plan, tell, cancel),
-            Self::Client { plan, .. } => run_media_client(plan, tell, cancel),
-        }
-    }
+/// Options that were read have a stream.
+fn shape(options: &Options) -> Result<StreamShape, Refusal> {
+    let shape = options.stream_shape().and_then(Result::ok);
+    shape.ok_or_else(|| Refusal::new("-BitsPerSecond is required"))
 }
 
-fn server_plan(options: &Options, shape: StreamShape) -> Result<MediaServerPlan, Refusal> {
+fn server_plan(options: &Options, found: &Found) -> Result<MediaServerPlan, Refusal> {
     Ok(MediaServerPlan {
-        listen: listening(&options.hosts, options.port())?,
-        shape,
+        listen: found.listen.clone(),
+        shape: shape(options)?,
         limit: options.server_exit_limit(),
         max_rate_bps: options.own.max_rate_bps,
         max_address_rate_bps: options.own.max_address_rate_bps,
         spins: options.own.busy_poll,
-        sockets: sockets(options)?,
+        sockets: sockets(options, found),
         times: times(options),
     })
 }
 
-fn client_plan(options: &Options, addresses: ClientAddresses) -> Result<UdpEnd, Refusal> {
+fn client_plan(options: &Options, found: &Found) -> Result<MediaClientPlan, Refusal> {
     let receiver = options.receiver_settings();
     let receiver = receiver.ok_or_else(|| Refusal::new("-FrameRate is required"))?;
-    let fallback = addresses.pair(0).ok_or_else(|| Refusal::new("-target"))?;
-    let port = options.port();
-    let targets = addresses.targets.iter().map(|target| with_port(*target, port)).collect();
-    let (binds, local_ports) = (addresses.binds.clone(), options.hosts.local_ports);
+    let (addresses, port) = (found.addresses.clone(), options.port());
+    let local_ports = options.hosts.local_ports;
     let route = move |number| {
-        let (bind, target) = addresses.pair(number).unwrap_or(fallback);
+        let (bind, target) = addresses.pair_or_unspecified(number);
         let local = local_ports.map_or(0, |ports| local_port(ports, number));
         MediaRoute {
             server: with_port(target, port),
@@ -128,27 +107,26 @@ fn client_plan(options: &Options, addresses: ClientAddresses) -> Result<UdpEnd, 
                 .filter(|local| !local.ip().is_unspecified() || local.port() > 0),
         }
     };
-    let plan = MediaClientPlan {
+    Ok(MediaClientPlan {
         route: Arc::new(route),
         streams: options.connections(),
         total: options.total_connections(),
         receiver,
         verifies_data: options.verifies_data(),
         tells_jitter: options.output.jitter_file.is_some(),
-        sockets: sockets(options)?,
+        sockets: sockets(options, found),
         times: times(options),
-    };
-    Ok(UdpEnd::Client { plan, targets, binds })
+    })
 }
 
-fn sockets(options: &Options) -> Result<MediaSockets, Refusal> {
-    Ok(MediaSockets {
+fn sockets(options: &Options, found: &Found) -> MediaSockets {
+    MediaSockets {
         receive_buffer_bytes: options.receive_buffer_bytes(),
         send_buffer_bytes: options.sockets.send_buffer_bytes,
         dscp: options.sockets.dscp,
-        device: device(&options.hosts)?,
-        cpus: processors(options.run.cpu_group)?,
-    })
+        device: found.device.clone(),
+        cpus: found.processors.clone(),
+    }
 }
 
 fn status_ns(options: &Options) -> u64 {
@@ -174,7 +152,8 @@ fn is_finished(options: &Options, run: &MediaRun) -> bool {
 }
 
 /// The nearest native workload.
-fn workload(options: &Options, shape: &StreamShape) -> Workload {
+pub(super) fn workload(options: &Options) -> Result<Workload, Refusal> {
+    let shape = shape(options)?;
     let mut workload = Workload::media(Direction::Down);
     let bps = 8 * u64::from(shape.frame_bytes) * u64::from(shape.frame_rate);
     workload.rate = Some(Rate::EachFlow { bps });
@@ -188,7 +167,7 @@ fn workload(options: &Options, shape: &StreamShape) -> Workload {
         media.frames_per_s = shape.frame_rate;
         media.buffer_depth_ns = u64::from(options.depth_s()) * 1_000_000_000;
     }
-    workload
+    Ok(workload)
 }
 
 /// Records what a row of status says, but for the first one, which has no time.

@@ -24,11 +24,30 @@ pub(super) fn run(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let mut record = record::begin_client(options, host, words, cancel).map_err(Failure::new)?;
+    match measure(options, host, &mut record, cancel) {
+        Ok((report, failure)) => {
+            record::finish_client(record, report, failure.as_ref(), cancel);
+            failure.map_or(Ok(()), Err)
+        }
+        Err(failure) => {
+            record::fail_client(record, &failure);
+            Err(failure)
+        }
+    }
+}
+
+/// What a run came to, and why it has not what it should.
+fn measure(
+    options: &Options,
+    host: &str,
+    record: &mut RunRecord,
+    cancel: &Cancel,
+) -> Result<(Report, Option<Failure>), Failure> {
     let plan = plan::client(options, host)?;
     say(&render_start(options, process::id()));
     say(&render_connecting(plan.remote));
     let style = Style::of(options);
-    let report = run_client(&plan, &mut |event| tell(event, style, &mut record), cancel)?;
+    let report = run_client(&plan, &mut |event| tell(event, style, record), cancel)?;
     if report.first_byte_ns.is_some() && !options.ends_with_first_byte {
         say(&render_received_total(counts(report.total)));
     }
@@ -40,8 +59,7 @@ pub(super) fn run(
         complain(why);
     }
     let failure = lost(&report, &plan.remote.to_string());
-    record::finish_client(record, report, failure.as_ref(), cancel);
-    failure.map_or(Ok(()), Err)
+    Ok((report, failure))
 }
 
 /// Why a run has not what it should.

@@ -96,6 +96,11 @@ pub(super) fn finish_client(
     record.finish(outcome, exit_code, failure.map(|failure| failure.why.clone()));
 }
 
+/// The test could not begin.
+pub(super) fn fail_client(record: RunRecord, failure: &Failure) {
+    record.finish(Outcome::Failed, failure.exit_code, Some(failure.why.clone()));
+}
+
 /// What a server's connections are as runs.
 #[derive(Debug)]
 struct QperfServer {
