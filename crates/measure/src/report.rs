@@ -251,20 +251,24 @@ pub struct WrongRun {
     pub bytes: u64,
 }
 
-/// A socket as the kernel granted it.
+/// A socket as the kernel granted it. What isn't known is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketFacts {
     /// This end's address.
-    pub local: String,
-    /// The other end's.
-    pub peer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
+    /// The other end's. A socket that isn't connected has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// The congestion control in use (TCP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// SO_SNDBUF as granted.
-    pub send_buffer_bytes: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer_bytes: Option<u32>,
     /// SO_RCVBUF as granted.
-    pub receive_buffer_bytes: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer_bytes: Option<u32>,
     /// TCP_MAXSEG as agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u32>,

@@ -70,10 +70,10 @@ fn client_report(plan: &TestPlan, job: &Job, measured: Measured) -> EndReport {
     let source = if job.task == Task::Connections {
         // Connections that come and go have a port each.
         let any = super::unspecified(server.is_ipv6());
-        let address = plan.local.address.unwrap_or(any);
-        Some(SocketAddr::new(address, plan.local.port).to_string())
+        let asked = SocketAddr::new(plan.local.address.unwrap_or(any), plan.local.port);
+        Some(asked).filter(|asked| is_set(*asked)).map(|asked| asked.to_string())
     } else {
-        socket.map(|socket| socket.local.clone())
+        socket.and_then(|socket| socket.local.clone())
     };
     let is_bulk = matches!(job.task, Task::Send | Task::Receive);
     let totals = EndTotals {
@@ -112,8 +112,8 @@ fn local_totals(
         true => ring(asked.unwrap_or(0), buffer_bytes, job.unit_bytes).cast_unsigned(),
         false => asked.unwrap_or(1).max(1),
     };
-    let (send_end, receive_end) =
-        socket.map_or((0, 0), |socket| (socket.send_buffer_bytes, socket.receive_buffer_bytes));
+    let send_end = socket.and_then(|socket| socket.send_buffer_bytes);
+    let receive_end = socket.and_then(|socket| socket.receive_buffer_bytes);
     let (interval_burst, interval_us) = job.pacing.unwrap_or((0, 0));
     FlowTotals {
         send_bytes,
@@ -163,8 +163,8 @@ fn granted_totals(
         receive_bytes: known(setup.receive_bytes),
         send_width: known(setup.send_width),
         receive_width: known(setup.receive_width),
-        send_buffer: buffer(send_buffer_bytes, setup.send_buffer_bytes, 0),
-        receive_buffer: buffer(receive_buffer_bytes, setup.receive_buffer_bytes, 0),
+        send_buffer: buffer(send_buffer_bytes, setup.send_buffer_bytes, None),
+        receive_buffer: buffer(receive_buffer_bytes, setup.receive_buffer_bytes, None),
         no_delay: setup.no_delay,
         priority: as_set(setup.priority),
         service: as_set(setup.service),
@@ -194,10 +194,8 @@ pub(super) fn complete_server(
     let mut totals =
         granted_totals((request.send_buffer_bytes, request.receive_buffer_bytes), setup);
     if let Some(socket) = &flow.socket {
-        let at_end = |size: u32, at_start| Some(size).filter(|size| *size > 0).or(at_start);
-        totals.send_buffer.at_end = at_end(socket.send_buffer_bytes, totals.send_buffer.at_start);
-        totals.receive_buffer.at_end =
-            at_end(socket.receive_buffer_bytes, totals.receive_buffer.at_start);
+        totals.send_buffer = at_end(totals.send_buffer, socket.send_buffer_bytes);
+        totals.receive_buffer = at_end(totals.receive_buffer, socket.receive_buffer_bytes);
     }
     let is_bulk = matches!(request.part, Part::Send | Part::Receive);
     totals.transactions = Some(counts.transactions).filter(|_| !is_bulk);
@@ -243,13 +241,12 @@ fn add_results(
     };
     flow.retransmitted_segments = u64::try_from(results.retransmits).ok();
     let Some(FlowExtension::Netperf(totals)) = &mut flow.extension else { return };
-    let at_end =
-        |size: i32, at_start| u32::try_from(size).ok().filter(|size| *size > 0).or(at_start);
-    totals.send_buffer.at_end = at_end(results.send_buffer_bytes, totals.send_buffer.at_start);
-    totals.receive_buffer.at_end =
-        at_end(results.receive_buffer_bytes, totals.receive_buffer.at_start);
-    // A server that doesn't count them, as in bulk, tells none.
-    totals.transactions = Some(near(results.transactions, counts.transactions));
+    let size = |size: i32| u32::try_from(size).ok();
+    totals.send_buffer = at_end(totals.send_buffer, size(results.send_buffer_bytes));
+    totals.receive_buffer = at_end(totals.receive_buffer, size(results.receive_buffer_bytes));
+    // In bulk a server counts none, and sends 0.
+    let is_bulk = matches!(job.task, Task::Send | Task::Receive);
+    totals.transactions = (!is_bulk).then(|| near(results.transactions, counts.transactions));
     flow.socket = server_socket(totals, results, client);
 }
 
@@ -260,11 +257,12 @@ fn server_socket(
 ) -> Option<SocketFacts> {
     let Some(EndExtension::Netperf(ends)) = &client.extension else { return None };
     Some(SocketFacts {
-        local: ends.destination.clone().unwrap_or_default(),
-        peer: ends.source.clone().unwrap_or_default(),
+        local: ends.destination.clone(),
+        // Connections that come and go have no address in common.
+        peer: client.flows.first().and_then(|flow| flow.socket.as_ref()?.local.clone()),
         congestion: results.congestion.clone(),
-        send_buffer_bytes: totals.send_buffer.at_end.unwrap_or(0),
-        receive_buffer_bytes: totals.receive_buffer.at_end.unwrap_or(0),
+        send_buffer_bytes: totals.send_buffer.at_end,
+        receive_buffer_bytes: totals.receive_buffer.at_end,
         ..SocketFacts::default()
     })
 }
@@ -286,10 +284,20 @@ pub(super) fn as_set(value: i32) -> Option<i32> {
     Some(value).filter(|value| *value != -1)
 }
 
-/// A buffer's sizes; `at_end` is 0 where the system doesn't tell it.
-pub(super) fn buffer(asked: Option<u32>, at_start: i32, at_end: u32) -> BufferSizes {
-    let at_start = u32::try_from(at_start).ok();
-    BufferSizes { asked, at_start, at_end: Some(at_end).filter(|size| *size > 0).or(at_start) }
+/// A buffer's sizes, with that of the end where it is known.
+pub(super) fn buffer(asked: Option<u32>, at_start: i32, size: Option<u32>) -> BufferSizes {
+    at_end(BufferSizes { asked, at_start: u32::try_from(at_start).ok(), at_end: None }, size)
+}
+
+/// With the size at the end; without one that is known, that of the start.
+fn at_end(buffer: BufferSizes, size: Option<u32>) -> BufferSizes {
+    let at_end = size.filter(|size| *size > 0).or(buffer.at_start);
+    BufferSizes { at_end, ..buffer }
+}
+
+/// Whether an address says anything.
+fn is_set(address: SocketAddr) -> bool {
+    address.port() > 0 || !address.ip().is_unspecified()
 }
 
 #[cfg(test)]

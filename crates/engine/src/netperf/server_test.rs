@@ -409,8 +409,8 @@ impl ServerTest {
         let at_end = |size: Option<u32>, start: i32| {
             size.and_then(|size| i32::try_from(size).ok()).filter(|size| *size > 0).unwrap_or(start)
         };
-        let send_buffer = socket.map(|socket| socket.send_buffer_bytes);
-        let receive_buffer = socket.map(|socket| socket.receive_buffer_bytes);
+        let send_buffer = socket.and_then(|socket| socket.send_buffer_bytes);
+        let receive_buffer = socket.and_then(|socket| socket.receive_buffer_bytes);
         let again = flow.and_then(|flow| flow.tcp).map(|tcp| tcp.retransmitted_segments);
         Results {
             bytes_received: counts.received_bytes,

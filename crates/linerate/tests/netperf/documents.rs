@@ -12,6 +12,7 @@ use linerate_measure::record::Record;
 use linerate_measure::run::Outcome;
 use linerate_measure::{Dialect, EndReport, Kind, Role, Run};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::server_process::{Ended, Netserver, command, ended, value};
 
@@ -19,7 +20,7 @@ use super::server_process::{Ended, Netserver, command, ended, value};
 fn read(path: &Path) -> Run {
     let text = fs::read_to_string(path).unwrap();
     let run: Run = serde_json::from_str(&text).unwrap();
-    let written: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let written: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_value(&run).unwrap(), written);
     assert_eq!((run.dialect, run.written_by), (Dialect::Netperf, Role::Client));
     assert!(!run.environment.client.kernel.is_empty());
@@ -122,6 +123,57 @@ fn documents_agree_with_what_was_printed() {
         assert!(matches!(ours.extension, Some(FlowExtension::Netperf(_))), "{test}");
         let words = run.options.unwrap().command_line;
         assert_eq!((words[0].as_str(), words[5].as_str()), ("netperf", "-P"), "{words:?}");
+    }
+}
+
+/// The paths of texts that are empty and of addresses that say nothing.
+fn empty_values(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if matches!(text.as_str(), "" | "0.0.0.0:0" | "[::]:0") => {
+            found.push(format!("{path}: {text:?}"));
+        }
+        Value::Array(all) => {
+            for (index, one) in all.iter().enumerate() {
+                empty_values(one, &format!("{path}/{index}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, one) in fields {
+                empty_values(one, &format!("{path}/{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn unmeasured_figures_are_absent() {
+    let server = Netserver::start("");
+    for test in ["TCP_STREAM", "TCP_MAERTS", "TCP_RR", "TCP_CRR", "TCP_CC", "UDP_STREAM", "UDP_RR"]
+    {
+        let addresses = "SOURCE_ADDR,SOURCE_PORT,SOURCE_FAMILY,DEST_ADDR";
+        let (ended, run) =
+            documented(Some(&server), &format!("-P 0 -t {test} -l 1 -- -k {addresses}"));
+        let mut empty = Vec::new();
+        empty_values(&serde_json::to_value(&run.reports).unwrap(), "", &mut empty);
+        assert!(empty.is_empty(), "{test}: {empty:?}");
+        let flow = |role| report(&run, role).flows.first().unwrap().clone();
+        let (ours, theirs) = (flow(Role::Client), flow(Role::Server));
+        let Some(FlowExtension::Netperf(counted)) = theirs.extension else { panic!("{theirs:?}") };
+        let has_transactions = run.summary.transactions.is_some();
+        assert_eq!(counted.transactions.is_some(), has_transactions, "{test}: {theirs:?}");
+        let (ours, theirs) = (ours.socket.unwrap(), theirs.socket.unwrap());
+        let connects = matches!(run.plan.workload.kind, Kind::Connect { .. });
+        assert_eq!(theirs.peer, ours.local, "{test}");
+        assert_eq!(ours.local.is_none(), connects, "{test}: {ours:?}");
+        assert_eq!(ours.send_buffer_bytes.is_none(), connects, "{test}: {ours:?}");
+        assert_ne!(theirs.send_buffer_bytes, Some(0), "{test}: {theirs:?}");
+        // What is printed stays the original's.
+        let printed = |name: &str| value(&ended.stdout, name);
+        let source = (printed("SOURCE_ADDR"), printed("SOURCE_FAMILY"));
+        let shown = if connects { "0.0.0.0" } else { "127.0.0.1" };
+        assert_eq!(source, (shown.to_owned(), "2".to_owned()), "{test}");
+        assert_eq!(printed("SOURCE_PORT") == "0", connects, "{test}");
     }
 }
 

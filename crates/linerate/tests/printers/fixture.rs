@@ -237,11 +237,11 @@ fn host() -> HostFacts {
 
 fn socket() -> SocketFacts {
     SocketFacts {
-        local: "127.0.0.1:40000".to_owned(),
-        peer: "127.0.0.1:5250".to_owned(),
+        local: Some("127.0.0.1:40000".to_owned()),
+        peer: Some("127.0.0.1:5250".to_owned()),
         congestion: Some("cubic".to_owned()),
-        send_buffer_bytes: 2_626_560,
-        receive_buffer_bytes: 131_072,
+        send_buffer_bytes: Some(2_626_560),
+        receive_buffer_bytes: Some(131_072),
         mss_bytes: Some(32_768),
         path_mtu_bytes: None,
         gso: None,

@@ -39,7 +39,8 @@ pub struct EndTotals {
     /// Bulk: how long each call took, where that was asked for. An HDR histogram in nanoseconds (V2 format, base64).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_times_hdr: Option<String>,
-    /// The client's address of the data connection. Of connections that come and go, what was asked for.
+    /// The client's address of the data connection. Of connections that come and go, what was asked for;
+    /// absent where neither an address nor a port was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The server's address of the data connection.
@@ -76,7 +77,8 @@ pub struct CpuUse {
     /// The busiest processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_cpu: Option<u32>,
-    /// Processors; 0: not told.
+    /// Processors; 0, which documents leave out: not told.
+    #[serde(skip_serializing_if = "is_zero")]
     pub cpus: u32,
     /// How it was measured: netperf's letter.
     pub method: String,

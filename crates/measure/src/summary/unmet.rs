@@ -230,7 +230,7 @@ fn add_schedule(
     }
 }
 
-type BufferOf = fn(&SocketFacts) -> u32;
+type BufferOf = fn(&SocketFacts) -> Option<u32>;
 
 fn add_sockets(workload: &Workload, report: &EndReport, all: &mut Vec<Unmet>) {
     let role = report.role;
@@ -245,7 +245,8 @@ fn add_sockets(workload: &Workload, report: &EndReport, all: &mut Vec<Unmet>) {
             (Quantity::ReceiveBufferBytes, |socket| socket.receive_buffer_bytes),
         ];
         for (what, size) in buffers {
-            let granted = sockets().map(|(_, socket)| size(socket) / 2).filter(|bytes| *bytes > 0);
+            let granted = sockets().filter_map(|(_, socket)| Some(size(socket)? / 2));
+            let granted = granted.filter(|bytes| *bytes > 0);
             let got = granted.min().map_or(asked, f64::from);
             if (got - asked).abs() > asked * TOLERANCE {
                 all.push(Unmet { what, role, asked, got });
@@ -285,7 +286,7 @@ const IPV6_LEAST_MTU_BYTES: u32 = 1280;
 
 /// The most payload that fits one packet: the IP header (RFC 791, RFC 8200) and UDP's 8 bytes go off.
 fn unfragmented_bytes(socket: &SocketFacts) -> Option<u32> {
-    let peer: std::net::SocketAddr = socket.peer.parse().ok()?;
+    let peer: std::net::SocketAddr = socket.peer.as_deref()?.parse().ok()?;
     let (headers_bytes, least_bytes) =
         if peer.is_ipv6() { (48, IPV6_LEAST_MTU_BYTES) } else { (28, IPV4_LEAST_MTU_BYTES + 1) };
     let mtu_bytes = socket.path_mtu_bytes.filter(|bytes| *bytes >= least_bytes)?;

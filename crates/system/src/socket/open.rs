@@ -347,9 +347,11 @@ pub fn segment_bytes(socket: &Socket) -> Option<u32> {
 
 /// What the kernel granted a socket that is or was connected.
 pub fn granted(socket: &Socket, addresses: Addresses, stream: bool) -> SocketFacts {
-    let shown = |address: Option<SocketAddr>| address.map(|a| a.to_string()).unwrap_or_default();
-    let bytes =
-        |size: io::Result<usize>| size.ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    let shown = |address: Option<SocketAddr>| {
+        let is_known = |address: &SocketAddr| address.port() > 0 || !address.ip().is_unspecified();
+        Some(address.filter(is_known)?.to_string())
+    };
+    let bytes = |size: io::Result<usize>| size.ok().and_then(|n| u32::try_from(n).ok());
     SocketFacts {
         local: shown(addresses.local),
         peer: shown(addresses.peer),

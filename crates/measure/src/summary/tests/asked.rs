@@ -92,9 +92,9 @@ fn a_measured_time_that_differs_is_told() {
 fn buffers_that_were_not_granted_and_fragments_are_told() {
     let (mut workload, mut client, server) = paced(Transport::Udp, 2_000_000, 2_000_000);
     let socket = SocketFacts {
-        peer: "192.0.2.1:5250".to_owned(),
-        send_buffer_bytes: 16 << 20,
-        receive_buffer_bytes: 512 << 20,
+        peer: Some("192.0.2.1:5250".to_owned()),
+        send_buffer_bytes: Some(16 << 20),
+        receive_buffer_bytes: Some(512 << 20),
         path_mtu_bytes: Some(1500),
         ..SocketFacts::default()
     };
@@ -109,7 +109,8 @@ fn buffers_that_were_not_granted_and_fragments_are_told() {
         [(1472, true, "192.0.2.1:1"), (1473, false, "192.0.2.1:1"), (1453, false, "[::1]:1")];
     for (bytes, fits, peer) in sizes {
         workload.kind = Kind::Stream { direction: Direction::Up, send_bytes: bytes, media: None };
-        client.flows[0].socket = Some(SocketFacts { peer: peer.to_owned(), ..socket.clone() });
+        client.flows[0].socket =
+            Some(SocketFacts { peer: Some(peer.to_owned()), ..socket.clone() });
         let all = all_of(&(workload.clone(), client.clone(), server.clone()));
         assert_eq!(all.is_empty(), fits, "{bytes}: {all:?}");
         assert!(
@@ -124,7 +125,7 @@ fn the_mtu_of_a_link_that_is_down_says_nothing() {
     let (workload, mut client, server) = paced(Transport::Udp, 2_000_000, 2_000_000);
     for peer in ["192.0.2.1:5250", "[2001:db8::1]:5250"] {
         client.flows[0].socket = Some(SocketFacts {
-            peer: peer.to_owned(),
+            peer: Some(peer.to_owned()),
             path_mtu_bytes: Some(68),
             ..SocketFacts::default()
         });

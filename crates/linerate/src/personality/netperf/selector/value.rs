@@ -1,6 +1,6 @@
 //! How values are printed. A figure that was not measured is -1, the original's own sign for it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_engine::netperf::{Dirt, EndPlan, TestKind, TestTransport};
 use linerate_measure::dialect::netperf::{CpuUse, End};
@@ -102,9 +102,20 @@ pub(super) fn round_trip(o: &Origin<'_>) -> Option<String> {
     fixed::<3>(o.figures.round_trip_us(&o.request.plan).unwrap_or(UNMEASURED))
 }
 
-/// The data connection's address at this end.
+/// The data connection's address at this end. Connections that come and go have one each; where none was asked for,
+/// the unspecified address is shown.
 pub(super) fn source(o: &Origin<'_>) -> Option<SocketAddr> {
-    o.figures.last.local().totals()?.source.as_deref()?.parse().ok()
+    let told = o.figures.last.local().totals()?.source.as_deref();
+    let any = || {
+        let unspecified = match destination(o)?.is_ipv4() {
+            true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            false => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let connects =
+            matches!(o.request.plan.kind, TestKind::ConnectRequestResponse | TestKind::Connect);
+        connects.then_some(SocketAddr::new(unspecified, 0))
+    };
+    told.and_then(|told| told.parse().ok()).or_else(any)
 }
 
 /// At the server.
