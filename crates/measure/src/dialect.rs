@@ -49,6 +49,10 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// All dialects, in the order in which documents list them.
+    pub const ALL: [Self; 6] =
+        [Self::Native, Self::Iperf3, Self::Netperf, Self::Perf, Self::Ctstraffic, Self::Qperf];
+
     /// The name that documents have for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -123,8 +127,7 @@ mod tests {
 
     #[test]
     fn the_name_is_the_serialised_one() {
-        use Dialect::{Ctstraffic, Iperf3, Native, Netperf, Perf, Qperf};
-        for dialect in [Native, Iperf3, Netperf, Perf, Ctstraffic, Qperf] {
+        for dialect in Dialect::ALL {
             assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
         }
     }

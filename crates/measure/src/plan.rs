@@ -159,7 +159,7 @@ pub struct Workload {
 /// The threads that carry a load at each end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Threading {
-    /// Threads that carry the flows at each end; absent: one per flow, at most one per processor.
+    /// Threads that carry the flows at each end; absent: one per processor, at most one per flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// Poll without sleeping, at both ends.

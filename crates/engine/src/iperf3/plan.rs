@@ -167,7 +167,7 @@ pub struct ServePlan {
     pub authority: Option<Authority>,
     /// Sockets to serve on, in the place of own ones.
     pub handed: HandedSockets,
-    /// Tests that may run at once; further clients are told that the server is busy.
+    /// Tests that may run at once; further clients get the error "busy".
     pub most_tests: usize,
 }
 

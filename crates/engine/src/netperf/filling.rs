@@ -45,7 +45,7 @@ fn unusable(path: &Path, error: &std::io::Error) -> Error {
     Error::Plan(format!("the fill file {path} can't be used ({error}): give another one with -F"))
 }
 
-/// What is told the server of an end's dirt.
+/// An end's dirt as the request to the server has it.
 pub(super) fn told(end: &EndPlan) -> Told {
     let bytes = |of: fn(super::plan::Dirt) -> u32| end.dirt.map(of);
     Told {

@@ -19,7 +19,7 @@ pub(super) struct Listening<L> {
 }
 
 /// At all the addresses, but for those that this machine doesn't have or whose family the kernel doesn't, unless
-/// there is no other. Where the port is 0 it is the same everywhere, as clients are told one.
+/// there is no other. Port 0 becomes the same port everywhere, as clients get one number.
 ///
 /// `listen` says the port, too.
 ///

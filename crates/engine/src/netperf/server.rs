@@ -62,7 +62,7 @@ pub struct ServerOptions {
     pub other_addresses: bool,
     /// Clients are served one after the other (`-f`).
     pub serial: bool,
-    /// The number of processors that clients are told; absent: how many there are (`-n`).
+    /// The number of processors reported to clients; absent: how many there are (`-n`).
     pub cpu_count: Option<u32>,
     /// Whether requests are answered (TCP_RR, UDP_RR) without ever sleeping. That takes a whole
     /// processor for each test, so that of tests at once no more do so than leave one of this process's

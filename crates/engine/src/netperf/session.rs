@@ -58,7 +58,7 @@ impl ServerContext {
         }
     }
 
-    /// The processors of this machine, as clients are told.
+    /// The number of processors reported to clients.
     fn cpu_count(&self) -> u32 {
         self.cpu_count.unwrap_or_else(|| local_calibration().cpus)
     }

@@ -208,7 +208,7 @@ pub struct LoadArgs {
     /// Flows, in each direction with --both
     #[arg(long, alias = "parallel", short_alias = 'P', value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true)]
     pub flows: u32,
-    /// Threads at each end [default: one per flow, at most one per processor]
+    /// Threads at each end [default: one per processor, at most one per flow]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true)]
     pub threads: Option<u32>,
     /// Warm-up, excluded from every sum

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Print a JSON document; with several sizes an array
+    /// Print a JSON document, or an array for several runs
     #[arg(long, short_alias = 'J', group = "format")]
     pub json: bool,
     /// Print records as they happen, a line of JSON each: started, sample, finished, error

@@ -130,3 +130,70 @@ fn every_metric_has_its_row_in_the_page_of_results() {
         assert!(page.contains(&row), "docs/results.md lacks {row}");
     }
 }
+
+#[test]
+fn every_dialect_is_in_the_page_of_results() {
+    use linerate_measure::Dialect;
+
+    let page = std::fs::read_to_string(root().join("docs/results.md")).unwrap();
+    let row = page.lines().find(|line| line.starts_with("| `dialect` |")).expect("a row `dialect`");
+    let mut offences = Vec::new();
+    for name in Dialect::ALL.map(Dialect::name) {
+        if !row.contains(&format!("`{name}`")) {
+            offences.push(format!("the row `dialect` lacks {name}"));
+        }
+        let has_figures = page.contains(&format!("\nExtensions of `{name}`:\n"));
+        let has_none = page.contains(&format!("{name} has no extension."));
+        if name != "native" && !has_figures && !has_none {
+            offences.push(format!("no word on the extensions of {name}"));
+        }
+    }
+    assert_tidy("docs/results.md doesn't describe a dialect:", &offences);
+}
+
+/// Tables, code and links can't be wrapped.
+#[test]
+fn lines_of_documents_have_at_most_100_characters() {
+    let mut offences = Vec::new();
+    for (path, text) in files(&[".md"]) {
+        for (number, line) in prose(&text) {
+            let words = line.trim_start().trim_start_matches("* ");
+            let is_one_link = line.starts_with("![") || !words.contains(' ');
+            if line.chars().count() > 100 && !line.starts_with('|') && !is_one_link {
+                offences.push(format!("{path}:{number}"));
+            }
+        }
+    }
+    assert_tidy("a line of more than 100 characters:", &offences);
+}
+
+#[test]
+fn documents_of_more_than_five_headings_list_their_contents() {
+    let mut offences = Vec::new();
+    for (path, text) in files(&[".md"]) {
+        let headings: Vec<&str> =
+            prose(&text).filter_map(|(_, line)| line.strip_prefix("## ")).collect();
+        let lacks = |heading: &&&str| !text.contains(&format!("](#{})", anchor(heading)));
+        if headings.len() > 5 {
+            offences
+                .extend(headings.iter().filter(lacks).map(|heading| format!("{path}: {heading}")));
+        }
+    }
+    assert_tidy("a heading that the list of contents lacks:", &offences);
+}
+
+/// A document's lines that aren't code, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_fenced = false;
+    text.lines().enumerate().filter_map(move |(at, line)| {
+        let is_fence = line.starts_with("```");
+        is_fenced ^= is_fence;
+        (!is_fenced && !is_fence && !line.starts_with("    ")).then_some((at + 1, line))
+    })
+}
+
+/// The name that a heading has in links.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    heading.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+}

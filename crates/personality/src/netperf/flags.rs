@@ -231,7 +231,7 @@ pub const GLOBAL: &[Flag<Take>] = &[
             set_or_default(&mut o.remote.service, remote, parse_service)
         },
     ),
-    takes('Z', "passphrase", "What the netserver wants to hear first", |o, v| {
+    takes('Z', "passphrase", "Passphrase that the netserver requires", |o, v| {
         o.control.passphrase = Some(v.to_owned());
         Ok(())
     }),

@@ -93,7 +93,7 @@ pub struct ControlOptions {
     pub port: u16,
     /// The local port; 0: any.
     pub local_port: u16,
-    /// `-Z`: what the netserver wants to hear first.
+    /// `-Z`: the passphrase that the netserver requires.
     pub passphrase: Option<String>,
     /// `-T`: the processor that the netserver shall run on.
     pub server_cpu: Option<u32>,

@@ -29,7 +29,7 @@ pub struct ServerOptions {
     pub passphrase: Option<String>,
     /// `-f`: one client after the other.
     pub serial: bool,
-    /// `-n`: the number of processors that clients are told.
+    /// `-n`: the number of processors reported to clients.
     pub cpu_count: Option<u32>,
     /// `--busy-poll`.
     pub busy_poll: bool,
@@ -73,7 +73,7 @@ pub const FLAGS: &[Flag<Take>] = &[
         o.host = host.map(str::to_owned).or(o.host.take());
         set_family(&mut o.family, family)
     }),
-    flag('n', Takes::Value, "cpus", "Number of processors that clients are told", |o, v| {
+    flag('n', Takes::Value, "cpus", "Number of processors reported to clients", |o, v| {
         o.cpu_count = Some(parse_size(v)?);
         Ok(())
     }),
