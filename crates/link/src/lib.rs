@@ -1,7 +1,8 @@
 //! Emulates a path between two machines, as a [`Link`] describes it.
 //!
-//! A test of a measuring tool needs a path whose delay, queue and losses are known. [`Link`] is its description, of the crate `linerate-measure`; the [`Report`] says what became
-//! of each packet, and how far the emulator itself was late.
+//! A test of a measuring tool needs a path whose delay, queue and losses are known. [`Link`] is the path's
+//! description, from the crate `linerate-measure`. The [`Report`] says what became of each packet, and how far the
+//! emulator itself was late.
 //!
 //! The emulator itself is `path`: a state machine for one direction, without I/O and clock. Two
 //! forms move packets through a pair of them: [`Namespaces`] between two network namespaces, for any IP

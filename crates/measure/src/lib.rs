@@ -1,19 +1,33 @@
 //! The vocabulary and arithmetic of network measurement.
 //!
-//! Everything that linerate asks, counts and concludes has its one name and its one type here: a
-//! [`Plan`] is what was asked, a [`Sample`] is what one end counted in one interval, an
-//! [`EndReport`] is what one end counted in all, and a [`Run`] is the document that comes out.
-//! Text, JSON, terminal and web page all read these; nothing else is ever printed.
+//! Each thing that linerate asks, counts or concludes has one name and one type:
+//!
+//! * [`Plan`]: what was asked;
+//! * [`Sample`]: what one end counted in one interval;
+//! * [`EndReport`]: what one end counted in all;
+//! * [`Run`]: the document that comes out.
+//!
+//! Text, JSON, terminal and web page read these and print nothing else.
 //!
 //! The crate is pure. It has no I/O, no clock and no thread: time comes in as an argument, in
 //! nanoseconds, and a result depends on the arguments alone. So it builds for a target without
 //! sockets, and every formula in it is tested against its definition.
 //!
-//! Besides those documents: [`units`] reads and writes quantities, [`histogram`] keeps latencies,
-//! [`datagram`] counts what became of numbered datagrams, [`media`] what became of the frames that they make up, [`clock_offset`] compares two clocks,
-//! [`fairness`] compares flows, [`random`] draws numbers that come again with their seed, [`dialect`] has what only another tool's test has,
-//! [`step`] says what each flow of a workload does, [`link`] describes paths to emulate, [`summary`] draws the conclusions and judges them, [`metric`] lists what is measured, and [`schema`]
-//! publishes the formats.
+//! Besides those documents:
+//!
+//! * [`units`] reads and writes quantities.
+//! * [`histogram`] keeps latencies.
+//! * [`datagram`] counts what became of numbered datagrams.
+//! * [`media`] counts what became of the frames that datagrams make up.
+//! * [`clock_offset`] compares two clocks.
+//! * [`fairness`] compares flows.
+//! * [`random`] draws numbers that a seed repeats.
+//! * [`dialect`] has what only another tool's test has.
+//! * [`step`] has what each flow of a workload does.
+//! * [`link`] describes paths to emulate.
+//! * [`summary`] draws the conclusions and judges them.
+//! * [`metric`] lists what is measured.
+//! * [`schema`] publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or where a result is printed.
 //!

@@ -1,7 +1,8 @@
 //! The metrics of a run: name, unit, what each counts, and how it is combined.
 //!
-//! Columns, texts for people, JSON Schemas and documentation take names and meanings from [`METRICS`]. A reader that adds up runs, flows or intervals
-//! looks here how: most rates and ratios can't be added, but are made anew of their parts.
+//! Columns, texts for people, JSON Schemas and documentation take names and meanings from [`METRICS`].
+//! [`METRICS`] also says how to combine runs, flows or intervals. Most rates and ratios can't be added: they are
+//! computed again from their parts.
 
 /// What a metric's number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

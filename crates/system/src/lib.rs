@@ -1,10 +1,15 @@
-//! What this machine offers to a measurement: sockets, clocks, wake-ups, and what it tells of itself.
+//! What this machine offers to a measurement: sockets, clocks, wake-ups, and figures about itself.
 //!
-//! The crate stands below all that makes traffic. [`socket`] opens sockets, sets their options, moves
-//! batches of packets and reads what the kernel counts; [`clock`] has the two clocks, [`poll`] waits
-//! for descriptors until a time and [`waker`] ends such a wait, [`probe`] reads `/proc`, `/sys` and the limits of the process, [`affinity`]
-//! keeps a thread to a processor, and [`resolve`](mod@resolve) finds the addresses of a host. [`error::Error`] says whose fault a failure is, and [`cancel::Cancel`]
-//! carries the wish to stop.
+//! The crate stands below all that makes traffic:
+//!
+//! * [`socket`] opens sockets, sets their options, moves batches of packets and reads the kernel's counters.
+//! * [`clock`] has the two clocks.
+//! * [`poll`] waits for descriptors until a time, and [`waker`] ends such a wait.
+//! * [`probe`] reads `/proc`, `/sys` and the limits of the process.
+//! * [`affinity`] pins a thread to a processor.
+//! * [`resolve`](mod@resolve) finds the addresses of a host.
+//! * [`error::Error`] says whose fault a failure is.
+//! * [`cancel::Cancel`] carries the wish to stop.
 //!
 //! The system calls that no safe library offers are here, and so is all `unsafe` of the workspace,
 //! in `socket` alone: every other crate forbids it to the compiler. A function of this crate does one

@@ -21,13 +21,11 @@ pub(crate) enum Awaited {
     Close,
 }
 
-/// How an end with one connection at a time waits: it asks again for a moment before it sleeps, where its
-/// peer has another processor.
+/// How an end with one connection at a time waits: it polls for a moment before it sleeps, if its peer has
+/// another processor.
 ///
 /// The ends of a connection of one request wake each other half a dozen times, which takes longer than
-/// what they do then. (Measured on two processors, in parts of a bare loop's rate: 0.9 to 1.0 where both
-/// sleep at once, 1.3 where the client looks, 1.9 to 2.2 where both do, for 0.8 to 1.0 of the loop's CPU
-/// seconds a connection.)
+/// the work in between.
 pub(super) struct SpinWait {
     look: Look,
     /// By what is awaited.

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use super::{CALLS_PER_TURN, Goal};
 use crate::phase::Phase;
 
-/// After so many bytes a sender lets others on its processor have a turn. A receiver that shares
-/// the processor then takes the bytes while the cache still has them. Left to itself, the kernel
-/// at times lets the sender fill every buffer first, and then each byte costs twice as much
-/// (measured: 0.2 or 0.4 CPU-s/GB by chance, 0.2 with the yield). On a processor of its own the
-/// call comes back at once.
+/// After so many bytes a sender yields its processor. A receiver that shares the processor then
+/// takes the bytes while the cache still has them. Without a yield, the kernel at times runs the
+/// sender until every buffer is full, and then each byte costs twice as much. On a processor of
+/// its own the call comes back at once.
 ///
-/// Many flows gain most (measured with 128 on one processor: a quarter less without the yield).
-/// One alone is level where its receiver yields too, and loses a tenth where it doesn't.
+/// Many flows gain most. A lone flow loses where its receiver doesn't yield.
 const BYTES_PER_YIELD: usize = 2560 << 10;
 
 /// What the bulk transfers of a load do beside what their steps say.

@@ -1,16 +1,12 @@
 //! Which thread carries which stream.
 //!
-//! Many senders share a thread a processor: they outrun any number of receivers. Few over TCP have a
-//! thread each, in blocking calls: a shared one fills the buffers of one stream after the other, and
-//! the bytes are cold when they are received. Measured with the original's server on two processors,
-//! in times of its own client's rate: 1.63 where shared threads had 1.44 (eight streams), 1.59 and
-//! 1.72 (32), 1.37 and 1.85 (128).
+//! Many senders share one thread for each processor: they outrun any number of receivers. Few senders
+//! over TCP have a thread each, in blocking calls: a shared thread fills the buffers of one stream after
+//! the other, and the bytes have left the cache when they are received.
 //!
-//! A receiver over TCP has a thread of its own, as in the original: where its peer has a thread for
-//! each sender, two threads that receive from all of them are two among many, get no more of the
-//! processor than any other, and find the bytes cold. Measured with the original's client on two
-//! processors, all of them busy: 1.1 times its own server's bytes for a second of processor time, where
-//! shared threads had 0.93 (eight streams), and 1.0 times its rate where shared threads had 0.7 (128).
+//! A receiver over TCP has a thread of its own, as in the original. If the peer has a thread for each
+//! sender, two threads that receive from all of them get too little processor time, and the bytes have
+//! left the cache. docs/tuning.md has the figures.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,9 +18,7 @@ use crate::probe::cpus_online;
 const MOST_OWN: usize = 256;
 
 /// Receivers with a thread each have half of a receive buffer when they are more than this: buffers that
-/// together fill the processors' cache cost more than the calls that they save. (Measured with the
-/// original's client and 128 streams on two processors, in times of its own server's rate: 0.99 with
-/// 256 KiB, 1.04 with half of that, 0.98 with a quarter; where BBR controls the window 1.16, 1.16, 0.96.)
+/// together fill the processors' cache cost more than the calls that they save.
 const MANY: usize = 32;
 
 /// A test's senders share threads when they are more than this.

@@ -23,13 +23,10 @@ use crate::transport::{
     Awake, ByteStream, Discarding, FromFile, FromPageCache, IntoFile, PageCache, Tcp, Udp,
 };
 
-/// A sender with a thread of its own yields after so many bytes. The original's receiver, which sleeps where ours
-/// would yield, gets 1.01 times the bytes of its own client on the same processor with this, 0.98 with half as much.
+/// A sender with a thread of its own yields after so many bytes. The original's receiver sleeps where ours would
+/// yield, and loses rate with shorter turns.
 const BYTES_PER_YIELD_ALONE: usize = 5 << 20;
-/// Where the kernel spaces out what it sends, a turn that was given away is late. Measured with bbr,
-/// eight streams and the original's server, in times of its own client's rate: 0.82 with a yield after
-/// 512 KiB, 0.90 after 2560, 1.00 after 10 MiB, 0.96 without. Senders that share a thread do better
-/// with the shorter one: 1.40 and 1.26 of 128 streams.
+/// The same where the kernel paces what it sends (bbr): the next turn then comes late, so turns are longer.
 const BYTES_PER_YIELD_SPACED: usize = 10 << 20;
 
 /// With more streams than this a turn has the fewer calls the more they are: turns of megabytes on

@@ -19,8 +19,7 @@ use crate::pattern::Pattern;
 use crate::probe::{processors, raise_open_files_limit};
 use crate::shard::{OwnLoop, Shape, Shard, ShardPlan};
 
-/// A shard's receive buffer, unless larger sends ask for a larger one. (Measured with TCP in bulk, both
-/// ends on one processor, sends of 128 KiB: 1.05 times the rate that 128 KiB have.)
+/// A shard's receive buffer, unless larger sends ask for a larger one. Longer reads take fewer calls.
 pub(crate) const RECEIVE_BYTES: usize = 256 << 10;
 const MOST_RECEIVE_BYTES: usize = 1 << 20;
 

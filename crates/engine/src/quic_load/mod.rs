@@ -163,13 +163,13 @@ fn settings(workload: &Workload) -> Settings {
         dscp: workload.socket.dscp.unwrap_or(0),
         datagrams: quic.datagrams,
         mtu_most_bytes: short(quic.mtu_most_bytes),
-        // What goes in datagrams is known to be shorter; and connections that come and go would be over
-        // before what was tried had paid (with answers of 100 kB a third fewer of them).
+        // What goes in datagrams is known to be shorter. Connections that come and go would be over before
+        // the search for longer packets had paid.
         jumbo: !quic.datagrams && !connects && connections <= MOST_JUMBO_CONNECTIONS,
         pacing: quic.pacing,
         version: quic.version,
         ids: default.ids,
-        // Its sockets hear one address each.
+        // Each of its sockets is connected to one address.
         migrates: false,
     }
 }

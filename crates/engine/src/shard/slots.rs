@@ -11,9 +11,8 @@ const MOST_PASSED_OVER: usize = 64;
 /// Flows that rest and are ended at once.
 const ENDED_AT_ONCE: usize = 16;
 /// The most flows that receive one after the other before any of them sends. The kernel's code for either
-/// leaves little room in the processor's first cache, so that a call is faster after one of its kind. (In a
-/// bare loop with 100 flows on two processors 1.053 of the rate, with 16 at a time 1.043, with 64 1.058; with
-/// 1,000 flows, whose sockets leave the caches meanwhile, 16 bring 1.039, 64 1.023, 256 nothing.)
+/// leaves little room in the processor's first cache, so that a call is faster after one of its kind. With
+/// very many, the flows' sockets leave the caches meanwhile.
 const RECEIVING_TOGETHER: usize = 32;
 
 /// What a flow waits for.

@@ -6,9 +6,7 @@ use socket2::Socket;
 
 use crate::clock::monotonic_ns;
 
-/// How long a rest is. (Measured over loopback on two processors, beside a receiver that asks without end: 1.09 times
-/// the datagrams of 1400 bytes, as with 10 and 40 us; a rest asleep, which is longer for the kernel's timer, makes the
-/// same or less by machine.)
+/// How long a rest is. The thread spins meanwhile: a rest asleep is longer, by the kernel's timer.
 const REST_NS: u64 = 20_000;
 /// The least receive buffer (as SO_RCVBUF tells it, the kernel's own needs included), which has room for what
 /// comes in many rests.

@@ -27,9 +27,8 @@ pub(crate) use look::{Backoff, Look, readiness};
 pub(crate) use rests::Rests;
 pub(crate) use yielding::{DATAGRAM_BYTES_PER_YIELD, Yielding};
 
-/// The most threads of a process that yield, for each pair of its processors. With many, each gives way to
-/// the others and not to its sender: 128 of iperf3's streams on two processors, both ends ours, have 0.88 of
-/// the rate without yields; 8 have 1.02.
+/// The most threads of a process that yield, for each pair of its processors. With many, each yields to the
+/// others and not to its sender.
 const MOST_YIELDING: usize = 16;
 
 /// The most threads that poll: as many as leave the other half of this process's processors to senders. The

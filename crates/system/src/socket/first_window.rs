@@ -12,9 +12,9 @@ const LEAST_BYTES: u32 = 4 << 10;
 
 /// The receive buffer of a listener: the handshakes of its connections offer what that takes.
 ///
-/// A connection whose buffer becomes smaller only when it stands has offered more than it takes. Its peer
-/// has laid out segments for that; they don't fit, and leave one by one when the persist timer cuts them (RFC
-/// 9293, section 3.8.6.1). Measured with 8 KiB and sends of 64 bytes: 2.4 Mbit/s, and 500 begun small.
+/// A connection whose buffer shrinks after the handshake has offered more than it takes. Its peer has laid out
+/// segments for that; they don't fit, and leave one by one when the persist timer cuts them (RFC
+/// 9293, section 3.8.6.1).
 pub struct FirstWindow {
     /// What the kernel gives connections by itself, as one asks for it; `None` where it could not be had back.
     usual_bytes: Option<usize>,

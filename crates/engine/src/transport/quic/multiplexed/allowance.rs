@@ -52,7 +52,7 @@ impl Grant {
 
     /// How many more streams to allow the peer, which has so many open: as many as it may have, once half of
     /// these are open. A peer that opens a stream when another ends needs as many more, whose allowance is still
-    /// in flight. (100 streams on two processors: 128 allowed make 0.65 of the requests that 256 do.)
+    /// in flight.
     fn more_streams(&self, open: u64) -> u32 {
         let is_short = open >= u64::from(self.streams / 2);
         if is_short { self.streams.min(STREAM_LIMIT.saturating_sub(self.streams)) } else { 0 }

@@ -6,11 +6,10 @@ use std::net::SocketAddr;
 /// Ethernet frame over IPv4 and over IPv6.
 pub(super) const MOST_PAYLOAD_BYTES: [u16; 2] = [1_472, 1_452];
 /// The same where the route is known: what a jumbo frame of 9,000 bytes carries. Hardly a link has longer
-/// ones but loopback, where they bring little: against 1,472 bytes, 4,096 move 1.56 times as much, 8,972
-/// 1.8 to 2.0 times, 12,000 1.9 to 2.0, 16,384 1.9 to 2.2 (medians of six rounds, down and up).
+/// ones but loopback, where they bring little.
 pub(super) const MOST_JUMBO_BYTES: [u16; 2] = [8_972, 8_952];
-/// Where there are more connections, long packets that all of them try at once overflow the sockets (10,000
-/// connections then don't come to stand in time, and a thousand take a second longer).
+/// Where there are more connections, long packets that all of them try at once overflow the sockets, and
+/// handshakes take seconds longer.
 pub(crate) const MOST_JUMBO_CONNECTIONS: u32 = 64;
 /// What every path carries (RFC 9000, section 14).
 pub(crate) const LEAST_PAYLOAD_BYTES: u16 = 1_200;
