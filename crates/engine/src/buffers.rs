@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_written_and_no_more() {
+    fn exactly_the_requested_bytes_are_written() {
         let dirt = Dirt { send_bytes: 2, receive_bytes: 3, clean_bytes: 9 };
         let mut buffer = [5; 4];
         dirt.before_send(&mut buffer);

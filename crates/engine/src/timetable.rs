@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_is_counted_once() {
+    fn due_times_are_counted_once() {
         let mut timetable = timetable(1000.0, Arrivals::Even, 0);
         assert_eq!(timetable.take_due_before(5_000_001, u64::MAX), 5);
         assert_eq!(timetable.take_due_before(5_000_001, u64::MAX), 0);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_is_counted_without_going_through_all_of_it() {
+    fn counting_due_times_does_not_visit_each() {
         let mut even = timetable(1e9, Arrivals::Even, 0);
         assert_eq!(even.take_due_before(3_600_000_000_001, u64::MAX), 3_600_000_000_000);
         assert_eq!(even.take_due_before(3_600_000_000_001, u64::MAX), 0);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_does_not_know_is_skipped() {
+    fn unknown_records_are_skipped() {
         let further = json!({ "record": "note", "version": 1, "text": "a", "further": [1] });
         let note = Record::Note { version: 1, text: "a".to_owned() };
         assert_eq!(Record::parse(&further.to_string()).unwrap(), Some(note));

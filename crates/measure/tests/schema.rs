@@ -71,7 +71,7 @@ fn a_document_without_a_dialect_is_native_and_the_clients() {
 }
 
 #[test]
-fn what_may_be_absent_is_not_required() {
+fn optional_fields_are_not_required() {
     let run = schema::run();
     assert_eq!(run["$defs"]["Summary"]["required"], Value::Null);
     let required = |of: &Value, name: &str| {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_makes_room_and_who_tests_does_not() {
+    fn waiting_client_makes_room_and_testing_client_does_not() {
         let slots = slots(false);
         let mut first = admit(&slots, "192.0.2.1").unwrap();
         let second = admit(&slots, "192.0.2.1").unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_promised_a_test_makes_room_for_another_address_alone() {
+    fn client_promised_a_test_makes_room_only_for_another_address() {
         let slots = slots(true);
         let kept = [(); 2].map(|()| admit(&slots, "192.0.2.1").unwrap());
         assert!(admit(&slots, "192.0.2.1").is_none());

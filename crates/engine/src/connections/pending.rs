@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_waited_longest_goes_first_and_nobody_who_has_said_whose_it_is() {
+    fn oldest_unclaimed_connection_is_dropped_first() {
         let count = Arc::default();
         let mut pending = Pending::new(&count);
         let mut all: Vec<Option<Incoming>> = (0..4).map(|_| Some(incoming())).collect();

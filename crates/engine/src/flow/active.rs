@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_a_place_for_each_nobody_gives_it_back() {
+    fn flows_keep_their_places_if_there_is_one_for_each() {
         for mut active in [ActiveFlows::new(3, 3), ActiveFlows::new(4, 3), ActiveFlows::ALL] {
             assert_eq!([active.take(), active.take(), active.take()], [Some(u64::MAX); 3]);
         }

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_and_what_never_did_are_all_that_were_due() {
+    fn sent_and_unsent_requests_add_up_to_those_due() {
         let mut departures = departures(1000.0, StepEnd::Peer);
         let tally = Tally::default();
         assert!(departures.go_on(reached(Phase::Measure, 1, u64::MAX), 7_000_000, &tally));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_in_the_warm_up_counts_nowhere() {
+    fn requests_due_in_the_warm_up_are_not_counted() {
         let mut departures = departures(1000.0, StepEnd::Peer);
         let tally = Tally::default();
         assert!(departures.go_on(WARM_UP, 1, &tally));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_after_a_flow_has_broken_is_counted() {
+    fn requests_due_after_a_flow_broke_are_counted() {
         let mut broken = departures(1000.0, StepEnd::Peer);
         let tally = Tally::default();
         assert!(broken.go_on(WARM_UP, 1, &tally));

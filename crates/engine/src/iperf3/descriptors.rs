@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_refused_with_both_numbers() {
+    fn refusal_beyond_the_limit_has_both_numbers() {
         let told = check_with(1000, &streams(969), false).unwrap_err().to_string();
         assert!(told.contains("969 streams need 1001 open files"), "{told}");
         assert!(told.contains("may have 1000:"), "{told}");

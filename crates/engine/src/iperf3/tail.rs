@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_sends_until_its_client_ends_the_test_is_not_lost() {
+    fn datagrams_sent_until_the_client_ends_the_test_are_not_lost() {
         // 1000 a second; the client's word took 100 ms, and 20 ms may be unread.
         let at_client = |received| tail(Role::Client, false, received, counted(5100, 5.1), 0.1);
         assert_eq!(at_client(counted(5000, 5.0)), 0);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_receiver_was_stopped_is_seen() {
+    fn datagrams_after_a_receivers_shutdown_are_read() {
         let [sender, receiver] =
             [(), ()].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         sender.connect(receiver.local_addr().unwrap()).unwrap();

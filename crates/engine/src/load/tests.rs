@@ -77,7 +77,7 @@ fn an_error_counts_once_for_each_connection_however_many_flows_go_over_it() {
 }
 
 #[test]
-fn whatever_moves_at_either_end_puts_off_the_standstill() {
+fn progress_at_either_end_puts_off_the_standstill() {
     let mut load = opened(&by_count(Workload::rr(Transport::Tcp)), idle);
     assert!(!stands_still_after(&mut load, 20));
     load.flows[0].as_ref().unwrap().tally.record_sent(1);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_heard_is_there_while_its_data_moves_and_gone_a_minute_later() {
+    fn silent_peer_is_lost_a_minute_after_its_data_stops() {
         for (part, carrier) in [
             (Part::Receive, Carrier::Udp),
             (Part::Receive, Carrier::Tcp),

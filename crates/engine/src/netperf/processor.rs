@@ -341,7 +341,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_lies_before_the_start_or_behind_a_mark_is_no_part_of_a_test() {
+    fn cpu_before_the_start_or_after_a_mark_is_not_counted() {
         let here = "127.0.0.1:1".parse().unwrap();
         let mut processors = Processors::new(here, 1);
         processors.meet(here);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_ends_makes_room_and_whoever_is_refused_takes_none() {
+    fn ended_spinner_frees_its_place_and_refused_one_takes_none() {
         let spinners = Arc::new(Spinners { spinning: AtomicUsize::new(0), most: 2 });
         let first = spinners.admit().unwrap();
         let _second = spinners.admit().unwrap();

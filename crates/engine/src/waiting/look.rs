@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn where_sleep_is_chosen_the_choice_is_made_anew_after_many_waits() {
+    fn choice_of_sleep_is_reviewed_after_many_waits() {
         let (mut backoff, mut now_ns) = (Backoff::new(Awaited::Exchange), 1);
         assert_eq!(polls_in_vain(&mut backoff, &mut now_ns, Wait::Sleep), 0);
         let waits = (0..100).take_while(|_| backoff.passes()).count();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_long_does_not_rest() {
+    fn receiver_with_long_waits_does_not_rest() {
         let mut model = Model::new(1, 1);
         assert!((0..100).all(|_| !model.rests_after(LONGEST_PERIOD_NS)));
         assert!(!model.rests_after(LONGEST_PERIOD_NS - 1));

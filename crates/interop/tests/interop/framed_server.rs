@@ -92,7 +92,7 @@ fn sum_of(asked: &Receiver<Asked>, connections: u64) -> Asked {
 }
 
 #[test]
-fn what_is_completed_is_counted_alike_at_both_ends() {
+fn both_ends_count_the_same_completions() {
     let (port, asked) = start();
     for (words, connections, streams, up, down) in [
         ("", 1, 0, 0, 0),

@@ -10,7 +10,7 @@ fn words(server: &PerfServer, words: &str) -> String {
 }
 
 #[test]
-fn what_is_completed_is_counted_alike_at_both_ends() {
+fn both_ends_count_the_same_completions() {
     for (asked, connections, streams, up, down) in [
         ("", 1, 0, 0, 0),
         // The header alone.

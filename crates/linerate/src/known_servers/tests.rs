@@ -138,7 +138,7 @@ fn a_lock_that_another_program_holds_keeps_nobody_from_a_test() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_neither_read_nor_waited_for() {
+fn only_regular_files_are_read() {
     let fifo = |path: &Path| {
         rustix::fs::mknodat(
             rustix::fs::CWD,

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cant_be_written_is_found_at_once() {
+    fn unwritable_destination_is_found_at_once() {
         let directory = tempfile::tempdir().unwrap();
         for path in [directory.path().to_owned(), directory.path().join("no/such"), "/".into()] {
             let error = Destination::open(Some(&path)).err().unwrap();

@@ -74,7 +74,7 @@ fn every_flag_of_the_load_arrives() {
 }
 
 #[test]
-fn what_binds_this_end_stays_at_this_end() {
+fn local_binding_is_not_part_of_the_peers_plan() {
     let plan = plan("stream a --cpu 0,2-3 --bind 192.0.2.7 --bind-device eth0 --udp --no-offload");
     assert_eq!(plan.local.cpus, [0, 2, 3]);
     assert_eq!(plan.local.binds, ["192.0.2.7".parse().unwrap()]);

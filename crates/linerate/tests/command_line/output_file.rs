@@ -5,7 +5,7 @@ use std::fs;
 use super::{command, run_in};
 
 #[test]
-fn what_cant_be_written_is_refused_before_the_measurement() {
+fn unwritable_output_is_refused_before_the_measurement() {
     let home = tempfile::tempdir().unwrap();
     // A server would have been looked for, were the file all right: exit code 3.
     for target in ["no/such/directory/run.json", ".", "/"] {

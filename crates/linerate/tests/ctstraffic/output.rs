@@ -213,7 +213,7 @@ fn an_interrupt_and_a_pause_end_a_run_with_its_summary() {
 }
 
 #[test]
-fn what_cannot_begin_says_why_and_has_its_own_exit_code() {
+fn run_that_cannot_begin_prints_why_and_has_its_own_exit_code() {
     let (address, folder) = (own_address(), Folder::new());
     let _taken = TcpListener::bind((address, PORT)).unwrap();
     let ended = start(&format!("-listen:{address}"), &folder).wait();

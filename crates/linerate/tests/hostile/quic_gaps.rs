@@ -75,7 +75,7 @@ fn cost(connections: usize, packets: impl Fn(&RawClient) -> Vec<Vec<u8>>) {
 
 /// Everything but the first byte of some streams, as far as the server allows.
 #[test]
-fn what_is_kept_for_missing_beginnings_is_bounded_by_small_windows() {
+fn small_windows_bound_memory_for_gaps_in_streams() {
     cost(extent(200, 2_000), |client| {
         let whole = client.parameter(MAX_DATA).min(2 << 20) / STREAMS;
         let end = whole.min(client.parameter(MAX_STREAM_DATA_BOTH_WAYS));

@@ -190,7 +190,7 @@ fn output(words: &str) -> Output {
 }
 
 #[test]
-fn nobody_there_is_an_error_in_each_form() {
+fn unreachable_server_is_reported_in_text_and_json() {
     let port = free_port();
     let plain = output(&format!("-c 127.0.0.1 -p {port}"));
     assert_eq!(plain.status.code(), Some(1));

@@ -42,7 +42,7 @@ fn dies(words: &str, client_dies: bool) {
 }
 
 #[test]
-fn whoever_is_left_ends() {
+fn survivor_ends_when_its_peer_is_killed() {
     let kinds = ["-b 20M", "-b 20M -R", "-b 20M --bidir", "-u -b 20M", "-u -b 20M -R", "-m -b 20M"];
     for_all(kinds.to_vec(), |words| {
         dies(words, true);

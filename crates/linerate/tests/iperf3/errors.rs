@@ -126,7 +126,7 @@ fn a_wrong_parameter_ends_the_program_with_1_and_the_usage() {
 }
 
 #[test]
-fn what_is_no_flag_is_told_in_the_c_librarys_words() {
+fn invalid_flags_get_the_c_librarys_errors() {
     for (words, error) in [
         ("-c", "option requires an argument -- 'c'"),
         ("-c h -q", "invalid option -- 'q'"),

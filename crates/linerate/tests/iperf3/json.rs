@@ -103,7 +103,7 @@ fn a_failure_is_in_the_document() {
 }
 
 #[test]
-fn what_the_other_end_did_not_tell_is_absent() {
+fn missing_figures_of_the_peer_are_absent() {
     let mut scene = scene("-t 2 -J", Role::Client, Release::V3_21);
     if let Some(Event::Ended(report)) = scene.events.last_mut() {
         report.peer = None;

@@ -115,7 +115,7 @@ fn moved(report: &Report) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_sent_to_the_server_arrives_to_the_byte() {
+fn server_receives_every_byte_sent() {
     let server = Running::start(ServePlan::default());
     let asked = 24 << 20;
     let common = Parameters { block_bytes: 64 << 10, ..bytes(asked) };

@@ -340,7 +340,7 @@ fn every_option_over_udp_works_with_the_original_at_either_end() {
 }
 
 #[test]
-fn what_is_printed_as_text_has_the_originals_lines_at_either_end() {
+fn text_output_has_the_originals_lines_at_either_end() {
     run_all(TEXT);
 }
 

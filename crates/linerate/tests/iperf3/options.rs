@@ -119,7 +119,7 @@ fn units_are_1024_for_amounts_and_1000_for_rates() {
 }
 
 #[test]
-fn what_goes_over_the_wire_is_what_was_typed() {
+fn flags_reach_the_parameters_on_the_wire() {
     let parameters = client(
         "-u -O 2 -t 3 -P 4 -R -M 1000 -N -S 0x20 -L 7 -T title --extra-data x -C reno \
          --get-server-output --udp-counters-64bit --repeating-payload -Z --dont-fragment \
@@ -142,7 +142,7 @@ fn what_goes_over_the_wire_is_what_was_typed() {
 }
 
 #[test]
-fn what_stays_here_is_what_was_typed() {
+fn flags_reach_the_local_plan() {
     let plan = client(
         "-p 7 -4 -B 127.0.0.1%lo --cport 9 -i 0.5 -A 3 -F file --connect-timeout 100 -R \
          --rcv-timeout 500 --snd-timeout 700 --cntl-ka=10/2/3",
@@ -162,7 +162,7 @@ fn what_stays_here_is_what_was_typed() {
 }
 
 #[test]
-fn what_stands_behind_a_percent_sign_is_a_device_but_for_a_link_local_address() {
+fn percent_sign_names_a_device_except_in_link_local_addresses() {
     let bound = |words: &str| {
         let plan = client(words);
         (plan.bind.map(|address| address.to_string()), plan.bind_device)

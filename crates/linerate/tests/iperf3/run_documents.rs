@@ -272,7 +272,7 @@ fn records_come_as_the_test_goes_on() {
 }
 
 #[test]
-fn what_cant_be_written_is_said_before_the_test() {
+fn unwritable_path_is_an_error_before_the_test() {
     for variable in ["LINERATE_RUN_DOCUMENT", "LINERATE_RUN_RECORDS"] {
         // Nobody is there: a client that began a test would say so.
         for words in ["-c 127.0.0.1 -p 1", "-s -1 -p 2"] {

@@ -133,7 +133,7 @@ fn a_short_rest_without_bytes_is_not_printed() {
 }
 
 #[test]
-fn what_the_other_end_did_not_tell_is_not_zero() {
+fn missing_figures_of_the_peer_are_not_printed_as_zero() {
     let mut scene = scene("-t 2", Role::Client, Release::V3_21);
     if let Some(Event::Ended(report)) = scene.events.last_mut() {
         report.peer = None;

@@ -35,7 +35,7 @@ fn as_many_tests_as_the_server_allows() {
 }
 
 #[test]
-fn what_is_beyond_the_servers_limits_is_refused() {
+fn tests_beyond_the_servers_limits_are_refused() {
     let server = Server::start("--max-rate 100M --max-time 2s");
     for (words, sentence) in [
         ("stream --time 1s", &["100 Mbit/s", "ask for a --rate"][..]),

@@ -194,7 +194,7 @@ fn the_search_for_a_free_port_is_no_part_of_a_connection() {
 }
 
 #[test]
-fn what_was_due_when_the_server_vanished_is_counted_as_never_begun() {
+fn connections_due_after_the_server_vanished_count_as_never_begun() {
     let server = Server::start("");
     let client = server.start_client("connect --rate 1000 --flows 2 --timeout 30s --time 40s");
     sleep(Duration::from_millis(700));

@@ -163,7 +163,7 @@ fn another_tls_server_is_recognised() {
 }
 
 #[test]
-fn where_nothing_listens_the_server_is_unreachable() {
+fn closed_port_means_the_server_is_unreachable() {
     let home = TempDir::new().unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let hosts = [free.to_string(), format!("[::1]:{}", free.port()), "no-such.invalid".to_owned()];

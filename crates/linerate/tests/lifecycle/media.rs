@@ -63,7 +63,7 @@ fn a_media_stream_keeps_its_rate() {
 }
 
 #[test]
-fn what_is_no_media_stream_is_refused_with_a_sentence() {
+fn invalid_media_streams_are_refused_with_a_sentence() {
     let server = Server::start("");
     for (words, text) in [
         ("media --tcp", "media streams go over UDP"),

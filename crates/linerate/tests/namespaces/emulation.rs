@@ -165,7 +165,7 @@ fn namespaces() -> String {
 }
 
 #[test]
-fn what_a_crash_leaves_the_next_start_removes_and_nothing_else() {
+fn next_start_removes_only_leftovers_of_a_crash() {
     with_link("", |mut emulator| {
         let (left, right) = (emulator.network.client.clone(), emulator.network.server.clone());
         emulator.kill();

@@ -79,7 +79,7 @@ fn native_commands_at_link_local_addresses_keep_the_interface_at_either_end() {
 }
 
 #[test]
-fn what_is_wrong_with_a_local_address_is_told() {
+fn error_names_the_fault_of_a_local_address() {
     in_network(|network| {
         add_address(&network.client, LOCAL, CLIENT_DEVICE);
         let server = Server::start(network);

@@ -55,7 +55,7 @@ fn path_loss_is_counted_exactly() {
 
 /// A sender is told of datagrams that its own queue drops, and so of more errors of the path, which it goes on after.
 #[test]
-fn what_routers_say_of_an_unreachable_host_changes_no_count() {
+fn icmp_of_an_unreachable_host_changes_no_count() {
     in_network(|network| {
         let reject = "counter name dropped reject with icmp type host-unreachable";
         let rules = drop_rules(DATA, 10).replace("counter name dropped drop", reject);
@@ -120,7 +120,7 @@ fn losses_of_quic_datagrams_are_counted_exactly() {
 }
 
 #[test]
-fn what_routers_say_of_an_unreachable_host_changes_no_count_of_quic_datagrams() {
+fn icmp_of_an_unreachable_host_changes_no_count_of_quic_datagrams() {
     in_network(|network| {
         let unlimited = "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit";
         run(&["ip", "netns", "exec", &network.server, "sh", "-c", unlimited]).unwrap();

@@ -54,7 +54,7 @@ fn measure(network: &Network, words: &str) -> Value {
 }
 
 #[test]
-fn what_is_lost_on_the_way_comes_all_the_same() {
+fn lost_packets_are_sent_again() {
     for (loss, carriages) in [("1%", &[""][..]), ("5%", &["", "-encrypt:0"])] {
         let description = format!("seed = 21\n[both]\ndelay = '2ms'\nloss = '{loss}'\n");
         let emulator = match Emulator::start(&description) {

@@ -51,7 +51,7 @@ fn without_a_control_connection_what_was_sent_is_the_result() {
 }
 
 #[test]
-fn whoever_echoes_answers_requests() {
+fn echo_service_answers_requests() {
     for (test, connections) in [("TCP_RR", 1), ("TCP_CRR", 5)] {
         let (port, served) = service(true, connections);
         let ended = netperf(&format!(
@@ -65,7 +65,7 @@ fn whoever_echoes_answers_requests() {
 }
 
 #[test]
-fn what_is_sent_is_the_files_content_over_and_over() {
+fn sender_repeats_the_files_content() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     let content: Vec<u8> = (0..=250).collect();

@@ -73,7 +73,7 @@ fn kill(mut client: Child) {
 }
 
 #[test]
-fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
+fn only_the_end_with_busy_poll_spins() {
     for test in ["TCP_RR", "UDP_RR"] {
         for (local, remote) in [("", ""), ("--busy-poll", ""), ("", "--busy-poll")] {
             let server = Netserver::start(remote);
@@ -91,7 +91,7 @@ fn whoever_is_asked_to_never_sleep_spins_and_the_other_end_sleeps() {
 }
 
 #[test]
-fn whoever_waits_for_an_answer_spins_too() {
+fn busy_poll_spins_while_an_answer_is_awaited() {
     for test in ["TCP_RR", "UDP_RR -e 60", "TCP_RR -b 3"] {
         let (test, own) = test.split_once(" ").unwrap_or((test, ""));
         let server = Netserver::start("");

@@ -224,7 +224,7 @@ fn iterations_stop_when_there_are_enough() {
 }
 
 #[test]
-fn what_needs_no_test_is_answered() {
+fn informational_requests_are_answered_without_a_test() {
     let server = Netserver::start("");
     assert_eq!(server.netperf("-t LOC_CPU").stdout, "100");
     assert_eq!(server.netperf("-t REM_CPU").stdout, "100");
@@ -299,7 +299,7 @@ fn a_passphrase_opens_the_server() {
 }
 
 #[test]
-fn who_sets_dump_tcp_info_is_told_what_the_kernel_says_after_each_test() {
+fn dump_tcp_info_prints_the_kernels_figures_after_each_test() {
     let server = Netserver::start("");
     let names = [
         "tcpi_rto tcpi_ato tcpi_pmtu tcpi_rcv_ssthresh",

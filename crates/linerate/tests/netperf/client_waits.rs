@@ -64,7 +64,7 @@ fn a_test_that_is_begun_late_has_its_whole_length() {
 
 /// As of one behind a queue of seconds.
 #[test]
-fn what_arrives_until_four_seconds_after_the_length_of_a_test_counts() {
+fn arrivals_count_until_four_seconds_after_the_end_of_a_test() {
     let service = Service::start(None);
     let mut raw = Raw::connect(&service);
     let request =
@@ -272,7 +272,7 @@ fn slow(transport: TestTransport, end: TestEnd) -> TestPlan {
 }
 
 #[test]
-fn who_asks_to_stop_while_results_are_awaited_is_heard() {
+fn interrupt_while_results_are_awaited_ends_the_test() {
     let plan = slow(TestTransport::Tcp, TestEnd::Seconds(1));
     let error = test_against(Then::WaitsFromEnd, &plan, &Cancel::default());
     let Err(Error::Unfinished(sentence)) = error else { panic!("{error:?}") };
@@ -280,7 +280,7 @@ fn who_asks_to_stop_while_results_are_awaited_is_heard() {
 }
 
 #[test]
-fn who_sent_datagrams_to_a_server_that_never_hears_the_end_keeps_what_was_counted() {
+fn udp_sender_keeps_counts_when_the_end_marker_is_lost() {
     let both = [
         (Then::WaitsFromEnd, TestEnd::Seconds(1), false),
         (Then::WaitsFromData, TestEnd::Interrupt, true),
@@ -310,7 +310,7 @@ fn a_server_that_missed_the_end_of_datagrams_is_told_again() {
 }
 
 #[test]
-fn who_is_asked_to_stop_keeps_what_was_received_of_a_server_that_is_gone_before_the_load() {
+fn interrupted_receiver_keeps_counts_when_the_server_dies_before_the_load() {
     let plan = TestPlan::new(TestKind::Receive, TestTransport::Tcp);
     let outcome = test_against(Then::DiesFromData, &plan, &Cancel::default()).unwrap();
     assert!(outcome.interrupted && !outcome.server_told, "{outcome:?}");

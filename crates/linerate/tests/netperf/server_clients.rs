@@ -101,7 +101,7 @@ fn only_who_knows_the_passphrase_is_served() {
 }
 
 #[test]
-fn what_a_client_leaves_behind_is_gone_with_it() {
+fn threads_and_sockets_end_with_their_client() {
     let service = Service::start(None);
     for (part, sends) in [(Part::Receive, true), (Part::Send, false), (Part::Answer, false)] {
         let mut raw = Raw::connect(&service);
@@ -121,7 +121,7 @@ fn what_a_client_leaves_behind_is_gone_with_it() {
 }
 
 #[test]
-fn what_a_client_leaves_behind_over_udp_is_gone_with_it() {
+fn threads_and_sockets_of_udp_end_with_their_client() {
     let service = Service::start(None);
     for part in [Part::Receive, Part::Send, Part::Answer] {
         let data = UdpSocket::bind("127.0.0.1:0").unwrap();

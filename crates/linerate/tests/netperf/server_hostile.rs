@@ -18,7 +18,7 @@ fn assert_serves(service: &Service) {
 }
 
 #[test]
-fn nobody_is_sent_datagrams_who_has_not_asked_for_them() {
+fn datagrams_go_only_to_the_clients_address() {
     let service = Service::start(None);
     let victim = UdpSocket::bind("127.0.0.2:0").unwrap();
     victim.set_read_timeout(Some(Duration::from_millis(300))).unwrap();

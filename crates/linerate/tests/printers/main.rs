@@ -168,7 +168,7 @@ fn a_failure_is_in_a_file_and_not_on_the_screen() {
 }
 
 #[test]
-fn what_isnt_valid_says_why() {
+fn invalid_run_prints_its_reasons() {
     let mut run = tcp_run();
     run.status.outcome = Outcome::Untrustworthy;
     run.status.message = Some("7 bytes were wrong".to_owned());

@@ -163,7 +163,7 @@ fn the_time_of_many_large_messages_counts_from_their_first_byte() {
 }
 
 #[test]
-fn what_a_standing_server_kept_from_leaving_is_counted() {
+fn requests_held_back_by_a_stopped_server_count_as_unsent() {
     let server = Server::start("");
     // More than the sockets of both ends hold.
     let words = "rr --rate 1000 --request 256k --response 1 --time 1500ms";
@@ -178,7 +178,7 @@ fn what_a_standing_server_kept_from_leaving_is_counted() {
 }
 
 #[test]
-fn what_a_server_that_never_comes_back_left_unanswered_is_counted() {
+fn requests_unanswered_by_a_stopped_server_count_as_lost() {
     let server = Server::start("");
     let client = server.start_test("rr --rate 1000 --request 256k --response 1 --time 1500ms");
     std::thread::sleep(UNDER_WAY);

@@ -86,7 +86,7 @@ fn samples_have_the_length_that_is_asked_for() {
 }
 
 #[test]
-fn what_the_samples_say_adds_up() {
+fn samples_add_up_to_the_total() {
     let server = Server::start("");
     for words in ["stream --up --bytes 3M --rate 40M", "stream --down --tls --bytes 3M --rate 40M"]
     {

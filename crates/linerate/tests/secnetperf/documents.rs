@@ -128,7 +128,7 @@ fn documents_agree_with_what_was_printed() {
 }
 
 #[test]
-fn what_is_printed_is_the_same_with_a_document_and_without() {
+fn run_document_does_not_change_the_output() {
     let server = Server::start("");
     for words in ["-up:1000 -down:1000 -plat:1 -ptput:1", "-down:1000", "-up:10 -json"] {
         let words = server.words(words);

@@ -107,7 +107,7 @@ fn a_limit_of_latencies_is_told_where_the_original_tells_it() {
 }
 
 #[test]
-fn where_documents_are_wanted_nothing_else_is_on_standard_output() {
+fn json_modes_print_only_documents_on_standard_output() {
     for (words, status) in [
         ("-target:127.0.0.1 -iosize:100 -up:1000", 22),
         ("-target:no.such.host.invalid", 22),

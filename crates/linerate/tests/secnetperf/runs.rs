@@ -11,7 +11,7 @@ use super::fixture::{Server, command, results, run, without_numbers};
 const CARRIAGES: [&str; 2] = ["", "-tcp:1"];
 
 #[test]
-fn what_is_completed_is_counted() {
+fn completions_are_counted() {
     let server = Server::start("");
     for carriage in CARRIAGES {
         for (words, line) in [

@@ -80,7 +80,7 @@ fn changes_build_upon_each_other_in_order_of_time_and_may_stand_in_a_file() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_its_name() {
+fn invalid_link_is_refused_with_the_fields_name() {
     for (text, sentence) in [
         ("x = 1", "unknown field `x`"),
         ("[both]\nspeed = 1", "unknown field `speed`"),

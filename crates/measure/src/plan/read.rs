@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_is_refused_with_its_place() {
+    fn invalid_plan_is_refused_with_its_place() {
         let changed = |change: fn(&mut Value)| {
             let mut document = plan();
             change(&mut document);

@@ -156,7 +156,7 @@ fn three_digits() -> impl Strategy<Value = u64> {
 
 proptest! {
     #[test]
-    fn what_is_exact_survives_a_round_trip(value in three_digits()) {
+    fn exact_values_survive_a_round_trip(value in three_digits()) {
         prop_assert_eq!(parse_bytes(&render_bytes(value)), Ok(value));
         prop_assert_eq!(parse_rate(&render_rate(value as f64)), Ok(value));
         prop_assert_eq!(parse_duration(&render_duration_ns(value)), Ok(value));
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_rounded_is_off_by_half_a_percent_at_most(value in 1..1_000_000_000_000_000_u64) {
+    fn rounded_values_are_off_by_half_a_percent_at_most(value in 1..1_000_000_000_000_000_u64) {
         let read = parse_bytes(&render_bytes(value)).unwrap();
         prop_assert!(read.abs_diff(value) as f64 <= value as f64 * 0.005);
     }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_sign_waits_four_seconds_longer_than_the_test() {
+    fn wait_for_the_end_marker_is_four_seconds_longer_than_the_test() {
         let parts = [
             (Part::Receive, Carrier::Tcp),
             (Part::Receive, Carrier::Udp),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_arrives_prolongs_nothing() {
+    fn late_arrivals_do_not_prolong_the_wait() {
         for carrier in [Carrier::Tcp, Carrier::Udp] {
             let mut watch = begun(Part::Receive, carrier, true);
             watch.handle_count(5, 18 * SECOND_NS);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_to_the_last_has_the_time_that_it_took() {
+    fn counted_time_ends_with_the_last_arrival() {
         let mut watch = begun(Part::Receive, Carrier::Tcp, true);
         watch.handle_count(5, 18 * SECOND_NS);
         assert_eq!(watch.waits_from_ns(), Some(18 * SECOND_NS));

@@ -112,7 +112,7 @@ fn jitter_moves_a_sixteenth_of_the_way() {
 }
 
 #[test]
-fn what_comes_late_from_the_omitted_time_is_not_missing_less_in_what_counts() {
+fn late_datagrams_of_the_omitted_time_do_not_reduce_counted_loss() {
     let mut arrivals = Arrivals::default();
     let mut record = |numbers: &[u64]| {
         for number in numbers {

@@ -175,7 +175,7 @@ fn results_that_never_come_end_the_wait() {
 }
 
 #[test]
-fn what_comes_out_of_turn_is_refused() {
+fn messages_out_of_turn_are_refused() {
     for byte in [1, 2, 9, 10, 13, 14, 4, 16, 77] {
         let mut server = Server::new(0);
         server.handle_bytes(Now::at(0), &asked());

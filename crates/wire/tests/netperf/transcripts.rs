@@ -158,7 +158,7 @@ fn classic_results_know_no_shares_of_the_use() {
 }
 
 #[test]
-fn what_a_classic_request_has_no_word_for_is_refused() {
+fn options_that_classic_requests_cannot_carry_are_refused() {
     let plain = Request::new(Part::Receive, Carrier::Tcp);
     let refused = [
         (Request { congestion: Some("bbr".to_owned()), ..plain.clone() }, "its congestion control"),

@@ -103,7 +103,7 @@ fn a_reason_that_came_before_the_connection_broke_is_heard() {
 }
 
 #[test]
-fn what_the_other_end_does_not_take_waits_in_the_machine() {
+fn messages_that_the_peer_does_not_read_wait_in_the_machine() {
     let (mut conversation, mut peer) = pair();
     conversation.machine.says = vec![vec![7; 1 << 20]; 40];
     conversation.say().unwrap();

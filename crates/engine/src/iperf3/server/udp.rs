@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_last_streams_is_forgotten_in_time() {
+    fn finished_addresses_are_forgotten_in_time() {
         let mut port = UdpPort::default();
         let address = |number: u64| SocketAddr::from(([127, 0, 0, 1], number as u16));
         for number in 0..1000 {

@@ -35,7 +35,7 @@ fn cut_uploads(copies: bool, own_ports: bool, by_server: bool) -> (EndTotals, u6
 }
 
 #[test]
-fn what_was_acknowledged_counts_whoever_cuts_a_run() {
+fn acknowledged_bytes_count_when_either_end_cuts_a_run() {
     for by_server in [false, true] {
         for (copies, own_ports) in [(false, true), (true, false)] {
             let (totals, told_bytes) = cut_uploads(copies, own_ports, by_server);

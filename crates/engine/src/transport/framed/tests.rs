@@ -102,7 +102,7 @@ fn streams_have_numbers_of_their_own() {
 }
 
 #[test]
-fn what_waits_to_be_sent_is_bounded() {
+fn send_queue_is_bounded() {
     let Pair { mut client, .. } = pair(0, usize::MAX);
     let block = vec![0; 64 << 10];
     let sending = Sending { bytes: &block, opens: false, finishes: false };
@@ -152,7 +152,7 @@ fn nothing_but_the_handshake_may_come_before_its_end() {
 }
 
 #[test]
-fn whoever_tries_again_and_again_still_waits_no_longer_than_it_may() {
+fn retries_do_not_lengthen_the_wait() {
     let (config, _) = configs(0);
     let mut endpoint = FramedEndpoint::client(config, Duration::from_secs(60)).unwrap();
     let began = Instant::now();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_close_stays() {
+    fn other_frames_than_close_are_unchanged() {
         let others: [&[u8]; 7] = [
             b"",
             b"\x01",

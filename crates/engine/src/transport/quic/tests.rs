@@ -309,7 +309,7 @@ fn a_peer_that_is_gone_is_noticed() {
 }
 
 #[test]
-fn what_is_not_quic_is_kept_apart() {
+fn datagrams_that_are_not_quic_are_kept_apart() {
     let (_, server) = sides(&Settings::default());
     let ((near, _), (far, address)) = (socket(), socket());
     let far = Endpoint::over(far, &Settings::default(), Some(&server)).unwrap();

@@ -227,7 +227,7 @@ fn a_stream_that_is_cut_has_no_end() {
 }
 
 #[test]
-fn what_was_changed_on_the_way_is_refused_after_what_came_before_it() {
+fn altered_record_is_refused_after_the_intact_ones_before_it() {
     for place in [0, 1, 3, 5, 500, 1020] {
         let (mut ours, mut theirs) = standing(true, 0);
         theirs.send(b"good");
@@ -313,7 +313,7 @@ fn pair() -> (TlsStream, TlsStream) {
 
 /// Where the socket blocks: an answer comes after the whole of its request.
 #[test]
-fn what_was_not_sent_leaves_before_an_answer_is_awaited() {
+fn unsent_bytes_leave_before_an_answer_is_awaited() {
     let (mut ours, mut theirs) = standing(false, 0);
     // Longer than the kernel's retransmissions, which may find room once more.
     let moment = Duration::from_millis(300);

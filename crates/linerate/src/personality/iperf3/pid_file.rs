@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_and_stays() {
+    fn pid_file_that_is_no_regular_file_is_written_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();

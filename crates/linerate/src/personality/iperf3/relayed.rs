@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_a_terminal_is_escaped() {
+    fn control_characters_are_escaped() {
         let text = "{\"a\u{9b}2J\":[\"\u{202e}b\u{7f}\",\"\u{e0041}\"]}";
         for layout in [Layout::Line, Layout::Pretty] {
             let relayed: String = Relayed::new(text, layout, 0).unwrap().collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_or_nests_too_deep_is_not_relayed() {
+    fn invalid_or_deeply_nested_document_is_not_relayed() {
         for text in ["", "{", "{]", "1 2", "\"a"] {
             assert!(Relayed::new(text, Layout::Line, 0).is_none(), "{text}");
         }

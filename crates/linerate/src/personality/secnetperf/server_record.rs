@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_requests_ask_for_tells_the_load() {
+    fn workload_follows_from_requests() {
         let begun = Workload::connect(Transport::Quic);
         let of = |report: &TestReport| workload(&begun, report);
         assert!(matches!(of(&report([0; 3], 0, 0, 0)).kind, Kind::Connect { .. }));

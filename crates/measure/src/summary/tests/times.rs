@@ -54,7 +54,7 @@ fn a_client_that_received_everything_at_once_needs_no_time() {
 
 /// A path that was dark for most of a load by count: what arrived, arrived in the rest.
 #[test]
-fn what_was_lost_needs_no_time() {
+fn lost_datagrams_need_no_measured_time() {
     let (mut workload, client, mut server) = upload(Some(SECOND_NS), Some(3 * SECOND_NS));
     workload.transport = Transport::Udp;
     server.flows[0].received = Some(Traffic { bytes: 2_000_000, calls: Some(100) });

@@ -25,7 +25,7 @@ proptest! {
     }
 
     #[test]
-    fn what_decodes_encodes_to_the_same(datagram in prop::collection::vec(any::<u8>(), 0..80), kind in 0x20_u8..0x29) {
+    fn decoded_bytes_encode_to_the_same(datagram in prop::collection::vec(any::<u8>(), 0..80), kind in 0x20_u8..0x29) {
         let mut datagram = datagram;
         if let Some(first) = datagram.first_mut() {
             *first = kind;

@@ -10,7 +10,7 @@ proptest! {
     }
 
     #[test]
-    fn what_decodes_encodes_to_the_same(bytes: [u8; OPENING_BYTES], ours: bool) {
+    fn decoded_bytes_encode_to_the_same(bytes: [u8; OPENING_BYTES], ours: bool) {
         let mut bytes = bytes;
         if ours {
             bytes[..4].copy_from_slice(&MAGIC);
@@ -24,7 +24,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn error_names_the_wrong_field() {
     let mut bytes = Opening { flow: 1, token: [2; 16] }.encode();
     bytes[31] = 1;
     assert_eq!(Opening::decode(&bytes), Err(OpeningError::Reserved));

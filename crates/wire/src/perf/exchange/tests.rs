@@ -93,7 +93,7 @@ fn a_timed_download_runs_from_its_first_byte() {
 }
 
 #[test]
-fn what_is_cut_short_is_no_success() {
+fn exchange_cut_short_is_no_success() {
     let mut short_answer = Exchange::new(shape(0, 100, false), 0);
     send_all(&mut short_answer, 9999, 0);
     short_answer.handle_delivered(8, 1);

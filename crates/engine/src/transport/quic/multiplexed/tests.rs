@@ -163,7 +163,7 @@ fn many_connections_carry_at_a_time() {
 }
 
 #[test]
-fn what_one_socket_says_ends_its_connection_alone() {
+fn error_of_one_socket_ends_only_its_connection() {
     let (mut scene, mut echo) = pair();
     let links: Vec<_> = (0..3).map(|_| scene.connect()).collect();
     run(&mut scene, &mut echo, |scene| scene.established() == 3);
@@ -225,7 +225,7 @@ fn the_sockets_of_a_silent_server_close_when_nothing_comes() {
 }
 
 #[test]
-fn where_descriptors_run_out_ended_connections_give_theirs_and_others_go_on() {
+fn ended_connections_free_descriptors_when_they_run_out() {
     let (mut scene, mut echo) = pair();
     scene.most.set(2);
     let first = scene.connect();

@@ -46,7 +46,7 @@ fn a_rate_is_never_exceeded() {
 }
 
 #[test]
-fn what_is_acknowledged_of_a_stream_is_known_before_its_end() {
+fn acknowledged_bytes_of_a_stream_are_known_before_its_end() {
     let window = 100_000;
     let settings = Settings { stream_window_bytes: window, ..Settings::default() };
     let (mut pair, near, far) = Pair::established(&settings);

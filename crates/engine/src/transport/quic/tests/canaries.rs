@@ -163,7 +163,7 @@ fn streams_have_the_numbers_of_rfc_9000_and_are_told_in_their_order() {
 }
 
 #[test]
-fn who_was_refused_to_write_is_told_when_there_is_room() {
+fn refused_write_is_followed_by_a_writable_event() {
     const WINDOW_BYTES: u32 = 20_000;
     let of_stream = Settings { stream_window_bytes: WINDOW_BYTES, ..Settings::default() };
     let of_connection = Settings { connection_window_bytes: WINDOW_BYTES, ..Settings::default() };

@@ -60,7 +60,7 @@ fn a_server_that_hears_all_addresses_finds_it_too() {
 }
 
 #[test]
-fn whoever_knows_no_route_or_does_not_ask_stays_within_an_ethernet_frame() {
+fn packets_fit_an_ethernet_frame_without_a_known_route() {
     let jumbo = Settings { jumbo: true, ..Settings::default() };
     // A server asks for its peer's route; a client has its socket's.
     for (settings, connected, most) in

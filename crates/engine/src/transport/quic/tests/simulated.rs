@@ -153,7 +153,7 @@ fn every_transfer_ends_and_is_right_whatever_the_path_does() {
 }
 
 #[test]
-fn nobody_unknown_gets_more_than_three_times_what_was_sent_in_its_name() {
+fn unvalidated_address_gets_at_most_three_times_its_bytes() {
     let path = Path { deaf: true, ..Path::default() };
     for (seed, asks_back) in [(1, false), (2, true), (3, false)] {
         for clear in [false, true] {

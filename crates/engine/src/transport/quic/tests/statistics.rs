@@ -62,7 +62,7 @@ fn all_that_came_is_counted_and_nothing_is_dropped_on_a_good_path() {
 }
 
 #[test]
-fn what_became_of_packets_is_counted_as_the_path_did_it() {
+fn packet_counts_match_the_path() {
     let (pair, [near, far]) = after_a_transfer(true, false);
     let Passed { packets, lost, repeated, late, wrong } = pair.up.counts;
     let (came, taken) = came_and_taken(&far.borrow());

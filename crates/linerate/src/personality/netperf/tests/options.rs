@@ -213,7 +213,7 @@ fn iterations_are_between_3_and_30() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_in_a_sentence() {
+fn invalid_options_are_refused_with_a_sentence() {
     for (line, sentence) in [
         ("-x", "netperf: invalid option -- 'x'\n\nUsage: netperf [global options]"),
         ("-t", "netperf: option requires an argument -- 't'\n"),
@@ -253,7 +253,7 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
 }
 
 #[test]
-fn what_the_original_says_on_standard_output_is_said_there() {
+fn messages_go_to_standard_output_as_in_the_original() {
     let (stdout, _, exit_code) = said("-t bogus");
     assert!(stdout.starts_with("The test you requested (BOGUS) is unknown to this netperf.\n"));
     assert_eq!(exit_code, 1);

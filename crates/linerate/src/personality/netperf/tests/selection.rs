@@ -66,7 +66,7 @@ fn a_file_has_a_block_of_names_or_headings_in_each_line() {
 }
 
 #[test]
-fn a_word_that_is_no_name_is_a_files() {
+fn unknown_selector_is_read_as_a_file_name() {
     for (letter, word, errno) in [("o", "missing.file", 2), ("k", "THROUGHPUTS", 2), ("O", "/", 21)]
     {
         let told = format!("Could not open output selection file '{word}' errno {errno}\n");

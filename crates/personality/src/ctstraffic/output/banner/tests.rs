@@ -79,7 +79,7 @@ fn a_server_of_streams_has_the_originals_banner() {
 }
 
 #[test]
-fn what_is_set_has_its_line() {
+fn each_option_set_has_a_line() {
     let all = client(
         "-target:h -keepalivevalue:500 -portscalability:on -recvbufvalue:10 -sendbufvalue:20 \
          -prepostsends:0 -verify:connection -buffer:[10,20] -transfer:[30,40] -ratelimit:[5000,6000] \
